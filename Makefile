@@ -1,0 +1,78 @@
+# `make test` and `make demo` set up everything that they need; the other targets are their parts.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PRESET ?= dev
+BUILD := build/$(PRESET)
+# Test files that run at the same time: they mostly wait, each has its own control plane.
+JOBS ?= 4
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: setup
+setup: ## Install what the project needs from Debian
+	@hack/setup
+
+.PHONY: tools
+tools: setup ## Build the pinned Kubernetes tools into the cache
+	@hack/build-tools
+
+.PHONY: configure
+configure: setup
+	@cmake --preset $(PRESET) >/dev/null
+
+.PHONY: build
+build: configure ## Build everything (PRESET=dev, release, asan, tsan)
+	@cmake --build --preset $(PRESET)
+
+.PHONY: unit
+unit: build ## Run the unit tests
+	@ctest --test-dir $(BUILD) --output-on-failure --progress -j2 | tr '\r' '\n' | grep -vE '^\[ *[0-9]+%\]|^ *[0-9]+/[0-9]+ Test .* Passed|^$$|^ *Start *[0-9]+:'; exit $${PIPESTATUS[0]}
+
+.PHONY: integration
+integration: tools build ## Run the tests on a real API server
+	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
+
+.PHONY: test
+test: ## Set up everything and run all tests
+	@hack/timed "set-up" $(MAKE) --no-print-directory setup
+	@hack/timed "Kubernetes tools" $(MAKE) --no-print-directory tools
+	@hack/timed "build" $(MAKE) --no-print-directory build
+	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
+	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
+
+.PHONY: demo
+demo: tools ## Set up everything and show a real job survive a node's death
+	@$(MAKE) --no-print-directory build PRESET=release
+	@hack/demo
+
+.PHONY: demo-down
+demo-down: ## Take away what the demo left running
+	@hack/demo --down
+
+.PHONY: bench
+bench: tools ## Measure throughput, cost per job, memory and reaction, beside batch/v1
+	@$(MAKE) --no-print-directory build PRESET=release
+	@tests/bench/throughput.py --operator build/release/operator/runtime/holdfast-operator --batch
+
+.PHONY: format
+format: ## Format the C++ code
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+.PHONY: check-format
+check-format: setup ## Say which C++ files are not formatted
+	@git ls-files '*.cc' '*.h' | xargs clang-format --dry-run -Werror
+
+.PHONY: tidy
+tidy: configure ## Run clang-tidy over everything
+	@git ls-files 'operator/*.cc' 'reconciler/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
+
+.PHONY: generate
+generate: tools ## Make the CRD and its documentation anew
+	@hack/generate-crd && hack/generate-api-docs
+
+.PHONY: clean
+clean: ## Remove the build folders
+	@rm -rf build

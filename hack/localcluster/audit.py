@@ -1,0 +1,62 @@
+"""Reading the API server's audit log: who wrote what. Mixed into Cluster."""
+
+import json
+
+WRITES = {"create", "update", "patch", "delete", "deletecollection"}
+
+
+class AuditMixin:
+    """Expects `folder` of Cluster."""
+
+    @property
+    def audit_log(self):
+        """The log: one JSON event per line, in the order in which requests ended."""
+        return self.folder / "logs" / "audit.log"
+
+    def audit_offset(self):
+        """Where the log ends now; give it to audit_events later."""
+        try:
+            return self.audit_log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def audit_events(self, since_offset=0):
+        """(events, offset behind them). An event is written right after its response is sent, so
+        one that is waited for may be there a moment later: poll."""
+        events = []
+        offset = since_offset
+        try:
+            with open(self.audit_log, "rb") as log:
+                log.seek(max(0, since_offset - 1))
+                if since_offset and log.read(1) != b"\n":
+                    # The log was in the middle of a line: that event was before.
+                    rest = log.readline()
+                    if not rest.endswith(b"\n"):
+                        return events, offset
+                    offset += len(rest)
+                for line in log:
+                    if not line.endswith(b"\n"):
+                        break  # half written
+                    offset += len(line)
+                    event = json.loads(line)
+                    if event.get("stage") in ("ResponseComplete", "Panic"):
+                        events.append(event)
+        except FileNotFoundError:
+            pass
+        return events, offset
+
+    def audit_writes(self, user, since_offset=0, accepted_only=True):
+        """This user's writes as (verb, resource, subresource, namespace, name, code)."""
+        found = []
+        for event in self.audit_events(since_offset)[0]:
+            if event["verb"] not in WRITES or event["user"]["username"] != user:
+                continue
+            if "dryRun=" in event.get("requestURI", ""):
+                continue
+            code = event.get("responseStatus", {}).get("code", 0)
+            if accepted_only and not 200 <= code < 300:
+                continue
+            about = event.get("objectRef", {})
+            found.append((event["verb"], about.get("resource", ""), about.get("subresource", ""),
+                          about.get("namespace", ""), about.get("name", ""), code))
+        return found

@@ -1,0 +1,309 @@
+#include "operator/cache/informer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "operator/cache/reflector_machine.h"
+
+namespace holdfast::cache {
+namespace {
+
+// A page of 500 pods is some MB; a consistent list of a busy server takes its time.
+constexpr Duration kListTimeout = std::chrono::seconds(60);
+
+kube::Kind look_kind(const kube::Kind& kind) {
+  kube::Kind look = kind;
+  // Any object will do: with a selector that few match the server would have to read them all.
+  look.label_selector.clear();
+  look.field_selector.clear();
+  look.decode = [](const Json&) { return ObjectPtr(); };
+  return look;
+}
+
+}  // namespace
+
+// Answers and timers may come after the informer is gone: what they hold is the state, which knows
+// that it was stopped.
+struct Informer::State : std::enable_shared_from_this<Informer::State> {
+  struct Reflector {
+    Reflector(std::string name, ReflectorMachine::Config config, Random& random)
+        : namespace_(std::move(name)), machine(config, random) {}
+    const std::string namespace_;
+    ReflectorMachine machine;
+    kube::Client::WatchId watch = 0;
+    TimerId timer = 0;
+    std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
+    bool delivered = false;     // the first list
+    SteadyTime last_life{};
+  };
+
+  State(Dependencies dependencies, kube::Kind watched)
+      : deps(std::move(dependencies)), kind(std::move(watched)), look(look_kind(kind)) {}
+
+  void feed(Reflector& reflector, Actions actions);
+  void carry_out(Reflector& reflector, Action& action, std::vector<Change>& changes);
+  void deliver(const std::vector<Change>& changes);
+  void open_watch(Reflector& reflector, const action::Watch& watch);
+  void close_watch(Reflector& reflector);
+  void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
+  static Task<void> run_list(std::shared_ptr<State> state, Reflector& reflector,
+                             action::List action);
+
+  Dependencies deps;
+  const kube::Kind kind;
+  const kube::Kind look;
+  Store store;
+  std::vector<std::unique_ptr<Reflector>> reflectors;
+  std::vector<std::function<void(const Change&)>> change_handlers;
+  std::vector<std::function<void()>> progress_handlers;
+  bool running = false;
+  bool live = false;
+  SteadyTime live_changed_at{};
+};
+
+// ---- Carrying out what a machine says.
+
+void Informer::State::feed(Reflector& reflector, Actions actions) {
+  const std::uint64_t version = reflector.version;
+  std::vector<Change> changes;
+  for (Action& action : actions) carry_out(reflector, action, changes);
+
+  const bool live_now = running && std::all_of(reflectors.begin(), reflectors.end(),
+                                               [](const auto& r) { return r->machine.live(); });
+  bool progress = reflector.version != version || !changes.empty();
+  if (live_now != live) {
+    live = live_now;
+    live_changed_at = deps.loop.now();
+    progress = true;
+  }
+  // The store stands as the whole batch left it: no handler sees a part of it.
+  deliver(changes);
+  if (!reflector.delivered && reflector.machine.synced()) {
+    reflector.delivered = true;
+    progress = true;
+  }
+  if (!progress) return;
+  for (const auto& handler : progress_handlers) {
+    if (running) handler();
+  }
+}
+
+void Informer::State::deliver(const std::vector<Change>& changes) {
+  for (const Change& change : changes) {
+    for (const auto& handler : change_handlers) {
+      if (running) handler(change);
+    }
+  }
+}
+
+void Informer::State::carry_out(Reflector& reflector, Action& action,
+                                std::vector<Change>& changes) {
+  if (auto* list = std::get_if<action::List>(&action)) {
+    spawn(run_list(shared_from_this(), reflector, std::move(*list)));
+  } else if (auto* watch = std::get_if<action::Watch>(&action)) {
+    open_watch(reflector, *watch);
+  } else if (std::get_if<action::CloseWatch>(&action)) {
+    close_watch(reflector);
+  } else if (auto* timer = std::get_if<action::ArmTimer>(&action)) {
+    arm_timer(reflector, *timer);
+  } else if (auto* swap = std::get_if<action::Replace>(&action)) {
+    const std::size_t went_back =
+        replace(store, {reflector.namespace_, std::move(swap->items), swap->trust}, changes);
+    if (went_back > 0 && swap->trust == Trust::kConsistent) reflector.machine.objects_went_back();
+    reflector.version = swap->version;
+  } else if (auto* apply = std::get_if<action::Apply>(&action)) {
+    for (const kube::WatchEvent& event : apply->events) apply_event(store, event, changes);
+    reflector.version = apply->version;
+  } else if (auto* note = std::get_if<action::Note>(&action)) {
+    if (note->level == LogLevel::kWarn) {
+      deps.log.warn(note->message, note->fields);
+    } else {
+      deps.log.info(note->message, note->fields);
+    }
+  }
+}
+
+Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& reflector,
+                                     action::List action) {
+  kube::CallOptions options;
+  options.timeout = kListTimeout;
+  const kube::Kind& kind = action.look ? state->look : state->kind;
+  auto call = state->deps.client.list(kind, reflector.namespace_, action.query, options);
+  auto page = co_await call;
+  if (!state->running) co_return;
+  const SteadyTime now = state->deps.loop.now();
+  if (page.ok()) {
+    reflector.last_life = now;
+    state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
+  } else {
+    state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
+  }
+}
+
+void Informer::State::open_watch(Reflector& reflector, const action::Watch& watch) {
+  close_watch(reflector);
+  const Epoch epoch = watch.epoch;
+  // Runs `input` on the machine, unless the informer was stopped or is gone.
+  const auto with_state = [weak = weak_from_this(), &reflector](auto input) {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state || !state->running) return;
+    const SteadyTime now = state->deps.loop.now();
+    state->feed(reflector, input(reflector.machine, now));
+  };
+  kube::Client::WatchHandlers handlers;
+  handlers.on_open = [with_state, epoch, &reflector] {
+    with_state([&](ReflectorMachine& machine, SteadyTime now) {
+      reflector.last_life = now;
+      return machine.watch_opened(epoch, now);
+    });
+  };
+  handlers.on_events = [with_state, epoch, &reflector](std::vector<kube::WatchEvent>&& events) {
+    with_state([&](ReflectorMachine& machine, SteadyTime now) {
+      reflector.last_life = now;
+      return machine.events(epoch, std::move(events), now);
+    });
+  };
+  handlers.on_end = [with_state, epoch](std::optional<Error> error) {
+    with_state([&](ReflectorMachine& machine, SteadyTime now) {
+      return machine.watch_ended(epoch, error, now);
+    });
+  };
+  reflector.watch = deps.client.watch(kind, reflector.namespace_, watch.query, watch.timeout,
+                                      std::move(handlers));
+}
+
+void Informer::State::close_watch(Reflector& reflector) {
+  if (reflector.watch != 0) deps.client.cancel_watch(std::exchange(reflector.watch, 0));
+}
+
+void Informer::State::arm_timer(Reflector& reflector, const action::ArmTimer& timer) {
+  deps.loop.cancel(reflector.timer);
+  reflector.timer =
+      deps.loop.call_after(timer.delay, [weak = weak_from_this(), &reflector, epoch = timer.epoch] {
+        const std::shared_ptr<State> state = weak.lock();
+        if (!state || !state->running) return;
+        reflector.timer = 0;
+        state->feed(reflector, reflector.machine.timer(epoch, state->deps.loop.now()));
+      });
+}
+
+// ---- The informer.
+
+Informer::Informer(Dependencies dependencies, kube::Kind kind, std::vector<std::string> namespaces)
+    : state_(std::make_shared<State>(std::move(dependencies), std::move(kind))) {
+  state_->deps.log = state_->deps.log.with({{"kind", state_->kind.name}});
+  if (namespaces.empty()) namespaces.emplace_back();
+  ReflectorMachine::Config config;
+  config.streaming_lists = state_->deps.streaming_lists;
+  for (std::string& name : namespaces) {
+    state_->reflectors.push_back(
+        std::make_unique<State::Reflector>(std::move(name), config, state_->deps.random));
+  }
+  state_->live_changed_at = state_->deps.loop.now();
+}
+
+Informer::~Informer() { stop(); }
+
+const kube::Kind& Informer::kind() const { return state_->kind; }
+Store& Informer::store() { return state_->store; }
+
+void Informer::on_change(std::function<void(const Change&)> handler) {
+  state_->change_handlers.push_back(std::move(handler));
+}
+
+void Informer::on_progress(std::function<void()> handler) {
+  state_->progress_handlers.push_back(std::move(handler));
+}
+
+void Informer::start() {
+  assert(state_->deps.loop.on_loop());
+  if (std::exchange(state_->running, true)) return;
+  const SteadyTime now = state_->deps.loop.now();
+  for (const auto& reflector : state_->reflectors) {
+    reflector->last_life = now;
+    state_->feed(*reflector, reflector->machine.start(now));
+  }
+}
+
+void Informer::stop() {
+  if (!std::exchange(state_->running, false)) return;
+  for (const auto& reflector : state_->reflectors) {
+    reflector->machine.stop();
+    state_->close_watch(*reflector);
+    state_->deps.loop.cancel(std::exchange(reflector->timer, 0));
+  }
+  if (std::exchange(state_->live, false)) state_->live_changed_at = state_->deps.loop.now();
+}
+
+bool Informer::synced() const {
+  return std::all_of(state_->reflectors.begin(), state_->reflectors.end(),
+                     [](const auto& reflector) { return reflector->delivered; });
+}
+
+std::uint64_t Informer::version(const std::string& namespace_) const {
+  for (const auto& reflector : state_->reflectors) {
+    if (reflector->namespace_.empty() || reflector->namespace_ == namespace_) {
+      return reflector->version;
+    }
+  }
+  return 0;
+}
+
+bool Informer::live() const { return state_->live; }
+
+SteadyTime Informer::live_changed_at() const { return state_->live_changed_at; }
+
+std::uint64_t Informer::time_travels() const {
+  std::uint64_t total = 0;
+  for (const auto& reflector : state_->reflectors) total += reflector->machine.time_travels();
+  return total;
+}
+
+void Informer::relist() {
+  // In a turn of its own: a handler may ask for it.
+  state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return;
+    for (const auto& reflector : state->reflectors) {
+      if (!state->running) return;
+      state->feed(*reflector, reflector->machine.relist(state->deps.loop.now()));
+    }
+  });
+}
+
+void Informer::server_answers() {
+  state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return;
+    for (const auto& reflector : state->reflectors) {
+      if (!state->running) return;
+      state->feed(*reflector, reflector->machine.server_answers(state->deps.loop.now()));
+    }
+  });
+}
+
+Duration Informer::quiet_for() const {
+  if (!state_->running) return Duration::zero();
+  const SteadyTime now = state_->deps.loop.now();
+  Duration longest = Duration::zero();
+  for (const auto& reflector : state_->reflectors) {
+    longest = std::max(longest, now - reflector->last_life);
+  }
+  return longest;
+}
+
+std::uint64_t Informer::undecodable() const {
+  std::uint64_t total = 0;
+  for (const auto& reflector : state_->reflectors) total += reflector->machine.undecodable();
+  return total;
+}
+
+std::string Informer::trouble() const {
+  for (const auto& reflector : state_->reflectors) {
+    if (!reflector->machine.trouble().empty()) return reflector->machine.trouble();
+  }
+  return "";
+}
+
+}  // namespace holdfast::cache

@@ -1,0 +1,90 @@
+// A local, eventually consistent copy of all objects of one kind, kept by list and watch.
+//
+// Informer = Store (what is known) + one Reflector for each watched namespace (how it is kept).
+// Everything runs on the loop. Objects are immutable and shared. Order of events is the server's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/cache/store.h"
+#include "operator/core/log.h"
+#include "operator/core/loop.h"
+#include "operator/core/random.h"
+#include "operator/kube/client.h"
+#include "operator/kube/object.h"
+
+namespace holdfast::cache {
+
+class Informer {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Random& random;
+    Log log;
+    // Lists arrive through the watch where the server can do that, else in pages.
+    bool streaming_lists = true;
+  };
+  // `namespaces`: empty means all (or a cluster-scoped kind). The dependencies outlive it.
+  Informer(Dependencies dependencies, kube::Kind kind, std::vector<std::string> namespaces);
+  ~Informer();
+
+  const kube::Kind& kind() const;
+  Store& store();
+
+  // Handlers run on the loop after the store has changed; for a replace, after the whole store was
+  // swapped. Add them before start().
+  void on_change(std::function<void(const Change&)> handler);
+  // Called after every change of live() and after every advance of versions: a time to look at
+  // what was held back.
+  void on_progress(std::function<void()> handler);
+
+  void start();
+  // Ends the watches. Handlers are not called any more.
+  void stop();
+
+  // The initial lists are in the store and were delivered.
+  bool synced() const;
+
+  // The server's version up to which this namespace's part of the store is complete; 0 before the
+  // first list. Advances with every event and bookmark.
+  std::uint64_t version(const std::string& namespace_) const;
+
+  // True while all watches are open: what the store does not show has not happened, as far as a
+  // watch can tell.
+  bool live() const;
+
+  // Steady time since when live() has had its value.
+  SteadyTime live_changed_at() const;
+
+  // A consistent (not version 0) list showed a version below one seen before: the server's data was
+  // set back (etcd restored). Counts up each time; the store has been replaced by then.
+  std::uint64_t time_travels() const;
+
+  // Drops the watches and lists anew, consistently: after a live read has shown that a watch lags.
+  void relist();
+
+  // Ends back-offs: another request has shown that the server answers again after an outage.
+  void server_answers();
+
+  // The watch that has gone longest without any sign of life (byte from the server), for the
+  // liveness probe and a metric.
+  Duration quiet_for() const;
+
+  // Objects that decode() could not use, over all lists and watches.
+  std::uint64_t undecodable() const;
+
+  // What went wrong last with a list or watch that has not succeeded since; empty: nothing. For the
+  // message when the caches do not become synced.
+  std::string trouble() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace holdfast::cache

@@ -1,0 +1,191 @@
+// One reflector, as a state machine without I/O: what has happened goes in, what is to be done
+// comes out, in order. The informer carries it out (informer.cc), tests play the server.
+//
+//   start -> list (paged, or streamed through the watch) -> replace -> watch -> apply ...
+//
+// - The first list may come from any server's memory (version 0), a later one must not be older
+//   than what was seen, and after 410 it is a consistent one (no version).
+// - A streamed list is held back until its end mark; versions do not advance meanwhile. A server
+//   that refuses it, or never ends it, is listed in pages from then on.
+// - A watch that was cut off is resumed at the same version after a back-off, and after a look: a
+//   consistent list of one object, whose version tells whether the server's data was set back. So
+//   is one that ended cleanly but before its time, as when the server's own cache starts over. (A
+//   restored server that has passed our version before we look cannot be told by versions.)
+// - A version below one seen before, in a consistent list, is a time travel: everything is
+//   replaced and it is counted.
+//
+// Each list, watch and timer has an epoch of its own. Inputs that name another epoch than the
+// current one are answers to what was given up, and change nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "operator/cache/backoff.h"
+#include "operator/cache/list_query.h"
+#include "operator/cache/store_update.h"
+#include "operator/core/log.h"
+#include "operator/core/random.h"
+#include "operator/core/result.h"
+#include "operator/core/time.h"
+#include "operator/kube/object.h"
+
+namespace holdfast::cache {
+
+using Epoch = std::uint64_t;
+
+namespace action {
+
+struct List {
+  Epoch epoch;
+  std::string query;  // what follows '?', selectors left out
+  bool look = false;  // one object of any kind will do: only the version counts
+};
+struct Watch {
+  Epoch epoch;
+  std::string query;
+  std::chrono::seconds timeout;  // after which the server ends it
+};
+struct CloseWatch {};  // the open one, if any
+struct ArmTimer {      // in place of the one before
+  Epoch epoch;
+  Duration delay;
+};
+struct Replace {
+  std::vector<ObjectPtr> items;
+  std::uint64_t version;
+  Trust trust;
+};
+// Object events in order, and the version up to which the store is complete after them.
+struct Apply {
+  std::vector<kube::WatchEvent> events;
+  std::uint64_t version;
+};
+struct Note {  // for the log
+  LogLevel level;
+  std::string message;
+  Log::Fields fields;
+};
+
+}  // namespace action
+
+using Action = std::variant<action::List, action::Watch, action::CloseWatch, action::ArmTimer,
+                            action::Replace, action::Apply, action::Note>;
+using Actions = std::vector<Action>;
+
+class ReflectorMachine {
+ public:
+  struct Config {
+    bool streaming_lists = true;
+    int page_limit = 500;
+    // The server ends each watch after a random time between these.
+    std::chrono::seconds watch_at_least = std::chrono::minutes(5);
+    std::chrono::seconds watch_at_most = std::chrono::minutes(10);
+  };
+
+  // A watch that ends sooner than this without an event is an error, not an end.
+  static constexpr Duration kTooShort = std::chrono::seconds(1);
+  // A clean end this long before its time is not one that we asked for.
+  static constexpr Duration kEarly = std::chrono::seconds(2);
+  // A streamed list that brings nothing for so long will not end.
+  static constexpr Duration kStreamSilence = std::chrono::seconds(60);
+  // Streams that opened and broke before their end mark, until pages are tried instead.
+  static constexpr int kStreamTries = 3;
+  // Watches in a row that the server refused, or that broke before they brought anything, until it
+  // is listed anew.
+  static constexpr int kWatchTries = 5;
+  // Of what a Retry-After asks for.
+  static constexpr Duration kLongestAsked = std::chrono::minutes(1);
+
+  ReflectorMachine(Config config, Random& random) : config_(config), random_(random) {}
+
+  Actions start(SteadyTime now);
+  Actions page(Epoch epoch, kube::ListPage&& page, SteadyTime now);
+  Actions list_failed(Epoch epoch, const Error& error, SteadyTime now);
+  Actions watch_opened(Epoch epoch, SteadyTime now);
+  Actions events(Epoch epoch, std::vector<kube::WatchEvent>&& events, SteadyTime now);
+  // No error: the server ended it cleanly.
+  Actions watch_ended(Epoch epoch, const std::optional<Error>& error, SteadyTime now);
+  Actions timer(Epoch epoch, SteadyTime now);
+  // Gives up the watch and lists anew, consistently. A consistent list that is under way goes on,
+  // and a back-off is waited for.
+  Actions relist(SteadyTime now);
+  // Another request has shown that the server answers again after an outage: what was waited for
+  // comes now, and the outage lengthens no later back-off.
+  Actions server_answers(SteadyTime now);
+  Actions stop();
+
+  // Complete up to this version; 0 before the first list.
+  std::uint64_t version() const { return version_; }
+  // The watch is open and the list before it is complete.
+  bool live() const { return state_ == State::kWatching && opened_at_.has_value(); }
+  bool synced() const { return synced_; }
+  std::uint64_t time_travels() const { return time_travels_; }
+  // Events and items that decode() could not use.
+  std::uint64_t undecodable() const { return undecodable_; }
+  // The last trouble, empty once a list or a watch has succeeded since.
+  const std::string& trouble() const { return trouble_; }
+  // A consistent list was found to hold older objects although its version was not lower.
+  void objects_went_back() { ++time_travels_; }
+
+ private:
+  enum class State { kIdle, kListing, kStreaming, kLooking, kWatching, kWaiting };
+  enum class Next { kList, kLook };
+
+  void list(Actions& actions);
+  void list_page(Actions& actions);
+  void stream(Actions& actions);
+  void look(Actions& actions);
+  void watch(Actions& actions);
+  void wait(Next next, const Error& error, SteadyTime now, Actions& actions);
+  void list_consistently(const Error& error, SteadyTime now, Actions& actions);
+
+  void listed(std::vector<ObjectPtr>&& items, std::uint64_t version, SteadyTime now,
+              Actions& actions);
+  void looked(std::uint64_t version, SteadyTime now, Actions& actions);
+  void stream_event(kube::WatchEvent&& event, SteadyTime now, Actions& actions);
+  void stream_broke(const Error& error, SteadyTime now, Actions& actions);
+  void watch_broke(const Error& error, SteadyTime now, Actions& actions);
+  void watch_done(SteadyTime now, Actions& actions);
+  void close_watch(Actions& actions);
+  std::chrono::seconds watch_timeout();
+
+  const Config config_;
+  Random& random_;
+
+  State state_ = State::kIdle;
+  Epoch epoch_ = 0;
+  Backoff backoff_;
+  Next next_ = Next::kList;  // kWaiting: what comes after
+
+  // What is known.
+  std::uint64_t version_ = 0;
+  bool synced_ = false;
+  bool set_back_ = false;  // a look has shown it; the list that replaces everything is still due
+  std::uint64_t time_travels_ = 0;
+  std::uint64_t undecodable_ = 0;
+  std::string trouble_;
+
+  // The list under way, or due.
+  Freshness freshness_ = Freshness::kAny;
+  bool paged_ = true;  // false: all in one answer, after a page's token has expired
+  bool streams_refused_ = false;
+  int broken_streams_ = 0;
+  std::string continue_token_;
+  std::uint64_t list_version_ = 0;
+  std::vector<ObjectPtr> items_;
+  std::unordered_map<std::string, ObjectPtr> streamed_;
+
+  // The watch under way.
+  std::chrono::seconds timeout_{};
+  std::optional<SteadyTime> opened_at_;
+  SteadyTime last_event_{};
+  bool had_event_ = false;
+  int watch_errors_ = 0;  // in a row
+};
+
+}  // namespace holdfast::cache

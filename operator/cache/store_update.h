@@ -1,0 +1,38 @@
+// How lists and events change a Store. Pure: a store in, a store and its changes out.
+//
+// An object never goes back: what is older than the stored object of its key is left out, unless
+// it stands in a consistent list, which is the truth even where it is older (the server's data was
+// set back).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "operator/cache/store.h"
+#include "operator/kube/object.h"
+
+namespace holdfast::cache {
+
+// An added, modified or deleted object; anything else, and an event without object, changes
+// nothing. Changes are appended in the order in which handlers must see them.
+void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change>& changes);
+
+enum class Trust {
+  kMayBeOld,    // served from some replica's memory
+  kConsistent,  // the truth at its version
+  kSetBack,     // the truth, and old versions mean nothing: the same one may name other contents
+};
+
+struct Snapshot {
+  std::string namespace_;  // the part of the store that it stands for; empty: all of it
+  std::vector<ObjectPtr> items;
+  Trust trust = Trust::kMayBeOld;
+};
+
+// Makes that part of the store equal to the snapshot: deletions (with the last known state) of
+// what is not in it, then the rest. Equal versions are no change, but for kSetBack. Linear in store
+// and snapshot. Returns how many objects went back.
+std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes);
+
+}  // namespace holdfast::cache

@@ -1,0 +1,282 @@
+#include "operator/controller/executor.h"
+
+#include <algorithm>
+
+#include "operator/controller/pod_codec.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::CreationRefusal;
+
+constexpr std::chrono::seconds kFirstCreationRetry{5};
+constexpr std::chrono::seconds kLastCreationRetry{30};
+
+std::uint64_t version_of(const Json& object) {
+  kube::Object meta;
+  return kube::decode_meta(object, meta) ? meta.version : 0;
+}
+
+void raise(std::uint64_t& mark, const Json& object) { mark = std::max(mark, version_of(object)); }
+
+ObjectReference reference(const reconciler::Job& job) {
+  ObjectReference reference;
+  reference.namespace_ = job.namespace_;
+  reference.name = job.name;
+  reference.uid = job.uid;
+  return reference;
+}
+
+std::string preconditions(const std::string& uid, std::uint64_t version) {
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "DeleteOptions"},
+      {"propagationPolicy", "Background"},
+      {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
+  return body.dump();
+}
+
+std::string pod_path(const std::string& namespace_, const std::string& name) {
+  return kube::object_path("/api/v1", "pods", namespace_, name);
+}
+
+// In a long outage the first try or the last is the one that may have been applied.
+void remember_intent(const reconciler::Status& status, JobMemory& memory) {
+  constexpr std::size_t kMostStamps = 16;
+  if (memory.intent_attempt != status.attempt) memory.intent_stamps.clear();
+  memory.intent_attempt = status.attempt;
+  if (!status.attempt_start_time) return;
+  if (memory.intent_stamps.size() == kMostStamps) memory.intent_stamps.pop_back();
+  memory.intent_stamps.push_back(*status.attempt_start_time);
+}
+
+// 422 whose causes all name a field, and 413: the template can never work. A policy's or webhook's
+// refusal names none.
+bool template_is_invalid(const Error& error) {
+  if (error.http_status == 413) return true;
+  return error.http_status == 422 && error.cause_count > 0 &&
+         static_cast<int>(error.cause_fields.size()) == error.cause_count;
+}
+
+}  // namespace
+
+Executor::Executor(Loop& loop, kube::Client& client, Telemetry& telemetry, EventSink& events)
+    : loop_(loop), client_(client), telemetry_(telemetry), events_(events) {}
+
+Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job,
+                                                  const reconciler::Decision& decision,
+                                                  JobMemory& memory, Log log) {
+  for (const reconciler::Write& write : decision.writes) {
+    Status done = Unit{};
+    if (const auto* const status = std::get_if<reconciler::WriteStatus>(&write)) {
+      auto task = write_status(job, *status, memory, log);
+      done = co_await task;
+    } else if (const auto* const create = std::get_if<reconciler::CreatePod>(&write)) {
+      auto task = create_pod(job, *create, memory, log);
+      Result<Outcome> created = co_await task;
+      if (!created || created->decide_again) co_return created;
+    } else if (const auto* const stop = std::get_if<reconciler::DeletePod>(&write)) {
+      auto task = delete_pod(job, *stop, memory, log);
+      done = co_await task;
+    } else if (const auto* const release = std::get_if<reconciler::ReleasePod>(&write)) {
+      auto task = release_pod(job.namespace_, release->name, release->uid, &memory);
+      done = co_await task;
+    } else if (const auto* const relabel = std::get_if<reconciler::RelabelPod>(&write)) {
+      auto task = relabel_pod(job, *relabel, memory);
+      done = co_await task;
+    } else {
+      auto task = delete_job(job);
+      done = co_await task;
+    }
+    if (!done) co_return done.error();
+  }
+  co_return Outcome{};
+}
+
+Task<Status> Executor::write_status(const CachedJob& job, const reconciler::WriteStatus& write,
+                                    JobMemory& memory, Log log) {
+  if (write.status.attempt > job.job.status.attempt) {
+    // Before it is sent: if the answer is lost, this is how the intent is known again.
+    remember_intent(write.status, memory);
+  }
+  auto put =
+      client_.put(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name, "status"),
+                  status_update_body(job.job, write.status));
+  const Result<Json> answer = co_await put;
+  if (!answer) co_return answer.error();
+  raise(memory.job_version, *answer);
+  memory.last_write = loop_.now();
+  tell(job, write, memory, log);
+  co_return Unit{};
+}
+
+void Executor::tell(const CachedJob& job, const reconciler::WriteStatus& write, JobMemory& memory,
+                    const Log& log) {
+  const reconciler::Status& before = job.job.status;
+  const reconciler::Status& after = write.status;
+  if (before.phase != after.phase || before.attempt != after.attempt) {
+    Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
+    if (write.ended) {
+      fields.emplace_back("outcome", to_string(*write.ended));
+      fields.emplace_back("reason", after.history.back().reason);
+    }
+    if (after.attempt != before.attempt) {
+      fields.emplace_back("next_attempt", std::to_string(after.attempt));
+    }
+    log.info("job moved", fields);
+  }
+  if (write.ended) telemetry_.attempt_ended(to_string(*write.ended));
+  if (!write.orphan_class.empty()) {
+    if (after.attempt > before.attempt) {
+      memory.orphan_class = write.orphan_class;
+      memory.trouble_began = loop_.now() - write.trouble_for;
+    } else {
+      telemetry_.recovered(write.orphan_class, write.trouble_for);
+    }
+  }
+  for (const reconciler::Event& event : write.events) {
+    events_.record(reference(job.job), event.warning, event.reason, event.action, event.note);
+  }
+}
+
+void Executor::pod_created(const CachedJob&, std::int64_t attempt, const Json& pod,
+                           JobMemory& memory) {
+  memory.pod_attempt = attempt;
+  memory.refused_attempt = 0;
+  memory.refusals = 0;
+  raise(memory.pod_version, pod);
+  if (memory.orphan_class.empty()) return;
+  telemetry_.recovered(memory.orphan_class, loop_.now() - memory.trouble_began);
+  memory.orphan_class.clear();
+}
+
+Executor::Outcome Executor::refuse(const CachedJob& job, const reconciler::CreatePod& write,
+                                   CreationRefusal::Kind kind, const std::string& message,
+                                   JobMemory& memory, Log log) {
+  if (memory.refused_attempt != write.attempt) memory.refusals = 0;
+  memory.refused_attempt = write.attempt;
+  memory.refusal = CreationRefusal{kind, message, Duration::zero()};
+  const int doublings = std::min(memory.refusals++, 3);
+  memory.retry_at =
+      loop_.now() + std::min<Duration>(kFirstCreationRetry * (1 << doublings), kLastCreationRetry);
+  log.warn("the pod could not be created", {{"pod", write.name}, {"error", message}});
+  if (kind != CreationRefusal::Kind::kTemplateInvalid) {
+    events_.record(reference(job.job), true, "PodRejected", "CreatePod", message);
+  }
+  return Outcome{true};
+}
+
+Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job,
+                                                     const reconciler::CreatePod& write,
+                                                     JobMemory& memory, Log log) {
+  const Result<std::string> body = pod_body(job.job, job.pod_template, write.name, write.attempt);
+  if (!body) {
+    co_return refuse(job, write, CreationRefusal::Kind::kTemplateInvalid, body.error().message,
+                     memory, log);
+  }
+  auto post = client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body);
+  const Result<Json> answer = co_await post;
+  if (answer) {
+    pod_created(job, write.attempt, *answer, memory);
+    co_return Outcome{};
+  }
+  const Error& error = answer.error();
+  if (error.code == ErrorCode::kCancelled) co_return error;
+  if (error.code == ErrorCode::kAlreadyExists) {
+    auto task = on_name_taken(job, write, memory, log);
+    co_return co_await task;
+  }
+  co_return refuse(job, write,
+                   template_is_invalid(error) ? CreationRefusal::Kind::kTemplateInvalid
+                                              : CreationRefusal::Kind::kRefused,
+                   error.message, memory, log);
+}
+
+Task<Result<Executor::Outcome>> Executor::on_name_taken(const CachedJob& job,
+                                                        const reconciler::CreatePod& write,
+                                                        JobMemory& memory, Log log) {
+  auto get = client_.get(pod_path(job.namespace_, write.name));
+  const Result<Json> answer = co_await get;
+  if (!answer) {
+    if (answer.error().code == ErrorCode::kCancelled) co_return answer.error();
+    co_return refuse(job, write, CreationRefusal::Kind::kRefused, answer.error().message, memory,
+                     log);
+  }
+  kube::Object meta;
+  if (kube::decode_meta(*answer, meta) && meta.owner_uid == job.uid) {
+    pod_created(job, write.attempt, *answer, memory);
+    co_return Outcome{};
+  }
+  co_return refuse(job, write, CreationRefusal::Kind::kNameTaken,
+                   "another owner's pod is called " + write.name + "; delete it", memory, log);
+}
+
+Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
+                                  JobMemory& memory, Log log) {
+  auto del =
+      client_.del(pod_path(job.namespace_, write.name), preconditions(write.uid, write.version));
+  const Result<Json> answer = co_await del;
+  if (answer) {
+    raise(memory.pod_version, *answer);
+    co_return Unit{};
+  }
+  const Error& error = answer.error();
+  if (error.code == ErrorCode::kNotFound) co_return Unit{};
+  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
+    // It was told to go and something forbids it. It is fenced all the same, and a job must not
+    // wait for that without end.
+    log.warn("a fenced pod may not be deleted", {{"pod", write.name}, {"error", error.message}});
+    events_.record(reference(job.job), true, "PodDeletionRefused", "DeletePod", error.message);
+    co_return Unit{};
+  }
+  co_return error;
+}
+
+Task<Status> Executor::release_pod(std::string namespace_, std::string name, std::string uid,
+                                   JobMemory* memory) {
+  // A strategic merge patch takes one value off the list, whatever else stands there by now; a UID
+  // in it is a precondition.
+  const Json body = {
+      {"metadata",
+       {{"uid", uid},
+        {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
+  kube::CallOptions options;
+  options.content_type = "application/strategic-merge-patch+json";
+  auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
+  const Result<Json> answer = co_await patch;
+  if (answer) {
+    if (memory) raise(memory->pod_version, *answer);
+    co_return Unit{};
+  }
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  co_return answer.error();
+}
+
+Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
+                                   JobMemory& memory) {
+  const Json body = {{"metadata",
+                      {{"uid", write.uid},
+                       {"labels",
+                        {{reconciler::kJobNameLabel, job.name},
+                         {reconciler::kJobUidLabel, job.uid},
+                         {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
+  kube::CallOptions options;
+  options.content_type = "application/merge-patch+json";
+  auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
+  const Result<Json> answer = co_await patch;
+  if (!answer) co_return answer.error();
+  raise(memory.pod_version, *answer);
+  co_return Unit{};
+}
+
+Task<Status> Executor::delete_job(const CachedJob& job) {
+  auto del = client_.del(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
+                         preconditions(job.uid, job.version));
+  const Result<Json> answer = co_await del;
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  co_return Unit{};
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,60 @@
+// Performs the writes of a decision, one by one, and stops at the first that fails. What it learns
+// (versions written, refusals) goes into the job's memory. Loop only.
+#pragma once
+
+#include <string>
+
+#include "operator/controller/events.h"
+#include "operator/controller/job_codec.h"
+#include "operator/controller/job_memory.h"
+#include "operator/controller/telemetry.h"
+#include "operator/core/log.h"
+#include "operator/core/loop.h"
+#include "operator/core/task.h"
+#include "operator/kube/client.h"
+#include "reconciler/decide.h"
+
+namespace holdfast::controller {
+
+class Executor {
+ public:
+  Executor(Loop& loop, kube::Client& client, Telemetry& telemetry, EventSink& events);
+
+  struct Outcome {
+    // A write was refused in a way that changes what should happen: decide again at once.
+    bool decide_again = false;
+  };
+  // `memory` must stay valid; the job and its template are the caller's.
+  Task<Result<Outcome>> perform(const CachedJob& job, const reconciler::Decision& decision,
+                                JobMemory& memory, Log log);
+
+  // Takes our finalizer off a pod; a pod that is gone or another one by now is fine.
+  Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
+                           JobMemory* memory);
+
+ private:
+  Task<Status> write_status(const CachedJob& job, const reconciler::WriteStatus& write,
+                            JobMemory& memory, Log log);
+  Task<Result<Outcome>> create_pod(const CachedJob& job, const reconciler::CreatePod& write,
+                                   JobMemory& memory, Log log);
+  Task<Result<Outcome>> on_name_taken(const CachedJob& job, const reconciler::CreatePod& write,
+                                      JobMemory& memory, Log log);
+  Outcome refuse(const CachedJob& job, const reconciler::CreatePod& write,
+                 reconciler::CreationRefusal::Kind kind, const std::string& message,
+                 JobMemory& memory, Log log);
+  void pod_created(const CachedJob& job, std::int64_t attempt, const Json& pod, JobMemory& memory);
+  Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
+                          JobMemory& memory, Log log);
+  Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
+                           JobMemory& memory);
+  Task<Status> delete_job(const CachedJob& job);
+  void tell(const CachedJob& job, const reconciler::WriteStatus& write, JobMemory& memory,
+            const Log& log);
+
+  Loop& loop_;
+  kube::Client& client_;
+  Telemetry& telemetry_;
+  EventSink& events_;
+};
+
+}  // namespace holdfast::controller

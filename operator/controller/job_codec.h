@@ -1,0 +1,35 @@
+// A DurableJob between its JSON and the reconciler's types. Pure.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/kube/object.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+inline constexpr const char* kJobGroupPath = "/apis/holdfast.dev/v1alpha1";
+inline constexpr const char* kJobApiVersion = "holdfast.dev/v1alpha1";
+inline constexpr const char* kJobPlural = "durablejobs";
+inline constexpr const char* kJobKind = "DurableJob";
+
+// As it is cached: what the reconciler reads, and the template as JSON text (empty for a finished
+// job: it starts no more pods).
+struct CachedJob : kube::Object {
+  reconciler::Job job;
+  std::string pod_template;
+};
+
+// Null when it is no DurableJob that the schema could have let through.
+kube::ObjectPtr decode_job(const Json& json);
+
+reconciler::Spec decode_spec(const Json& spec);
+reconciler::Status decode_status(const Json& status);
+Json encode_status(const reconciler::Status& status);
+
+// The body of a PUT on /status: it carries the UID and the resourceVersion that were read, so that
+// it fails with 409 on any other object or version.
+std::string status_update_body(const reconciler::Job& job, const reconciler::Status& status);
+
+}  // namespace holdfast::controller

@@ -1,0 +1,106 @@
+// The controller of DurableJobs: caches, queue and memory around reconciler::decide().
+//
+// One reconcile of one job: wait until the caches show this replica's own last writes, build the
+// view, decide, confirm live where a verdict hangs on it, perform the writes. Loop only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "operator/cache/informer.h"
+#include "operator/controller/executor.h"
+#include "operator/controller/job_codec.h"
+#include "operator/controller/job_memory.h"
+#include "operator/controller/node_monitor.h"
+#include "operator/controller/pod_codec.h"
+#include "operator/controller/worker_pool.h"
+
+namespace holdfast::controller {
+
+class JobController {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Random& random;
+    Log log;
+    Telemetry& telemetry;
+    EventSink& events;
+  };
+  struct Config {
+    std::vector<std::string> namespaces;  // empty: all
+    std::string own_namespace = "holdfast-system";
+    WorkerPool::Config pool;
+    Duration resync = std::chrono::minutes(30);
+  };
+  JobController(Dependencies dependencies, Config config, WorkerPool::Metrics metrics = {});
+  ~JobController();
+
+  // Starts the caches; reconciles begin once they are synced.
+  void start();
+  bool synced() const;
+  // No new reconciles; `stopped` is called when the last in flight has ended and the watches are
+  // closed. With `drain` false what is in flight should be cancelled through the client.
+  void stop(bool drain, std::function<void()> stopped);
+
+  // For probes and metrics: jobs, pods, nodes, node-leases.
+  std::vector<cache::Informer*> informers();
+  Queue& queue() { return pool_.queue(); }
+  std::map<std::string, std::size_t> jobs_by_phase() const;
+  // The longest time by which a job's `waiting.deadline` is past without a move; must stay zero.
+  Duration oldest_overdue() const;
+
+ private:
+  struct Live;  // what a live read said, laid over the caches for one reconcile
+
+  void on_job(const cache::Change& change);
+  void on_pod(const cache::Change& change);
+  void on_node(const std::string& node);
+  void on_progress();
+  void on_time_travel();
+  void begin_when_synced();
+  void resync();
+
+  Task<ReconcileResult> reconcile(std::string key);
+  Task<ReconcileResult> reconcile_job(std::shared_ptr<const CachedJob> job,
+                                      std::shared_ptr<JobMemory> memory);
+  Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
+  // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
+  Task<Status> release_strangers(std::string key, std::string uid);
+
+  // Zero: the caches show our own writes. Else how long to wait for them at most.
+  Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
+  std::shared_ptr<JobMemory> remember(const std::string& key, const CachedJob* job);
+  reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
+  void observe(const CachedJob& job, JobMemory& memory, reconciler::JobView& view);
+  Time now() const { return client_.server_clock().now(loop_.now()); }
+
+  Loop& loop_;
+  kube::Client& client_;
+  Random& random_;
+  Log log_;
+  Telemetry& telemetry_;
+  Config config_;
+  cache::Informer jobs_;
+  cache::Informer pods_;
+  NodeMonitor nodes_;
+  Executor executor_;
+  WorkerPool pool_;
+  std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
+  std::unordered_set<std::string> held_;
+  std::map<std::string, std::size_t> phases_;
+  SteadyTime last_relist_{};
+  std::uint64_t time_travels_ = 0;
+  std::uint64_t reconciles_ = 0;  // names each one in the log
+  std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
+  TimerId resync_timer_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace holdfast::controller

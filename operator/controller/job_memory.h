@@ -1,0 +1,47 @@
+// What one replica remembers of one job between reconciles. All of it may be lost at any moment
+// (that is a crash): correctness rests on `status` alone, this makes it quick and quiet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/time.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+struct JobMemory {
+  std::string uid;
+
+  // Own writes: the cache must have reached these versions before the job is looked at again.
+  std::uint64_t job_version = 0;
+  std::uint64_t pod_version = 0;
+  SteadyTime held_since{};
+
+  std::optional<SteadyTime> last_write;
+
+  // The intents of one attempt that this process has sent, whatever the answers: each try has a
+  // stamp of its own, and any of them may be the one that was applied though its answer was lost.
+  std::int64_t intent_attempt = 0;
+  std::vector<Time> intent_stamps;
+  // The last attempt of which a pod was created or seen by this process.
+  std::int64_t pod_attempt = 0;
+
+  // The attempt that was first seen running without a pod, and when.
+  std::int64_t bare_attempt = 0;
+  SteadyTime bare_since{};
+
+  // The creation of this attempt's pod was refused.
+  std::int64_t refused_attempt = 0;
+  reconciler::CreationRefusal refusal;
+  int refusals = 0;
+  SteadyTime retry_at{};
+
+  // A recovery that is not over until the next attempt's pod exists.
+  std::string orphan_class;
+  SteadyTime trouble_began{};
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,44 @@
+// A map of at most `capacity` entries; what was not asked for longest goes first. Not thread-safe.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <list>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace holdfast::controller {
+
+template <class Value>
+class LruMap {
+ public:
+  explicit LruMap(std::size_t capacity) : capacity_(capacity) { assert(capacity > 0); }
+
+  // The key's value, `fallback` put in if there was none. Valid until the next call.
+  Value& get(const std::string& key, const Value& fallback) {
+    const auto found = index_.find(key);
+    if (found != index_.end()) {
+      entries_.splice(entries_.begin(), entries_, found->second);
+      return found->second->second;
+    }
+    if (entries_.size() == capacity_) {
+      index_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    entries_.emplace_front(key, fallback);
+    index_.emplace(key, entries_.begin());
+    return entries_.front().second;
+  }
+
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  using Entries = std::list<std::pair<std::string, Value>>;
+
+  const std::size_t capacity_;
+  Entries entries_;  // latest first
+  std::unordered_map<std::string, typename Entries::iterator> index_;
+};
+
+}  // namespace holdfast::controller

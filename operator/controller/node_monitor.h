@@ -1,0 +1,92 @@
+// What this replica knows of the nodes' lives: their Leases and objects, on clocks that run only
+// while the watches are open and our own consistent reads succeed. Feeds the pure rules of
+// reconciler/staleness.h. Loop only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "operator/cache/informer.h"
+#include "operator/core/loop.h"
+#include "operator/core/task.h"
+#include "operator/kube/client.h"
+#include "reconciler/staleness.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+inline constexpr const char* kNodeLeaseNamespace = "kube-node-lease";
+// How often a consistent read proves that the API server and its etcd answer us.
+inline constexpr std::chrono::seconds kProbePeriod{2};
+
+class NodeMonitor {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Random& random;
+    Log log;
+    cache::Informer& pods;      // its liveness is watched too
+    std::string own_namespace;  // where the consistent read goes
+  };
+  explicit NodeMonitor(Dependencies dependencies);
+  ~NodeMonitor();
+
+  // A node's object came or went: the pods on it should be looked at.
+  void on_node_change(std::function<void(const std::string& node)> handler);
+
+  // A consistent read succeeded for the first time, or after none had for kGapLimit.
+  void on_answers_again(std::function<void()> handler);
+
+  void start();
+  void stop();
+
+  // `window`: how long the job that asks lets a node be silent or missing.
+  reconciler::NodeObservation observe(const std::string& node, Duration window);
+
+  // How long the pods' watch has been live without a gap.
+  Duration pods_live_for();
+
+  // Reads the node and its Lease live and takes what they say into account. An error: nothing is
+  // known, no verdict may be given.
+  Task<Status> confirm(std::string node);
+
+  cache::Informer& nodes() { return nodes_; }
+  cache::Informer& leases() { return leases_; }
+
+ private:
+  void probe();
+  Task<void> probe_once();
+  void on_proof();
+  void update_clocks();
+  void on_lease(const cache::Change& change);
+  void on_node(const cache::Change& change);
+  void mark_missing(const std::string& node);
+
+  Loop& loop_;
+  kube::Client& client_;
+  Log log_;
+  cache::Informer& pods_;
+  const std::string probe_path_;
+  cache::Informer nodes_;
+  cache::Informer leases_;
+  std::function<void(const std::string&)> on_node_change_;
+  std::function<void()> on_answers_again_;
+
+  reconciler::LiveClock node_clock_;
+  reconciler::LiveClock lease_clock_;
+  reconciler::LiveClock pod_clock_;
+  reconciler::RecordTracker lease_tracker_;
+  std::unordered_map<std::string, Duration> missing_since_;  // in node_clock_'s live time
+  // Nodes for which the breaker has given a verdict one window more, with that window's start.
+  std::map<std::pair<std::string, Duration>, Duration> extended_;
+  std::optional<SteadyTime> last_proof_;
+  bool stopped_ = false;
+  bool probing_ = false;
+  TimerId probe_timer_ = 0;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,207 @@
+#include "operator/controller/pod_codec.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::ContainerView;
+using reconciler::PodPhase;
+using reconciler::PodView;
+using reconciler::seconds;
+
+constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a message
+
+std::string short_string_at(const Json& json, const char* key) {
+  std::string text = string_at(json, key);
+  if (text.size() > kMessageLimit) {
+    text.resize(kMessageLimit);
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) text.pop_back();
+  }
+  return text;
+}
+
+std::optional<Time> time_at(const Json& json, const char* key) {
+  const Json& value = at(json, key);
+  if (!value.is_string()) return std::nullopt;
+  return parse_time(value.get_ref<const std::string&>());
+}
+
+PodPhase decode_phase(const std::string& text) {
+  if (text == "Running") return PodPhase::kRunning;
+  if (text == "Succeeded") return PodPhase::kSucceeded;
+  if (text == "Failed") return PodPhase::kFailed;
+  if (text == "Unknown") return PodPhase::kUnknown;
+  return PodPhase::kPending;
+}
+
+ContainerView decode_container(const Json& json, bool init) {
+  ContainerView view;
+  view.name = string_at(json, "name");
+  view.init = init;
+  const Json& state = at(json, "state");
+  const Json& last = at(at(json, "lastState"), "terminated");
+  const Json& running = at(state, "running");
+  const Json& terminated = at(state, "terminated");
+  const Json& waiting = at(state, "waiting");
+  view.started = running.is_object() || terminated.is_object() || last.is_object();
+  if (last.is_object()) view.started_at = time_at(last, "startedAt");
+  if (!view.started_at && running.is_object()) view.started_at = time_at(running, "startedAt");
+  if (terminated.is_object()) {
+    view.terminated.emplace();
+    view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
+    view.terminated->reason = string_at(terminated, "reason");
+    view.terminated->message = short_string_at(terminated, "message");
+    view.terminated->started = time_at(terminated, "startedAt");
+    view.terminated->finished = time_at(terminated, "finishedAt");
+    if (!view.started_at) view.started_at = view.terminated->started;
+  }
+  view.waiting_reason = string_at(waiting, "reason");
+  view.waiting_message = short_string_at(waiting, "message");
+  return view;
+}
+
+void decode_containers(const Json& json, PodView& pod) {
+  const Json& status = at(json, "status");
+  for (const Json& container : at(status, "initContainerStatuses")) {
+    pod.containers.push_back(decode_container(container, true));
+  }
+  for (const Json& container : at(at(json, "spec"), "initContainers")) {
+    if (string_at(container, "restartPolicy") != "Always") continue;
+    const std::string name = string_at(container, "name");
+    for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
+  }
+  for (const Json& container : at(status, "containerStatuses")) {
+    pod.containers.push_back(decode_container(container, false));
+  }
+}
+
+void decode_conditions(const Json& status, PodView& pod) {
+  for (const Json& condition : at(status, "conditions")) {
+    const std::string type = string_at(condition, "type");
+    const std::string value = string_at(condition, "status");
+    if (type == "DisruptionTarget" && value == "True") {
+      pod.disruption_target = true;
+      pod.disruption_reason = string_at(condition, "reason");
+    }
+    if (type == "PodScheduled" && value == "False" &&
+        string_at(condition, "reason") == "Unschedulable") {
+      pod.unschedulable = short_string_at(condition, "message");
+    }
+  }
+}
+
+std::int64_t decode_attempt(const std::string& text) {
+  std::int64_t attempt = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), attempt);
+  return error == std::errc() && end == text.data() + text.size() && attempt > 0 ? attempt : 0;
+}
+
+Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
+  return Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
+                      {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
+                      {{"name", "HOLDFAST_ATTEMPT"}, {"value", std::to_string(attempt)}}});
+}
+
+void add_environment(Json& spec, const char* list, const Json& ours) {
+  if (!at(spec, list).is_array()) return;
+  for (Json& container : spec[list]) {
+    Json environment = ours;
+    for (const Json& variable : at(container, "env")) {
+      const std::string name = string_at(variable, "name");
+      const bool taken = std::any_of(ours.begin(), ours.end(), [&](const Json& own) {
+        return string_at(own, "name") == name;
+      });
+      if (!taken) environment.push_back(variable);
+    }
+    container["env"] = std::move(environment);
+  }
+}
+
+Json without_our_keys(const Json& map) {
+  Json kept = Json::object();
+  if (!map.is_object()) return kept;
+  for (const auto& [key, value] : map.items()) {
+    if (!key.starts_with(reconciler::kLabelPrefix)) kept[key] = value;
+  }
+  return kept;
+}
+
+}  // namespace
+
+kube::ObjectPtr decode_pod(const Json& json) {
+  auto cached = std::make_shared<CachedPod>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const Json& meta = at(json, "metadata");
+  const Json& labels = at(meta, "labels");
+  const Json& status = at(json, "status");
+  PodView& pod = cached->pod;
+  pod.name = cached->name;
+  pod.uid = cached->uid;
+  pod.version = cached->version;
+  pod.owner_uid = cached->owner_uid;
+  pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
+  pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
+  pod.node_name = string_at(at(json, "spec"), "nodeName");
+  pod.phase = decode_phase(string_at(status, "phase"));
+  pod.reason = string_at(status, "reason");
+  pod.message = short_string_at(status, "message");
+  pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
+  pod.deletion = time_at(meta, "deletionTimestamp");
+  pod.deletion_grace = seconds(int_at(meta, "deletionGracePeriodSeconds"));
+  for (const Json& finalizer : at(meta, "finalizers")) {
+    if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
+  }
+  decode_conditions(status, pod);
+  decode_containers(json, pod);
+  cached->job_name = string_at(labels, reconciler::kJobNameLabel);
+  for (const Json& owner : at(meta, "ownerReferences")) {
+    if (bool_at(owner, "controller") && string_at(owner, "kind") == kJobKind) {
+      cached->job_name = string_at(owner, "name");
+    }
+  }
+  return cached;
+}
+
+kube::ObjectPtr decode_bare(const Json& json) {
+  auto cached = std::make_shared<kube::Object>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  return cached;
+}
+
+Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
+                             const std::string& name, std::int64_t attempt) {
+  Result<Json> parsed = parse_json(pod_template);
+  if (!parsed) return parsed.error();
+  const Json& given = at(*parsed, "metadata");
+  Json labels = without_our_keys(at(given, "labels"));
+  labels[reconciler::kJobNameLabel] = job.name;
+  labels[reconciler::kJobUidLabel] = job.uid;
+  labels[reconciler::kAttemptLabel] = std::to_string(attempt);
+  Json meta = {{"name", name},
+               {"namespace", job.namespace_},
+               {"labels", std::move(labels)},
+               {"finalizers", Json::array({reconciler::kFinalizer})},
+               {"ownerReferences", Json::array({{{"apiVersion", kJobApiVersion},
+                                                 {"kind", kJobKind},
+                                                 {"name", job.name},
+                                                 {"uid", job.uid},
+                                                 {"controller", true}}})}};
+  Json annotations = without_our_keys(at(given, "annotations"));
+  if (!annotations.empty()) meta["annotations"] = std::move(annotations);
+  Json spec = at(*parsed, "spec");
+  spec["restartPolicy"] = "Never";
+  const Json environment = attempt_environment(job, attempt);
+  add_environment(spec, "initContainers", environment);
+  add_environment(spec, "containers", environment);
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "Pod"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,82 @@
+// The generic controller: takes keys from a queue and keeps at most `workers` reconciles in flight.
+// A reconcile is a coroutine on the loop, so one that waits holds up no other key; the queue sees
+// to it that one key is reconciled once at a time.
+//
+// What becomes of the key afterwards:
+//   error            -> again after its back-off (an exception counts as an error)
+//   terminal error   -> not again until something changes
+//   wake_after       -> forgotten failures, again after that time; a time that has passed already
+//                       comes back by the back-off, so that it cannot spin
+//   nothing          -> forgotten failures
+// An error beats wake_after.
+//
+//   WorkerPool pool({loop, log}, {}, [&](std::string key) { return reconcile(std::move(key)); });
+//   informer.on_change([&](const Change& change) { pool.queue().add(...); });
+//   pool.start();                        // once the caches are synced
+//   pool.stop(/*drain=*/true, [&] { ... });
+//
+// Loop only. May be destroyed while reconciles are in flight: they run to their end, and their
+// results are dropped.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "operator/controller/queue.h"
+#include "operator/core/log.h"
+#include "operator/core/loop.h"
+#include "operator/core/result.h"
+#include "operator/core/task.h"
+
+namespace holdfast::controller {
+
+struct ReconcileResult {
+  std::optional<Error> error;
+  bool terminal = false;  // of the error: trying again cannot help
+  std::optional<Duration> wake_after;
+};
+
+class WorkerPool {
+ public:
+  using Reconcile = std::function<Task<ReconcileResult>(std::string key)>;
+
+  struct Dependencies {
+    Loop& loop;
+    Log log;
+  };
+  struct Config {
+    int workers = 16;
+    Queue::Config queue;
+  };
+  // Any may be empty. `result` is success, error, requeue_after or requeue.
+  struct Metrics {
+    Queue::Metrics queue;
+    std::function<void(int active)> on_active;
+    std::function<void(const char* result, Duration took)> on_result;
+    std::function<void()> on_terminal_error;
+    std::function<void()> on_exception;
+  };
+
+  WorkerPool(Dependencies dependencies, Config config, Reconcile reconcile, Metrics metrics = {});
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Keys may be added before start(); they wait.
+  Queue& queue();
+  void start();
+  int active() const;
+
+  // No new reconciles, but for those that are ready now when it drains; what is in flight goes on.
+  // `on_idle` is called in a later turn, once the last has ended. May be called again, at once
+  // after drain.
+  void stop(bool drain, std::function<void()> on_idle);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace holdfast::controller

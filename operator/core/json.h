@@ -1,0 +1,31 @@
+// JSON that others wrote: parsed with a limit on nesting, and read without exceptions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/core/result.h"
+
+namespace holdfast {
+
+using Json = nlohmann::json;
+
+// Deeper documents are refused: no Kubernetes object comes near it, and a recursive destructor or
+// dump of 100,000 levels overflows the stack.
+inline constexpr int kMaxJsonDepth = 200;
+
+// Parses; `metadata.managedFields` and the last-applied annotation are dropped on the way in.
+Result<Json> parse_json(std::string_view text);
+
+// The member, or a null value that lives forever: chains of at() never throw.
+const Json& at(const Json& object, std::string_view key);
+
+// The member's value, or the fallback when it is absent or of another type.
+std::string string_at(const Json& object, std::string_view key, std::string_view fallback = "");
+std::int64_t int_at(const Json& object, std::string_view key, std::int64_t fallback = 0);
+bool bool_at(const Json& object, std::string_view key, bool fallback = false);
+
+}  // namespace holdfast

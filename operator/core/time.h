@@ -1,0 +1,41 @@
+// The two kinds of time, and their text forms.
+//
+// SteadyTime judges staleness and drives timers: the observer's own, never compared between hosts.
+// Time is the API server's wall time: what stands in `status` and in object metadata.
+// Both come from a Loop or a ServerClock, never from the system directly, so that a simulator can
+// drive them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+
+using Duration = std::chrono::nanoseconds;
+using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
+
+// RFC 3339, as metav1.Time and metav1.MicroTime have it; up to nine fractional digits and any
+// offset are read; nothing else is (no value: not a time).
+std::optional<Time> parse_time(std::string_view text);
+
+// "2006-01-02T15:04:05Z"; the fraction is dropped.
+std::string format_time(Time time);
+
+// With nine fractional digits.
+std::string format_time_nanos(Time time);
+
+// RFC 9110 IMF-fixdate, e.g. "Sun, 06 Nov 1994 08:49:37 GMT".
+std::optional<Time> parse_http_date(std::string_view text);
+
+// "90s" -> "1m30s": short text for people, two units at most.
+std::string human_duration(Duration duration);
+
+inline double to_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace holdfast

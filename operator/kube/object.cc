@@ -1,0 +1,159 @@
+#include "operator/kube/object.h"
+
+#include <charconv>
+
+namespace holdfast::kube {
+namespace {
+
+// Percent-encodes all but the unreserved characters of RFC 3986, so that no name can leave its
+// path segment.
+std::string encode_segment(const std::string& segment) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  // A segment of dots alone would be resolved away before the request is sent.
+  const bool dots = segment == "." || segment == "..";
+  std::string encoded;
+  for (const char c : segment) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool alphanumeric = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                              (byte >= '0' && byte <= '9');
+    if (alphanumeric || byte == '-' || byte == '_' || byte == '~' || (byte == '.' && !dots)) {
+      encoded += c;
+    } else {
+      encoded += '%';
+      encoded += kHex[byte >> 4];
+      encoded += kHex[byte & 15];
+    }
+  }
+  return encoded;
+}
+
+bool parse_version(const std::string& text, std::uint64_t& version) {
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, version);
+  return error == std::errc() && last == end;
+}
+
+ObjectPtr decode_object(const Kind& kind, const Json& json) {
+  try {
+    return kind.decode(json);
+  } catch (const std::exception&) {  // a decoder met what it did not foresee: not usable
+    return nullptr;
+  }
+}
+
+WatchEvent error_event(ErrorCode code, std::string message) {
+  WatchEvent event;
+  event.error = make_error(code, std::move(message));
+  return event;
+}
+
+// The Status object of an ERROR event.
+Error error_of_status(const Json& status) {
+  Error error;
+  error.http_status = static_cast<int>(int_at(status, "code"));
+  error.reason = string_at(status, "reason");
+  error.message = string_at(status, "message", "the server ended the watch with an error");
+  const std::int64_t retry_after = int_at(at(status, "details"), "retryAfterSeconds");
+  if (retry_after > 0 && retry_after < 86400) error.retry_after = std::chrono::seconds(retry_after);
+  if (error.http_status == 410 || error.reason == "Gone" || error.reason == "Expired") {
+    error.code = ErrorCode::kGone;
+  } else if (error.http_status == 429) {
+    error.code = ErrorCode::kThrottled;
+  } else if (error.http_status >= 500 || error.http_status == 408) {
+    error.code = ErrorCode::kTransient;
+  } else {
+    error.code = ErrorCode::kTerminal;
+  }
+  return error;
+}
+
+}  // namespace
+
+bool decode_meta(const Json& json, Object& object) {
+  const Json& metadata = at(json, "metadata");
+  object.name = string_at(metadata, "name");
+  object.namespace_ = string_at(metadata, "namespace");
+  object.uid = string_at(metadata, "uid");
+  object.owner_uid.clear();
+  const Json& owners = at(metadata, "ownerReferences");
+  if (owners.is_array()) {
+    for (const Json& owner : owners) {
+      if (bool_at(owner, "controller")) object.owner_uid = string_at(owner, "uid");
+    }
+  }
+  return parse_version(string_at(metadata, "resourceVersion"), object.version) &&
+         !object.name.empty() && !object.uid.empty();
+}
+
+std::string object_path(const std::string& group_path, const std::string& plural,
+                        const std::string& namespace_, const std::string& name,
+                        const std::string& subresource) {
+  std::string path = group_path;
+  if (!namespace_.empty()) path += "/namespaces/" + encode_segment(namespace_);
+  path += "/" + plural;
+  if (!name.empty()) path += "/" + encode_segment(name);
+  if (!subresource.empty()) path += "/" + subresource;
+  return path;
+}
+
+Result<ListPage> decode_list(const Kind& kind, std::string_view body) {
+  Result<Json> parsed = parse_json(body);
+  if (!parsed.ok()) return parsed.error();
+  const Json& list = *parsed;
+  const Json& metadata = at(list, "metadata");
+  const Json& items = at(list, "items");
+  ListPage page;
+  if (!parse_version(string_at(metadata, "resourceVersion"), page.version) ||
+      !(items.is_array() || items.is_null())) {
+    return make_error(ErrorCode::kTransient, "the answer is not a list of " + kind.name);
+  }
+  page.continue_token = string_at(metadata, "continue");
+  page.items.reserve(items.size());
+  for (const Json& item : items) {
+    ObjectPtr object = decode_object(kind, item);
+    if (object) {
+      page.items.push_back(std::move(object));
+    } else {
+      ++page.undecodable;
+    }
+  }
+  return page;
+}
+
+WatchEvent decode_watch_line(const Kind& kind, std::string_view line) {
+  const Result<Json> parsed = parse_json(line);
+  if (!parsed.ok()) {
+    return error_event(ErrorCode::kTransient, "a watch event is " + parsed.error().message);
+  }
+  const Json& object = at(*parsed, "object");
+  const std::string type = string_at(*parsed, "type");
+  WatchEvent event;
+  if (type == "ERROR") {
+    event.error = error_of_status(object);
+    return event;
+  }
+  if (type == "ADDED") {
+    event.type = WatchEventType::kAdded;
+  } else if (type == "MODIFIED") {
+    event.type = WatchEventType::kModified;
+  } else if (type == "DELETED") {
+    event.type = WatchEventType::kDeleted;
+  } else if (type == "BOOKMARK") {
+    event.type = WatchEventType::kBookmark;
+  } else {
+    return error_event(ErrorCode::kTransient, "a watch event has an unknown type");
+  }
+  const Json& metadata = at(object, "metadata");
+  if (!parse_version(string_at(metadata, "resourceVersion"), event.version)) {
+    return error_event(ErrorCode::kTransient, "a watch event has no resourceVersion");
+  }
+  if (event.type == WatchEventType::kBookmark) {
+    event.initial_events_end =
+        string_at(at(metadata, "annotations"), "k8s.io/initial-events-end") == "true";
+    return event;
+  }
+  event.object = decode_object(kind, object);
+  return event;
+}
+
+}  // namespace holdfast::kube

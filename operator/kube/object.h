@@ -1,0 +1,70 @@
+// What every cached object has. Each kind derives from it and is immutable once decoded, so that
+// readers share it without copies: `std::shared_ptr<const Object>`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/core/json.h"
+#include "operator/core/result.h"
+
+namespace holdfast::kube {
+
+struct Object {
+  virtual ~Object() = default;
+  std::string name;
+  std::string namespace_;  // empty: cluster-scoped
+  std::string uid;
+  std::uint64_t version = 0;  // metadata.resourceVersion; comparable within one API server
+  std::string owner_uid;      // of the controller owner reference, else empty
+
+  std::string key() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
+};
+using ObjectPtr = std::shared_ptr<const Object>;
+
+// Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
+bool decode_meta(const Json& json, Object& object);
+
+// One kind of object as the operator watches it.
+struct Kind {
+  std::string name;        // for logs and metrics, e.g. "pods"
+  std::string group_path;  // "/api/v1" or "/apis/holdfast.dev/v1alpha1"
+  std::string plural;      // "pods"
+  bool namespaced = true;
+  std::string label_selector;  // not encoded; empty: all
+  std::string field_selector;
+  bool metadata_only = false;  // ask for PartialObjectMetadata
+  // Null: not an object that we can use; it is counted and left out.
+  std::function<ObjectPtr(const Json&)> decode;
+};
+
+// "/apis/<group>/namespaces/<namespace>/<plural>[/<name>[/<subresource>]]", encoded.
+std::string object_path(const std::string& group_path, const std::string& plural,
+                        const std::string& namespace_, const std::string& name = "",
+                        const std::string& subresource = "");
+
+struct ListPage {
+  std::vector<ObjectPtr> items;
+  std::uint64_t version = 0;
+  std::string continue_token;
+  int undecodable = 0;
+};
+
+enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
+
+struct WatchEvent {
+  WatchEventType type = WatchEventType::kError;
+  ObjectPtr object;           // null for bookmarks, errors and undecodable objects
+  std::uint64_t version = 0;  // of the object or bookmark
+  bool initial_events_end = false;
+  Error error;  // kError: 410 is kGone, 429 kThrottled, 5xx kTransient
+};
+
+// Both are pure and never throw; what is malformed gives an Error / a kError event.
+Result<ListPage> decode_list(const Kind& kind, std::string_view body);
+WatchEvent decode_watch_line(const Kind& kind, std::string_view line);
+
+}  // namespace holdfast::kube

@@ -1,0 +1,299 @@
+#include "operator/runtime/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <cassert>
+#include <sstream>
+#include <utility>
+
+#include "operator/runtime/process_stats.h"
+#include "operator/runtime/version.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using Buckets = prometheus::Histogram::BucketBoundaries;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+
+constexpr const char* kController = "durablejob";
+constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backoff",  "Suspended",
+                                   "Cancelling", "Succeeded", "Failed",  "Cancelled"};
+constexpr const char* kOutcomes[] = {"Succeeded",    "Failed",           "Lost",      "Hung",
+                                     "StartTimeout", "DeadlineExceeded", "Suspended", "Cancelled"};
+constexpr const char* kResults[] = {"success", "error", "requeue", "requeue_after"};
+
+// The buckets of controller-runtime and client-go, so that their dashboards fit.
+const Buckets& reconcile_buckets() {
+  static const auto* const buckets =
+      new Buckets{0.005, 0.01, 0.025, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
+                  0.7,   0.8,  0.9,   1.0,  1.25, 1.5,  1.75, 2.0,  2.5, 3.0,  3.5, 4.0,  4.5, 5,
+                  6,     7,    8,     9,    10,   15,   20,   25,   30,  40,   50,  60};
+  return *buckets;
+}
+const Buckets& queue_buckets() {
+  static const auto* const buckets =
+      new Buckets{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000};
+  return *buckets;
+}
+const Buckets& request_buckets() {
+  static const auto* const buckets =
+      new Buckets{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+  return *buckets;
+}
+// Bounds are R = 1 s for what an event tells, W + R and 2W + R for what a window tells: 15 s and
+// 40 s are the least and the default window, 600 s the default startDeadlineSeconds.
+const Buckets& recovery_buckets() {
+  static const auto* const buckets =
+      new Buckets{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 16, 20, 30, 41, 60, 81, 120, 300, 601};
+  return *buckets;
+}
+
+Family<Counter>& counters(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+Family<Gauge>& gauges(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+Family<Histogram>& histograms(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+const Labels& controller_labels() {
+  static const auto* const labels = new Labels{{"controller", kController}};
+  return *labels;
+}
+const Labels& queue_labels() {
+  static const auto* const labels = new Labels{{"controller", kController}, {"name", kController}};
+  return *labels;
+}
+
+}  // namespace
+
+struct Metrics::State {
+  prometheus::Registry registry;
+  std::string host;
+  Sources sources;
+
+  // controller_runtime_*
+  Family<Counter>& reconciles =
+      counters(registry, "controller_runtime_reconcile_total", "Reconciles by result.");
+  Counter& reconcile_errors = counters(registry, "controller_runtime_reconcile_errors_total",
+                                       "Reconciles that ended with an error.")
+                                  .Add(controller_labels());
+  Counter& terminal_errors =
+      counters(registry, "controller_runtime_terminal_reconcile_errors_total",
+               "Reconciles that ended with an error that no retry helps.")
+          .Add(controller_labels());
+  Counter& panics = counters(registry, "controller_runtime_reconcile_panics_total",
+                             "Reconciles that an exception ended.")
+                        .Add(controller_labels());
+  Histogram& reconcile_time =
+      histograms(registry, "controller_runtime_reconcile_time_seconds",
+                 "Length of a reconcile, with the requests that it waits for.")
+          .Add(controller_labels(), reconcile_buckets());
+  Gauge& max_reconciles = gauges(registry, "controller_runtime_max_concurrent_reconciles",
+                                 "Most reconciles in flight (--workers).")
+                              .Add(controller_labels());
+  Gauge& active_workers =
+      gauges(registry, "controller_runtime_active_workers", "Reconciles in flight.")
+          .Add(controller_labels());
+
+  // workqueue_*
+  Gauge& depth =
+      gauges(registry, "workqueue_depth", "Jobs that wait for a worker.").Add(queue_labels());
+  Counter& adds =
+      counters(registry, "workqueue_adds_total", "Adds to the queue.").Add(queue_labels());
+  Histogram& queue_duration =
+      histograms(registry, "workqueue_queue_duration_seconds", "Time in the queue until taken.")
+          .Add(queue_labels(), queue_buckets());
+  Histogram& work_duration =
+      histograms(registry, "workqueue_work_duration_seconds", "Time from taken to done.")
+          .Add(queue_labels(), queue_buckets());
+  Gauge& unfinished_work = gauges(registry, "workqueue_unfinished_work_seconds",
+                                  "Sum of the ages of the reconciles in flight.")
+                               .Add(queue_labels());
+  Gauge& longest_running = gauges(registry, "workqueue_longest_running_processor_seconds",
+                                  "Age of the oldest reconcile in flight.")
+                               .Add(queue_labels());
+  Counter& retries =
+      counters(registry, "workqueue_retries_total", "Adds after a failure.").Add(queue_labels());
+
+  // rest_client_*
+  Family<Counter>& requests = counters(registry, "rest_client_requests_total",
+                                       "Requests to the API server; <error>: no answer came.");
+  Family<Histogram>& request_time = histograms(registry, "rest_client_request_duration_seconds",
+                                               "Length of a request to the API server.");
+
+  // holdfast_*
+  Family<Gauge>& jobs = gauges(registry, "holdfast_jobs", "Jobs by phase.");
+  Family<Counter>& attempts =
+      counters(registry, "holdfast_attempts_total", "Ended attempts by outcome.");
+  Family<Histogram>& recovery =
+      histograms(registry, "holdfast_recovery_seconds",
+                 "From the beginning of the trouble to the next attempt's pod (or the job's end).");
+  Family<Counter>& fenced = counters(registry, "holdfast_fenced_outcomes_total",
+                                     "Ends that pods of old attempts reported; they do not count.");
+  Gauge& overdue = gauges(registry, "holdfast_oldest_overdue_seconds",
+                          "Longest time by which a job is past its deadline without a move; 0.")
+                       .Add({});
+  Family<Gauge>& watch_quiet = gauges(registry, "holdfast_watch_quiet_seconds",
+                                      "Since the last byte on the kind's quietest watch.");
+  Family<Gauge>& watch_live =
+      gauges(registry, "holdfast_watch_live", "1 while all watches of the kind are open.");
+  Family<Gauge>& cached =
+      gauges(registry, "holdfast_cache_objects", "Objects of the kind in the cache.");
+  Counter& events_dropped = counters(registry, "holdfast_events_dropped_total",
+                                     "Events that were not written: too many, or refused.")
+                                .Add({});
+  Gauge& build_info = gauges(registry, "holdfast_build_info", "1, with the version as a label.")
+                          .Add({{"version", kVersion}, {"compiler", "g++ " __VERSION__}});
+
+  // process_*
+  Gauge& resident = gauges(registry, "process_resident_memory_bytes", "Resident memory.").Add({});
+  Gauge& virtual_memory =
+      gauges(registry, "process_virtual_memory_bytes", "Virtual memory.").Add({});
+  Counter& cpu =
+      counters(registry, "process_cpu_seconds_total", "CPU time, user and system.").Add({});
+  Gauge& open_fds = gauges(registry, "process_open_fds", "Open file descriptors.").Add({});
+  Gauge& max_fds = gauges(registry, "process_max_fds", "Most open file descriptors.").Add({});
+  Gauge& threads = gauges(registry, "process_threads", "Threads.").Add({});
+  Gauge& start_time =
+      gauges(registry, "process_start_time_seconds", "Start, since the epoch.").Add({});
+
+  Counter& request_counter(const std::string& verb, const std::string& code) {
+    return requests.Add({{"code", code}, {"method", verb}, {"host", host}});
+  }
+  Histogram& request_histogram(const std::string& verb) {
+    return request_time.Add({{"verb", verb}, {"host", host}}, request_buckets());
+  }
+  void create_at_zero();
+  void refresh();
+};
+
+void Metrics::State::create_at_zero() {
+  for (const char* const result : kResults) {
+    reconciles.Add({{"controller", kController}, {"result", result}});
+  }
+  for (const char* const phase : kPhases) jobs.Add({{"phase", phase}});
+  for (const char* const outcome : kOutcomes) attempts.Add({{"outcome", outcome}});
+  for (const char* const orphan_class : controller::kOrphanClasses) {
+    recovery.Add({{"class", orphan_class}}, recovery_buckets());
+  }
+  for (const char* const phase : {"Succeeded", "Failed"}) fenced.Add({{"pod_phase", phase}});
+  build_info.Set(1);
+}
+
+// Counters only go up: what is told as a total is laid on top of what was told before.
+void raise_to(Counter& counter, double total) {
+  if (total > counter.Value()) counter.Increment(total - counter.Value());
+}
+
+void Metrics::State::refresh() {
+  if (sources.jobs_by_phase) {
+    for (const char* const phase : kPhases) jobs.Add({{"phase", phase}}).Set(0);
+    for (const auto& [phase, count] : sources.jobs_by_phase()) {
+      jobs.Add({{"phase", phase.empty() ? "New" : phase}}).Set(static_cast<double>(count));
+    }
+  }
+  if (sources.oldest_overdue) overdue.Set(to_seconds(sources.oldest_overdue()));
+  if (sources.watches) {
+    for (const auto& [kind, watch] : sources.watches()) {
+      watch_quiet.Add({{"kind", kind}}).Set(to_seconds(watch.quiet));
+      watch_live.Add({{"kind", kind}}).Set(watch.live ? 1 : 0);
+      cached.Add({{"kind", kind}}).Set(static_cast<double>(watch.objects));
+    }
+  }
+  if (sources.events_dropped) {
+    raise_to(events_dropped, static_cast<double>(sources.events_dropped()));
+  }
+  if (sources.queue_depth) depth.Set(static_cast<double>(sources.queue_depth()));
+  if (sources.unfinished_work) unfinished_work.Set(to_seconds(sources.unfinished_work()));
+  if (sources.longest_running) longest_running.Set(to_seconds(sources.longest_running()));
+
+  const ProcessStats stats = read_process_stats();
+  resident.Set(stats.resident_bytes);
+  virtual_memory.Set(stats.virtual_bytes);
+  raise_to(cpu, stats.cpu_seconds);
+  open_fds.Set(stats.open_fds);
+  max_fds.Set(stats.max_fds);
+  threads.Set(stats.threads);
+  start_time.Set(stats.start_time_seconds);
+}
+
+Metrics::Metrics(int workers) : state_(std::make_unique<State>()) {
+  state_->create_at_zero();
+  state_->max_reconciles.Set(workers);
+}
+Metrics::~Metrics() = default;
+
+void Metrics::name_api_server(const std::string& host) {
+  State& state = *state_;
+  state.host = host;
+  for (const auto& [verb, code] :
+       {std::pair("GET", "200"), std::pair("POST", "201"), std::pair("PUT", "200"),
+        std::pair("PATCH", "200"), std::pair("DELETE", "200"), std::pair("WATCH", "200")}) {
+    state.request_counter(verb, code);
+    state.request_counter(verb, "<error>");
+    state.request_histogram(verb);
+  }
+}
+
+void Metrics::set_sources(Sources sources) { state_->sources = std::move(sources); }
+
+kube::RequestObserver Metrics::request_observer() {
+  return {[state = state_.get()](const std::string& verb, int code, Duration took) {
+    state->request_counter(verb, code == 0 ? "<error>" : std::to_string(code)).Increment();
+    state->request_histogram(verb).Observe(to_seconds(took));
+  }};
+}
+
+controller::WorkerPool::Metrics Metrics::pool_metrics() {
+  State* const state = state_.get();
+  controller::WorkerPool::Metrics metrics;
+  metrics.queue.on_add = [state] { state->adds.Increment(); };
+  metrics.queue.on_retry = [state] { state->retries.Increment(); };
+  metrics.queue.on_take = [state](Duration queued) {
+    state->queue_duration.Observe(to_seconds(queued));
+  };
+  metrics.queue.on_done = [state](Duration worked) {
+    state->work_duration.Observe(to_seconds(worked));
+  };
+  metrics.on_active = [state](int active) { state->active_workers.Set(active); };
+  metrics.on_result = [state](const char* result, Duration took) {
+    state->reconciles.Add({{"controller", kController}, {"result", result}}).Increment();
+    if (result == std::string("error")) state->reconcile_errors.Increment();
+    state->reconcile_time.Observe(to_seconds(took));
+  };
+  metrics.on_terminal_error = [state] { state->terminal_errors.Increment(); };
+  metrics.on_exception = [state] { state->panics.Increment(); };
+  return metrics;
+}
+
+void Metrics::attempt_ended(const std::string& outcome) {
+  state_->attempts.Add({{"outcome", outcome}}).Increment();
+}
+
+void Metrics::recovered(const std::string& orphan_class, Duration took) {
+  state_->recovery.Add({{"class", orphan_class}}, recovery_buckets()).Observe(to_seconds(took));
+}
+
+void Metrics::fenced_outcome(const std::string& pod_phase) {
+  state_->fenced.Add({{"pod_phase", pod_phase}}).Increment();
+}
+
+std::string Metrics::text() {
+  state_->refresh();
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, state_->registry.Collect());
+  return out.str();
+}
+
+}  // namespace holdfast::runtime

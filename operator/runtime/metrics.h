@@ -1,0 +1,75 @@
+// Everything that /metrics tells, under the names that the field uses (docs/operations.md lists
+// them). Every series that can be known beforehand exists at zero from the start, so that rates and
+// alerts work from the first scrape.
+//
+// What happens is counted when it happens (Telemetry, the queue's, pool's and client's hooks); what
+// stands somewhere already is asked for at the scrape, through the callbacks of `Sources`.
+//
+//   Metrics metrics(workers);
+//   metrics.name_api_server("10.0.0.1:6443");
+//   client({..., metrics.request_observer()}); pool(..., metrics.pool_metrics());
+//   metrics.set_sources({...});
+//   std::string text = metrics.text();
+//
+// Loop only. Hooks keep a pointer to the Metrics, which must outlive who calls them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/controller/telemetry.h"
+#include "operator/controller/worker_pool.h"
+#include "operator/core/time.h"
+#include "operator/kube/client.h"
+
+namespace holdfast::runtime {
+
+class Metrics : public controller::Telemetry {
+ public:
+  // How one kind's watches stand.
+  struct WatchState {
+    Duration quiet{};
+    bool live = false;
+    std::size_t objects = 0;
+  };
+  // Asked at each scrape, on the loop. Any may be empty.
+  struct Sources {
+    std::function<std::map<std::string, std::size_t>()> jobs_by_phase;
+    std::function<Duration()> oldest_overdue;
+    std::function<std::map<std::string, WatchState>()> watches;  // by kind
+    std::function<std::uint64_t()> events_dropped;
+    std::function<std::size_t()> queue_depth;
+    std::function<Duration()> unfinished_work;
+    std::function<Duration()> longest_running;
+  };
+
+  explicit Metrics(int workers);
+  ~Metrics() override;
+
+  // "host:port", the label `host` of rest_client_*; before the first request.
+  void name_api_server(const std::string& host);
+  void set_sources(Sources sources);
+
+  kube::RequestObserver request_observer();
+  controller::WorkerPool::Metrics pool_metrics();
+
+  void attempt_ended(const std::string& outcome) override;
+  void recovered(const std::string& orphan_class, Duration took) override;
+  void fenced_outcome(const std::string& pod_phase) override;
+
+  // The Prometheus text format.
+  std::string text();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The Content-Type of text().
+inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,326 @@
+#include "operator/runtime/options.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "operator/runtime/version.h"
+
+extern char** environ;  // POSIX has it declared by the program
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr const char* kDefaultNamespace = "holdfast-system";
+constexpr const char* kNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+constexpr int kMaxWorkers = 1000;
+// Of the 63 characters of a label, room is left for a random suffix.
+constexpr std::size_t kMaxIdLength = 52;
+constexpr std::size_t kMaxNamespaceLength = 63;  // an RFC 1123 label
+
+// A setting as it was given, and where: messages name the flag or the variable that is wrong.
+struct Setting {
+  std::string source;
+  std::string value;
+};
+
+Error wrong(const Setting& setting, const std::string& advice) {
+  return make_error(ErrorCode::kInvalid, setting.source + ": \"" + setting.value + "\" " + advice);
+}
+
+bool is_dns_label(const std::string& text, std::size_t max_length) {
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.size() <= max_length && text.front() != '-' && text.back() != '-' &&
+         std::all_of(text.begin(), text.end(), is_inner);
+}
+
+// Hostnames may have capitals, dots and underscores; an id may not.
+std::string id_from_hostname(const std::string& hostname) {
+  std::string id;
+  // A pod's name is told apart by its end.
+  const std::size_t skip = hostname.size() - std::min(hostname.size(), kMaxIdLength);
+  for (const char c : hostname.substr(skip)) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    id += is_upper ? static_cast<char>(c - 'A' + 'a') : is_plain ? c : '-';
+  }
+  id.erase(0, id.find_first_not_of('-'));
+  id.erase(id.find_last_not_of('-') + 1);
+  return id.empty() ? "holdfast-operator" : id;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\n\r");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\n\r") - first + 1);
+}
+
+std::optional<Error> parse_namespace(const Setting& setting, Options& options) {
+  if (!is_dns_label(setting.value, kMaxNamespaceLength)) {
+    return wrong(setting,
+                 "is not a namespace: use at most 63 lower case letters, digits and '-', with a "
+                 "letter or digit at both ends");
+  }
+  options.namespace_ = setting.value;
+  return std::nullopt;
+}
+
+std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& options) {
+  std::size_t begin = 0;
+  while (begin <= setting.value.size()) {
+    const std::size_t comma = std::min(setting.value.find(',', begin), setting.value.size());
+    const std::string name = trimmed(setting.value.substr(begin, comma - begin));
+    if (!is_dns_label(name, kMaxNamespaceLength)) {
+      const bool all = name == "*" || name.empty();
+      return wrong({setting.source, name},
+                   all ? "is not a namespace: to watch all namespaces, leave this out"
+                       : "is not a namespace: give names separated by commas, each of lower case "
+                         "letters, digits and '-'");
+    }
+    options.watch_namespaces.push_back(name);
+    begin = comma + 1;
+  }
+  auto& names = options.watch_namespaces;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return std::nullopt;
+}
+
+std::optional<Error> parse_workers(const Setting& setting, Options& options) {
+  const char* const end = setting.value.data() + setting.value.size();
+  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.workers);
+  if (error != std::errc() || rest != end || options.workers < 1 || options.workers > kMaxWorkers) {
+    return wrong(setting, "is not a number of workers: give a whole number from 1 to 1000");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> parse_qps(const Setting& setting, Options& options) {
+  const char* const end = setting.value.data() + setting.value.size();
+  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.qps);
+  if (error != std::errc() || rest != end || !std::isfinite(options.qps) || options.qps < 0 ||
+      std::signbit(options.qps)) {
+    return wrong(setting,
+                 "is not a rate: give requests per second, e.g. 50 or 0.5; 0 sets no limit");
+  }
+  return std::nullopt;
+}
+
+bool parse_ip(std::string& host) {
+  if (host == "localhost") host = "127.0.0.1";
+  std::array<unsigned char, sizeof(in6_addr)> binary{};
+  return inet_pton(AF_INET, host.c_str(), binary.data()) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), binary.data()) == 1;
+}
+
+std::optional<Error> parse_metrics_address(const Setting& setting, Options& options) {
+  ListenAddress& address = options.metrics_address;
+  if (setting.value == "0") {
+    address.enabled = false;
+    return std::nullopt;
+  }
+  const std::string advice =
+      "is not an address to listen on: give :PORT, IP:PORT or [IPv6]:PORT (port 0: any free "
+      "one), or 0 to serve neither probes nor metrics";
+  const std::size_t colon = setting.value.rfind(':');
+  if (colon == std::string::npos) return wrong(setting, advice);
+  const std::string port = setting.value.substr(colon + 1);
+  const auto [rest, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (error != std::errc() || rest != port.data() + port.size()) return wrong(setting, advice);
+  address.host = setting.value.substr(0, colon);
+  const bool bracketed =
+      address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
+  if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
+  if (address.host.empty()) return std::nullopt;
+  const bool is_ipv6 = address.host.find(':') != std::string::npos;
+  if (!parse_ip(address.host) || is_ipv6 != bracketed) return wrong(setting, advice);
+  return std::nullopt;
+}
+
+std::optional<Error> parse_log_level(const Setting& setting, Options& options) {
+  static constexpr std::array<std::pair<const char*, LogLevel>, 5> kLevels = {
+      {{"trace", LogLevel::kTrace},
+       {"debug", LogLevel::kDebug},
+       {"info", LogLevel::kInfo},
+       {"warn", LogLevel::kWarn},
+       {"error", LogLevel::kError}}};
+  for (const auto& [name, level] : kLevels) {
+    if (setting.value != name) continue;
+    options.log_level = level;
+    return std::nullopt;
+  }
+  return wrong(setting, "is not a log level: give trace, debug, info, warn or error");
+}
+
+std::optional<Error> parse_log_format(const Setting& setting, Options& options) {
+  if (setting.value != "text" && setting.value != "json") {
+    return wrong(setting, "is not a log format: give text or json");
+  }
+  options.log_format = setting.value == "json" ? LogFormat::kJson : LogFormat::kText;
+  return std::nullopt;
+}
+
+std::optional<Error> parse_id(const Setting& setting, Options& options) {
+  if (!is_dns_label(setting.value, kMaxIdLength)) {
+    return wrong(setting,
+                 "is not an id: use at most 52 lower case letters, digits and '-', with a letter "
+                 "or digit at both ends");
+  }
+  options.id = setting.value;
+  return std::nullopt;
+}
+
+std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) {
+  options.kubeconfig = setting.value;
+  return std::nullopt;
+}
+
+struct Flag {
+  const char* name;
+  const char* environment;
+  const char* value_name;
+  const char* description;
+  std::optional<Error> (*parse)(const Setting&, Options&);
+};
+
+constexpr std::array<Flag, 9> kFlags = {{
+    {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
+     "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
+     "else ~/.kube/config",
+     parse_kubeconfig},
+    {"--namespace", "HOLDFAST_NAMESPACE", "NAME",
+     "Namespace of the operator's own objects. Default: the one it runs in, else holdfast-system",
+     parse_namespace},
+    {"--watch-namespace", "HOLDFAST_WATCH_NAMESPACE", "NAME[,NAME]",
+     "Namespaces whose jobs are worked on; may be repeated. Default: all", parse_watch_namespaces},
+    {"--workers", "HOLDFAST_WORKERS", "NUMBER",
+     "Reconciles in flight at a time, 1 to 1000. Default: 16", parse_workers},
+    {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",
+     "Where /metrics, /healthz and /readyz are served: :8080 is port 8080 of every address, "
+     "0 switches them off. Default: 127.0.0.1:8080",
+     parse_metrics_address},
+    {"--log-level", "HOLDFAST_LOG_LEVEL", "LEVEL",
+     "trace, debug, info, warn or error. Default: info", parse_log_level},
+    {"--log-format", "HOLDFAST_LOG_FORMAT", "FORMAT",
+     "text, or json: one object a line. Default: text", parse_log_format},
+    {"--qps", "HOLDFAST_QPS", "RATE",
+     "Requests per second to the API server, bursts of twice as many. Default: 0, no limit: the "
+     "server's own API Priority and Fairness decides",
+     parse_qps},
+    {"--id", "HOLDFAST_ID", "NAME",
+     "This replica's name in Events and logs. Default: the host's (in a pod: the pod's) name",
+     parse_id},
+}};
+
+constexpr std::size_t kHelpColumn = 32;  // where the descriptions begin
+constexpr std::size_t kHelpWidth = 96;
+
+// "  --workers NUMBER          Reconciles ..." with the descriptions wrapped.
+std::string help_text() {
+  std::string text =
+      "holdfast-operator: runs DurableJobs, and requeues them within a bound that is known "
+      "beforehand\nwhen their pod, node or worker dies.\n\nUsage: holdfast-operator [FLAG]...\n\n";
+  const auto add = [&text](const std::string& head, const std::string& description) {
+    std::string line = "  " + head;
+    line.resize(std::max(kHelpColumn, line.size() + 1), ' ');
+    std::size_t begin = 0;
+    while (begin < description.size()) {
+      std::size_t end = std::min(description.size(), begin + kHelpWidth - line.size());
+      if (end < description.size()) end = std::min(description.rfind(' ', end), end);
+      text += line + description.substr(begin, end - begin) + "\n";
+      line = std::string(kHelpColumn, ' ');
+      begin = description.find_first_not_of(' ', end);
+    }
+  };
+  for (const Flag& flag : kFlags) {
+    add(std::string(flag.name) + " " + flag.value_name, flag.description);
+  }
+  add("--version", "Print the version and end");
+  add("--help", "Print this text and end");
+  return text +
+         "\nEach flag may also be given by environment: HOLDFAST_WORKERS=32 is --workers 32, "
+         "HOLDFAST_LOG_LEVEL\nis --log-level, and so on. A flag wins over its variable.\n"
+         "SIGTERM stops cleanly, a second one at once.\n";
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+std::string variable(const Surroundings& surroundings, const std::string& name) {
+  const auto found = surroundings.environment.find(name);
+  return found == surroundings.environment.end() ? "" : found->second;
+}
+
+}  // namespace
+
+Result<Options> parse_options(const std::vector<std::string>& arguments,
+                              const Surroundings& surroundings) {
+  Options options;
+  CLI::App app;
+  app.set_help_flag();
+  bool help = false;
+  bool version = false;
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+  std::array<std::vector<std::string>, kFlags.size()> given;
+  std::array<CLI::Option*, kFlags.size()> found{};
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    const bool repeats = kFlags[i].parse == parse_watch_namespaces;
+    found[i] = app.add_option(kFlags[i].name, given[i])->expected(1)->allow_extra_args(false);
+    if (repeats) found[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(std::move(reversed));
+  } catch (const CLI::Error& error) {
+    return make_error(ErrorCode::kInvalid,
+                      std::string(error.what()) + "; see holdfast-operator --help");
+  }
+  if (help || version) {
+    options.print = help ? help_text() : std::string("holdfast-operator ") + kVersion + "\n";
+    return options;
+  }
+
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    Setting setting{kFlags[i].name, joined(given[i])};
+    if (found[i]->count() == 0) {
+      setting = {kFlags[i].environment, trimmed(variable(surroundings, kFlags[i].environment))};
+      if (setting.value.empty()) continue;
+    }
+    if (const auto error = kFlags[i].parse(setting, options)) return *error;
+  }
+  if (options.namespace_.empty()) options.namespace_ = trimmed(surroundings.in_cluster_namespace);
+  if (options.namespace_.empty()) options.namespace_ = kDefaultNamespace;
+  if (options.id.empty()) options.id = id_from_hostname(surroundings.hostname);
+  return options;
+}
+
+Surroundings read_surroundings() {
+  Surroundings surroundings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      surroundings.environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  std::ifstream(kNamespaceFile) >> surroundings.in_cluster_namespace;
+  std::array<char, 256> hostname{};
+  if (gethostname(hostname.data(), hostname.size() - 1) == 0) {
+    surroundings.hostname = hostname.data();
+  }
+  return surroundings;
+}
+
+}  // namespace holdfast::runtime

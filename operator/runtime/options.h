@@ -1,0 +1,53 @@
+// What the operator was asked to do: its command line and environment, checked as a whole before
+// anything else happens.
+//
+//   Result<Options> options = parse_options(arguments, surroundings);
+//   if (!options) { print(options.error().message); exit(2); }
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/core/log.h"
+#include "operator/core/result.h"
+
+namespace holdfast::runtime {
+
+// Where the probes and metrics are served.
+struct ListenAddress {
+  bool enabled = true;
+  std::string host = "127.0.0.1";  // an IP literal without brackets; empty: every address
+  std::uint16_t port = 8080;       // 0: any free one
+};
+
+struct Options {
+  std::string kubeconfig;                     // empty: as kubectl looks for it, see kube/config.h
+  std::string namespace_;                     // for the operator's own objects
+  std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
+  int workers = 16;
+  ListenAddress metrics_address;
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  double qps = 0;     // 0: no limit of our own
+  std::string id;     // this replica's name in Events and logs
+  std::string print;  // not empty: --help or --version; print it and end with 0
+};
+
+// What the options fall back on, so that parsing is a pure function.
+struct Surroundings {
+  std::map<std::string, std::string> environment;
+  std::string in_cluster_namespace;  // empty: not in a cluster
+  std::string hostname;
+};
+
+// Surroundings of this process.
+Surroundings read_surroundings();
+
+// `arguments` without the program's name. A flag wins over HOLDFAST_<NAME>, which wins over the
+// default; an empty variable is an unset one. The error's message says what to do.
+Result<Options> parse_options(const std::vector<std::string>& arguments,
+                              const Surroundings& surroundings);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,70 @@
+// A small HTTP server for probes and metrics: GET and HEAD on a few fixed paths, nothing else.
+//
+// It runs on a thread of its own, so that it answers when the loop is stuck. What strangers may
+// cost is bounded: 8 KB of headers, 5 s and one request a connection, kMaxConnections at a time (a
+// new one takes the place of the oldest, so slow clients cannot lock the kubelet out).
+//
+//   ProbeServer server({{"/healthz", answer_at_once([&] { return health.healthz(now); })},
+//                       {"/metrics", [&](auto answer) { loop.post([=] { answer(...); }); }}});
+//   Status started = server.start("127.0.0.1", 8080);
+//   ... server.stop();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "operator/core/result.h"
+#include "operator/core/time.h"
+
+namespace holdfast::runtime {
+
+struct ProbeAnswer {
+  int status = 200;
+  std::string body;
+  std::string content_type = "text/plain; charset=utf-8";
+};
+
+class ProbeServer {
+ public:
+  // May be called on any thread, once; later calls and calls after stop() have no effect.
+  using Answer = std::function<void(ProbeAnswer)>;
+  // Runs on the server's thread and must not block it. One that does not answer within
+  // `answer_limit` is answered for with 503.
+  using Handler = std::function<void(Answer)>;
+
+  struct Limits {
+    Duration connection = std::chrono::seconds(5);  // from accept to the last byte
+    Duration answer = std::chrono::seconds(3);
+    std::uint32_t header_bytes = 8192;
+    std::size_t connections = 64;
+  };
+
+  explicit ProbeServer(std::map<std::string, Handler> handlers)
+      : ProbeServer(std::move(handlers), Limits()) {}
+  ProbeServer(std::map<std::string, Handler> handlers, Limits limits);
+  ~ProbeServer();  // stops
+  ProbeServer(const ProbeServer&) = delete;
+  ProbeServer& operator=(const ProbeServer&) = delete;
+
+  // `host`: an IP literal; empty: all addresses, of IPv6 and IPv4. Port 0: any free one. Once.
+  Status start(const std::string& host, std::uint16_t port);
+
+  // Valid after start().
+  std::uint16_t port() const;
+  std::string address() const;  // "127.0.0.1:8080", "[::]:8080"
+
+  // Closes all connections and ends the thread. May be called again.
+  void stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A handler that knows its answer at once, without waiting for anything.
+ProbeServer::Handler answer_at_once(std::function<ProbeAnswer()> answer);
+
+}  // namespace holdfast::runtime

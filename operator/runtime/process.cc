@@ -1,0 +1,243 @@
+#include "operator/runtime/process.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "operator/runtime/sync_report.h"
+#include "operator/runtime/version.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr int kExitFailed = 1;
+constexpr seconds kTick{1};
+constexpr minutes kSyncLimit{2};
+constexpr seconds kSyncReport{20};
+// 30 s are what Kubernetes gives a pod: half of it for reconciles in flight to end by themselves,
+// then requests are cancelled, and what still hangs is cut off before the kubelet does it.
+constexpr seconds kDrainLimit{15};
+constexpr seconds kStopLimit{28};
+constexpr seconds kIdleLimit{3};
+constexpr milliseconds kIdlePoll{5};
+
+std::string host_of(const std::string& url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  return url.substr(begin, url.find('/', begin) - begin);
+}
+
+}  // namespace
+
+Process::Process(Options options, Log log)
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      random_((static_cast<std::uint64_t>(std::random_device{}()) << 32) ^ std::random_device{}()),
+      health_(loop_.now()) {}
+
+Process::~Process() = default;
+
+int Process::run() {
+  const auto stop = [this](const std::string& name) {
+    loop_.post([this, name] { begin_stop(name, 0); });
+  };
+  signals_ = std::make_unique<StopSignals>(stop, kStopLimit, log_);
+  metrics_ = std::make_unique<Metrics>(options_.workers);
+  probes_ = std::make_unique<ProbeServer>(probe_handlers());
+  const Status serving = serve_probes();
+  if (!serving.ok()) {
+    log_.error("cannot start", {{"error", serving.error().message}});
+    return kExitFailed;
+  }
+  loop_.post([this] { start(); });
+  loop_.run();
+  probes_->stop();
+  log_.info("stopped", {{"exit_code", std::to_string(exit_code_)}});
+  return exit_code_;
+}
+
+Status Process::serve_probes() {
+  const ListenAddress& address = options_.metrics_address;
+  if (!address.enabled) return Unit{};
+  Status listening = probes_->start(address.host, address.port);
+  if (listening.ok()) log_.info("serving probes and metrics", {{"address", probes_->address()}});
+  return listening;
+}
+
+void Process::start() {
+  if (stopping_) return;
+  started_at_ = last_report_ = loop_.now();
+  const Status connected = connect();
+  if (!connected.ok()) {
+    log_.error("cannot start", {{"error", connected.error().message}});
+    begin_stop("it could not start", kExitFailed);
+    return;
+  }
+  controller_->start();
+  tick();
+}
+
+Status Process::connect() {
+  kube::ConnectOptions options;
+  options.kubeconfig = options_.kubeconfig;
+  options.qps = options_.qps;
+  options.user_agent = std::string("holdfast-operator/") + kVersion;
+  auto connection = kube::Connection::connect({loop_, random_, log_, request_observer()}, options);
+  if (!connection.ok()) return connection.error();
+  connection_ = std::move(*connection);
+  metrics_->name_api_server(host_of(connection_->server()));
+  log_.info("using the API server",
+            {{"server", connection_->server()}, {"from", connection_->origin()}});
+
+  kube::Client& client = connection_->client();
+  events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);
+  controller::JobController::Config config;
+  config.namespaces = options_.watch_namespaces;
+  config.own_namespace = options_.namespace_;
+  config.pool.workers = options_.workers;
+  controller_ = std::make_unique<controller::JobController>(
+      controller::JobController::Dependencies{loop_, client, random_, log_, *metrics_, *events_},
+      std::move(config), metrics_->pool_metrics());
+  metrics_->set_sources(metric_sources());
+  return Unit{};
+}
+
+// ---- While it runs.
+
+void Process::tick() {
+  if (!controller_) return;  // stopped
+  health_.beat(loop_.now(), watch_health(), answered_at_);
+  if (!stopping_) look_at_caches();
+  loop_.call_after(kTick, [this] { tick(); });
+}
+
+std::vector<WatchHealth> Process::watch_health() {
+  std::vector<WatchHealth> watches;
+  const SteadyTime now = loop_.now();
+  for (cache::Informer* const informer : controller_->informers()) {
+    watches.push_back({informer->kind().name, informer->synced(), informer->live(),
+                       informer->quiet_for(), now - informer->live_changed_at()});
+  }
+  return watches;
+}
+
+void Process::look_at_caches() {
+  const SteadyTime now = loop_.now();
+  if (controller_->synced()) {
+    if (!std::exchange(ready_told_, true)) {
+      log_.info("ready", {{"took", human_duration(now - started_at_)}});
+    }
+    return;
+  }
+  const bool too_late = now - started_at_ >= kSyncLimit;
+  if (!too_late && now - last_report_ < kSyncReport) return;
+  last_report_ = now;
+  for (cache::Informer* const informer : controller_->informers()) {
+    if (informer->synced()) continue;
+    const kube::Kind& kind = informer->kind();
+    const Log::Fields fields = {
+        {"cache", kind.name},
+        {"reason", explain_unsynced({kind.group_path, kind.plural, informer->trouble()})}};
+    if (too_late) {
+      log_.error("a cache is not synced", fields);
+    } else {
+      log_.warn("a cache is not synced yet", fields);
+    }
+  }
+  if (too_late) {
+    begin_stop("the caches are not synced after " + human_duration(kSyncLimit), kExitFailed);
+  }
+}
+
+// ---- The stop.
+
+void Process::begin_stop(const std::string& why, int exit_code) {
+  if (std::exchange(stopping_, true)) return;
+  exit_code_ = exit_code;
+  log_.info("stopping", {{"why", why}});
+  signals_->stop_has_begun();
+  health_.stopping();
+  if (!controller_) {
+    loop_.stop();
+    return;
+  }
+  loop_.call_after(kDrainLimit, [this] {
+    if (controller_stopped_) return;
+    log_.warn("reconciles in flight are cancelled", {{"after", human_duration(kDrainLimit)}});
+    controller_->stop(/*drain=*/false, [this] { controller_stopped(); });
+    connection_->shut_down();
+  });
+  // Nothing can be drained by workers that never began.
+  controller_->stop(/*drain=*/controller_->synced(), [this] { controller_stopped(); });
+}
+
+void Process::controller_stopped() {
+  if (std::exchange(controller_stopped_, true)) return;
+  events_->stop();
+  connection_->shut_down();
+  idle_deadline_ = loop_.now() + kIdleLimit;
+  end_when_idle();
+}
+
+// Cancelled requests answer, too: whoever awaits one is left before the client goes.
+void Process::end_when_idle() {
+  if (!connection_->client().idle() && loop_.now() < idle_deadline_) {
+    loop_.call_after(kIdlePoll, [this] { end_when_idle(); });
+    return;
+  }
+  metrics_->set_sources({});
+  controller_.reset();
+  events_.reset();
+  connection_.reset();
+  loop_.post([this] { loop_.stop(); });  // after what these have posted
+}
+
+// ---- What the others ask.
+
+std::map<std::string, ProbeServer::Handler> Process::probe_handlers() {
+  return {
+      {"/healthz", answer_at_once([this] { return health_.healthz(loop_.now()); })},
+      {"/readyz", answer_at_once([this] { return health_.readyz(); })},
+      {"/metrics",
+       [this](ProbeServer::Answer answer) {
+         loop_.post([this, answer = std::move(answer)] {
+           answer({200, metrics_->text(), kMetricsContentType});
+         });
+       }},
+  };
+}
+
+kube::RequestObserver Process::request_observer() {
+  kube::RequestObserver counted = metrics_->request_observer();
+  return {[this, count = std::move(counted.on_request)](const std::string& verb, int code,
+                                                        Duration took) {
+    // Any answer that is no complaint of the server's own; the loop's probe of it gets 404.
+    if (code >= 200 && code < 500 && code != 429) answered_at_ = loop_.now();
+    count(verb, code, took);
+  }};
+}
+
+Metrics::Sources Process::metric_sources() {
+  Metrics::Sources sources;
+  sources.jobs_by_phase = [this] { return controller_->jobs_by_phase(); };
+  sources.oldest_overdue = [this] { return controller_->oldest_overdue(); };
+  sources.watches = [this] {
+    std::map<std::string, Metrics::WatchState> watches;
+    for (cache::Informer* const informer : controller_->informers()) {
+      watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
+                                        informer->store().size()};
+    }
+    return watches;
+  };
+  sources.events_dropped = [this] { return events_->dropped(); };
+  sources.queue_depth = [this] { return controller_->queue().depth(); };
+  sources.unfinished_work = [this] { return controller_->queue().unfinished_work(); };
+  sources.longest_running = [this] { return controller_->queue().longest_running(); };
+  return sources;
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,31 @@
+#include "reconciler/backoff.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reconciler/names.h"
+
+namespace holdfast::reconciler {
+
+Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& job_uid,
+                       std::int64_t attempt) {
+  const double max = static_cast<double>(backoff.max.count());
+  const double grown =
+      static_cast<double>(backoff.initial.count()) * std::pow(backoff.factor, n - 1);
+  const double delay = std::min(grown, max);
+  const std::uint64_t hash = hash64(job_uid + "/" + std::to_string(attempt));
+  const double unit = static_cast<double>(hash >> 11) * 0x1.0p-53;
+  const double shortened = delay * (1.0 - unit * backoff.jitter_percent / 100.0);
+  return Duration(static_cast<std::int64_t>(shortened * 1e9));
+}
+
+int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget) {
+  int count = 0;
+  for (auto entry = history.rbegin(); entry != history.rend(); ++entry) {
+    if (budget_of(entry->outcome) != budget) break;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,167 @@
+#include "reconciler/decide.h"
+
+#include <algorithm>
+
+#include "reconciler/names.h"
+#include "reconciler/phases.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+// Deadlines are computed from what is left on several clocks: differences below this are noise.
+constexpr seconds kDeadlineNoise{2};
+
+bool says_the_same(const std::optional<Waiting>& a, const std::optional<Waiting>& b) {
+  if (a.has_value() != b.has_value()) return false;
+  if (!a) return true;
+  if (a->reason != b->reason || a->message != b->message || a->next_action != b->next_action ||
+      a->deadline.has_value() != b->deadline.has_value()) {
+    return false;
+  }
+  return !a->deadline || std::chrono::abs(*a->deadline - *b->deadline) <= kDeadlineNoise;
+}
+
+bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
+  if (a.has_value() != b.has_value()) return false;
+  return !a || std::chrono::floor<seconds>(*a) == std::chrono::floor<seconds>(*b);
+}
+
+bool ours(const Context& context, const PodView& pod) { return pod.owner_uid == context.job.uid; }
+
+// Every pod that no attempt stands behind any more is stopped and released, whoever left it.
+// `next` is the status as it then stands.
+void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
+  const Job& job = context.job;
+  for (const PodView& pod : context.view.pods) {
+    if (ours(context, pod) && !job.deleting) {
+      const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
+      // The watch does not see a pod without our label, nor its end.
+      if (pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
+        writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt});
+      }
+      // A later attempt's pod: the job in this view is older than its pods, and another replica's
+      // attempt is not ours to stop.
+      if (attempt > next.attempt) continue;
+      if (next.phase == Phase::kRunning && pod.name == next.pod_name) continue;
+    }
+    if (ours(context, pod) && !pod.ended() && !pod.deletion && !job.deleting) {
+      writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
+    }
+    // One that only carries our label (its owner was taken off) is released, never touched else.
+    if (pod.has_finalizer && (ours(context, pod) || pod.owner_uid.empty())) {
+      writes.emplace_back(ReleasePod{pod.name, pod.uid});
+    }
+  }
+}
+
+// Status first. The old pod is told to go before the new one is asked for; nothing that only tidies
+// up (a policy of the cluster may refuse it for long) stands before a creation; the job itself goes
+// last.
+int rank(const Write& write) {
+  struct Rank {
+    int operator()(const WriteStatus&) const { return 0; }
+    int operator()(const DeletePod&) const { return 1; }
+    int operator()(const CreatePod&) const { return 2; }
+    int operator()(const ReleasePod&) const { return 3; }
+    int operator()(const RelabelPod&) const { return 4; }
+    int operator()(const DeleteJob&) const { return 5; }
+  };
+  return std::visit(Rank{}, write);
+}
+
+}  // namespace
+
+void Plan::write(WriteStatus status) {
+  keep_within_schema(status);
+  next_ = status.status;
+  decision_.writes.emplace_back(std::move(status));
+}
+
+void Plan::inform(Status status) {
+  if (status.waiting) keep_within_schema(*status.waiting);
+  const Status& before = context_.job.status;
+  status.observed_generation = context_.job.generation;
+  Status rest = status;
+  rest.waiting = before.waiting;
+  rest.attempt_start_time = before.attempt_start_time;
+  if (rest == before && says_the_same(status.waiting, before.waiting) &&
+      same_second(status.attempt_start_time, before.attempt_start_time)) {
+    return;
+  }
+  if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
+  if (context_.view.observed.since_write < kInfoWriteInterval) {
+    wake_in(kInfoWriteInterval - context_.view.observed.since_write);
+    return;
+  }
+  write(WriteStatus{std::move(status)});
+}
+
+void Plan::create_pod() {
+  decision_.writes.emplace_back(CreatePod{status().attempt, status().pod_name});
+}
+
+void Plan::wake_in(Duration delay) {
+  delay = std::max(delay, Duration::zero());
+  if (!decision_.wake_after || delay < *decision_.wake_after) decision_.wake_after = delay;
+}
+
+const PodView* current_pod(const JobView& view) {
+  for (const PodView& pod : view.pods) {
+    if (pod.name == view.job.status.pod_name && pod.owner_uid == view.job.uid) return &pod;
+  }
+  return nullptr;
+}
+
+Decision decide(const JobView& view, Time now) {
+  const Context context{view, view.job, view.job.spec, now};
+  Plan plan(context);
+  if (view.job.deleting) {
+    // Its labels may be stripped; our finalizer must not hold the deletion up.
+    if (!view.job.status.pod_name.empty() && !current_pod(view) && !view.observed.confirmed) {
+      plan.confirm();
+      return plan.decision();
+    }
+    tidy_pods(context, view.job.status, plan.decision().writes);
+    return plan.decision();
+  }
+  switch (view.job.status.phase) {
+    case Phase::kRunning:
+      decide_running(context, plan);
+      break;
+    case Phase::kNone:
+    case Phase::kPending:
+    case Phase::kBackoff:
+      decide_ready(context, plan);
+      break;
+    case Phase::kSuspended:
+      decide_suspended(context, plan);
+      break;
+    case Phase::kCancelling:
+      decide_cancelling(context, plan);
+      break;
+    case Phase::kSucceeded:
+    case Phase::kFailed:
+    case Phase::kCancelled:
+      decide_finished(context, plan);
+      break;
+  }
+  Decision& decision = plan.decision();
+  if (decision.confirm) {
+    decision.writes.clear();
+    return decision;
+  }
+  const Status& next = plan.status();
+  tidy_pods(context, next, decision.writes);
+  if (next.phase == Phase::kRunning && next.attempt != view.job.status.attempt) {
+    plan.create_pod();
+  }
+  // No phase waits for events alone: what nobody tells of is found by looking again.
+  if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {
+    plan.wake_in(view.job.spec.lost_after);
+  }
+  std::stable_sort(decision.writes.begin(), decision.writes.end(),
+                   [](const Write& a, const Write& b) { return rank(a) < rank(b); });
+  return decision;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,81 @@
+// The heart: what should happen to one job now. Pure: no clock, no I/O, no randomness.
+//
+// decide() returns the writes in the order in which they must happen, intent first. The executor
+// performs them one by one and stops at the first that fails; after every prefix the next decide()
+// goes on from what stands in the API server. Rules that it keeps: S1-S13 of docs/verification.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reconciler/types.h"
+
+namespace holdfast::reconciler {
+
+// How long a replica that finds another's intent without a pod waits for that replica to create
+// it: a member lease and a retry period, after which its writer has stopped acting.
+inline constexpr seconds kForeignIntentWait{17};
+// A change of `waiting` alone is written at most this often, and a pod's node and start when it
+// has run this long.
+inline constexpr seconds kInfoWriteInterval{1};
+
+struct Event {
+  bool warning = true;
+  std::string reason;
+  std::string action;
+  std::string note;
+};
+
+// PUT on /status with the resourceVersion that was read. What follows `events` is for metrics.
+struct WriteStatus {
+  Status status;
+  std::vector<Event> events = {};
+  std::optional<Outcome> ended = std::nullopt;  // this write ends an attempt, like this
+  std::string orphan_class = "";  // it recovers from this; empty: the pod told its end itself
+  Duration trouble_for{0};        // how long ago the trouble began
+};
+// POST of the current attempt's pod.
+struct CreatePod {
+  std::int64_t attempt = 0;
+  std::string name;
+};
+// DELETE with UID and resourceVersion, with the pod's own grace.
+struct DeletePod {
+  std::string name;
+  std::string uid;
+  std::uint64_t version = 0;
+};
+// Takes our finalizer off, whatever else changed meanwhile (UID is checked).
+struct ReleasePod {
+  std::string name;
+  std::string uid;
+};
+// Puts labels back that somebody took off: the watch does not see a pod without them.
+struct RelabelPod {
+  std::string name;
+  std::string uid;
+  std::int64_t attempt = 0;
+};
+// DELETE of the job with UID and resourceVersion: its time to live is over.
+struct DeleteJob {};
+
+using Write = std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, DeleteJob>;
+
+struct Decision {
+  std::vector<Write> writes;
+  // Read the job, the current attempt's pod (and its node and the node's Lease) live and decide
+  // again with Observed::confirmed: a verdict, or a second request for a pod, hangs on it. A job
+  // that has changed since the view is decided on anew. `writes` is empty then.
+  bool confirm = false;
+  // Look again after this long, if nothing happens before.
+  std::optional<Duration> wake_after;
+};
+
+Decision decide(const JobView& view, Time now);
+
+// The current attempt's pod in the view; null: none.
+const PodView* current_pod(const JobView& view);
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,331 @@
+#include "reconciler/edges.h"
+
+#include <algorithm>
+
+#include "reconciler/backoff.h"
+#include "reconciler/names.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr std::size_t kMessageLimit = 1024;
+constexpr std::size_t kReasonLimit = 128;
+
+std::string bounded(std::string text, std::size_t limit = kMessageLimit) {
+  if (text.size() <= limit) return text;
+  text.resize(limit - 3);
+  // Not in the middle of a UTF-8 sequence.
+  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
+    text.pop_back();
+  }
+  if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
+  return text + "...";
+}
+
+void finish(const Context& context, Status& status, Phase phase) {
+  status.phase = phase;
+  status.completion_time = context.now;
+  if (!status.start_time) status.start_time = context.now;
+  status.waiting.reset();
+  status.next_attempt_time.reset();
+  clear_condition(status, "Stalled", "Finished", context.now);
+  clear_condition(status, "Suspended", "Finished", context.now);
+}
+
+void record_history(const Context& context, Status& status, const Verdict& verdict) {
+  const PodView* const pod = current_pod(context.view);
+  HistoryEntry entry;
+  entry.attempt = status.attempt;
+  entry.pod_name = status.pod_name;
+  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.node_name;
+  entry.outcome = verdict.outcome;
+  entry.reason = verdict.reason;
+  entry.exit_code = verdict.exit_code;
+  entry.start_time = pod && pod->start() ? pod->start() : status.attempt_start_time;
+  entry.end_time = verdict.ended && *verdict.ended <= context.now ? *verdict.ended : context.now;
+  status.history.push_back(std::move(entry));
+  if (status.history.size() > kHistoryLimit) status.history.erase(status.history.begin());
+}
+
+// What the ended attempt leaves in status: where and since when it ran.
+void keep_last_attempt(const Context& context, Status& status) {
+  const PodView* const pod = current_pod(context.view);
+  if (!pod) return;
+  if (!pod->node_name.empty()) status.node_name = pod->node_name;
+  if (const auto start = pod->start()) status.attempt_start_time = start;
+}
+
+const char* event_reason(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed:
+      return "AttemptFailed";
+    case Outcome::kLost:
+      return "AttemptLost";
+    case Outcome::kHung:
+      return "AttemptHung";
+    case Outcome::kStartTimeout:
+      return "AttemptStartTimeout";
+    case Outcome::kDeadlineExceeded:
+      return "AttemptDeadlineExceeded";
+    default:
+      return "";
+  }
+}
+
+Event attempt_event(const Status& before, const Verdict& verdict, const Status& after) {
+  Event event;
+  event.reason = event_reason(verdict.outcome);
+  event.action = after.phase == Phase::kFailed ? "Finish" : "Retry";
+  event.note = "attempt " + std::to_string(before.attempt) + " ended (" + verdict.reason +
+               "): " + verdict.message;
+  return event;
+}
+
+// Past any growth that maxSeconds allows.
+constexpr std::int64_t kMostEnds = 1000;
+
+// The pause before the attempt that follows `status`, whose newest history entry has just ended.
+// The first loss in a row goes on at once.
+Duration pause_before_next(const Context& context, const Status& status, Outcome outcome) {
+  const Budget budget = budget_of(outcome);
+  int ends = ends_in_a_row(status.history, budget);
+  // History shows no more; the budget's own count goes on.
+  if (ends == static_cast<int>(kHistoryLimit)) {
+    const auto spent = budget == Budget::kDisruptions ? status.disruptions : status.failures;
+    ends = static_cast<int>(std::clamp<std::int64_t>(spent, ends, kMostEnds));
+  }
+  const int n = budget == Budget::kDisruptions ? ends - 1 : ends;
+  if (n < 1) return Duration::zero();
+  return backoff_delay(context.spec.retry_backoff, n, context.job.uid, status.attempt);
+}
+
+void retry(const Context& context, Status& status, Outcome outcome) {
+  const Duration pause = pause_before_next(context, status, outcome);
+  const bool replace_now =
+      context.spec.pod_replacement == PodReplacementPolicy::kTerminatingOrFailed ||
+      !any_pod_lives(context);
+  if (pause == Duration::zero() && replace_now) {
+    start_attempt(context, status);
+    return;
+  }
+  status.phase = Phase::kBackoff;
+  status.next_attempt_time = context.now + pause;
+  clear_condition(status, "Stalled", "Started", context.now);
+  if (pause == Duration::zero()) {
+    status.waiting = old_pod_waiting(context);
+    return;
+  }
+  const auto deadline = active_deadline(context.job);
+  status.waiting = Waiting{
+      "RetryBackoff",
+      "attempt " + std::to_string(status.attempt) + " ended as " + to_string(outcome) +
+          "; the next one waits its back-off",
+      "attempt " + std::to_string(status.attempt + 1) + " starts",
+      deadline ? std::min(*deadline, *status.next_attempt_time) : *status.next_attempt_time};
+}
+
+}  // namespace
+
+void set_condition(Status& status, const std::string& type, bool value, const std::string& reason,
+                   const std::string& message, Time now) {
+  Condition* found = nullptr;
+  for (Condition& condition : status.conditions) {
+    if (condition.type == type) found = &condition;
+  }
+  if (!found) {
+    status.conditions.push_back(Condition{type, !value, "", "", now});
+    found = &status.conditions.back();
+  }
+  if (found->status != value) found->last_transition_time = now;
+  found->status = value;
+  found->reason = reason;
+  found->message = bounded(message);
+}
+
+void clear_condition(Status& status, const std::string& type, const std::string& reason, Time now) {
+  const Condition* const condition = status.condition(type);
+  if (condition && condition->status) set_condition(status, type, false, reason, "", now);
+}
+
+bool pod_lives(const Context& context, const PodView& pod) {
+  if (pod.ended()) return false;
+  if (pod.node_name.empty()) return !pod.deletion;
+  const auto node = context.view.observed.nodes.find(pod.node_name);
+  if (node == context.view.observed.nodes.end()) return true;
+  return !node->second.missing_for || *node->second.missing_for < context.spec.lost_after;
+}
+
+bool any_pod_lives(const Context& context) {
+  return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
+    return pod.owner_uid == context.job.uid && pod_lives(context, pod);
+  });
+}
+
+Waiting old_pod_waiting(const Context& context) {
+  std::string pods;
+  for (const PodView& pod : context.view.pods) {
+    if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
+    pods += (pods.empty() ? "" : ", ") + pod.name +
+            (pod.node_name.empty() ? "" : " on node " + pod.node_name);
+  }
+  return Waiting{"OldPodNotEnded",
+                 "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
+                 "the next attempt starts when it has, or when its node object is deleted",
+                 active_deadline(context.job)};
+}
+
+void keep_within_schema(Waiting& waiting) {
+  waiting.reason = bounded(std::move(waiting.reason), kReasonLimit);
+  waiting.message = bounded(std::move(waiting.message));
+}
+
+void keep_within_schema(WriteStatus& write) {
+  if (write.status.waiting) keep_within_schema(*write.status.waiting);
+  for (HistoryEntry& entry : write.status.history) {
+    entry.reason = bounded(std::move(entry.reason), kReasonLimit);
+  }
+  for (Event& event : write.events) event.note = bounded(std::move(event.note));
+}
+
+std::optional<Time> active_deadline(const Job& job) {
+  if (!job.spec.active_deadline || !job.status.start_time) return std::nullopt;
+  return *job.status.start_time + *job.spec.active_deadline + job.status.suspended;
+}
+
+std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec,
+                                                                const Status& status) {
+  if (status.failures > spec.backoff_limit) {
+    return std::pair(std::string("BackoffLimitExceeded"),
+                     std::to_string(status.failures) + " attempts failed, backoffLimit forgives " +
+                         std::to_string(spec.backoff_limit));
+  }
+  if (status.disruptions > spec.disruption_limit) {
+    return std::pair(std::string("DisruptionLimitExceeded"),
+                     std::to_string(status.disruptions) +
+                         " attempts were lost, disruptionLimit forgives " +
+                         std::to_string(spec.disruption_limit));
+  }
+  return std::nullopt;
+}
+
+void start_attempt(const Context& context, Status& status) {
+  std::int64_t last = status.attempt;
+  for (const PodView& pod : context.view.pods) {
+    if (pod.owner_uid != context.job.uid) continue;
+    last = std::max(last, attempt_in_name(context.job.name, context.job.uid, pod.name));
+  }
+  status.phase = Phase::kRunning;
+  status.attempt = last + 1;
+  status.pod_name = pod_name(context.job.name, context.job.uid, status.attempt);
+  status.node_name.clear();
+  // Milliseconds are the time, the six digits behind them are this process's mark.
+  status.attempt_start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
+                              Duration(context.view.observed.nonce % 1'000'000);
+  if (!status.start_time) status.start_time = context.now;
+  status.next_attempt_time.reset();
+  const auto deadline = active_deadline(context.job);
+  const Time start_by = context.now + context.spec.start_deadline;
+  status.waiting =
+      Waiting{"PodStarting", "pod " + status.pod_name + " is being created and started",
+              "attempt " + std::to_string(status.attempt) +
+                  " ends as StartTimeout unless a container has run by then",
+              deadline ? std::min(*deadline, start_by) : start_by};
+  clear_condition(status, "Stalled", "Started", context.now);
+}
+
+void finish_failed(const Context& context, Status& status, const std::string& reason,
+                   const std::string& message) {
+  finish(context, status, Phase::kFailed);
+  set_condition(status, "Failed", true, reason, message, context.now);
+}
+
+void finish_cancelled(const Context& context, Status& status) {
+  finish(context, status, Phase::kCancelled);
+  set_condition(status, "Cancelled", true, "Cancelled", "spec.cancel is true", context.now);
+}
+
+void suspend(const Context& context, Status& status) {
+  status.phase = Phase::kSuspended;
+  if (!status.start_time) status.start_time = context.now;
+  status.next_attempt_time.reset();
+  status.waiting = Waiting{"Suspended", "spec.suspend is true; no pod runs",
+                           "set spec.suspend to false to go on", std::nullopt};
+  clear_condition(status, "Stalled", "Suspended", context.now);
+  set_condition(status, "Suspended", true, "JobSuspended", "Job suspended", context.now);
+}
+
+void start_cancelling(const Context& context, Status& status) {
+  status.phase = Phase::kCancelling;
+  status.next_attempt_time.reset();
+  clear_condition(status, "Stalled", "Cancelling", context.now);
+  status.waiting = Waiting{"PodTerminating", "the job was cancelled; its pod is being stopped",
+                           "the job is Cancelled when the pod has ended", std::nullopt};
+}
+
+void resume(const Context& context, Status& status) {
+  if (const Condition* const suspended = status.condition("Suspended");
+      suspended && suspended->status && context.now > suspended->last_transition_time) {
+    // Conditions keep whole seconds; counted like this the roundings of many cancel out.
+    status.suspended += std::chrono::floor<seconds>(context.now) -
+                        std::chrono::floor<seconds>(suspended->last_transition_time);
+  }
+  status.phase = Phase::kPending;
+  status.waiting =
+      Waiting{"Resuming", "the job was resumed", "its next attempt starts", std::nullopt};
+  set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
+}
+
+WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
+  const Verdict& verdict = end.verdict;
+  WriteStatus write;
+  write.status = context.job.status;
+  Status& status = write.status;
+  status.observed_generation = context.job.generation;
+  keep_last_attempt(context, status);
+  record_history(context, status, verdict);
+  if (budget_of(verdict.outcome) == Budget::kFailures) ++status.failures;
+  if (budget_of(verdict.outcome) == Budget::kDisruptions) ++status.disruptions;
+  write.ended = verdict.outcome;
+  write.orphan_class = verdict.orphan_class;
+  write.trouble_for = end.trouble_for;
+
+  const auto deadline = active_deadline(context.job);
+  if (verdict.outcome == Outcome::kSucceeded) {
+    finish(context, status, Phase::kSucceeded);
+    set_condition(status, "Complete", true, "CompletionsReached",
+                  "Reached expected number of succeeded pods", context.now);
+    return write;
+  }
+  const bool out_of_time = deadline && context.now >= *deadline;
+  const auto spent = spent_budget(context.spec, status);
+  if (out_of_time && verdict.reason == kJobDeadlineReason) {
+    finish_failed(context, status, kJobDeadlineReason, verdict.message);
+  } else if (verdict.outcome == Outcome::kCancelled) {
+    start_cancelling(context, status);
+  } else if (spent) {
+    finish_failed(context, status, spent->first,
+                  spent->second + "; the last one: " + verdict.reason + ": " + verdict.message);
+  } else if (context.spec.cancel) {
+    start_cancelling(context, status);
+  } else if (context.spec.suspend) {
+    suspend(context, status);
+  } else if (out_of_time) {
+    finish_failed(context, status, kJobDeadlineReason, kJobDeadlineMessage);
+  } else {
+    retry(context, status, verdict.outcome);
+  }
+  // The whole job's deadline is told once, as the job's end.
+  // A pod may fail with the same reason, by the deadline of its own template.
+  const bool by_job_deadline =
+      verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == kJobDeadlineReason;
+  if (event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline) {
+    write.events.push_back(attempt_event(context.job.status, verdict, status));
+  }
+  if (status.phase == Phase::kFailed) {
+    const Condition* const failed = status.condition("Failed");
+    write.events.push_back(Event{true, failed->reason, "Finish", failed->message});
+  }
+  return write;
+}
+
+}  // namespace holdfast::reconciler

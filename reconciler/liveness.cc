@@ -1,0 +1,199 @@
+#include "reconciler/liveness.h"
+
+#include <algorithm>
+
+namespace holdfast::reconciler {
+namespace {
+
+// The kubelets' own reports may be this late after an outage of the API server: a pod that started
+// meanwhile must not be called a start time-out before they are in.
+constexpr seconds kReportGrace{15};
+// A kubelet renews its Lease every 10 s: silence up to here is nothing to speak of.
+constexpr seconds kNodeRenewal{12};
+// While the breaker holds a verdict back, whether it still does is asked this often.
+constexpr seconds kBreakerLook{1};
+
+// A node's silence is worth telling from here on.
+Duration worth_telling(const Context& context) {
+  return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
+}
+
+Limit lost(const char* reason, std::string message, const char* orphan_class, Duration left,
+           Duration trouble_for) {
+  Limit limit;
+  limit.verdict.outcome = Outcome::kLost;
+  limit.verdict.reason = reason;
+  limit.verdict.message = std::move(message);
+  limit.verdict.orphan_class = orphan_class;
+  limit.left = left;
+  limit.trouble_for = trouble_for;
+  return limit;
+}
+
+std::string in_seconds(seconds duration) { return std::to_string(duration.count()) + " s"; }
+
+void add_node_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  const auto found = context.view.observed.nodes.find(pod.node_name);
+  if (found == context.view.observed.nodes.end()) return;
+  const NodeObservation& node = found->second;
+  const seconds window = context.spec.lost_after;
+  if (node.missing_for) {
+    limits.push_back(lost("NodeGone",
+                          "node " + pod.node_name + " has not existed for " + in_seconds(window),
+                          "node_gone", window - *node.missing_for, *node.missing_for));
+  }
+  if (node.silent_for) {
+    const Duration allowed = node.breaker ? 2 * window : window;
+    limits.push_back(lost("NodeSilent",
+                          "node " + pod.node_name + " has not renewed its Lease for " +
+                              in_seconds(std::chrono::floor<seconds>(allowed)),
+                          "node_silent", allowed - *node.silent_for, *node.silent_for));
+    const Duration notice = worth_telling(context) - *node.silent_for;
+    const Duration window_left = window - *node.silent_for;
+    if (notice > Duration::zero()) {
+      limits.back().look_in = notice;
+    } else if (node.breaker) {
+      limits.back().look_in = std::max<Duration>(window_left, kBreakerLook);
+    }
+  }
+}
+
+void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  if (pod.started()) return;
+  const seconds window = context.spec.start_deadline;
+  const Duration age = context.now - pod.created;
+  const Duration watched =
+      std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kStartTimeout;
+  limit.verdict.reason = "StartTimeout";
+  limit.verdict.message =
+      "no container had run " + in_seconds(window) + " after the pod's creation";
+  if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
+  for (const ContainerView& container : pod.containers) {
+    if (container.waiting_reason.empty()) continue;
+    limit.verdict.message += "; container " + container.name + ": " + container.waiting_reason;
+    break;
+  }
+  limit.verdict.orphan_class = "pod_never_started";
+  limit.left = std::max(window - age, watched);
+  limit.trouble_for = age;
+  limits.push_back(std::move(limit));
+}
+
+void add_attempt_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  if (!context.spec.attempt_deadline || !pod.started()) return;
+  const std::optional<Time> start =
+      pod.start() ? pod.start() : context.job.status.attempt_start_time;
+  if (!start) return;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kDeadlineExceeded;
+  limit.verdict.reason = "AttemptDeadlineExceeded";
+  limit.verdict.message = "the attempt ran longer than attemptDeadlineSeconds (" +
+                          in_seconds(*context.spec.attempt_deadline) + ")";
+  limit.verdict.orphan_class = "attempt_too_long";
+  limit.left = *start + *context.spec.attempt_deadline - context.now;
+  limit.trouble_for = std::max(Duration::zero(), -limit.left);
+  limits.push_back(std::move(limit));
+}
+
+const ContainerView* waiting_container(const PodView& pod) {
+  for (const ContainerView& container : pod.containers) {
+    const std::string& reason = container.waiting_reason;
+    if (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing") {
+      return &container;
+    }
+  }
+  return nullptr;
+}
+
+std::string attempt_text(const Context& context) {
+  return "attempt " + std::to_string(context.job.status.attempt);
+}
+
+}  // namespace
+
+std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
+  if (!pod.deletion) return std::nullopt;
+  // Seen for the whole window, not only dated: after an outage it starts anew.
+  const Duration over =
+      std::min<Duration>(context.now - *pod.deletion, context.view.observed.live_for);
+  return context.spec.lost_after - over;
+}
+
+std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
+  std::vector<Limit> limits;
+  if (const auto left = overstay_left(context, pod)) {
+    limits.push_back(lost("PodStuckTerminating",
+                          "the pod was told to go and had not ended " +
+                              in_seconds(context.spec.lost_after) + " after its grace",
+                          "pod_stuck_terminating", *left,
+                          std::max<Duration>(Duration::zero(), context.now - *pod.deletion)));
+  } else {
+    add_start_limit(context, pod, limits);
+  }
+  if (!pod.node_name.empty()) add_node_limits(context, pod, limits);
+  add_attempt_limit(context, pod, limits);
+  return limits;
+}
+
+Waiting describe(const Context& context, const PodView& pod, const std::vector<Limit>& limits) {
+  const auto limit_by = [&](const char* reason) -> const Limit* {
+    for (const Limit& limit : limits) {
+      if (limit.verdict.reason == reason) return &limit;
+    }
+    return nullptr;
+  };
+  const auto left = [&](const char* reason) -> std::optional<Duration> {
+    const Limit* const limit = limit_by(reason);
+    return limit ? std::optional(limit->left) : std::nullopt;
+  };
+  const Limit* const silent = limit_by("NodeSilent");
+  Waiting waiting;
+  if (left("NodeGone")) {
+    waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
+               attempt_text(context) + " ends as Lost unless it comes back",
+               context.now + *left("NodeGone")};
+  } else if (silent && silent->trouble_for >= worth_telling(context)) {
+    waiting = {"NodeSilent", "node " + pod.node_name + " does not renew its Lease",
+               attempt_text(context) + " ends as Lost unless it does", context.now + silent->left};
+  } else if (pod.deletion) {
+    waiting = {"PodTerminating", "pod " + pod.name + " was deleted and is being stopped",
+               attempt_text(context) + " ends when the pod has, or as Lost",
+               context.now + *left("PodStuckTerminating")};
+  } else if (!pod.started()) {
+    const ContainerView* const container = waiting_container(pod);
+    waiting.reason = "PodStarting";
+    waiting.message = pod.node_name.empty()
+                          ? "pod " + pod.name + " is being scheduled"
+                          : "pod " + pod.name + " starts on node " + pod.node_name;
+    if (!pod.unschedulable.empty()) {
+      waiting.reason = "PodUnschedulable";
+      waiting.message = pod.unschedulable;
+    } else if (container) {
+      waiting.reason = container->waiting_reason;
+      waiting.message = "container " + container->name + ": " + container->waiting_message;
+    }
+    waiting.next_action =
+        attempt_text(context) + " ends as StartTimeout unless a container has run by then";
+    waiting.deadline = context.now + *left("StartTimeout");
+  } else {
+    waiting = {"PodRunning", "pod " + pod.name + " runs on node " + pod.node_name,
+               attempt_text(context) + " ends when the pod does", std::nullopt};
+  }
+  // What acts first is what is told; a node that is not worth telling of renews before that.
+  for (const Limit& limit : limits) {
+    const Time when = context.now + limit.left;
+    if (&limit == silent || (waiting.deadline && *waiting.deadline <= when)) continue;
+    waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
+    waiting.deadline = when;
+  }
+  if (const auto deadline = active_deadline(context.job);
+      deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
+    waiting.deadline = deadline;
+    waiting.next_action = "the job fails as DeadlineExceeded";
+  }
+  return waiting;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,27 @@
+// Names and labels that Holdfast gives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace holdfast::reconciler {
+
+inline constexpr const char* kFinalizer = "holdfast.dev/outcome";
+inline constexpr const char* kJobNameLabel = "holdfast.dev/job-name";
+inline constexpr const char* kJobUidLabel = "holdfast.dev/job-uid";
+inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
+inline constexpr const char* kLabelPrefix = "holdfast.dev/";
+
+// FNV-1a, 64 bits: spreads UIDs, nothing secret hangs on it.
+std::uint64_t hash64(const std::string& text);
+
+// "<job>-<attempt>-<five characters of the job UID's hash>": the same on every replica, so that a
+// second create answers AlreadyExists; another for a new job of the same name.
+std::string pod_name(const std::string& job_name, const std::string& job_uid, std::int64_t attempt);
+
+// The attempt that a pod name of ours stands for; 0: it is none of this job's. Labels can be
+// edited, names cannot.
+std::int64_t attempt_in_name(const std::string& job_name, const std::string& job_uid,
+                             const std::string& name);
+
+}  // namespace holdfast::reconciler

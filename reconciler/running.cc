@@ -1,0 +1,219 @@
+// Phase Running: an attempt is on record. Its pod runs, ended, is silent, or is not there.
+#include <algorithm>
+
+#include "reconciler/liveness.h"
+#include "reconciler/phases.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr const char* kRefusedReason = "PodCreationRefused";
+constexpr const char* kNameTakenReason = "PodNameTaken";
+constexpr const char* kNotCreatedReason = "PodNotCreated";
+constexpr seconds kSlowStart{10};
+// Another replica's creation is on its way for a moment; told is what lasts longer.
+constexpr seconds kIntentNotice{5};
+
+Verdict verdict_of(Outcome outcome, std::string reason, std::string message,
+                   const char* orphan_class = "") {
+  Verdict verdict;
+  verdict.outcome = outcome;
+  verdict.reason = std::move(reason);
+  verdict.message = std::move(message);
+  verdict.orphan_class = orphan_class;
+  return verdict;
+}
+
+void end(const Context& context, Plan& plan, const Verdict& verdict,
+         Duration trouble_for = Duration::zero()) {
+  plan.write(end_attempt(context, AttemptEnd{verdict, trouble_for}));
+}
+
+// What the user asks for, and the whole job's time, end an attempt whose pod has not ended, after a
+// live look: a pod that has succeeded by then has succeeded. True: that is what happens now.
+bool end_by_request(const Context& context, Plan& plan) {
+  const auto deadline = active_deadline(context.job);
+  const bool out_of_time = deadline && context.now >= *deadline;
+  if ((context.spec.cancel || context.spec.suspend || out_of_time) &&
+      !context.view.observed.confirmed) {
+    plan.confirm();
+    return true;
+  }
+  if (context.spec.cancel) {
+    end(context, plan, verdict_of(Outcome::kCancelled, "Cancelled", "spec.cancel is true"));
+    return true;
+  }
+  if (context.spec.suspend) {
+    end(context, plan, verdict_of(Outcome::kSuspended, "Suspended", "spec.suspend is true"));
+    return true;
+  }
+  if (out_of_time) {
+    end(context, plan,
+        verdict_of(Outcome::kDeadlineExceeded, kJobDeadlineReason, kJobDeadlineMessage));
+    return true;
+  }
+  if (deadline) plan.wake_at(*deadline);
+  return false;
+}
+
+void retry_creation(const Context& context, Plan& plan) {
+  const auto& refusal = context.view.observed.refusal;
+  if (refusal && refusal->retry_in > Duration::zero()) {
+    Status status = context.job.status;
+    const bool taken = refusal->kind == CreationRefusal::Kind::kNameTaken;
+    const auto deadline = active_deadline(context.job);
+    status.waiting = Waiting{taken ? kNameTakenReason : kRefusedReason, refusal->message,
+                             "the same pod is asked for again, after 5 to 30 s each time; no "
+                             "attempt and no budget is spent",
+                             deadline};
+    const Time since = status.attempt_start_time.value_or(context.now);
+    const Time stalled_at = since + context.spec.start_deadline;
+    if (context.now >= stalled_at) {
+      set_condition(status, "Stalled", true, status.waiting->reason, refusal->message, context.now);
+    } else {
+      plan.wake_at(stalled_at);
+    }
+    plan.wake_in(refusal->retry_in);
+    plan.inform(std::move(status));
+    return;
+  }
+  // Whoever was refused may not be the only one who tries: only a live look shows that the attempt
+  // has not had its pod and its end already.
+  if ((refusal || !context.view.observed.own_intent) && !context.view.observed.confirmed) {
+    plan.confirm();
+    return;
+  }
+  plan.create_pod();
+}
+
+bool told_deadline_has_passed(const Context& context) {
+  const auto& told = context.job.status.waiting;
+  return told && told->deadline && *told->deadline <= context.now;
+}
+
+// Another replica recorded the attempt: it may still create its pod, `left` from now.
+void await_foreign_pod(const Context& context, Plan& plan, Duration left) {
+  plan.wake_in(left);
+  Status status = context.job.status;
+  const Duration notice = kIntentNotice - context.view.observed.no_pod_for;
+  if (notice > Duration::zero() && !told_deadline_has_passed(context)) {
+    plan.wake_in(notice);
+    return;
+  }
+  status.waiting = Waiting{
+      kNotCreatedReason,
+      "attempt " + std::to_string(status.attempt) + " is on record, and its pod does not exist",
+      "the attempt ends as Lost unless the pod appears", context.now + left};
+  plan.inform(std::move(status));
+}
+
+void decide_no_pod(const Context& context, Plan& plan) {
+  const Observed& observed = context.view.observed;
+  const Status& status = context.job.status;
+  if (observed.refusal && observed.refusal->kind == CreationRefusal::Kind::kTemplateInvalid) {
+    WriteStatus write;
+    write.status = status;
+    finish_failed(context, write.status, "PodTemplateInvalid", observed.refusal->message);
+    write.events.push_back(Event{true, "PodTemplateInvalid", "Finish", observed.refusal->message});
+    plan.write(std::move(write));
+    return;
+  }
+  if (end_by_request(context, plan)) return;
+  const bool existed = observed.pod_existed || !status.node_name.empty();
+  if (!existed) {
+    const bool was_refused = status.waiting && (status.waiting->reason == kRefusedReason ||
+                                                status.waiting->reason == kNameTakenReason);
+    if (observed.own_intent || was_refused || observed.refusal) {
+      retry_creation(context, plan);
+      return;
+    }
+    const Duration left = kForeignIntentWait - observed.no_pod_for;
+    if (!observed.took_over && left > Duration::zero()) {
+      await_foreign_pod(context, plan, left);
+      return;
+    }
+  }
+  if (!observed.confirmed) {
+    plan.confirm();
+    return;
+  }
+  if (existed) {
+    end(context, plan,
+        verdict_of(Outcome::kLost, "PodGone", "pod " + status.pod_name + " is gone",
+                   "pod_vanished"),
+        observed.no_pod_for);
+  } else {
+    end(context, plan,
+        verdict_of(Outcome::kLost, "PodNeverCreated",
+                   "the attempt was recorded, and whoever recorded it did not create its pod",
+                   "intent_without_pod"),
+        observed.no_pod_for);
+  }
+}
+
+// Node, start and what it waits for, once there is something to tell.
+void inform(const Context& context, const PodView& pod, const std::vector<Limit>& limits,
+            Plan& plan) {
+  Status status = context.job.status;
+  const std::string before = status.waiting ? status.waiting->reason : "";
+  const bool told_otherwise =
+      before == kRefusedReason || before == kNameTakenReason || before == kNotCreatedReason;
+  const Duration age = context.now - pod.created;
+  status.waiting = describe(context, pod, limits);
+  clear_condition(status, "Stalled", "Started", context.now);
+  bool due = told_otherwise || told_deadline_has_passed(context);
+  if (status.waiting->reason == "PodRunning") {
+    const Time start = pod.start().value_or(pod.created);
+    // A kubelet whose clock is fast starts pods in the future.
+    const Duration ran = context.now - (start > context.now ? pod.created : start);
+    due = due || ran >= kInfoWriteInterval;
+    if (!due) plan.wake_in(kInfoWriteInterval - ran);
+  } else if (status.waiting->reason == "PodStarting") {
+    due = due || age >= kSlowStart;
+    if (!due) plan.wake_in(kSlowStart - age);
+  } else {
+    due = due || age >= kInfoWriteInterval;
+    if (!due) plan.wake_in(kInfoWriteInterval - age);
+  }
+  status.node_name = pod.node_name;
+  if (const auto start = pod.start()) status.attempt_start_time = start;
+  if (due) plan.inform(std::move(status));
+}
+
+}  // namespace
+
+void decide_running(const Context& context, Plan& plan) {
+  const PodView* const pod = current_pod(context.view);
+  if (!pod) {
+    decide_no_pod(context, plan);
+    return;
+  }
+  if (pod->ended()) {
+    end(context, plan, judge_ended_pod(*pod));
+    return;
+  }
+  if (end_by_request(context, plan)) return;
+  if (pod->deletion && pod->node_name.empty()) {
+    end(context, plan,
+        verdict_of(Outcome::kLost, "PodDeleted",
+                   "the pod was deleted before it was bound to a node", "pod_vanished"));
+    return;
+  }
+  const std::vector<Limit> limits = limits_on(context, *pod);
+  const auto first = std::min_element(limits.begin(), limits.end(),
+                                      [](auto& a, auto& b) { return a.left < b.left; });
+  if (first != limits.end() && first->left <= Duration::zero()) {
+    if (context.view.observed.confirmed) {
+      end(context, plan, first->verdict, first->trouble_for);
+    } else {
+      plan.confirm();
+    }
+    return;
+  }
+  for (const Limit& limit : limits) {
+    plan.wake_in(std::min(limit.left, limit.look_in.value_or(limit.left)));
+  }
+  inform(context, *pod, limits, plan);
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,92 @@
+#include "reconciler/staleness.h"
+
+#include <algorithm>
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr int kBreakerMinimum = 3;
+constexpr int kBreakerPercent = 55;
+
+}  // namespace
+
+bool LiveClock::running(SteadyTime at) const {
+  return open_ && proven_ && at - last_proof_ <= kGapLimit;
+}
+
+// Counts the live part of (counted_until_, at] and notices a gap that has ended or begun in it.
+void LiveClock::settle(SteadyTime at) {
+  if (at <= counted_until_) return;
+  if (open_ && proven_) {
+    // What lies beyond the proof's reach does not count, and neither would what a later proof says
+    // about it: in between nobody could have renewed.
+    const SteadyTime limit = std::min(at, last_proof_ + kGapLimit);
+    if (limit > counted_until_) live_ += limit - counted_until_;
+    if (at > limit && !stopped_since_) stopped_since_ = last_proof_;
+  }
+  counted_until_ = at;
+}
+
+void LiveClock::watch(bool open, SteadyTime at) {
+  settle(at);
+  if (open == open_) return;
+  open_ = open;
+  if (!open && !stopped_since_) stopped_since_ = at;
+  if (open && proven_ && at - last_proof_ <= kGapLimit && stopped_since_) {
+    if (at - *stopped_since_ > kGapLimit) {
+      epoch_ = live_;
+      ++epochs_;
+    }
+    stopped_since_.reset();
+  }
+}
+
+void LiveClock::proof(SteadyTime at) {
+  settle(at);
+  const bool first = !proven_;
+  proven_ = true;
+  last_proof_ = std::max(last_proof_, at);
+  if (!open_ || (!stopped_since_ && !first)) return;
+  if (first || (stopped_since_ && at - *stopped_since_ > kGapLimit)) {
+    epoch_ = live_;
+    ++epochs_;
+  }
+  stopped_since_.reset();
+}
+
+Duration LiveClock::read(SteadyTime at) {
+  settle(at);
+  return live_;
+}
+
+void RecordTracker::seen(const std::string& name, std::uint64_t version, Duration live_now) {
+  const auto [found, added] = records_.try_emplace(name, Record{version, live_now, std::nullopt});
+  if (added || found->second.version == version) return;
+  found->second.version = version;
+  found->second.changed = live_now;
+}
+
+void RecordTracker::gone(const std::string& name) { records_.erase(name); }
+
+std::optional<Duration> RecordTracker::silent_for(const std::string& name, Duration live_now,
+                                                  Duration epoch) const {
+  const auto found = records_.find(name);
+  if (found == records_.end()) return std::nullopt;
+  const Record& record = found->second;
+  const Duration last = std::max(record.changed.value_or(record.first_seen), epoch);
+  return std::max(Duration::zero(), live_now - last);
+}
+
+bool RecordTracker::breaker(const std::string& name, Duration window, Duration live_now,
+                            Duration epoch) const {
+  int counted = 0;
+  int silent = 0;
+  for (const auto& [other, record] : records_) {
+    if (other == name || !record.changed || *record.changed < epoch) continue;
+    ++counted;
+    if (live_now - *record.changed > window / 2) ++silent;
+  }
+  return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,81 @@
+// What is alive: staleness is judged by the observer's steady clock since a record was last seen to
+// change, and that clock runs only while a change would have been seen.
+//
+// Three parts, all pure: the LiveClock says how much of the time counts; a RecordTracker remembers
+// when each record last changed on that clock; breaker() says when so many fell silent together
+// that the path to them is the likelier culprit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "operator/core/time.h"
+
+namespace holdfast::reconciler {
+
+// A gap longer than this starts all windows anew; a shorter one just does not count.
+inline constexpr std::chrono::seconds kGapLimit{5};
+
+// Time that counts: both the watch is open and a consistent (etcd-backed) operation of ours has
+// succeeded within kGapLimit. Reads are in "live time", a duration since some start.
+class LiveClock {
+ public:
+  // The watch opened or closed; reports of the same state are ignored.
+  void watch(bool open, SteadyTime at);
+  // A consistent read or write of ours succeeded; `at` is when it was answered.
+  void proof(SteadyTime at);
+
+  // The live time at `at`, which must not go back. Also notices gaps, so ask it often enough
+  // (every evaluation does).
+  Duration read(SteadyTime at);
+
+  // Where the windows now start: the live time at the end of the last gap over kGapLimit.
+  // Evaluate read() first.
+  Duration epoch() const { return epoch_; }
+  // Counts the gaps: trackers compare it.
+  std::uint64_t epochs() const { return epochs_; }
+  bool running(SteadyTime at) const;
+
+ private:
+  void settle(SteadyTime at);
+
+  bool open_ = false;
+  bool proven_ = false;
+  SteadyTime last_proof_{};
+  SteadyTime counted_until_{};  // live time is counted up to here
+  std::optional<SteadyTime> stopped_since_{SteadyTime{}};
+  Duration live_{0};
+  Duration epoch_{0};
+  std::uint64_t epochs_ = 0;
+};
+
+// When each record (a node's Lease) was last seen to change, in live time.
+class RecordTracker {
+ public:
+  // A record was seen with this version. Unchanged versions are no sign of life.
+  void seen(const std::string& name, std::uint64_t version, Duration live_now);
+  void gone(const std::string& name);
+
+  // How long it has been silent: since its last change or the epoch, whichever is later. None: it
+  // is not known.
+  std::optional<Duration> silent_for(const std::string& name, Duration live_now,
+                                     Duration epoch) const;
+
+  // True when, of the other records that changed since the epoch (at least three), more than 55 %
+  // have been silent for over half of `window`: the path to them all is in doubt.
+  bool breaker(const std::string& name, Duration window, Duration live_now, Duration epoch) const;
+
+  std::size_t size() const { return records_.size(); }
+
+ private:
+  struct Record {
+    std::uint64_t version = 0;
+    Duration first_seen{0};
+    std::optional<Duration> changed;  // none: not seen to change since it was first seen
+  };
+  std::unordered_map<std::string, Record> records_;
+};
+
+}  // namespace holdfast::reconciler

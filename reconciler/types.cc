@@ -1,0 +1,89 @@
+#include "reconciler/types.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr std::array<const char*, 9> kPhases = {"",          "Pending",   "Running",
+                                                "Backoff",   "Suspended", "Cancelling",
+                                                "Succeeded", "Failed",    "Cancelled"};
+constexpr std::array<const char*, 8> kOutcomes = {"Succeeded", "Failed",       "Lost",
+                                                  "Hung",      "StartTimeout", "DeadlineExceeded",
+                                                  "Suspended", "Cancelled"};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> parse(const std::array<const char*, N>& names, const std::string& text) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (text == names[i]) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* to_string(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+std::optional<Phase> parse_phase(const std::string& text) { return parse<Phase>(kPhases, text); }
+const char* to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
+std::optional<Outcome> parse_outcome(const std::string& text) {
+  return parse<Outcome>(kOutcomes, text);
+}
+
+const char* to_string(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kPending:
+      return "Pending";
+    case PodPhase::kRunning:
+      return "Running";
+    case PodPhase::kSucceeded:
+      return "Succeeded";
+    case PodPhase::kFailed:
+      return "Failed";
+    case PodPhase::kUnknown:
+      return "Unknown";
+  }
+  return "Unknown";
+}
+
+Budget budget_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed:
+    case Outcome::kHung:
+    case Outcome::kDeadlineExceeded:
+      return Budget::kFailures;
+    case Outcome::kLost:
+    case Outcome::kStartTimeout:
+      return Budget::kDisruptions;
+    case Outcome::kSucceeded:
+    case Outcome::kSuspended:
+    case Outcome::kCancelled:
+      return Budget::kNone;
+  }
+  return Budget::kNone;
+}
+
+const Condition* Status::condition(const std::string& type) const {
+  const auto found = std::find_if(conditions.begin(), conditions.end(),
+                                  [&](const Condition& c) { return c.type == type; });
+  return found == conditions.end() ? nullptr : &*found;
+}
+
+bool PodView::started() const {
+  if (phase == PodPhase::kRunning || phase == PodPhase::kSucceeded) return true;
+  return std::any_of(containers.begin(), containers.end(),
+                     [](const ContainerView& c) { return c.started; });
+}
+
+std::optional<Time> PodView::start() const {
+  std::optional<Time> first;
+  for (const ContainerView& container : containers) {
+    if (container.started_at && (!first || *container.started_at < *first)) {
+      first = container.started_at;
+    }
+  }
+  return first ? std::optional(std::max(*first, created)) : std::nullopt;
+}
+
+}  // namespace holdfast::reconciler

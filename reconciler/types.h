@@ -1,0 +1,245 @@
+// What the reconciler knows: the job as the API has it, its pods, and what this replica has
+// observed. Plain values; units in the types. Field names and meanings are those of docs/api.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/time.h"
+
+namespace holdfast::reconciler {
+
+using std::chrono::seconds;
+
+enum class Phase {
+  kNone,  // not looked at yet
+  kPending,
+  kRunning,
+  kBackoff,
+  kSuspended,
+  kCancelling,
+  kSucceeded,
+  kFailed,
+  kCancelled,
+};
+const char* to_string(Phase phase);  // "" for kNone
+std::optional<Phase> parse_phase(const std::string& text);
+inline bool is_terminal(Phase phase) {
+  return phase == Phase::kSucceeded || phase == Phase::kFailed || phase == Phase::kCancelled;
+}
+
+// How an attempt ended.
+enum class Outcome {
+  kSucceeded,
+  kFailed,
+  kLost,
+  kHung,
+  kStartTimeout,
+  kDeadlineExceeded,
+  kSuspended,
+  kCancelled,
+};
+const char* to_string(Outcome outcome);
+std::optional<Outcome> parse_outcome(const std::string& text);
+
+// Which budget an ended attempt spends.
+enum class Budget { kNone, kFailures, kDisruptions };
+Budget budget_of(Outcome outcome);
+
+struct RetryBackoff {
+  seconds initial{10};
+  double factor = 2;
+  seconds max{360};
+  int jitter_percent = 20;
+  bool operator==(const RetryBackoff&) const = default;
+};
+
+enum class PodReplacementPolicy { kTerminatingOrFailed, kFailed };
+
+struct Heartbeat {
+  seconds lease_duration{30};
+  std::optional<seconds> progress_deadline;
+};
+
+struct Spec {
+  std::int64_t backoff_limit = 6;
+  RetryBackoff retry_backoff;
+  std::int64_t disruption_limit = 50;
+  seconds start_deadline{600};
+  seconds lost_after{40};
+  std::optional<seconds> attempt_deadline;
+  std::optional<seconds> active_deadline;
+  PodReplacementPolicy pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
+  std::optional<Heartbeat> heartbeat;
+  bool suspend = false;
+  bool cancel = false;
+  std::optional<seconds> ttl_after_finished;
+};
+
+struct Waiting {
+  std::string reason;
+  std::string message;
+  std::string next_action;
+  std::optional<Time> deadline;  // where time alone will act
+  bool operator==(const Waiting&) const = default;
+};
+
+struct HistoryEntry {
+  std::int64_t attempt = 0;
+  std::string pod_name;
+  std::string node_name;
+  Outcome outcome = Outcome::kFailed;
+  std::string reason;
+  std::optional<int> exit_code;
+  std::optional<Time> start_time;
+  std::optional<Time> end_time;
+  bool operator==(const HistoryEntry&) const = default;
+};
+inline constexpr std::size_t kHistoryLimit = 10;
+
+struct Condition {
+  std::string type;
+  bool status = false;
+  std::string reason;
+  std::string message;
+  Time last_transition_time{};
+  bool operator==(const Condition&) const = default;
+};
+
+struct Status {
+  Phase phase = Phase::kNone;
+  std::int64_t attempt = 0;
+  std::int64_t failures = 0;
+  std::int64_t disruptions = 0;
+  std::string pod_name;
+  std::string node_name;
+  std::optional<Time> start_time;
+  // The intent's time until the pod has run for a second, then the pod's start. The intent's
+  // fraction of a second tells which replica wrote it (see Observed::nonce).
+  std::optional<Time> attempt_start_time;
+  std::optional<Time> completion_time;
+  std::optional<Time> next_attempt_time;
+  seconds suspended{0};
+  std::optional<Waiting> waiting;
+  std::vector<HistoryEntry> history;
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+  bool operator==(const Status&) const = default;
+
+  const Condition* condition(const std::string& type) const;
+};
+
+struct Job {
+  std::string namespace_;
+  std::string name;
+  std::string uid;
+  std::uint64_t version = 0;
+  std::int64_t generation = 0;
+  Time created{};
+  bool deleting = false;
+  Spec spec;
+  Status status;
+};
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+const char* to_string(PodPhase phase);
+
+struct Terminated {
+  int exit_code = 0;
+  std::string reason;
+  std::string message;
+  std::optional<Time> started;
+  std::optional<Time> finished;
+};
+
+struct ContainerView {
+  std::string name;
+  bool init = false;
+  bool sidecar = false;  // an init container with restartPolicy Always
+  bool started = false;  // runs or has run
+  std::optional<Time> started_at;
+  std::optional<Terminated> terminated;
+  std::string waiting_reason;
+  std::string waiting_message;
+};
+
+struct PodView {
+  std::string name;
+  std::string uid;
+  std::uint64_t version = 0;
+  std::string owner_uid;  // the controlling owner's
+  std::string job_uid_label;
+  std::int64_t attempt = 0;  // from its label; 0: none
+  std::string node_name;     // empty: not bound
+  PodPhase phase = PodPhase::kPending;
+  std::string reason;
+  std::string message;
+  Time created{};
+  std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
+  seconds deletion_grace{0};
+  bool has_finalizer = false;  // ours
+  bool disruption_target = false;
+  std::string disruption_reason;
+  std::string unschedulable;  // message of PodScheduled=False, reason Unschedulable
+  std::vector<ContainerView> containers;
+
+  bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  bool started() const;  // any container runs or has run
+  // Earliest start of a container, not before the pod's creation: a kubelet's clock may be slow.
+  std::optional<Time> start() const;
+};
+
+// What this replica has seen of one node, by its own steady clock, counted only while the watches
+// were known to be live.
+struct NodeObservation {
+  std::optional<Duration> missing_for;  // the node object is not there
+  std::optional<Duration> silent_for;   // the node's Lease has not changed; none: it has no Lease
+  // Most other nodes fell silent together: this one gets one window more, once.
+  bool breaker = false;
+};
+
+// Why the current attempt's pod could not be created, as this replica was last told.
+struct CreationRefusal {
+  enum class Kind {
+    kRefused,          // quota, policy, a webhook, throttling, no answer: try the same one again
+    kNameTaken,        // another owner's pod has the name
+    kTemplateInvalid,  // it can never work
+  };
+  Kind kind = Kind::kRefused;
+  std::string message;
+  Duration retry_in{0};  // not before
+};
+
+struct Observed {
+  // This process wrote the intent that stands in the status, and knows of no pod of it yet.
+  bool own_intent = false;
+  // A pod of the current attempt is known to have existed: created or seen by this process.
+  bool pod_existed = false;
+  // The job came to this replica by a take-over that already waited its time.
+  bool took_over = false;
+  // Since this process first saw the current attempt running without a pod.
+  Duration no_pod_for{0};
+  // The job was just read live, and is the one in the view; so were the current attempt's pod, and
+  // its node with the node's Lease.
+  bool confirmed = false;
+  std::optional<CreationRefusal> refusal;
+  std::map<std::string, NodeObservation> nodes;
+  // Since the watches have been live without a gap.
+  Duration live_for{0};
+  // Since this process last wrote the job's status.
+  Duration since_write = std::chrono::hours(1);
+  // Random: makes the intent's attemptStartTime this process's own.
+  std::uint64_t nonce = 0;
+};
+
+struct JobView {
+  Job job;
+  std::vector<PodView> pods;  // ours by owner UID or by the job-uid label
+  Observed observed;
+};
+
+}  // namespace holdfast::reconciler

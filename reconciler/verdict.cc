@@ -1,0 +1,111 @@
+#include "reconciler/verdict.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr int kSigkillExit = 128 + 9;
+constexpr int kSigtermExit = 128 + 15;
+
+// The container that made the pod fail: the first of the regular ones to end badly, else the first
+// such init container. Sidecars are stopped by the kubelet and tell nothing.
+const ContainerView* culprit(const PodView& pod) {
+  const ContainerView* found = nullptr;
+  for (const bool init : {false, true}) {
+    for (const ContainerView& container : pod.containers) {
+      if (container.init != init || container.sidecar || !container.terminated) continue;
+      if (container.terminated->exit_code == 0) continue;
+      const auto& finished = container.terminated->finished;
+      if (!found ||
+          (finished && found->terminated->finished && *finished < *found->terminated->finished)) {
+        found = &container;
+      }
+    }
+    if (found) return found;
+  }
+  return nullptr;
+}
+
+std::optional<Time> last_finish(const PodView& pod) {
+  std::optional<Time> last;
+  for (const ContainerView& container : pod.containers) {
+    if (container.sidecar || container.init || !container.terminated) continue;
+    const auto& finished = container.terminated->finished;
+    if (finished && (!last || *finished > *last)) last = finished;
+  }
+  return last;
+}
+
+bool lost_by_deletion(const PodView& pod, const ContainerView* container) {
+  if (!pod.deletion) return false;
+  if (!container || !container->terminated->finished) return true;
+  const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
+  const Time finished = std::chrono::floor<seconds>(*container->terminated->finished);
+  if (finished < asked) return false;
+  if (finished > asked) return true;
+  const int exit_code = container->terminated->exit_code;
+  return exit_code == kSigkillExit || exit_code == kSigtermExit;
+}
+
+// The kubelet did not see how the container ended (the node restarted, say): what it reports is
+// its own stand-in, not the workload's exit code.
+bool end_was_not_seen(const Terminated& terminated) {
+  return terminated.reason == "ContainerStatusUnknown" ||
+         (terminated.reason == "Unknown" && terminated.exit_code == 255);
+}
+
+Verdict lost(const PodView& pod, std::string reason, std::string message, const char* cls) {
+  Verdict verdict;
+  verdict.outcome = Outcome::kLost;
+  verdict.reason = std::move(reason);
+  verdict.message = message.empty() ? pod.message : std::move(message);
+  verdict.orphan_class = cls;
+  return verdict;
+}
+
+Verdict judge_failed_pod(const PodView& pod) {
+  const ContainerView* const container = culprit(pod);
+  Verdict verdict;
+  if (pod.disruption_target) {
+    verdict = lost(pod, pod.disruption_reason.empty() ? "DisruptionTarget" : pod.disruption_reason,
+                   "", "pod_disrupted");
+  } else if (!pod.started()) {
+    verdict =
+        lost(pod, pod.reason.empty() ? "PodRejected" : pod.reason,
+             pod.message.empty() ? "no container of the pod ever started" : "", "pod_disrupted");
+  } else if (lost_by_deletion(pod, container)) {
+    verdict = lost(pod, "PodDeleted", "the pod was deleted while it ran", "pod_vanished");
+  } else if (container && end_was_not_seen(*container->terminated)) {
+    verdict = lost(pod, container->terminated->reason,
+                   "the kubelet did not see how the container ended", "pod_disrupted");
+  } else {
+    verdict.outcome = Outcome::kFailed;
+    verdict.reason = !pod.reason.empty() ? pod.reason
+                     : container && !container->terminated->reason.empty()
+                         ? container->terminated->reason
+                         : "Error";
+    verdict.message = pod.message;
+  }
+  if (container) {
+    verdict.exit_code = container->terminated->exit_code;
+    verdict.ended = container->terminated->finished;
+    if (verdict.message.empty()) {
+      verdict.message = "container " + container->name + " ended with exit code " +
+                        std::to_string(container->terminated->exit_code);
+    }
+  }
+  return verdict;
+}
+
+}  // namespace
+
+Verdict judge_ended_pod(const PodView& pod) {
+  if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod);
+  Verdict verdict;
+  verdict.outcome = Outcome::kSucceeded;
+  verdict.reason = "Completed";
+  verdict.exit_code = 0;
+  verdict.ended = last_finish(pod);
+  return verdict;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,172 @@
+// The phases in which no attempt runs: (none), Pending, Backoff, Suspended, Cancelling and the
+// terminal ones.
+#include <algorithm>
+
+#include "reconciler/liveness.h"
+#include "reconciler/phases.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+WriteStatus start_write(const Context& context) {
+  WriteStatus write;
+  write.status = context.job.status;
+  write.status.observed_generation = context.job.generation;
+  return write;
+}
+
+// Cancel, overspent budgets and the job's own time end it wherever no attempt runs.
+bool end_idle(const Context& context, Plan& plan) {
+  WriteStatus write = start_write(context);
+  if (context.spec.cancel) {
+    const bool can_wait = write.status.phase != Phase::kNone;
+    if (can_wait && any_pod_lives(context)) {
+      start_cancelling(context, write.status);
+    } else {
+      finish_cancelled(context, write.status);
+      write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
+    }
+    plan.write(std::move(write));
+    return true;
+  }
+  auto failure = spent_budget(context.spec, write.status);
+  const auto deadline = active_deadline(context.job);
+  if (!failure && deadline && write.status.phase != Phase::kSuspended) {
+    if (context.now >= *deadline) {
+      failure = std::pair<std::string, std::string>(kJobDeadlineReason, kJobDeadlineMessage);
+    } else {
+      plan.wake_at(*deadline);
+    }
+  }
+  if (!failure) return false;
+  finish_failed(context, write.status, failure->first, failure->second);
+  write.events.push_back(Event{true, failure->first, "Finish", failure->second});
+  plan.write(std::move(write));
+  return true;
+}
+
+// podReplacementPolicy Failed: the old pod must have ended, wherever it is.
+void wait_for_old_pod(const Context& context, Plan& plan) {
+  Status status = context.job.status;
+  const Time since = status.next_attempt_time.value_or(context.now);
+  const Time stalled_at = since + context.spec.start_deadline;
+  if (status.phase == Phase::kNone) status.phase = Phase::kPending;
+  status.waiting = old_pod_waiting(context);
+  if (context.now >= stalled_at) {
+    set_condition(status, "Stalled", true, "OldPodNotEnded", status.waiting->message, context.now);
+  } else {
+    plan.wake_at(stalled_at);
+  }
+  if (!status.next_attempt_time) status.next_attempt_time = context.now;
+  for (const PodView& pod : context.view.pods) {
+    const auto node = context.view.observed.nodes.find(pod.node_name);
+    if (node == context.view.observed.nodes.end() || !node->second.missing_for) continue;
+    if (!pod_lives(context, pod)) continue;
+    plan.wake_in(context.spec.lost_after - *node->second.missing_for);
+  }
+  plan.inform(std::move(status));
+}
+
+}  // namespace
+
+void decide_ready(const Context& context, Plan& plan) {
+  if (end_idle(context, plan)) return;
+  const Status& status = context.job.status;
+  if (context.spec.suspend) {
+    WriteStatus write = start_write(context);
+    suspend(context, write.status);
+    plan.write(std::move(write));
+    return;
+  }
+  if (status.next_attempt_time && context.now < *status.next_attempt_time) {
+    plan.wake_at(*status.next_attempt_time);
+    Status waits = status;  // observedGeneration, and activeDeadlineSeconds may have changed
+    const auto deadline = active_deadline(context.job);
+    if (waits.waiting) {
+      waits.waiting->deadline =
+          deadline ? std::min(*deadline, *status.next_attempt_time) : *status.next_attempt_time;
+    }
+    plan.inform(std::move(waits));
+    return;
+  }
+  if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
+    if (any_pod_lives(context)) {
+      wait_for_old_pod(context, plan);
+      return;
+    }
+    // The pods' watch may lag behind the job's, and labels may be stripped.
+    if (!context.view.observed.confirmed && !status.pod_name.empty()) {
+      plan.confirm();
+      return;
+    }
+  }
+  WriteStatus write = start_write(context);
+  start_attempt(context, write.status);
+  plan.write(std::move(write));
+}
+
+void decide_suspended(const Context& context, Plan& plan) {
+  if (end_idle(context, plan)) return;
+  if (context.spec.suspend) {
+    plan.inform(context.job.status);
+    return;
+  }
+  WriteStatus write = start_write(context);
+  resume(context, write.status);
+  plan.write(std::move(write));
+}
+
+void decide_cancelling(const Context& context, Plan& plan) {
+  std::optional<Duration> left;  // until the slowest pod is given up
+  const PodView* slowest = nullptr;
+  for (const PodView& pod : context.view.pods) {
+    if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
+    // Not told to go yet: the tidying does that now, and its answer changes the view.
+    const Duration pod_left = overstay_left(context, pod).value_or(context.spec.lost_after);
+    if (!left || pod_left > *left) {
+      left = pod_left;
+      slowest = &pod;
+    }
+    const auto node = context.view.observed.nodes.find(pod.node_name);
+    if (node != context.view.observed.nodes.end() && node->second.missing_for) {
+      plan.wake_in(context.spec.lost_after - *node->second.missing_for);
+    }
+  }
+  if (left && *left > Duration::zero()) {
+    Status status = context.job.status;
+    status.waiting = Waiting{"PodTerminating",
+                             "the job was cancelled; pod " + slowest->name + " is being stopped",
+                             "the job is Cancelled when the pod has ended, or then",
+                             slowest->deletion ? std::optional(context.now + *left) : std::nullopt};
+    if (slowest->deletion) plan.wake_in(*left);
+    plan.inform(std::move(status));
+    return;
+  }
+  if (!context.view.observed.confirmed && !context.job.status.pod_name.empty()) {
+    plan.confirm();
+    return;
+  }
+  WriteStatus write = start_write(context);
+  if (left) {
+    write.orphan_class = "cancel_dead_worker";
+    write.trouble_for = std::max(Duration::zero(), -*left);
+  }
+  finish_cancelled(context, write.status);
+  write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
+  plan.write(std::move(write));
+}
+
+void decide_finished(const Context& context, Plan& plan) {
+  const Status& status = context.job.status;
+  if (context.spec.ttl_after_finished && status.completion_time) {
+    const Time expiry = *status.completion_time + *context.spec.ttl_after_finished;
+    if (context.now >= expiry) {
+      plan.decision().writes.emplace_back(DeleteJob{});
+      return;
+    }
+    plan.wake_at(expiry);
+  }
+  plan.inform(status);  // observedGeneration
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,75 @@
+"""What the benchmarks measure with: processes through /proc, and moments from the API server's
+audit log, whose timestamps are microseconds of one clock."""
+
+import collections
+import datetime
+import os
+
+TICKS = os.sysconf("SC_CLK_TCK")
+JOBS = "durablejobs"
+
+
+def cpu_seconds(pid):
+    """User and system time that the process has used."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_mib(pid):
+    """{"now": resident, "peak": most ever resident} in MiB."""
+    found = {}
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        for line in status:
+            key, _, rest = line.partition(":")
+            if key in ("VmRSS", "VmHWM"):
+                found[key] = int(rest.split()[0]) / 1024
+    return {"now": round(found["VmRSS"], 1), "peak": round(found["VmHWM"], 1)}
+
+
+def moment(text):
+    """Seconds since the epoch of an audit timestamp."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+class Audit:
+    """The accepted writes in the audit log since an offset."""
+
+    def __init__(self, cluster, offset, namespace):
+        self.events = [event for event in cluster.audit_events(offset)[0]
+                       if event["verb"] not in ("get", "list", "watch")
+                       and event.get("objectRef", {}).get("namespace") == namespace
+                       and 200 <= event.get("responseStatus", {}).get("code", 0) < 300]
+
+    def writes(self, user):
+        """{"verb resource/subresource": how many} of this user."""
+        counted = collections.Counter()
+        for event in self.events:
+            if event["user"]["username"] == user:
+                about = event["objectRef"]
+                resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+                counted[f"{event['verb']} {resource}"] += 1
+        return dict(counted.most_common())
+
+    def moments(self, verb, resource, subresource="", user=None, stage="requestReceivedTimestamp"):
+        """[(moment, object's name, request body)] in the order in which the requests came in."""
+        found = []
+        for event in self.events:
+            about = event["objectRef"]
+            if ((event["verb"], about["resource"], about.get("subresource", "")) ==
+                    (verb, resource, subresource)
+                    and user in (None, event["user"]["username"])):
+                body = event.get("requestObject") or {}
+                name = about.get("name") or body.get("metadata", {}).get("name", "")
+                found.append((moment(event[stage]), name, body))
+        return sorted(found, key=lambda item: item[0])
+
+
+def quantiles(seconds):
+    """Median, 90 %, 99 % and the most, in milliseconds."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return {}
+    at = lambda share: round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+    return {"median_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99), "max_ms": at(1),
+            "samples": len(ordered)}

@@ -1,0 +1,72 @@
+"""Fixtures that the integration tests share."""
+
+import itertools
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "hack"))
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from holdfast import Jobs, Operator, install  # noqa: E402
+from localcluster import Cluster, wait_for  # noqa: E402
+from resource_api import CRD_PATH, Api  # noqa: E402
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def bare_cluster():
+    """etcd and kube-apiserver with the CRD, and nothing that acts on what the tests write there."""
+    with Cluster(
+        nodes=0, kwok=False, controller_manager=False, scheduler=False, audit=False
+    ) as cluster:
+        cluster.kubectl("apply", "-f", str(CRD_PATH))
+
+        # Not `kubectl wait`: it gives up on a definition that has no conditions yet.
+        def served():
+            return cluster.kubectl("get", "dj", check=False).returncode == 0
+
+        wait_for("the API server to serve DurableJobs", served, 60)
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def api(bare_cluster):
+    """The resource tests' view of the bare cluster."""
+    return Api(bare_cluster)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A whole control plane with three simulated nodes, the CRD and the operator's rights; one for each
+    test file."""
+    with Cluster(nodes=3, quiet=True) as cluster:
+        install(cluster)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def operator(cluster):
+    """One operator for the file's tests."""
+    with Operator(cluster) as operator:
+        yield operator
+
+
+@pytest.fixture()
+def namespace(cluster, request):
+    """A namespace of the test's own."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:40].strip("-") + f"-{next(_numbers)}"
+    cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    wait_for(f"the default service account of {name}", lambda: cluster.api(
+        "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default")[0] == 200, 30)
+    return name
+
+
+@pytest.fixture()
+def jobs(cluster, namespace):
+    """The jobs of the test's own namespace."""
+    return Jobs(cluster, namespace)

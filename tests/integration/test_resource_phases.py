@@ -1,0 +1,83 @@
+"""The API server itself keeps the transition table, for a cluster admin too."""
+
+import itertools
+
+import pytest
+from resource_api import EDGES, PHASES, TERMINAL, job, status
+
+LEGAL = [(old, new) for old in PHASES for new in PHASES if new in EDGES[old]]
+ILLEGAL = [
+    (old, new)
+    for old, new in itertools.product(PHASES, PHASES)
+    if old != new and new not in EDGES[old]
+]
+
+
+def test_every_pair_of_phases_is_covered():
+    kept = {(phase, phase) for phase in PHASES}
+    assert len(set(LEGAL) | set(ILLEGAL) | kept) == len(PHASES) ** 2
+    assert not set(LEGAL) & set(ILLEGAL)
+
+
+@pytest.mark.parametrize("old, new", LEGAL)
+def test_a_legal_edge_is_accepted(api, old, new):
+    code, answer = api.put_status(api.job_in(old), status(new))
+    assert code == 200, answer
+    assert answer["status"]["phase"] == new
+
+
+@pytest.mark.parametrize("old, new", ILLEGAL)
+def test_an_illegal_edge_is_refused_with_both_phases_named(api, old, new):
+    current = api.job_in(old)
+    code, answer = api.put_status(current, status(new))
+    assert code == 422, answer
+    assert f"status.phase: Forbidden: must not go from {old} to {new}" in answer["message"]
+    assert api.get(current["metadata"]["name"])["status"]["phase"] == old
+
+
+@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in TERMINAL])
+def test_a_write_that_keeps_a_phase_which_is_not_terminal_is_accepted(api, phase):
+    code, answer = api.put_status(api.job_in(phase), status(phase, nodeName="node-1", attempt=2))
+    assert code == 200, answer
+
+
+@pytest.mark.parametrize("phase", sorted(EDGES[None]))
+def test_a_first_phase_of_the_table_is_accepted(api, phase):
+    code, answer = api.put_status(api.job_in(None), status(phase))
+    assert code == 200, answer
+
+
+@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in EDGES[None]])
+def test_another_first_phase_is_refused_with_both_ends_named(api, phase):
+    code, answer = api.put_status(api.job_in(None), status(phase))
+    assert code == 422, answer
+    assert f"status.phase: Forbidden: must not go from (none) to {phase}" in answer["message"]
+
+
+def test_a_phase_that_is_not_in_the_table_is_refused(api):
+    code, answer = api.put_status(api.job_in("Running"), status("Locked"))
+    assert code == 422, answer
+    assert 'status.phase: Unsupported value: "Locked"' in answer["message"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_illegal_edge_is_refused_by_patch_too(api, phase):
+    current = api.job_in(phase)
+    name = current["metadata"]["name"]
+    code, answer = api.patch(name, {"status": {"phase": None}}, "/status")
+    assert code == 422, answer
+    assert "status.phase: Required value" in answer["message"]
+
+
+def test_a_write_to_the_job_itself_leaves_its_status_alone(api):
+    current = api.job_in("Failed")
+    name = current["metadata"]["name"]
+    code, answer = api.patch(name, {"status": {"phase": "Running"}, "spec": {"backoffLimit": 9}})
+    assert code == 200, answer
+    assert answer["status"] == current["status"]
+    assert answer["spec"]["backoffLimit"] == 9
+
+
+def test_a_status_given_at_creation_is_dropped(api):
+    current = api.create({**job(), "status": status("Succeeded")})
+    assert "status" not in current

@@ -1,0 +1,337 @@
+"""What a spec may say, what the server fills in, and what may change after creation."""
+
+import copy
+
+import pytest
+import yaml
+from resource_api import job, schema_of
+
+HEARTBEAT = {"leaseDurationSeconds": 30, "progressDeadlineSeconds": 60}
+# Every field that may be changed while the job runs, with a value other than its default.
+MUTABLE = {
+    "backoffLimit": 1,
+    "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 5, "jitterPercent": 0},
+    "disruptionLimit": 1,
+    "startDeadlineSeconds": 60,
+    "lostAfterSeconds": 15,
+    "attemptDeadlineSeconds": 60,
+    "activeDeadlineSeconds": 600,
+    "podReplacementPolicy": "Failed",
+    "suspend": True,
+    "cancel": True,
+    "ttlSecondsAfterFinished": 0,
+}
+IMMUTABLE = {"template", "heartbeat"}
+
+
+def refused(answer, *fragments):
+    code, body = answer
+    assert code == 422, body
+    for fragment in fragments:
+        assert fragment in body["message"]
+
+
+# -- what the server fills in -------------------------------------------------------------------
+
+
+def test_a_spec_of_nothing_but_a_template_gets_the_documented_defaults(api):
+    current = api.create(job())
+    assert {key: value for key, value in current["spec"].items() if key != "template"} == {
+        "backoffLimit": 6,
+        "retryBackoff": {"initialSeconds": 10, "factor": 2, "maxSeconds": 360, "jitterPercent": 20},
+        "disruptionLimit": 50,
+        "startDeadlineSeconds": 600,
+        "lostAfterSeconds": 40,
+        "podReplacementPolicy": "TerminatingOrFailed",
+        "suspend": False,
+        "cancel": False,
+    }
+
+
+def test_the_restart_policy_is_never_by_default_and_nothing_else_is_added_to_the_template(api):
+    body = job()
+    template = copy.deepcopy(body["spec"]["template"])
+    template["spec"]["restartPolicy"] = "Never"
+    assert api.create(body)["spec"]["template"] == template
+
+
+def test_what_retry_backoff_leaves_out_is_filled_in(api):
+    current = api.create(job(retryBackoff={"initialSeconds": 1}))
+    assert current["spec"]["retryBackoff"] == {
+        "initialSeconds": 1,
+        "factor": 2,
+        "maxSeconds": 360,
+        "jitterPercent": 20,
+    }
+
+
+def test_an_empty_heartbeat_gets_a_lease_of_30_seconds(api):
+    assert api.create(job(heartbeat={}))["spec"]["heartbeat"] == {"leaseDurationSeconds": 30}
+
+
+def test_a_field_given_as_null_counts_as_left_out(api):
+    fields = dict.fromkeys(
+        ["backoffLimit", "cancel", "heartbeat", "activeDeadlineSeconds", "retryBackoff"]
+    )
+    spec = api.create(job(**fields))["spec"]
+    assert spec["backoffLimit"] == 6
+    assert spec["cancel"] is False
+    assert "heartbeat" not in spec
+
+
+# -- what may be said ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [1, 62, 63])
+def test_a_name_of_up_to_63_characters_is_accepted(api, length):
+    api.create(job("n" * length))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"backoffLimit": 0, "disruptionLimit": 0, "ttlSecondsAfterFinished": 0},
+        {
+            "backoffLimit": 2**31 - 1,
+            "disruptionLimit": 2**31 - 1,
+            "ttlSecondsAfterFinished": 2**31 - 1,
+        },
+        {
+            "startDeadlineSeconds": 1,
+            "lostAfterSeconds": 15,
+            "attemptDeadlineSeconds": 1,
+            "activeDeadlineSeconds": 1,
+        },
+        {"startDeadlineSeconds": 31536000, "lostAfterSeconds": 86400},
+        {"attemptDeadlineSeconds": 2**31 - 1, "activeDeadlineSeconds": 2**31 - 1},
+        {"retryBackoff": {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}},
+        {
+            "retryBackoff": {
+                "initialSeconds": 86400,
+                "factor": 10,
+                "maxSeconds": 86400,
+                "jitterPercent": 100,
+            }
+        },
+        {"heartbeat": {"leaseDurationSeconds": 10, "progressDeadlineSeconds": 10}},
+        {"heartbeat": {"leaseDurationSeconds": 3600, "progressDeadlineSeconds": 31536000}},
+    ],
+)
+def test_the_ends_of_every_range_are_accepted(api, fields):
+    spec = api.create(job(**fields))["spec"]
+    assert {key: spec[key] for key in fields} == fields
+
+
+POD = yaml.safe_load("""
+metadata:
+  name: ignored
+  creationTimestamp: null
+  labels: {app: a}
+  annotations: {note: b}
+spec:
+  serviceAccountName: worker
+  terminationGracePeriodSeconds: 5
+  nodeSelector: {disk: ssd}
+  tolerations: [{key: a, operator: Exists, effect: NoSchedule, tolerationSeconds: 5}]
+  imagePullSecrets: [{name: a}]
+  hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.1, hostnames: [b]}]
+  securityContext: {runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
+  topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: zone
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector: {matchLabels: {app: a}}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]
+  initContainers:
+  - {name: sidecar, image: a, restartPolicy: Always}
+  - {name: init, image: a}
+  containers:
+  - name: main
+    image: a
+    command: [run]
+    args: ["--once"]
+    env:
+    - {name: A, value: "1"}
+    - {name: A, value: "2"}
+    - {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+    - {name: C, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}
+    envFrom: [{configMapRef: {name: a, optional: true}}]
+    ports: [{containerPort: 80}, {containerPort: 80, name: again}]
+    resources:
+      requests: {cpu: 100m, memory: 1Gi}
+      limits: {cpu: 2, memory: "1.5Gi", example.com/gpu: 1}
+    livenessProbe: {httpGet: {path: /, port: http}, periodSeconds: 5}
+    readinessProbe: {tcpSocket: {port: 80}}
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+    volumeMounts: [{name: data, mountPath: /data}, {name: tmp, mountPath: /tmp}]
+  volumes:
+  - {name: tmp, emptyDir: {sizeLimit: 1Gi}}
+  - name: data
+    ephemeral:
+      volumeClaimTemplate:
+        metadata: {labels: {app: a}}
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+""")
+
+
+def test_a_rich_pod_template_is_kept_as_written(api):
+    body = job()
+    body["spec"]["template"] = copy.deepcopy(POD)
+    expected = copy.deepcopy(POD)
+    expected["spec"]["restartPolicy"] = "Never"
+    assert api.create(body)["spec"]["template"] == expected
+
+
+# -- what may change ----------------------------------------------------------------------------
+
+
+def test_every_field_of_the_spec_is_tried():
+    assert set(MUTABLE) | IMMUTABLE == set(schema_of("spec")["properties"])
+
+
+@pytest.mark.parametrize("field", MUTABLE)
+@pytest.mark.parametrize("phase", [None, "Running", "Succeeded"])
+def test_a_mutable_field_may_change_in_every_stage_of_a_job(api, field, phase):
+    name = api.job_in(phase)["metadata"]["name"]
+    code, answer = api.patch(name, {"spec": {field: MUTABLE[field]}})
+    assert code == 200, answer
+    assert answer["spec"][field] == MUTABLE[field]
+
+
+@pytest.mark.parametrize("field", [field for field in MUTABLE if field != "cancel"])
+def test_a_mutable_field_may_be_taken_back(api, field):
+    current = api.create(job())
+    name = current["metadata"]["name"]
+    assert api.patch(name, {"spec": {field: MUTABLE[field]}})[0] == 200
+    code, answer = api.patch(name, {"spec": {field: None}})
+    assert code == 200, answer
+    assert answer["spec"] == current["spec"]
+
+
+def test_cancel_is_never_taken_back(api):
+    name = api.create(job(cancel=True))["metadata"]["name"]
+    refused(
+        api.patch(name, {"spec": {"cancel": False}}), "spec.cancel: Forbidden: cancel is one way"
+    )
+
+
+def test_cancel_is_never_removed(api):
+    current = api.create(job(cancel=True))
+    name = current["metadata"]["name"]
+    refused(
+        api.patch(name, {"spec": {"cancel": None}}), "spec.cancel: Forbidden: cancel is one way"
+    )
+    refused(api.patch(name, [{"op": "remove", "path": "/spec/cancel"}]), "spec.cancel: Forbidden")
+    result = api.apply(job(name))
+    assert result.returncode == 0, (
+        "an apply that never named cancel leaves it alone: " + result.stderr
+    )
+    assert api.get(name)["spec"]["cancel"] is True
+
+
+TEMPLATE_CHANGES = {
+    "image": [
+        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}
+    ],
+    "command": [{"op": "remove", "path": "/spec/template/spec/containers/0/command"}],
+    "label": [{"op": "replace", "path": "/spec/template/metadata/labels/app", "value": "c"}],
+    "label added": [{"op": "add", "path": "/spec/template/metadata/labels/new", "value": "c"}],
+    "annotations removed": [{"op": "remove", "path": "/spec/template/metadata/annotations"}],
+    "metadata removed": [{"op": "remove", "path": "/spec/template/metadata"}],
+    "container added": [
+        {
+            "op": "add",
+            "path": "/spec/template/spec/containers/-",
+            "value": {"name": "b", "image": "b"},
+        }
+    ],
+    "init container removed": [{"op": "remove", "path": "/spec/template/spec/initContainers/1"}],
+    "init containers removed": [{"op": "remove", "path": "/spec/template/spec/initContainers"}],
+    "init containers reordered": [
+        {
+            "op": "move",
+            "from": "/spec/template/spec/initContainers/0",
+            "path": "/spec/template/spec/initContainers/1",
+        }
+    ],
+    "environment reordered": [
+        {
+            "op": "move",
+            "from": "/spec/template/spec/containers/0/env/0",
+            "path": "/spec/template/spec/containers/0/env/1",
+        }
+    ],
+    "quantity": [
+        {
+            "op": "replace",
+            "path": "/spec/template/spec/containers/0/resources/limits/cpu",
+            "value": 3,
+        }
+    ],
+    "volume removed": [{"op": "remove", "path": "/spec/template/spec/volumes/0"}],
+    "service account added": [
+        {"op": "add", "path": "/spec/template/spec/priorityClassName", "value": "high"}
+    ],
+}
+
+
+@pytest.mark.parametrize("change", TEMPLATE_CHANGES)
+def test_the_template_is_never_changed(api, change):
+    body = job()
+    body["spec"]["template"] = copy.deepcopy(POD)
+    name = api.create(body)["metadata"]["name"]
+    refused(
+        api.patch(name, TEMPLATE_CHANGES[change]),
+        "spec.template: Forbidden: the template is immutable",
+    )
+
+
+def test_containers_are_never_reordered(api):
+    body = job()
+    body["spec"]["template"]["spec"]["containers"].append(
+        {"name": "second", "image": "busybox:1.36"}
+    )
+    name = api.create(body)["metadata"]["name"]
+    path = "/spec/template/spec/containers"
+    changes = [{"op": "move", "from": f"{path}/0", "path": f"{path}/1"}]
+    refused(api.patch(name, changes), "spec.template: Forbidden: the template is immutable")
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (None, HEARTBEAT),
+        (None, {}),
+        (HEARTBEAT, None),
+        (HEARTBEAT, {"leaseDurationSeconds": 20}),
+        (HEARTBEAT, {"progressDeadlineSeconds": 90}),
+        (HEARTBEAT, {"progressDeadlineSeconds": None}),
+        (HEARTBEAT, {"leaseDurationSeconds": None, "progressDeadlineSeconds": 90}),
+    ],
+)
+def test_the_heartbeat_is_never_added_removed_or_changed(api, before, after):
+    name = api.create(job(heartbeat=before) if before else job())["metadata"]["name"]
+    refused(
+        api.patch(name, {"spec": {"heartbeat": after}}),
+        "spec.heartbeat: Forbidden: the heartbeat is immutable",
+    )
+
+
+def test_an_unchanged_job_can_be_applied_again(api):
+    body = job(heartbeat=HEARTBEAT, backoffLimit=2)
+    body["spec"]["template"] = copy.deepcopy(POD)
+    assert api.apply(body).returncode == 0
+    second = api.apply(body)
+    assert second.returncode == 0, second.stderr
+    assert "unchanged" in second.stdout
+
+
+def test_server_side_apply_takes_a_job_and_takes_it_again(api):
+    body = job()
+    body["spec"]["template"] = copy.deepcopy(POD)
+    for _ in range(2):
+        result = api.apply(body, "--server-side")
+        assert result.returncode == 0, result.stderr

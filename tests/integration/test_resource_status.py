@@ -1,0 +1,391 @@
+"""What was recorded stays: the API server refuses to lower, change, remove or rewrite it."""
+
+import copy
+
+import pytest
+from resource_api import JOBS, PHASES, TERMINAL, job, schema_of, status
+
+FREE_AT_THE_END = {"conditions", "observedGeneration"}
+CONDITION = {
+    "type": "Complete",
+    "status": "True",
+    "reason": "Succeeded",
+    "message": "",
+    "lastTransitionTime": "2026-01-02T04:04:05Z",
+}
+ATTEMPT = {
+    "attempt": 1,
+    "podName": "job-1-abcde",
+    "nodeName": "node-1",
+    "outcome": "Succeeded",
+    "reason": "Completed",
+    "exitCode": 0,
+    "startTime": "2026-01-02T03:04:05Z",
+    "endTime": "2026-01-02T04:04:05Z",
+}
+# A finished job's status with every field that it can have, and another value for each.
+FULL = status(
+    "Succeeded",
+    podName="job-1-abcde",
+    nodeName="node-1",
+    attemptStartTime="2026-01-02T03:04:05.123456789Z",
+    nextAttemptTime="2026-01-02T03:10:05Z",
+    suspendedSeconds=10,
+    history=[ATTEMPT],
+    conditions=[CONDITION],
+)
+CHANGED = {
+    "phase": "Failed",
+    "attempt": 2,
+    "failures": 2,
+    "disruptions": 2,
+    "podName": "job-2-abcde",
+    "nodeName": "node-2",
+    "startTime": "2026-01-02T03:04:06Z",
+    "attemptStartTime": "2026-01-02T03:04:05.123456788Z",
+    "completionTime": "2026-01-02T04:04:06Z",
+    "nextAttemptTime": "2026-01-02T03:10:06Z",
+    "suspendedSeconds": 11,
+    "history": [{**ATTEMPT, "exitCode": 1}],
+    "waiting": {"reason": "Retry", "message": "", "nextAction": "start an attempt"},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(api):
+    """A finished job with every field set; no test may change it."""
+    code, answer = api.put_status(api.job_in("Running"), FULL)
+    assert code == 200, answer
+    return answer
+
+
+def refused(answer, *fragments):
+    code, body = answer
+    assert code == 422, body
+    for fragment in fragments:
+        assert fragment in body["message"]
+
+
+def without(fields, name):
+    return {key: value for key, value in fields.items() if key != name}
+
+
+# -- never less ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+def test_a_counter_is_never_lowered(api, counter):
+    current = api.job_in("Running")
+    refused(
+        api.put_status(current, status("Running", **{counter: 0})),
+        f"status.{counter}: Forbidden",
+        "never fall",
+    )
+
+
+@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+def test_a_counter_is_never_removed(api, counter):
+    current = api.job_in("Running")
+    refused(
+        api.put_status(current, status("Running", **{counter: None})),
+        f"status.{counter}: Forbidden",
+    )
+    changes = [{"op": "remove", "path": f"/status/{counter}"}]
+    refused(
+        api.patch(current["metadata"]["name"], changes, "/status"), f"status.{counter}: Forbidden"
+    )
+
+
+@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+def test_a_counter_is_never_lowered_along_a_legal_edge_either(api, counter):
+    for phase in ("Backoff", "Succeeded", "Failed"):
+        current = api.job_in("Running")
+        refused(
+            api.put_status(current, status(phase, **{counter: 0})), f"status.{counter}: Forbidden"
+        )
+
+
+def test_counters_start_at_zero(api):
+    fields = dict.fromkeys(["attempt", "failures", "disruptions"])
+    code, answer = api.put_status(api.job_in(None), status("Pending", **fields))
+    assert code == 200, answer
+    assert [answer["status"][name] for name in fields] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "counter", ["attempt", "failures", "disruptions", "suspendedSeconds", "observedGeneration"]
+)
+def test_a_number_below_zero_is_refused(api, counter):
+    current = api.job_in(None)
+    refused(
+        api.put_status(current, status("Pending", **{counter: -1})),
+        f"status.{counter}",
+        "greater than or equal to 0",
+    )
+
+
+# -- set once -----------------------------------------------------------------------------------
+
+
+def test_start_time_never_changes(api):
+    current = api.job_in("Running")
+    new = status("Running", startTime="2026-01-02T03:04:06Z")
+    refused(api.put_status(current, new), "status.startTime: Forbidden: startTime never changes")
+
+
+def test_start_time_is_never_removed(api):
+    current = api.job_in("Running")
+    refused(
+        api.put_status(current, status("Running", startTime=None)), "status.startTime: Forbidden"
+    )
+    refused(
+        api.put_status(current, status("Succeeded", startTime=None)), "status.startTime: Forbidden"
+    )
+
+
+def test_start_time_may_be_set_later(api):
+    code, current = api.put_status(api.job_in(None), status("Pending", startTime=None))
+    assert code == 200, current
+    code, answer = api.put_status(current, status("Running"))
+    assert code == 200, answer
+
+
+def test_start_time_is_not_set_after_the_end(api):
+    code, current = api.put_status(api.job_in(None), status("Cancelled", startTime=None))
+    assert code == 200, current
+    refused(api.put_status(current, status("Cancelled")), "final")
+
+
+@pytest.mark.parametrize("phase", sorted(TERMINAL))
+def test_completion_time_never_changes(api, phase):
+    current = api.job_in(phase)
+    new = status(phase, completionTime="2026-01-02T04:04:06Z")
+    refused(
+        api.put_status(current, new),
+        "status.completionTime: Forbidden: completionTime never changes",
+    )
+
+
+@pytest.mark.parametrize("phase", sorted(TERMINAL))
+def test_completion_time_is_never_removed(api, phase):
+    refused(
+        api.put_status(api.job_in(phase), status(phase, completionTime=None)),
+        "status.completionTime",
+    )
+
+
+@pytest.mark.parametrize("phase", sorted(TERMINAL))
+def test_a_terminal_phase_needs_completion_time(api, phase):
+    current = api.job_in("Suspended" if phase == "Cancelled" else "Running")
+    new = status(phase, completionTime=None)
+    refused(
+        api.put_status(current, new), "status.completionTime: Required value", "in the same write"
+    )
+
+
+@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in TERMINAL])
+def test_a_phase_that_is_not_terminal_has_no_completion_time(api, phase):
+    new = status(phase, completionTime="2026-01-02T04:04:05Z")
+    refused(
+        api.put_status(api.job_in(phase), new),
+        "status.completionTime: Forbidden",
+        "until the job ends",
+    )
+
+
+# -- waiting ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in TERMINAL])
+def test_a_job_that_has_not_ended_says_what_it_waits_for(api, phase):
+    current = api.job_in(phase)
+    refused(api.put_status(current, status(phase, waiting=None)), "status.waiting: Required value")
+
+
+@pytest.mark.parametrize("field", ["reason", "message", "nextAction"])
+def test_waiting_says_all_of_reason_message_and_next_action(api, field):
+    current = api.job_in("Running")
+    waiting = without(current["status"]["waiting"], field)
+    refused(
+        api.put_status(current, status("Running", waiting=waiting)),
+        f"status.waiting.{field}: Required value",
+    )
+
+
+def test_a_job_that_has_ended_waits_for_nothing(api):
+    new = status("Succeeded", waiting=CHANGED["waiting"])
+    refused(
+        api.put_status(api.job_in("Running"), new), "status.waiting: Forbidden", "waits for nothing"
+    )
+
+
+# -- the end is the end -------------------------------------------------------------------------
+
+
+def test_every_field_of_a_status_is_tried_on_a_finished_job():
+    assert set(CHANGED) | FREE_AT_THE_END == set(schema_of("status")["properties"])
+    assert set(FULL) | {"waiting"} == set(schema_of("status")["properties"])
+
+
+@pytest.mark.parametrize("field", CHANGED)
+def test_no_field_of_a_finished_job_is_changed(api, finished, field):
+    refused(api.put_status(finished, {**FULL, field: CHANGED[field]}), "Forbidden")
+
+
+@pytest.mark.parametrize("field", [field for field in CHANGED if field not in ("waiting", "phase")])
+def test_no_field_of_a_finished_job_is_removed(api, finished, field):
+    refused(api.put_status(finished, without(FULL, field)), "status")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [field for field in CHANGED if field in FULL and field not in ("phase", "completionTime")],
+)
+def test_no_field_is_added_to_a_finished_job(api, field):
+    counters = {"attempt": 0, "failures": 0, "disruptions": 0}
+    code, current = api.put_status(
+        api.job_in(None), status("Failed", **counters, startTime=None, observedGeneration=None)
+    )
+    assert code == 200, current
+    new = {**current["status"], field: FULL[field]}
+    refused(api.put_status(current, new), "the job has ended as Failed and its status is final")
+
+
+@pytest.mark.parametrize("field", ATTEMPT)
+def test_no_history_of_a_finished_job_is_changed(api, finished, field):
+    entry = (
+        without(ATTEMPT, field)
+        if field not in ("attempt", "outcome")
+        else {**ATTEMPT, "attempt": 9}
+    )
+    refused(api.put_status(finished, {**FULL, "history": [entry]}), "final")
+
+
+@pytest.mark.parametrize("phase", sorted(TERMINAL))
+def test_conditions_and_observed_generation_of_a_finished_job_may_change(api, phase):
+    current = api.job_in(phase)
+    code, current = api.put_status(current, {**current["status"], "conditions": [CONDITION]})
+    assert code == 200, current
+    code, current = api.put_status(current, {**current["status"], "observedGeneration": 7})
+    assert code == 200, current
+    new = without(without(current["status"], "conditions"), "observedGeneration")
+    code, answer = api.put_status(current, new)
+    assert code == 200, answer
+    assert answer["status"] == new
+
+
+def test_the_spec_of_a_finished_job_may_change(api):
+    name = api.job_in("Succeeded")["metadata"]["name"]
+    code, answer = api.patch(name, {"spec": {"ttlSecondsAfterFinished": 5}})
+    assert code == 200, answer
+
+
+# -- the status as a whole ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_status_is_never_removed(api, phase):
+    current = api.job_in(phase)
+    name = current["metadata"]["name"]
+    refused(api.put_status(current, None), "status: Forbidden: status must not be removed")
+    refused(
+        api.patch(name, {"status": None}, "/status"),
+        "status: Forbidden: status must not be removed",
+    )
+    refused(api.patch(name, [{"op": "remove", "path": "/status"}], "/status"), "status: Forbidden")
+    refused(api.put_status(current, {}), "status.phase: Required value")
+
+
+def test_a_replace_of_the_job_without_status_keeps_the_status(api):
+    current = api.job_in("Running")
+    path = f"{JOBS}/{current['metadata']['name']}"
+    code, answer = api.cluster.api("PUT", path, without(current, "status"))
+    assert code == 200, answer
+    assert answer["status"] == current["status"]
+
+
+def test_a_status_write_with_identity_and_version_alone_keeps_spec_and_labels(api):
+    body = job(backoffLimit=3)
+    body["metadata"]["labels"] = {"team": "a"}
+    current = api.create(body)
+    code, answer = api.put_status(current, status("Running"))
+    assert code == 200, answer
+    assert answer["spec"] == current["spec"]
+    assert answer["metadata"]["labels"] == {"team": "a"}
+    assert answer["metadata"]["generation"] == current["metadata"]["generation"]
+
+
+def test_a_status_write_from_an_old_version_is_a_conflict(api):
+    current = api.job_in("Running")
+    assert api.put_status(current, status("Running", nodeName="node-1"))[0] == 200
+    assert api.put_status(current, status("Running", nodeName="node-2"))[0] == 409
+
+
+def test_a_status_write_to_a_job_of_another_uid_is_a_conflict(api):
+    current = copy.deepcopy(api.job_in("Running"))
+    current["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
+    assert api.put_status(current, status("Running"))[0] == 409
+
+
+def test_a_field_that_the_schema_does_not_know_is_refused_by_name(api):
+    code, answer = api.put_status(api.job_in("Running"), status("Running", winner="node-1"))
+    assert code == 400
+    assert 'unknown field "status.winner"' in answer["message"]
+
+
+def test_a_condition_without_a_message_gets_an_empty_one(api):
+    condition = without(CONDITION, "message")
+    code, answer = api.put_status(api.job_in(None), status("Running", conditions=[condition]))
+    assert code == 200, answer
+    assert answer["status"]["conditions"] == [CONDITION]
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["startTime", "attemptStartTime", "nextAttemptTime"])
+@pytest.mark.parametrize(
+    "time",
+    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.123456789Z"],
+)
+def test_times_may_have_fractions_of_a_second_and_are_kept_as_written(api, field, time):
+    code, answer = api.put_status(api.job_in(None), status("Running", **{field: time}))
+    assert code == 200, answer
+    assert answer["status"][field] == time
+
+
+@pytest.mark.parametrize(
+    "field, value, fragment",
+    [
+        ("startTime", "yesterday", "status.startTime: Invalid value"),
+        ("podName", "x" * 254, "status.podName: Too long"),
+        ("history", [{**ATTEMPT, "attempt": n} for n in range(11)], "status.history: Too many"),
+        ("history", [{**ATTEMPT, "outcome": "Vanished"}], 'outcome: Unsupported value: "Vanished"'),
+        ("history", [without(ATTEMPT, "outcome")], "status.history[0].outcome: Required value"),
+        ("conditions", [CONDITION, CONDITION], "status.conditions[1]: Duplicate value"),
+        ("conditions", [{**CONDITION, "status": "Yes"}], 'status: Unsupported value: "Yes"'),
+        ("suspendedSeconds", 1.5, "status.suspendedSeconds: Invalid value"),
+    ],
+)
+def test_a_wrong_value_is_refused(api, field, value, fragment):
+    refused(api.put_status(api.job_in(None), status("Running", **{field: value})), fragment)
+
+
+def test_the_longest_values_are_accepted(api):
+    attempt = {**ATTEMPT, "podName": "p" * 253, "nodeName": "n" * 253, "reason": "r" * 1024}
+    waiting = {"reason": "r" * 128, "message": "m" * 32768, "nextAction": "a" * 1024}
+    fields = {
+        "attempt": 2147483647,
+        "failures": 2147483648,
+        "disruptions": 2147483648,
+        "observedGeneration": 2**53 - 1,
+        "history": [{**attempt, "attempt": n} for n in range(10)],
+        "conditions": [{**CONDITION, "type": f"T{n}", "message": "m" * 32768} for n in range(16)],
+        "waiting": waiting,
+    }
+    code, current = api.put_status(api.job_in(None), status("Running", **fields))
+    assert code == 200, current
+    code, current = api.put_status(current, status("Succeeded", **{**fields, "waiting": None}))
+    assert code == 200, current
+    code, answer = api.put_status(current, {**current["status"], "conditions": []})
+    assert code == 200, answer

@@ -1,0 +1,172 @@
+"""Pods that are created and do not start."""
+
+import pytest
+
+from holdfast import job
+from localcluster import wait_for
+from losses import (
+    REACTION,
+    SLACK,
+    assert_one_disruption,
+    created_at,
+    finish,
+    pod_named,
+    recoveries,
+    seconds_of,
+    set_pod_status,
+    time_text,
+    wait_attempt,
+)
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+DEADLINE = 4
+NOWHERE = {"nodeSelector": {"no": "where"}}
+NO_IMAGE = {"holdfast-test/waiting": "ImagePullBackOff"}
+
+
+def test_an_unschedulable_pod_says_what_it_waits_for_and_ends_as_a_start_timeout(
+    cluster, operator, jobs
+):
+    offset = cluster.audit_offset()
+    jobs.apply(job("nowhere", startDeadlineSeconds=DEADLINE, pod=NOWHERE))
+    waiting = jobs.wait(
+        "nowhere",
+        lambda s: s.get("waiting", {}).get("reason") == "PodUnschedulable",
+        DEADLINE + SLACK,
+    )["waiting"]
+    assert "nodes are available" in waiting["message"]
+    assert "StartTimeout" in waiting["nextAction"]
+    pod = jobs.pod("nowhere")
+    created = seconds_of(pod["metadata"]["creationTimestamp"])
+    assert created + DEADLINE - 1 <= seconds_of(waiting["deadline"]) <= created + DEADLINE + 1
+
+    status = wait_attempt(jobs, "nowhere", 2, DEADLINE + REACTION + SLACK)
+    assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
+    took = created_at(cluster, offset, status["podName"]) - created_at(
+        cluster, offset, pod["metadata"]["name"]
+    )
+    assert DEADLINE - 1 <= took <= DEADLINE + REACTION + SLACK
+    assert recoveries(operator, "pod_never_started")[0] >= 1
+    wait_for(
+        "an event that tells why",
+        lambda: any(
+            "nodes are available" in event["note"]
+            for event in jobs.events("nowhere")
+            if event["reason"] == "AttemptStartTimeout"
+        ),
+        15,
+    )
+    wait_for("the first pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 15)
+
+
+def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jobs):
+    jobs.apply(
+        job("no-image", startDeadlineSeconds=DEADLINE, disruptionLimit=0, annotations=NO_IMAGE)
+    )
+    jobs.wait(
+        "no-image",
+        lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
+        DEADLINE + SLACK,
+    )
+    status = jobs.wait_phase("no-image", "Failed")
+    assert (status["attempt"], status["failures"], status["disruptions"]) == (1, 0, 1)
+    assert status["history"][0]["outcome"] == "StartTimeout"
+    condition = jobs.conditions("no-image")["Failed"]
+    assert condition["reason"] == "DisruptionLimitExceeded"
+    assert "ImagePullBackOff" in condition["message"]
+    wait_for("its pod to be gone", lambda: not jobs.pods("no-image"), 15)
+
+
+def test_an_init_container_that_runs_is_a_start(jobs):
+    # The twin tells when the deadline of both is over.
+    fields = {
+        "annotations": {"holdfast-test/start-after": "600s"},
+        "startDeadlineSeconds": DEADLINE,
+    }
+    initial = {"initContainers": [{"name": "prepare", "image": "busybox:1.36"}]}
+    jobs.apply(job("prepares", pod=initial, **fields))
+    pod = jobs.wait_pod("prepares", lambda found: found["spec"].get("nodeName"))
+    set_pod_status(
+        jobs,
+        pod,
+        initContainerStatuses=[
+            {
+                "name": "prepare",
+                "image": "x",
+                "imageID": "x",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": pod["metadata"]["creationTimestamp"]}},
+            }
+        ],
+    )
+    jobs.apply(job("twin", **fields))
+    wait_attempt(jobs, "twin", 2)
+    status = jobs.wait("prepares", lambda s: s["waiting"]["reason"] == "PodRunning", 10)
+    assert (status["attempt"], status["disruptions"]) == (1, 0)
+
+
+def test_a_start_deadline_that_is_raised_in_time_moves_the_deadline(jobs):
+    jobs.apply(job("raised", startDeadlineSeconds=8, pod=NOWHERE))
+    jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "PodUnschedulable", 8)
+    created = seconds_of(jobs.pod("raised")["metadata"]["creationTimestamp"])
+    jobs.patch("raised", startDeadlineSeconds=900)
+    status = jobs.wait("raised", lambda s: seconds_of(s["waiting"]["deadline"]) > created + 800, 10)
+    assert status["attempt"] == 1
+
+
+def test_a_pod_that_starts_late_but_in_time_loses_nothing(jobs):
+    jobs.apply(job("late", startDeadlineSeconds=60, annotations=NO_IMAGE))
+    jobs.wait("late", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 10)
+    pod = jobs.pod("late")
+    set_pod_status(
+        jobs,
+        pod,
+        phase="Running",
+        containerStatuses=[
+            {
+                "name": "main",
+                "image": "x",
+                "imageID": "x",
+                "ready": True,
+                "restartCount": 0,
+                "started": True,
+                "state": {
+                    "running": {
+                        "startedAt": time_text(seconds_of(pod["metadata"]["creationTimestamp"]))
+                    },
+                    "waiting": None,
+                },
+            }
+        ],
+    )
+    status = jobs.wait("late", lambda s: s["waiting"]["reason"] == "PodRunning", 10)
+    assert status["nodeName"] == pod["spec"]["nodeName"]
+    assert finish(jobs, "late")["attempt"] == 1
+
+
+def test_with_policy_failed_the_next_attempt_starts_only_when_the_old_pod_has_ended(cluster, jobs):
+    jobs.apply(
+        job(
+            "patient",
+            startDeadlineSeconds=DEADLINE,
+            podReplacementPolicy="Failed",
+            annotations={**NO_IMAGE, "holdfast-test/ignore-delete": "true"},
+        )
+    )
+    old = jobs.wait_pod("patient", lambda found: found["spec"].get("nodeName"))
+    status = jobs.wait_phase("patient", "Backoff")
+    assert status["waiting"]["reason"] == "OldPodNotEnded"
+    assert old["metadata"]["name"] in status["waiting"]["message"]
+    assert [entry["outcome"] for entry in status["history"]] == ["StartTimeout"]
+    wait_for(
+        "the old pod to be told to go",
+        lambda: "deletionTimestamp" in pod_named(jobs, old["metadata"]["name"])["metadata"],
+        10,
+    )
+    offset = cluster.audit_offset()
+    jobs.end_pod(old, "Failed", 137)
+    status = wait_attempt(jobs, "patient", 2, 10)
+    assert created_at(cluster, offset, status["podName"])
+    assert (status["failures"], status["disruptions"]) == (0, 1)

@@ -1,0 +1,133 @@
+"""What a job costs the API server: the operator's writes, counted in the audit log, whatever their
+answer was."""
+
+import time
+
+import pytest
+
+from holdfast import Jobs, job, runs
+from lives import (
+    BY_HAND,
+    LONG_BACKOFF,
+    SHORT_BACKOFF,
+    flush_audit,
+    operator_writes,
+    settle,
+    wait_events,
+    wait_told,
+)
+from localcluster import wait_for
+from losses import new_namespace
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+STATUS = ("update", "durablejobs/status", 200)
+POD = ("create", "pods", 201)
+RELEASE = ("patch", "pods", 200)
+EVENT = ("create", "events", 201)
+REST = 60
+
+
+def cost(cluster, offset, jobs):
+    """The operator's writes in the jobs' namespace. What it still had to write would have come
+    before the end of a job that was applied later."""
+    later = Jobs(cluster, jobs.namespace)
+    later.apply(job("later", pod=BY_HAND))
+    later.end_pod(later.wait_pod("later", lambda pod: True))
+    settle(later, "later")
+    flush_audit(cluster, offset)
+    return [
+        (write.verb, write.what, write.code)
+        for write in operator_writes(cluster, offset, jobs.namespace)
+        if not write.name.startswith("later")
+    ]
+
+
+def test_a_job_whose_pod_ends_at_once_costs_four_writes_and_no_event(cluster, jobs):
+    offset = cluster.audit_offset()
+    jobs.apply(job("short", pod=BY_HAND))
+    jobs.end_pod(jobs.wait_pod("short", lambda pod: True))
+    assert settle(jobs, "short")["phase"] == "Succeeded"
+    assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, RELEASE]
+    assert jobs.events("short") == []
+
+
+def test_a_job_whose_pod_runs_for_three_seconds_costs_five_writes_and_no_event(cluster, jobs):
+    offset = cluster.audit_offset()
+    jobs.apply(job("longer", annotations=runs(3)))
+    status = settle(jobs, "longer")
+    assert status["phase"] == "Succeeded" and status["nodeName"]
+    assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, STATUS, RELEASE]
+    assert jobs.events("longer") == []
+
+
+def test_each_failed_attempt_costs_four_more_writes_and_one_event(cluster, jobs):
+    offset = cluster.audit_offset()
+    jobs.apply(job("fails", pod=BY_HAND, retryBackoff=SHORT_BACKOFF))
+    jobs.end_pod(jobs.wait_pod("fails", lambda pod: True), phase="Failed", exit_code=1)
+    jobs.wait("fails", lambda s: s.get("attempt") == 2, 15)
+    jobs.end_pod(jobs.wait_pod("fails", lambda pod: True))
+    assert settle(jobs, "fails")["phase"] == "Succeeded"
+    wait_events(jobs, "fails", "AttemptFailed")
+    attempt = [STATUS, POD, STATUS, RELEASE]
+    assert sorted(cost(cluster, offset, jobs)) == sorted(attempt + attempt + [EVENT])
+
+
+def test_a_job_that_is_created_suspended_costs_one_write(cluster, jobs):
+    offset = cluster.audit_offset()
+    jobs.apply(job("sleeps", suspend=True))
+    jobs.wait_phase("sleeps", "Suspended")
+    assert cost(cluster, offset, jobs) == [STATUS]
+
+
+def test_a_change_of_the_spec_that_asks_for_nothing_costs_one_write(cluster, jobs):
+    jobs.apply(job("runs"))
+    wait_told(jobs, "runs", "PodRunning")
+    offset = cluster.audit_offset()
+    generation = jobs.patch("runs", backoffLimit=3)["metadata"]["generation"]
+    jobs.wait("runs", lambda s: s["observedGeneration"] == generation, 15)
+    assert cost(cluster, offset, jobs) == [STATUS]
+
+
+def assert_silent(cluster, seconds):
+    """Nobody waits for anything: the operator writes nothing at all, nowhere."""
+    offset = cluster.audit_offset()
+    end = time.monotonic() + seconds
+
+    def over():
+        assert operator_writes(cluster, offset) == []
+        return time.monotonic() >= end
+
+    wait_for(f"{seconds} s to pass", over, seconds + 30, poll=0.5)
+    # The log was alive meanwhile: nodes renew their Leases.
+    assert any(
+        event.get("objectRef", {}).get("resource") == "leases"
+        for event in cluster.audit_events(offset)[0]
+    )
+
+
+def test_at_rest_nothing_at_all_is_written_for_a_minute(cluster):
+    jobs = Jobs(cluster, new_namespace(cluster, "at-rest"))
+    failing = dict(annotations=runs(0, exit_code=1), retryBackoff=LONG_BACKOFF)
+    for number in range(5):
+        jobs.apply(job(f"succeeds-{number}", annotations=runs(0)))
+    jobs.apply(job("gives-up", annotations=runs(0, exit_code=1), backoffLimit=0))
+    jobs.apply(job("cancelled", cancel=True))
+    jobs.apply(job("suspended", suspend=True))
+    jobs.apply(job("backs-off", **failing))
+    jobs.apply(job("runs", activeDeadlineSeconds=3600, attemptDeadlineSeconds=3000))
+    jobs.apply(job("nowhere", pod={"nodeSelector": {"no": "where"}}, startDeadlineSeconds=3600))
+    jobs.apply(job("expires", annotations=runs(0), ttlSecondsAfterFinished=3600))
+    ended = [item["metadata"]["name"] for item in jobs.list()]
+    for name in ("suspended", "backs-off", "runs", "nowhere"):
+        ended.remove(name)
+    settle(jobs, *ended)
+    jobs.wait_phase("suspended", "Suspended")
+    jobs.wait_phase("backs-off", "Backoff")
+    wait_told(jobs, "runs", "PodRunning")
+    wait_told(jobs, "nowhere", "PodUnschedulable")
+    wait_events(jobs, "backs-off", "AttemptFailed")
+    wait_events(jobs, "gives-up", "AttemptFailed", "BackoffLimitExceeded")
+    wait_events(jobs, "cancelled", "Cancelled")
+    flush_audit(cluster, cluster.audit_offset())
+    assert_silent(cluster, REST)

@@ -1,0 +1,290 @@
+"""A real operator process on a local cluster, and jobs to give it: what integration tests, benchmarks
+and the demo share.
+
+    with Cluster(nodes=3) as cluster:
+        install(cluster)
+        with Operator(cluster) as operator:
+            jobs = Jobs(cluster, "default")
+            jobs.apply(job("hello"))
+            jobs.wait("hello", lambda s: s.get("phase") == "Succeeded", 10)
+"""
+
+import copy
+import ctypes
+import itertools
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "hack"))
+
+from localcluster import wait_for  # noqa: E402
+
+CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
+RBAC_PATH = ROOT / "hack/rbac.yaml"
+OPERATOR_USER = "holdfast-operator"
+FINALIZER = "holdfast.dev/outcome"
+TERMINAL = {"Succeeded", "Failed", "Cancelled"}
+
+_numbers = itertools.count(1)
+
+
+def operator_binary():
+    """HOLDFAST_OPERATOR, else the newest build of the tree."""
+    named = os.environ.get("HOLDFAST_OPERATOR")
+    if named:
+        return named
+    built = [ROOT / "build" / preset / "operator/runtime/holdfast-operator" for preset in ("dev", "release")]
+    built = [path for path in built if path.exists()]
+    if not built:
+        raise RuntimeError("no holdfast-operator was built: run `make build`, or name one in HOLDFAST_OPERATOR")
+    return str(max(built, key=lambda path: path.stat().st_mtime))
+
+
+def install(cluster):
+    """The CRD and the operator's rights."""
+    cluster.kubectl("apply", "-f", str(CRD_PATH))
+    cluster.kubectl("apply", "-f", str(RBAC_PATH))
+    wait_for("the API server to serve DurableJobs",
+             lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Operator:
+    """One holdfast-operator process, ended with the test's. Its log is in `log_path`."""
+
+    def __init__(self, cluster, *flags, name=None, kubeconfig=None, env=None):
+        self.cluster = cluster
+        self.name = name or f"operator-{next(_numbers)}"
+        self.flags = list(flags)
+        self.env = env or {}
+        self.kubeconfig = kubeconfig or cluster.kubeconfig_for(OPERATOR_USER)
+        self.log_path = pathlib.Path(cluster.folder) / f"{self.name}.log"
+        self.process = None
+        self.address = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def spawn(self):
+        """Starts the process and does not wait for it."""
+        offset = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [operator_binary(), f"--kubeconfig={self.kubeconfig}", "--metrics-address=127.0.0.1:0",
+                 f"--id={self.name}", *self.flags],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent,
+                env={**os.environ, **self.env})
+        self._log_offset = offset
+        return self
+
+    def start(self, limit=60):
+        """Starts it and waits until it is ready."""
+        self.spawn()
+
+        def ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the operator ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+            return self._find_address() and self.get("/readyz")[0] == 200
+
+        wait_for("the operator to be ready", ready, limit)
+        return self
+
+    def _find_address(self):
+        text = self.log(self._log_offset)
+        found = re.findall(r"address=\"?(127\.0\.0\.1:\d+)", text)
+        self.address = found[-1] if found else None
+        return self.address
+
+    def log(self, offset=0):
+        with open(self.log_path, "rb") as log:
+            log.seek(offset)
+            return log.read().decode(errors="replace")
+
+    def get(self, path):
+        """(status, body) of the probe server; (0, reason) when it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def metrics(self):
+        """{'name{labels}': value} of /metrics."""
+        status, text = self.get("/metrics")
+        if status != 200:
+            raise RuntimeError(f"/metrics answered {status}: {text}")
+        samples = {}
+        for line in text.splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                samples[name] = float(value)
+        return samples
+
+    def metric(self, name, **labels):
+        """The sum of the samples of this name that carry these labels."""
+        total = 0.0
+        for sample, value in self.metrics().items():
+            base, _, rest = sample.partition("{")
+            if base == name and all(f'{key}="{text}"' in rest for key, text in labels.items()):
+                total += value
+        return total
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        """SIGKILL; returns when it is gone."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+
+    def stop(self, limit=30):
+        """SIGTERM; returns (exit code, seconds)."""
+        began = time.monotonic()
+        self.process.terminate()
+        code = self.process.wait(timeout=limit)
+        return code, time.monotonic() - began
+
+
+def job(name, command=("true",), annotations=None, labels=None, pod=None, **spec):
+    """A DurableJob. `annotations` go into the pod template (how long simulated pods run and how they end
+    is said there, see hack/localcluster/stages.yaml); `pod` overrides fields of the pod's spec."""
+    template = {"metadata": {}, "spec": {"containers": [
+        {"name": "main", "image": "busybox:1.36", "command": list(command)}]}}
+    if annotations:
+        template["metadata"]["annotations"] = dict(annotations)
+    if labels:
+        template["metadata"]["labels"] = dict(labels)
+    template["spec"].update(copy.deepcopy(pod or {}))
+    return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "metadata": {"name": name},
+            "spec": {"template": template, **copy.deepcopy(spec)}}
+
+
+def runs(seconds, exit_code=None):
+    """Annotations for a pod that runs this long and ends so; exit_code "1,1,0" is by attempt."""
+    annotations = {"holdfast-test/run-for": f"{seconds}s"}
+    if exit_code is not None:
+        annotations["holdfast-test/exit-code"] = str(exit_code)
+    return annotations
+
+
+class Jobs:
+    """DurableJobs, and their pods, of one namespace, through the admin's eyes."""
+
+    def __init__(self, cluster, namespace="default"):
+        self.cluster = cluster
+        self.namespace = namespace
+        self.path = f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs"
+        self.pods_path = f"/api/v1/namespaces/{namespace}/pods"
+
+    def api(self, method, path, body=None, expect=(200, 201, 202), **kwargs):
+        status, answer = self.cluster.api(method, path, body, **kwargs)
+        if expect is not None and status not in expect:
+            raise AssertionError(f"{method} {path} answered {status}: {json.dumps(answer)[:2000]}")
+        return answer
+
+    def apply(self, body):
+        return self.api("POST", self.path, body)
+
+    def get(self, name):
+        """The job, or None."""
+        status, answer = self.cluster.api("GET", f"{self.path}/{name}")
+        return answer if status == 200 else None
+
+    def status(self, name):
+        return (self.get(name) or {}).get("status", {})
+
+    def list(self):
+        return self.api("GET", self.path)["items"]
+
+    def patch(self, name, **spec):
+        return self.api("PATCH", f"{self.path}/{name}", {"spec": spec}, content_type="merge")
+
+    def delete(self, name, propagation="Background"):
+        return self.api("DELETE", f"{self.path}/{name}",
+                        {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation})
+
+    def wait(self, name, condition, limit, what=None):
+        """Waits until condition(status) holds and returns the status."""
+        last = {}
+
+        def holds():
+            last.clear()
+            last.update(self.status(name))
+            return condition(last)
+
+        try:
+            wait_for(what or f"job {name} to get there", holds, limit)
+        except Exception as error:
+            raise AssertionError(f"{error}; its status: {json.dumps(last, indent=1)}") from error
+        return dict(last)
+
+    def wait_phase(self, name, *phases, limit=30):
+        return self.wait(name, lambda s: s.get("phase") in phases, limit, f"{name} to be {' or '.join(phases)}")
+
+    def pods(self, name=None):
+        """All pods of the job (of every job), oldest attempt first."""
+        items = self.api("GET", self.pods_path)["items"]
+        items = [pod for pod in items if name is None or any(
+            owner["kind"] == "DurableJob" and owner["name"] == name
+            for owner in pod["metadata"].get("ownerReferences", [])) or
+            pod["metadata"].get("labels", {}).get("holdfast.dev/job-name") == name]
+        return sorted(items, key=lambda pod: int(pod["metadata"].get("labels", {}).get("holdfast.dev/attempt", 0)))
+
+    def pod(self, name):
+        """The pod of the current attempt, or None."""
+        pod_name = self.status(name).get("podName")
+        if not pod_name:
+            return None
+        status, answer = self.cluster.api("GET", f"{self.pods_path}/{pod_name}")
+        return answer if status == 200 else None
+
+    def wait_pod(self, name, condition, limit=30):
+        """Waits until the current attempt's pod is there and condition(pod) holds; returns it."""
+        found = {}
+
+        def holds():
+            pod = self.pod(name)
+            found["pod"] = pod
+            return pod is not None and condition(pod)
+
+        wait_for(f"the pod of job {name} to get there", holds, limit)
+        return found["pod"]
+
+    def wait_running(self, name, limit=30):
+        return self.wait_pod(name, lambda pod: pod["status"].get("phase") == "Running", limit)
+
+    def end_pod(self, pod, phase="Succeeded", exit_code=0, **status):
+        """Plays the kubelet: the pod has ended so."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        body = {"status": {"phase": phase, "containerStatuses": [{
+            "name": "main", "image": "x", "imageID": "x", "ready": False, "restartCount": 0,
+            "state": {"terminated": {"exitCode": exit_code, "reason": "Completed" if exit_code == 0 else "Error",
+                                     "startedAt": pod["metadata"]["creationTimestamp"], "finishedAt": now}}}],
+            **status}}
+        return self.api("PATCH", f"{self.pods_path}/{pod['metadata']['name']}/status", body, content_type="strategic")
+
+    def conditions(self, name):
+        return {c["type"]: c for c in self.status(name).get("conditions", [])}
+
+    def events(self, name):
+        items = self.api("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")["items"]
+        return [event for event in items if event.get("regarding", {}).get("name") == name]

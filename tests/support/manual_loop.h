@@ -1,0 +1,34 @@
+// A Loop over virtual time for tests: nothing runs until the test says so.
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "operator/core/loop.h"
+
+namespace holdfast::test {
+
+class ManualLoop : public Loop {
+ public:
+  SteadyTime now() const override { return now_; }
+  void post(Callback callback) override { posted_.push_back(std::move(callback)); }
+  TimerId call_at(SteadyTime when, Callback callback) override;
+  void cancel(TimerId timer) override;
+  bool on_loop() const override { return true; }
+
+  // Runs what is posted, and timers that are due, until there is none.
+  void run_ready();
+  // Advances through all timers up to now + by, running what becomes ready on the way.
+  void advance(Duration by);
+  // Advances from timer to timer until `done`, at most `limit`. False: the limit came first.
+  bool run_until(const std::function<bool()>& done, Duration limit);
+  std::size_t timers() const { return timers_.size(); }
+
+ private:
+  SteadyTime now_{std::chrono::hours(1)};
+  std::deque<Callback> posted_;
+  std::map<std::pair<SteadyTime, TimerId>, Callback> timers_;
+  TimerId next_timer_ = 1;
+};
+
+}  // namespace holdfast::test

@@ -1,0 +1,47 @@
+"""What the tests of outages share: a job on each node, an outage that is long enough, and what must
+not have come of it."""
+
+import time
+
+from holdfast import job
+from localcluster import wait_for
+from losses import REACTION, finish, on_node, seconds_of
+
+NODES = ["node-0", "node-1", "node-2"]
+# Twice as long as it takes a simulated node to renew: after an outage it may miss once.
+WINDOW = 20
+
+
+def run_on_each_node(jobs):
+    """One running job on each node, named like it and on record as such."""
+    for node in NODES:
+        jobs.apply(job(node, lostAfterSeconds=WINDOW, pod=on_node(node)))
+    for node in NODES:
+        jobs.wait_running(node)
+        jobs.wait(node, lambda s: s.get("nodeName"), 15)
+
+
+def outlast_the_window():
+    """Waits, from now on, for longer than the jobs' lostAfterSeconds."""
+    began = time.monotonic()
+    wait_for(
+        "the outage to outlast lostAfterSeconds",
+        lambda: time.monotonic() - began > WINDOW + REACTION + 1,
+        2 * WINDOW,
+    )
+
+
+def assert_nothing_lost(cluster, jobs, nodes, restored):
+    """All these nodes renewed after the outage: whoever still counted the time before would have
+    given its verdict by then, or never will."""
+    wait_for(
+        "the nodes to renew their Leases",
+        lambda: all(
+            seconds_of(cluster.node_lease(node)["spec"]["renewTime"]) > restored for node in nodes
+        ),
+        60,
+    )
+    for node in nodes:
+        status = jobs.status(node)
+        assert (status["attempt"], status["disruptions"]) == (1, 0), (status, restored)
+        assert finish(jobs, node)["attempt"] == 1

@@ -1,0 +1,345 @@
+// The informer on the real client and a scripted transport.
+#include "operator/cache/informer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_transport.h"
+#include "tests/support/manual_loop.h"
+
+namespace holdfast::cache {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::test::FakeTransport;
+using holdfast::test::ManualLoop;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class NoCredentials : public kube::Credentials {
+ public:
+  explicit NoCredentials(Loop& loop) : loop_(loop) {}
+  void authorization(std::function<void(Result<std::string>)> done) override {
+    loop_.post([done] { done(std::string()); });
+  }
+  void invalidate() override {}
+
+ private:
+  Loop& loop_;
+};
+
+kube::Kind pods() {
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = "app";
+  kind.decode = [](const Json& json) -> ObjectPtr {
+    auto object = std::make_shared<kube::Object>();
+    return kube::decode_meta(json, *object) ? object : nullptr;
+  };
+  return kind;
+}
+
+std::string object_json(const std::string& name, int version, const std::string& namespace_) {
+  return R"({"metadata":{"name":")" + name + R"(","namespace":")" + namespace_ + R"(","uid":"u-)" +
+         name + R"(","resourceVersion":")" + std::to_string(version) + R"("}})";
+}
+std::string list_json(int version, const std::vector<std::string>& items = {}) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  return R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[)" +
+         text + "]}";
+}
+std::string event_json(const std::string& type, const std::string& object) {
+  return R"({"type":")" + type + R"(","object":)" + object + "}";
+}
+std::string bookmark_json(int version, bool end = false) {
+  return R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":")" +
+         std::to_string(version) + R"(")" +
+         (end ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "") + "}}}";
+}
+
+class InformerTest : public ::testing::Test {
+ protected:
+  void make(std::vector<std::string> namespaces = {}, bool streaming = false) {
+    Informer::Dependencies dependencies{loop, client, random, Log()};
+    dependencies.streaming_lists = streaming;
+    informer = std::make_unique<Informer>(dependencies, pods(), std::move(namespaces));
+    informer->on_change([this](const Change& change) {
+      told.push_back((change.before ? "" : "+") +
+                     (change.after ? change.after : change.before)->name +
+                     (change.after ? "" : "-"));
+      sizes.push_back(informer->store().size());
+      synced_seen = synced_seen || informer->synced();
+      if (on_change) on_change();
+    });
+    informer->on_progress([this] { ++progress; });
+  }
+  void start() {
+    informer->start();
+    loop.run_ready();
+  }
+  void answer(const std::string& body) {
+    transport.answer(200, body);
+    loop.run_ready();
+  }
+  void open(std::size_t index = 0) {
+    transport.open_stream(index);
+    loop.run_ready();
+  }
+  void lines(const std::vector<std::string>& text, std::size_t index = 0) {
+    transport.stream_lines(text, index);
+    loop.run_ready();
+  }
+  void end(std::optional<Error> error = std::nullopt) {
+    transport.end_stream(0, error);
+    loop.run_ready();
+  }
+  // Listed with "a" at version 10, watching.
+  void watching() {
+    make();
+    start();
+    answer(list_json(10, {object_json("a", 9, "x")}));
+    open();
+    ASSERT_TRUE(informer->live());
+    told.clear();
+    sizes.clear();
+    progress = 0;
+  }
+
+  ManualLoop loop;
+  SeededRandom random{1};
+  FakeTransport transport{loop};
+  NoCredentials credentials{loop};
+  kube::Client client{{loop, transport, credentials, random, Log(), {}}};
+  std::unique_ptr<Informer> informer;
+  std::vector<std::string> told;
+  std::vector<std::size_t> sizes;  // of the store, as the handlers saw it
+  bool synced_seen = false;
+  int progress = 0;
+  std::function<void()> on_change;
+};
+
+TEST_F(InformerTest, IsSyncedOnceTheInitialListWasDeliveredAndNotBefore) {
+  make();
+  start();
+  EXPECT_THAT(transport.request().target, HasSubstr("/api/v1/pods?resourceVersion=0&limit=500"));
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app"));
+  EXPECT_FALSE(informer->synced());
+  answer(list_json(10, {object_json("a", 9, "x"), object_json("b", 8, "x")}));
+  EXPECT_THAT(told, ElementsAre("+a", "+b"));
+  EXPECT_THAT(sizes, ElementsAre(2u, 2u)) << "the store is swapped before handlers run";
+  EXPECT_FALSE(synced_seen);
+  EXPECT_TRUE(informer->synced());
+  EXPECT_GE(progress, 1);
+  EXPECT_EQ(informer->version("x"), 10u);
+}
+
+TEST_F(InformerTest, AnEmptyListIsSyncedToo) {
+  make();
+  start();
+  answer(list_json(10));
+  EXPECT_TRUE(informer->synced());
+  EXPECT_EQ(progress, 1);
+}
+
+TEST_F(InformerTest, EventsAreDeliveredInOrderWithProgressOncePerBatch) {
+  watching();
+  lines({event_json("ADDED", object_json("b", 11, "x")),
+         event_json("MODIFIED", object_json("a", 12, "x")),
+         event_json("DELETED", object_json("b", 13, "x")), bookmark_json(20)});
+  EXPECT_THAT(told, ElementsAre("+b", "a", "b-"));
+  EXPECT_EQ(progress, 1);
+  EXPECT_EQ(informer->version("x"), 20u);
+  lines({bookmark_json(21)});
+  EXPECT_EQ(progress, 2) << "a version that advances is progress";
+}
+
+TEST_F(InformerTest, TheVersionThatAHandlerSeesIsThatOfTheStore) {
+  watching();
+  std::vector<std::uint64_t> versions;
+  on_change = [&] { versions.push_back(informer->version("x")); };
+  lines({event_json("ADDED", object_json("b", 11, "x")),
+         event_json("ADDED", object_json("c", 12, "x"))});
+  EXPECT_THAT(versions, ElementsAre(12u, 12u));
+  EXPECT_THAT(sizes, ElementsAre(3u, 3u));
+}
+
+TEST_F(InformerTest, LiveFollowsTheWatchAndTellsSinceWhen) {
+  make();
+  const SteadyTime made = loop.now();
+  EXPECT_EQ(informer->live_changed_at(), made);
+  start();
+  loop.advance(1s);
+  answer(list_json(10));
+  EXPECT_FALSE(informer->live());
+  open();
+  EXPECT_TRUE(informer->live());
+  EXPECT_EQ(informer->live_changed_at(), made + 1s);
+  loop.advance(30s);
+  const int before = progress;
+  transport.end_stream(0, FakeTransport::lost("reset", false));
+  loop.run_ready();
+  EXPECT_FALSE(informer->live());
+  EXPECT_EQ(informer->live_changed_at(), made + 31s);
+  EXPECT_EQ(progress, before + 1);
+  EXPECT_EQ(informer->trouble(), "reset");
+}
+
+TEST_F(InformerTest, AWatchMayBeSilentForTheServersTimeoutAndFiveSecondsThenItIsReplaced) {
+  watching();
+  const std::string& target = transport.stream().target;
+  const auto at = target.find("timeoutSeconds=");
+  ASSERT_NE(at, std::string::npos);
+  const std::chrono::seconds timeout(std::stoi(target.substr(at + 15)));
+  EXPECT_EQ(transport.stream().idle_timeout, Duration(timeout + 5s));
+  // The transport finds it.
+  loop.advance(timeout + 5s);
+  EXPECT_EQ(informer->quiet_for(), Duration(timeout + 5s));
+  end(make_error(ErrorCode::kTransient, "silent"));
+  EXPECT_FALSE(informer->live());
+  loop.advance(2s);
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("labelSelector")))
+      << "any object tells the version";
+  EXPECT_THAT(transport.request().target, HasSubstr("pods?limit=1"));
+  answer(list_json(12));
+  EXPECT_THAT(transport.stream().target, HasSubstr("resourceVersion=10"));
+  open();
+  EXPECT_TRUE(informer->live());
+  EXPECT_LE(informer->quiet_for(), Duration(2s));
+}
+
+TEST_F(InformerTest, VersionsThatWentBackAreNoticedAfterAReconnectAndEverythingIsListedAnew) {
+  watching();
+  end(FakeTransport::lost("reset", false));
+  loop.advance(2s);
+  answer(list_json(5));
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion")));
+  EXPECT_EQ(informer->time_travels(), 0u);
+  std::uint64_t travels_in_handler = 0;
+  on_change = [&] { travels_in_handler = informer->time_travels(); };
+  answer(list_json(6, {object_json("a", 4, "x")}));
+  EXPECT_EQ(travels_in_handler, 1u);
+  EXPECT_THAT(told, ElementsAre("a"));
+  EXPECT_EQ(informer->store().get("x/a")->version, 4u);
+  EXPECT_EQ(informer->version("x"), 6u);
+}
+
+TEST_F(InformerTest, SeveralNamespacesAreSyncedAndLiveTogether) {
+  make({"x", "y"});
+  start();
+  ASSERT_EQ(transport.pending(), 2u);
+  EXPECT_THAT(transport.request(0).target, HasSubstr("/namespaces/x/pods?"));
+  answer(list_json(10, {object_json("a", 9, "x")}));
+  EXPECT_FALSE(informer->synced());
+  answer(list_json(20, {object_json("a", 19, "y")}));
+  EXPECT_TRUE(informer->synced());
+  open(0);
+  EXPECT_FALSE(informer->live());
+  open(1);
+  EXPECT_TRUE(informer->live());
+  EXPECT_EQ(informer->version("x"), 10u);
+  EXPECT_EQ(informer->version("y"), 20u);
+  EXPECT_EQ(informer->version("z"), 0u);
+  // One of them is listed anew, and is empty now.
+  Error gone = make_error(ErrorCode::kGone, "gone");
+  gone.http_status = 410;
+  end(gone);
+  answer(list_json(30));
+  EXPECT_FALSE(informer->store().get("x/a"));
+  EXPECT_TRUE(informer->store().get("y/a"));
+}
+
+TEST_F(InformerTest, AHandlerMayAskForARelist) {
+  watching();
+  on_change = [&] { informer->relist(); };
+  lines({event_json("ADDED", object_json("b", 11, "x"))});
+  EXPECT_EQ(transport.streams(), 0u);
+  EXPECT_THAT(transport.request().target, HasSubstr("pods?limit=500"));
+  on_change = nullptr;
+  answer(list_json(15, {object_json("a", 9, "x")}));
+  EXPECT_THAT(told, ElementsAre("+b", "b-"));
+}
+
+TEST_F(InformerTest, AHandlerMayStopItAndNoneIsCalledAfterwards) {
+  watching();
+  on_change = [&] { informer->stop(); };
+  lines({event_json("ADDED", object_json("b", 11, "x")),
+         event_json("ADDED", object_json("c", 12, "x"))});
+  EXPECT_THAT(told, ElementsAre("+b"));
+  EXPECT_EQ(progress, 0);
+  EXPECT_FALSE(informer->live());
+  EXPECT_EQ(transport.streams(), 0u);
+  loop.advance(1h);
+  EXPECT_EQ(transport.pending() + transport.streams(), 0u);
+}
+
+TEST_F(InformerTest, AnswersAfterItIsGoneHurtNobody) {
+  make();
+  start();
+  informer.reset();
+  answer(list_json(10, {object_json("a", 9, "x")}));
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(transport.streams(), 0u);
+}
+
+TEST_F(InformerTest, AStreamedListIsSwappedInAtItsEndMark) {
+  make({}, /*streaming=*/true);
+  start();
+  EXPECT_THAT(transport.stream().target, HasSubstr("sendInitialEvents=true"));
+  open();
+  lines({event_json("ADDED", object_json("a", 9, "x")), bookmark_json(9)});
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(informer->version("x"), 0u);
+  EXPECT_FALSE(informer->live());
+  lines({bookmark_json(12, /*end=*/true)});
+  EXPECT_THAT(told, ElementsAre("+a"));
+  EXPECT_TRUE(informer->synced());
+  EXPECT_TRUE(informer->live());
+  EXPECT_EQ(informer->version("x"), 12u);
+  EXPECT_EQ(transport.history.size(), 1u) << "one request for list and watch";
+}
+
+TEST_F(InformerTest, AServerThatRefusesStreamedListsIsListedInPages) {
+  make({}, /*streaming=*/true);
+  start();
+  transport.open_stream(0, 422, R"({"kind":"Status","code":422,"reason":"Invalid"})");
+  loop.run_ready();
+  EXPECT_THAT(transport.request().target, HasSubstr("resourceVersion=0&limit=500"));
+  answer(list_json(10));
+  EXPECT_TRUE(informer->synced());
+}
+
+TEST_F(InformerTest, WhatCannotBeDecodedIsCountedAndHurtsNothingElse) {
+  make();
+  start();
+  answer(list_json(10, {R"({"metadata":{}})", object_json("a", 9, "x")}));
+  open();
+  lines({event_json("ADDED", R"({"metadata":{"resourceVersion":"11"}})"),
+         event_json("ADDED", object_json("b", 12, "x"))});
+  EXPECT_EQ(informer->undecodable(), 2u);
+  EXPECT_EQ(informer->store().size(), 2u);
+  EXPECT_EQ(informer->version("x"), 12u);
+}
+
+TEST_F(InformerTest, AShutDownClientIsNotHammered) {
+  watching();
+  client.shut_down();
+  loop.run_ready();
+  const std::size_t asked = transport.history.size();
+  loop.advance(10s);
+  EXPECT_FALSE(informer->live());
+  EXPECT_EQ(transport.history.size(), asked);
+  informer->stop();
+  loop.run_ready();
+}
+
+}  // namespace
+}  // namespace holdfast::cache

@@ -1,0 +1,74 @@
+// A machine whose server is the test: what it says is kept, so that a test reads as a dialogue.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/cache/machine_support.h"
+
+namespace holdfast::cache::test {
+
+using namespace std::chrono_literals;
+
+class MachineTest : public ::testing::Test {
+ protected:
+  static ReflectorMachine::Config config(bool streaming) {
+    ReflectorMachine::Config made;
+    made.streaming_lists = streaming;
+    return made;
+  }
+  explicit MachineTest(bool streaming = false) : machine(config(streaming), random) {}
+
+  // Takes in what the machine said; the last list, watch and timer are the ones that count.
+  const Actions& in(Actions actions) {
+    said = std::move(actions);
+    if (auto found = only<action::List>(said)) list = *found;
+    if (auto found = only<action::Watch>(said)) watch = *found;
+    if (auto found = only<action::ArmTimer>(said)) timer = *found;
+    return said;
+  }
+  template <class T>
+  bool says() const {
+    return only<T>(said).has_value();
+  }
+
+  // Listed at `version` and watching from there.
+  void watching(std::uint64_t version, std::vector<ObjectPtr> items = {}) {
+    in(machine.start(now));
+    in(machine.page(list.epoch, page(version, std::move(items)), now));
+    in(machine.watch_opened(watch.epoch, now));
+    ASSERT_TRUE(machine.live());
+  }
+  void events(std::vector<kube::WatchEvent> batch) {
+    in(machine.events(watch.epoch, std::move(batch), now));
+  }
+  void watch_ends(std::optional<Error> error = std::nullopt) {
+    in(machine.watch_ended(watch.epoch, error, now));
+  }
+  // The armed timer runs when it is due.
+  void timer_runs() {
+    now += timer.delay;
+    in(machine.timer(timer.epoch, now));
+  }
+  // Through back-off and look back to the watch.
+  void reconnects(std::uint64_t server_version) {
+    timer_runs();
+    ASSERT_TRUE(list.look);
+    in(machine.page(list.epoch, page(server_version), now));
+    in(machine.watch_opened(watch.epoch, now));
+    ASSERT_TRUE(machine.live());
+  }
+
+  SeededRandom random{1};
+  SteadyTime now{1h};
+  ReflectorMachine machine;
+  Actions said;
+  action::List list{};
+  action::Watch watch{};
+  action::ArmTimer timer{};
+};
+
+}  // namespace holdfast::cache::test

@@ -1,0 +1,99 @@
+// An API server of one kind, as a model: a history of writes, from which lists and watches of any
+// version are answered as the real one does, compaction and restored snapshots included.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/core/random.h"
+#include "tests/unit/cache/machine_support.h"
+
+namespace holdfast::cache::test {
+
+class ModelServer {
+ public:
+  using State = std::map<std::string, ObjectPtr>;  // by key
+
+  explicit ModelServer(Random& random) : random_(random) {}
+
+  std::uint64_t version() const { return version_; }
+  std::uint64_t compacted() const { return compacted_; }
+
+  // Creates, changes, deletes or re-creates one of a few objects.
+  void write() {
+    const std::string name(1, static_cast<char>('a' + random_.below(8)));
+    const State now = state_at(version_);
+    const auto found = now.find("ns/" + name);
+    ++version_;
+    if (found == now.end()) {
+      history_.push_back(added(made(name, "uid-" + std::to_string(++uids_))));
+    } else if (random_.below(3) == 0) {
+      history_.push_back(deleted(made(name, found->second->uid)));
+    } else {
+      history_.push_back(modified(made(name, found->second->uid)));
+    }
+  }
+  // Versions also advance by what other kinds do.
+  void write_elsewhere() { ++version_; }
+  void compact() { compacted_ = version_ - random_.below(std::min<std::uint64_t>(version_, 5)); }
+  // Restores a snapshot: what was written after it is gone, and its versions are given out again.
+  void set_back() {
+    version_ -= random_.below(std::min<std::uint64_t>(version_ - 1, 20) + 1);
+    std::erase_if(history_, [this](const auto& event) { return event.version > version_; });
+    compacted_ = std::min(compacted_, version_);
+  }
+
+  State state_at(std::uint64_t version) const {
+    State state;
+    for (const kube::WatchEvent& event : history_) {
+      if (event.version > version) break;
+      if (event.type == kube::WatchEventType::kDeleted) {
+        state.erase(event.object->key());
+      } else {
+        state[event.object->key()] = event.object;
+      }
+    }
+    return state;
+  }
+  State state() const { return state_at(version_); }
+
+  // What a watch that stands at `version` is told next, if anything.
+  std::optional<kube::WatchEvent> next_after(std::uint64_t version) const {
+    for (const kube::WatchEvent& event : history_) {
+      if (event.version > version) return event;
+    }
+    return std::nullopt;
+  }
+  std::optional<kube::WatchEvent> any_up_to(std::uint64_t version) const {
+    std::vector<kube::WatchEvent> told;
+    for (const kube::WatchEvent& event : history_) {
+      if (event.version <= version) told.push_back(event);
+    }
+    if (told.empty()) return std::nullopt;
+    return told[random_.below(told.size())];
+  }
+
+ private:
+  ObjectPtr made(const std::string& name, const std::string& uid) {
+    auto object = std::make_shared<kube::Object>();
+    object->name = name;
+    object->namespace_ = "ns";
+    object->uid = uid;
+    object->version = version_;
+    // Differs in every write, also in two that were given the same version.
+    object->owner_uid = "content-" + std::to_string(++writes_);
+    return object;
+  }
+
+  Random& random_;
+  std::uint64_t version_ = 1;
+  std::uint64_t compacted_ = 0;
+  int uids_ = 0;
+  int writes_ = 0;
+  std::vector<kube::WatchEvent> history_;
+};
+
+}  // namespace holdfast::cache::test

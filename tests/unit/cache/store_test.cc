@@ -1,0 +1,155 @@
+#include "operator/cache/store.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "operator/cache/store_update.h"
+#include "tests/unit/cache/machine_support.h"
+
+namespace holdfast::cache {
+namespace {
+
+using namespace test;
+
+std::vector<std::string> by_uid(const kube::Object& object) { return {object.uid}; }
+
+// "+a@5", "-a@5", "a@4>5" in order.
+std::string told(const std::vector<Change>& changes) {
+  std::string text;
+  for (const Change& change : changes) {
+    if (!text.empty()) text += ' ';
+    const auto version = [](const ObjectPtr& object) { return std::to_string(object->version); };
+    if (!change.before) {
+      text += "+" + change.after->name + "@" + version(change.after);
+    } else if (!change.after) {
+      text += "-" + change.before->name + "@" + version(change.before);
+    } else {
+      text += change.after->name + "@" + version(change.before) + ">" + version(change.after);
+    }
+  }
+  return text;
+}
+
+class StoreTest : public ::testing::Test {
+ protected:
+  std::string apply(const kube::WatchEvent& event) {
+    std::vector<Change> changes;
+    apply_event(store, event, changes);
+    return told(changes);
+  }
+  std::string swap(std::vector<ObjectPtr> items, Trust trust = Trust::kMayBeOld,
+                   std::string namespace_ = "") {
+    std::vector<Change> changes;
+    went_back = replace(store, {std::move(namespace_), std::move(items), trust}, changes);
+    for (const Change& change : changes) EXPECT_TRUE(change.initial);
+    return told(changes);
+  }
+  Store store;
+  std::size_t went_back = 0;
+};
+
+TEST_F(StoreTest, IndexesFollowTheObjects) {
+  store.add_index("uid", by_uid);
+  store.put(object("a", 1, "u"));
+  store.put(object("b", 1, "u"));
+  EXPECT_EQ(store.by_index("uid", "u").size(), 2u);
+  store.put(object("a", 2, "v"));
+  ASSERT_EQ(store.by_index("uid", "u").size(), 1u);
+  EXPECT_EQ(store.by_index("uid", "u")[0]->name, "b");
+  EXPECT_EQ(store.by_index("uid", "v").size(), 1u);
+  store.erase("ns/b");
+  EXPECT_TRUE(store.by_index("uid", "u").empty());
+  EXPECT_TRUE(store.by_index("none", "u").empty());
+}
+
+TEST_F(StoreTest, ReadersKeepWhatTheyGot) {
+  store.put(object("a", 1));
+  const ObjectPtr kept = store.get("ns/a");
+  store.put(object("a", 2));
+  EXPECT_EQ(kept->version, 1u);
+  EXPECT_EQ(store.get("ns/a")->version, 2u);
+}
+
+TEST_F(StoreTest, EventsAddChangeAndDelete) {
+  EXPECT_EQ(apply(added(object("a", 1))), "+a@1");
+  EXPECT_EQ(apply(modified(object("a", 2))), "a@1>2");
+  EXPECT_EQ(apply(deleted(object("a", 3))), "-a@3") << "the last state is the deletion's";
+  EXPECT_EQ(store.size(), 0u);
+}
+
+TEST_F(StoreTest, AnEventThatIsOlderThanTheStoredObjectIsLeftOut) {
+  apply(added(object("a", 5)));
+  EXPECT_EQ(apply(modified(object("a", 4))), "");
+  EXPECT_EQ(apply(modified(object("a", 5))), "");
+  EXPECT_EQ(apply(deleted(object("a", 4))), "");
+  EXPECT_EQ(store.get("ns/a")->version, 5u);
+}
+
+TEST_F(StoreTest, DeletedAndCreatedAgainAsOneChangeIsTwo) {
+  apply(added(object("a", 5, "old")));
+  EXPECT_EQ(apply(modified(object("a", 8, "new"))), "-a@5 +a@8");
+  EXPECT_EQ(apply(deleted(object("a", 9, "old"))), "") << "that was the old one's end";
+  EXPECT_EQ(store.get("ns/a")->uid, "new");
+}
+
+TEST_F(StoreTest, AReplaceDeletesWhatVanishedWithItsLastKnownStateAndKeepsTheListsOrder) {
+  for (const char* name : {"a", "b", "c"}) store.put(object(name, 5));
+  EXPECT_EQ(swap({object("d", 9), object("c", 5), object("a", 8)}), "-b@5 +d@9 a@5>8")
+      << "c did not change";
+  EXPECT_EQ(store.size(), 3u);
+}
+
+TEST_F(StoreTest, AReplaceShowsDeletionAndCreationWhenTheUidDiffers) {
+  store.put(object("a", 5, "old"));
+  EXPECT_EQ(swap({object("a", 9, "new")}), "-a@5 +a@9");
+}
+
+TEST_F(StoreTest, AReplaceOfOneNamespaceLeavesTheOthers) {
+  store.put(object("a", 5, "u1", "x"));
+  store.put(object("a", 5, "u2", "y"));
+  EXPECT_EQ(swap({}, Trust::kMayBeOld, "x"), "-a@5");
+  EXPECT_TRUE(store.get("y/a"));
+}
+
+TEST_F(StoreTest, AnOldListTakesNoObjectBack) {
+  store.put(object("a", 5));
+  EXPECT_EQ(swap({object("a", 4)}), "");
+  EXPECT_EQ(went_back, 0u);
+}
+
+TEST_F(StoreTest, AConsistentListIsTheTruthEvenWhereItIsOlder) {
+  store.put(object("a", 5));
+  EXPECT_EQ(swap({object("a", 4)}, Trust::kConsistent), "a@5>4");
+  EXPECT_EQ(went_back, 1u);
+}
+
+TEST_F(StoreTest, AfterATimeTravelEqualVersionsProveNothing) {
+  store.put(object("a", 5));
+  EXPECT_EQ(swap({object("a", 5)}, Trust::kConsistent), "");
+  EXPECT_EQ(swap({object("a", 5)}, Trust::kSetBack), "a@5>5");
+}
+
+// Ten times as many objects may take ten times as long, not a hundred: the counts of index calls
+// say so without a clock.
+TEST_F(StoreTest, ReplaceAndIndexesAreLinearInTheNumberOfObjects) {
+  std::size_t calls = 0;
+  store.add_index("uid", [&](const kube::Object& object) {
+    ++calls;
+    return by_uid(object);
+  });
+  std::vector<ObjectPtr> items;
+  for (int i = 0; i < 10000; ++i) items.push_back(object("p" + std::to_string(i), 5));
+  swap(items);
+  EXPECT_EQ(calls, 10000u);
+  swap(items);
+  EXPECT_EQ(calls, 10000u) << "what did not change is not indexed again";
+  EXPECT_EQ(store.by_index("uid", "uid-p777").size(), 1u);
+  swap({});
+  EXPECT_EQ(calls, 20000u);
+  EXPECT_EQ(store.size(), 0u);
+}
+
+}  // namespace
+}  // namespace holdfast::cache

@@ -1,0 +1,1 @@
+holdfast_test(codec_test SOURCES controller/codec_test.cc LIBRARIES holdfast_controller)

@@ -1,0 +1,212 @@
+// Jobs and pods between JSON and the reconciler's types.
+#include <gtest/gtest.h>
+
+#include "operator/controller/job_codec.h"
+#include "operator/controller/pod_codec.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::Outcome;
+using reconciler::Phase;
+using reconciler::PodPhase;
+using reconciler::seconds;
+
+Json json(const std::string& text) { return *parse_json(text); }
+
+Json job_json() {
+  return json(R"json({
+    "apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+    "metadata": {"name": "encode", "namespace": "media", "uid": "u-1", "resourceVersion": "17",
+                 "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z"},
+    "spec": {
+      "backoffLimit": 2, "disruptionLimit": 5, "startDeadlineSeconds": 60, "lostAfterSeconds": 15,
+      "attemptDeadlineSeconds": 30, "activeDeadlineSeconds": 300, "ttlSecondsAfterFinished": 0,
+      "podReplacementPolicy": "Failed", "suspend": true,
+      "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 9, "jitterPercent": 0},
+      "template": {"metadata": {"labels": {"app": "x", "holdfast.dev/attempt": "99"},
+                                "annotations": {"a": "b", "holdfast.dev/x": "y"}},
+                   "spec": {"initContainers": [{"name": "i"}],
+                            "containers": [{"name": "main", "env": [
+                              {"name": "URL", "value": "/$(HOLDFAST_ATTEMPT)"},
+                              {"name": "HOLDFAST_ATTEMPT", "value": "7"}]}]}}}})json");
+}
+
+reconciler::Status full_status() {
+  reconciler::Status status;
+  status.phase = Phase::kBackoff;
+  status.attempt = 4;
+  status.failures = 2;
+  status.disruptions = 1;
+  status.pod_name = "encode-4-abcde";
+  status.node_name = "node-1";
+  status.start_time = parse_time("2026-01-02T03:04:05Z");
+  status.attempt_start_time = parse_time("2026-01-02T03:05:05.123456789Z");
+  status.next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
+  status.suspended = seconds(12);
+  status.waiting =
+      reconciler::Waiting{"RetryBackoff", "m", "n", parse_time("2026-01-02T03:06:05Z")};
+  reconciler::HistoryEntry entry;
+  entry.attempt = 4;
+  entry.pod_name = "encode-4-abcde";
+  entry.node_name = "node-1";
+  entry.outcome = Outcome::kFailed;
+  entry.reason = "OOMKilled";
+  entry.exit_code = 137;
+  entry.start_time = parse_time("2026-01-02T03:05:05Z");
+  entry.end_time = parse_time("2026-01-02T03:05:15Z");
+  status.history.push_back(entry);
+  status.observed_generation = 3;
+  status.conditions.push_back(reconciler::Condition{"Stalled", true, "QuotaExceeded", "no room",
+                                                    *parse_time("2026-01-02T03:04:05Z")});
+  return status;
+}
+
+TEST(JobCodec, ReadsEveryFieldOfTheSpec) {
+  const kube::ObjectPtr object = decode_job(job_json());
+  ASSERT_TRUE(object);
+  const reconciler::Job& job = static_cast<const CachedJob&>(*object).job;
+  EXPECT_EQ(job.namespace_, "media");
+  EXPECT_EQ(job.uid, "u-1");
+  EXPECT_EQ(job.version, 17u);
+  EXPECT_EQ(job.generation, 3);
+  EXPECT_EQ(job.status.phase, Phase::kNone);
+  EXPECT_EQ(job.spec.backoff_limit, 2);
+  EXPECT_EQ(job.spec.disruption_limit, 5);
+  EXPECT_EQ(job.spec.start_deadline, seconds(60));
+  EXPECT_EQ(job.spec.lost_after, seconds(15));
+  EXPECT_EQ(job.spec.attempt_deadline, seconds(30));
+  EXPECT_EQ(job.spec.active_deadline, seconds(300));
+  EXPECT_EQ(job.spec.ttl_after_finished, seconds(0));
+  EXPECT_EQ(job.spec.pod_replacement, reconciler::PodReplacementPolicy::kFailed);
+  EXPECT_TRUE(job.spec.suspend);
+  EXPECT_FALSE(job.spec.cancel);
+  EXPECT_EQ(job.spec.retry_backoff, (reconciler::RetryBackoff{seconds(1), 3, seconds(9), 0}));
+}
+
+TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
+  const reconciler::Status status = full_status();
+  EXPECT_EQ(decode_status(encode_status(status)), status);
+}
+
+TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
+  const kube::ObjectPtr object = decode_job(job_json());
+  const Json body =
+      json(status_update_body(static_cast<const CachedJob&>(*object).job, full_status()));
+  EXPECT_EQ(body["metadata"]["uid"], "u-1");
+  EXPECT_EQ(body["metadata"]["resourceVersion"], "17");
+  EXPECT_EQ(body["metadata"]["name"], "encode");
+  EXPECT_FALSE(body.contains("spec"));
+}
+
+TEST(JobCodec, AFinishedJobKeepsNoTemplateInMemory) {
+  Json finished = job_json();
+  finished["status"] = {{"phase", "Succeeded"}};
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(finished)).pod_template, "");
+  EXPECT_NE(static_cast<const CachedJob&>(*decode_job(job_json())).pod_template, "");
+}
+
+TEST(JobCodec, WhatIsNoJobIsLeftOut) {
+  EXPECT_FALSE(decode_job(json(R"({"metadata": {"name": "x"}})")));
+  EXPECT_FALSE(decode_job(Json()));
+}
+
+Json made_pod() {
+  const kube::ObjectPtr object = decode_job(job_json());
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  const Result<std::string> body = pod_body(cached.job, cached.pod_template, "encode-3-abcde", 3);
+  return json(*body);
+}
+
+TEST(PodBody, CarriesNameOwnerFinalizerAndLabels) {
+  const Json pod = made_pod();
+  const Json& meta = pod["metadata"];
+  EXPECT_EQ(meta["name"], "encode-3-abcde");
+  EXPECT_EQ(meta["namespace"], "media");
+  EXPECT_EQ(meta["finalizers"], Json::array({"holdfast.dev/outcome"}));
+  ASSERT_EQ(meta["ownerReferences"].size(), 1u);
+  EXPECT_EQ(meta["ownerReferences"][0]["uid"], "u-1");
+  EXPECT_EQ(meta["ownerReferences"][0]["controller"], true);
+  EXPECT_FALSE(meta["ownerReferences"][0].contains("blockOwnerDeletion"));
+  EXPECT_EQ(meta["labels"]["holdfast.dev/job-name"], "encode");
+  EXPECT_EQ(meta["labels"]["holdfast.dev/job-uid"], "u-1");
+}
+
+TEST(PodBody, TheTemplatesOwnLabelsStayAndThoseOfOurPrefixGiveWay) {
+  const Json pod = made_pod();
+  EXPECT_EQ(pod["metadata"]["labels"]["app"], "x");
+  EXPECT_EQ(pod["metadata"]["labels"]["holdfast.dev/attempt"], "3");
+  EXPECT_EQ(pod["metadata"]["annotations"], Json({{"a", "b"}}));
+}
+
+TEST(PodBody, EveryContainerKnowsItsAttemptBeforeItsOwnVariables) {
+  const Json pod = made_pod();
+  for (const char* list : {"initContainers", "containers"}) {
+    const Json& env = pod["spec"][list][0]["env"];
+    ASSERT_GE(env.size(), 3u);
+    EXPECT_EQ(env[0], Json({{"name", "HOLDFAST_JOB_NAME"}, {"value", "encode"}}));
+    EXPECT_EQ(env[1], Json({{"name", "HOLDFAST_JOB_UID"}, {"value", "u-1"}}));
+    EXPECT_EQ(env[2], Json({{"name", "HOLDFAST_ATTEMPT"}, {"value", "3"}}));
+  }
+  const Json& env = pod["spec"]["containers"][0]["env"];
+  ASSERT_EQ(env.size(), 4u) << "the template's HOLDFAST_ATTEMPT gives way";
+  EXPECT_EQ(env[3]["name"], "URL");
+}
+
+TEST(PodBody, NothingElseIsAddedToTheTemplate) {
+  Json spec = made_pod()["spec"];
+  for (const char* list : {"initContainers", "containers"}) {
+    for (Json& container : spec[list]) container.erase("env");
+  }
+  EXPECT_EQ(spec, json(R"({"initContainers": [{"name": "i"}], "containers": [{"name": "main"}],
+                           "restartPolicy": "Never"})"));
+}
+
+TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
+  const Json pod = json(R"({
+    "metadata": {"name": "p", "namespace": "media", "uid": "pu", "resourceVersion": "9",
+      "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:05:35Z",
+      "deletionGracePeriodSeconds": 30, "finalizers": ["a", "holdfast.dev/outcome"],
+      "labels": {"holdfast.dev/job-uid": "u-1", "holdfast.dev/attempt": "3",
+                 "holdfast.dev/job-name": "other"},
+      "ownerReferences": [{"kind": "DurableJob", "name": "encode", "uid": "u-1",
+                           "controller": true}]},
+    "spec": {"nodeName": "node-1", "initContainers": [{"name": "side", "restartPolicy": "Always"}]},
+    "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory",
+      "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
+                     {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                      "message": "0/3 nodes"}],
+      "initContainerStatuses": [{"name": "side", "state": {"terminated": {"exitCode": 143}}}],
+      "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 137,
+        "reason": "OOMKilled", "startedAt": "2026-01-02T03:04:10Z",
+        "finishedAt": "2026-01-02T03:05:10Z"}}}]}})");
+  const kube::ObjectPtr object = decode_pod(pod);
+  ASSERT_TRUE(object);
+  const auto& cached = static_cast<const CachedPod&>(*object);
+  EXPECT_EQ(cached.job_name, "encode") << "the owner's name, not the label's";
+  EXPECT_EQ(cached.job_uid(), "u-1");
+  EXPECT_EQ(cached.pod.attempt, 3);
+  EXPECT_EQ(cached.pod.phase, PodPhase::kFailed);
+  EXPECT_EQ(cached.pod.deletion, parse_time("2026-01-02T03:05:35Z"));
+  EXPECT_EQ(cached.pod.deletion_grace, seconds(30));
+  EXPECT_TRUE(cached.pod.has_finalizer);
+  EXPECT_TRUE(cached.pod.disruption_target);
+  EXPECT_EQ(cached.pod.unschedulable, "0/3 nodes");
+  ASSERT_EQ(cached.pod.containers.size(), 2u);
+  EXPECT_TRUE(cached.pod.containers[0].sidecar);
+  EXPECT_EQ(cached.pod.containers[1].terminated->exit_code, 137);
+  EXPECT_TRUE(cached.pod.started());
+  EXPECT_EQ(cached.pod.start(), parse_time("2026-01-02T03:04:10Z"));
+}
+
+TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {
+  for (const char* label : {"", "x", "-1", "1x", "0", "99999999999999999999"}) {
+    Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+    pod["metadata"]["labels"]["holdfast.dev/attempt"] = label;
+    EXPECT_EQ(static_cast<const CachedPod&>(*decode_pod(pod)).pod.attempt, 0) << label;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::controller

@@ -1,0 +1,71 @@
+#include "operator/kube/yaml.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::kube {
+namespace {
+
+TEST(Yaml, MappingsListsAndScalarsBecomeJsonWithTexts) {
+  const Result<Json> json = parse_yaml("a: 1\nb: [x, 'true']\nc:\nd: {e: null}\n");
+  ASSERT_TRUE(json.ok());
+  const Json expected = {{"a", "1"}, {"b", {"x", "true"}}, {"c", nullptr}, {"d", {{"e", nullptr}}}};
+  EXPECT_EQ(*json, expected);
+}
+
+TEST(Yaml, JsonIsYaml) {
+  const Result<Json> json = parse_yaml(R"({"kind": "Config", "users": []})");
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(string_at(*json, "kind"), "Config");
+}
+
+TEST(Yaml, AliasesAreFollowed) {
+  const Result<Json> json = parse_yaml("a: &x {b: c}\nd: *x\n");
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(string_at(at(*json, "d"), "b"), "c");
+}
+
+TEST(Yaml, AnAliasBombIsRefusedInsteadOfUnfolded) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string alias = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + alias;
+    for (int j = 0; j < 8; ++j) text += ", " + alias;
+    text += "]\n";
+  }
+  const Result<Json> json = parse_yaml(text);
+  ASSERT_FALSE(json.ok());
+  EXPECT_NE(json.error().message.find("more than 100000 values"), std::string::npos)
+      << json.error().message;
+}
+
+TEST(Yaml, ANestThatIsTooDeepIsRefused) {
+  for (const int depth : {60, 400, 100'000}) {
+    const Result<Json> json = parse_yaml(std::string(depth, '[') + std::string(depth, ']'));
+    EXPECT_FALSE(json.ok()) << depth;
+  }
+}
+
+TEST(Yaml, AnAliasToItselfIsRefused) {
+  const Result<Json> json = parse_yaml("a: &x [1, *x]\n");
+  EXPECT_FALSE(json.ok());
+}
+
+TEST(Yaml, AKeyThatIsThereTwiceIsRefused) {
+  const Result<Json> json = parse_yaml("token: a\ntoken: b\n");
+  ASSERT_FALSE(json.ok());
+  EXPECT_EQ(json.error().message, "the key at line 2, column 1 is there twice");
+}
+
+TEST(Yaml, AnErrorNamesThePlaceAndNotTheText) {
+  for (const char* const text : {"token: [hunter2\n", "token: *hunter2\n", "\ttoken: hunter2",
+                                 "{token: hunter2: x}", "? [hunter2]\n: x\n"}) {
+    const Result<Json> json = parse_yaml(text);
+    ASSERT_FALSE(json.ok()) << text;
+    EXPECT_EQ(json.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(json.error().message.find("hunter2"), std::string::npos) << json.error().message;
+    EXPECT_NE(json.error().message.find("line"), std::string::npos) << json.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::kube

@@ -1,0 +1,21 @@
+holdfast_test(
+  reconciler_test
+  SOURCES
+  reconciler/scenario.cc
+  reconciler/rules.cc
+  reconciler/transitions_test.cc
+  reconciler/verdict_test.cc
+  reconciler/budget_test.cc
+  reconciler/no_pod_test.cc
+  reconciler/deadlines_test.cc
+  reconciler/requests_test.cc
+  reconciler/waiting_test.cc
+  reconciler/tidy_test.cc
+  reconciler/staleness_test.cc
+  reconciler/ledger.cc
+  reconciler/world.cc
+  reconciler/world_acts.cc
+  reconciler/replica.cc
+  reconciler/property_test.cc
+  LIBRARIES
+  holdfast_reconciler)

@@ -1,0 +1,229 @@
+// Budgets, back-off, history, conditions and the events of an attempt's end.
+#include <gtest/gtest.h>
+
+#include "reconciler/backoff.h"
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+JobView failed_job(int exit_code = 1) {
+  JobView view = running_job();
+  view.job.spec.retry_backoff.jitter_percent = 0;
+  add_ended_pod(view, 1, exit_code);
+  return view;
+}
+
+JobView lost_job() {
+  JobView view = running_job();
+  view.job.spec.retry_backoff.jitter_percent = 0;
+  view.job.status.node_name = kNode;
+  return view;
+}
+
+TEST(Budget, AFailureCostsOneFailureAndALossOneDisruption) {
+  EXPECT_EQ(after(failed_job()).failures, 1);
+  EXPECT_EQ(after(failed_job()).disruptions, 0);
+  EXPECT_EQ(after(lost_job()).failures, 0);
+  EXPECT_EQ(after(lost_job()).disruptions, 1);
+}
+
+TEST(Budget, ASuccessASuspensionAndACancellationCostNothing) {
+  EXPECT_EQ(after(failed_job(0)).failures, 0);
+  for (const bool cancel : {false, true}) {
+    JobView view = running_job();
+    add_pod(view, 1, PodPhase::kRunning);
+    (cancel ? view.job.spec.cancel : view.job.spec.suspend) = true;
+    EXPECT_EQ(after(view).failures + after(view).disruptions, 0);
+    EXPECT_EQ(after(view).history.back().outcome,
+              cancel ? Outcome::kCancelled : Outcome::kSuspended);
+  }
+}
+
+TEST(Budget, OneFailureMoreThanTheLimitForgivesEndsTheJob) {
+  JobView view = failed_job();
+  view.job.spec.backoff_limit = 3;
+  view.job.status.failures = 2;
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  view.job.status.failures = 3;
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kFailed);
+  EXPECT_EQ(status.failures, 4);
+  EXPECT_TRUE(has_condition(status, "Failed", "BackoffLimitExceeded"));
+  EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
+}
+
+TEST(Budget, OneLossMoreThanTheLimitForgivesEndsTheJob) {
+  JobView view = lost_job();
+  view.job.spec.disruption_limit = 2;
+  view.job.status.disruptions = 1;
+  EXPECT_NE(after(view).phase, Phase::kFailed);
+  view.job.status.disruptions = 2;
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(after(view), "Failed", "DisruptionLimitExceeded"));
+}
+
+TEST(Budget, ALimitThatAUserLowersInBackoffEndsTheJobAtOnce) {
+  JobView view = job_in(Phase::kBackoff);
+  view.job.status.failures = 3;
+  view.job.spec.backoff_limit = 3;
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  view.job.spec.backoff_limit = 2;
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(after(view), "Failed", "BackoffLimitExceeded"));
+}
+
+TEST(Budget, ALimitThatAUserLowersWhileAnAttemptRunsCountsWhenItEnds) {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.job.status.failures = 3;
+  view.job.spec.backoff_limit = 1;
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  view.pods.clear();
+  add_ended_pod(view, 1, 0);
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
+}
+
+TEST(Budget, ACancelledAttemptLeadsToCancelledAlsoOnALoweredBudget) {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.job.status.failures = 3;
+  view.job.spec.backoff_limit = 1;
+  view.job.spec.cancel = true;
+  EXPECT_EQ(after(view).phase, Phase::kCancelling);
+}
+
+TEST(Backoff, GrowsByTheFactorUpToTheMaximum) {
+  RetryBackoff backoff;
+  backoff.jitter_percent = 0;
+  const int expected[] = {10, 20, 40, 80, 160, 320, 360, 360};
+  for (int n = 1; n <= 8; ++n) {
+    EXPECT_EQ(backoff_delay(backoff, n, kUid, 1), seconds(expected[n - 1])) << n;
+  }
+  EXPECT_EQ(backoff_delay(backoff, 1000, kUid, 1), seconds(360));
+}
+
+TEST(Backoff, JitterShortensByAtMostItsPercentAndIsTheSameOnEveryReplica) {
+  RetryBackoff backoff;
+  bool differs = false;
+  for (int attempt = 1; attempt < 200; ++attempt) {
+    const Duration delay = backoff_delay(backoff, 1, kUid, attempt);
+    EXPECT_LE(delay, seconds(10));
+    EXPECT_GE(delay, seconds(8));
+    EXPECT_EQ(delay, backoff_delay(backoff, 1, kUid, attempt));
+    differs = differs || delay != backoff_delay(backoff, 1, kUid, attempt + 1);
+  }
+  EXPECT_TRUE(differs);
+  EXPECT_NE(backoff_delay(backoff, 1, kUid, 1), backoff_delay(backoff, 1, "other", 1));
+}
+
+TEST(Backoff, CountsOnlyTheEndsInARowOfOneBudget) {
+  JobView view = running_job();
+  add_history(view, Outcome::kFailed, 3);
+  add_history(view, Outcome::kLost, 1);
+  add_history(view, Outcome::kHung, 2);
+  EXPECT_EQ(ends_in_a_row(view.job.status.history, Budget::kFailures), 2);
+  EXPECT_EQ(ends_in_a_row(view.job.status.history, Budget::kDisruptions), 0);
+  EXPECT_EQ(ends_in_a_row({}, Budget::kFailures), 0);
+}
+
+TEST(Backoff, TheFirstFailureWaitsTheInitialDelayAndLaterOnesMore) {
+  JobView view = failed_job();
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10));
+  add_history(view, Outcome::kFailed, 2);
+  view.job.status.failures = 2;
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(40));
+}
+
+TEST(Backoff, TheFirstLossInARowGoesOnAtOnceAndTheSecondWaits) {
+  JobView view = lost_job();
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  add_history(view, Outcome::kFailed, 1);
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  add_history(view, Outcome::kLost, 1);
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10));
+  add_history(view, Outcome::kStartTimeout, 1);
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(20));
+}
+
+TEST(Backoff, GrowsOnBeyondWhatHistoryShows) {
+  JobView view = failed_job();
+  view.job.spec.backoff_limit = 100;
+  view.job.spec.retry_backoff.initial = seconds(1);
+  view.job.spec.retry_backoff.max = seconds(86400);
+  add_history(view, Outcome::kFailed, 10);
+  view.job.status.failures = 12;
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(1 << 12));
+  view.job.status.failures = 60;
+  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(86400));
+}
+
+TEST(History, KeepsTheLastTenEndedAttemptsOldestFirst) {
+  JobView view = running_job(14);
+  add_ended_pod(view, 14, 1);
+  view.job.spec.backoff_limit = 100;
+  add_history(view, Outcome::kFailed, 10);
+  const Status status = after(view);
+  ASSERT_EQ(status.history.size(), 10u);
+  EXPECT_EQ(status.history.front().attempt, 2);
+  EXPECT_EQ(status.history.back().attempt, 14);
+}
+
+TEST(History, AnEntryTellsPodNodeReasonExitCodeAndTimes) {
+  const Status status = after(failed_job(3));
+  ASSERT_EQ(status.history.size(), 1u);
+  const HistoryEntry& entry = status.history[0];
+  EXPECT_EQ(entry.attempt, 1);
+  EXPECT_EQ(entry.pod_name, pod_of(1));
+  EXPECT_EQ(entry.node_name, kNode);
+  EXPECT_EQ(entry.outcome, Outcome::kFailed);
+  EXPECT_EQ(entry.reason, "Error");
+  EXPECT_EQ(entry.exit_code, 3);
+  EXPECT_EQ(entry.start_time, now() - seconds(90));
+  EXPECT_EQ(entry.end_time, now() - seconds(5));
+}
+
+TEST(History, AnEndInTheFutureOfTheApiServerIsNow) {
+  JobView view = failed_job();
+  view.pods[0].containers[0].terminated->finished = now() + seconds(60);
+  EXPECT_EQ(after(view).history[0].end_time, now());
+}
+
+TEST(Events, ASuccessMakesNoEvent) { EXPECT_TRUE(written(failed_job(0)).events.empty()); }
+
+TEST(Events, AFailureALossAndTheJobsEndEachMakeOne) {
+  EXPECT_EQ(written(failed_job()).events.at(0).reason, "AttemptFailed");
+  EXPECT_EQ(written(lost_job()).events.at(0).reason, "AttemptLost");
+  JobView view = failed_job();
+  view.job.spec.backoff_limit = 0;
+  const auto events = written(view).events;
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].action, "Finish");
+  EXPECT_EQ(events[1].reason, "BackoffLimitExceeded");
+}
+
+TEST(Events, TheJobsDeadlineIsToldOnceThoughItEndsAnAttempt) {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.job.spec.active_deadline = seconds(100);
+  const auto events = written(view).events;
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "DeadlineExceeded");
+}
+
+TEST(Events, ATemplatesOwnDeadlineIsAnAttemptThatFailed) {
+  JobView view = failed_job();
+  view.pods[0].reason = "DeadlineExceeded";
+  EXPECT_EQ(written(view).events.at(0).reason, "AttemptFailed");
+}
+
+TEST(Events, AnAttemptsEndTellsMetricsItsOutcomeAndOrphanClass) {
+  EXPECT_EQ(written(failed_job()).ended, Outcome::kFailed);
+  EXPECT_EQ(written(failed_job()).orphan_class, "");
+  EXPECT_EQ(written(lost_job()).ended, Outcome::kLost);
+  EXPECT_EQ(written(lost_job()).orphan_class, "pod_vanished");
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

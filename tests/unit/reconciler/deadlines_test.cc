@@ -1,0 +1,240 @@
+// What time alone does: start, attempt and job deadlines, silent nodes, pods that do not go.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+JobView pod_running() {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.job.status = after(view);
+  return view;
+}
+JobView pod_pending() {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kPending);
+  view.job.status = after(view);
+  return view;
+}
+
+// The verdict comes exactly at `due`, after one live look.
+void expect_end_at(const JobView& view, Time due, Outcome outcome, const std::string& reason) {
+  const Status before = after(view, due - std::chrono::milliseconds(1));
+  EXPECT_EQ(before.attempt, 1);
+  EXPECT_TRUE(before.history.empty());
+  const Decision last = decide(view, due - std::chrono::milliseconds(1));
+  ASSERT_TRUE(last.wake_after);
+  EXPECT_LE(*last.wake_after, std::chrono::milliseconds(1));
+  EXPECT_TRUE(decide(view, due).confirm);
+  const Status status = after(view, due);
+  ASSERT_EQ(status.history.size(), 1u);
+  EXPECT_EQ(status.history[0].outcome, outcome);
+  EXPECT_EQ(status.history[0].reason, reason);
+}
+
+TEST(Deadlines, APodThatHasNotStartedByTheStartDeadlineIsAStartTimeout) {
+  const JobView view = pod_pending();
+  expect_end_at(view, now() + seconds(500), Outcome::kStartTimeout, "StartTimeout");
+  const Status status = after(view, now() + seconds(500));
+  EXPECT_EQ(status.disruptions, 1);
+  EXPECT_EQ(all<DeletePod>(settle(view, now() + seconds(500))).at(0).name, pod_of(1));
+}
+
+TEST(Deadlines, AnInitContainerThatRunsIsAStart) {
+  JobView view = pod_pending();
+  ContainerView init;
+  init.name = "fetch";
+  init.init = true;
+  init.started = true;
+  init.started_at = now();
+  view.pods[0].containers.push_back(init);
+  EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
+}
+
+TEST(Deadlines, AStartTimeoutWaitsForReportsAfterAnOutage) {
+  JobView view = pod_pending();
+  view.observed.live_for = seconds(4);
+  const Decision decision = decide(view, now() + seconds(900));
+  EXPECT_FALSE(decision.confirm);
+  EXPECT_EQ(decision.wake_after, seconds(11));
+}
+
+TEST(Deadlines, AnAttemptMayRunForItsDeadlineFromItsStart) {
+  JobView view = pod_running();
+  view.job.spec.attempt_deadline = seconds(100);
+  expect_end_at(view, now() + seconds(10), Outcome::kDeadlineExceeded, "AttemptDeadlineExceeded");
+  EXPECT_EQ(after(view, now() + seconds(10)).failures, 1);
+  EXPECT_EQ(after(view, now() + seconds(10)).phase, Phase::kBackoff);
+}
+
+TEST(Deadlines, AKubeletWhoseClockIsSlowCostsNoAttemptItsTime) {
+  JobView view = pod_running();
+  view.job.spec.attempt_deadline = seconds(150);
+  view.pods[0].containers[0].started_at = now() - seconds(7200);
+  EXPECT_FALSE(decide(view, now()).confirm);
+  EXPECT_TRUE(decide(view, now() + seconds(50)).confirm);
+}
+
+TEST(Deadlines, TheJobsDeadlineEndsItInEveryPhaseButSuspended) {
+  for (const Phase phase : {Phase::kPending, Phase::kRunning, Phase::kBackoff}) {
+    JobView view = job_in(phase);
+    view.observed.own_intent = true;
+    view.job.spec.active_deadline = seconds(105);
+    EXPECT_EQ(after(view, now() + seconds(105 - 100)).phase, Phase::kFailed);
+    EXPECT_TRUE(has_condition(after(view, now() + seconds(5)), "Failed", "DeadlineExceeded"));
+    EXPECT_NE(after(view, now() + seconds(4)).phase, Phase::kFailed);
+    if (phase == Phase::kBackoff) {
+      EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
+    }
+  }
+  JobView view = job_in(Phase::kSuspended);
+  view.job.spec.suspend = true;
+  view.job.spec.active_deadline = seconds(50);
+  EXPECT_EQ(after(view).phase, Phase::kSuspended);
+}
+
+TEST(Deadlines, TheJobsDeadlineLooksLiveBeforeItEndsAnAttempt) {
+  JobView view = pod_running();
+  view.job.spec.active_deadline = seconds(100);
+  EXPECT_TRUE(decide(view, now()).confirm);
+  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u);
+  view.observed.confirmed = true;
+  view.pods.clear();
+  add_ended_pod(view, 1, 0);
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
+}
+
+TEST(Deadlines, SuspendedTimeDoesNotCountForTheJobsDeadline) {
+  JobView view = job_in(Phase::kSuspended);  // for 60 s now, started 100 s ago
+  view.job.spec.active_deadline = seconds(50);
+  view.job.status.suspended = seconds(7);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.suspended, seconds(67));
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
+  view.observed.own_intent = true;
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(17));
+  EXPECT_EQ(after(view, now() + seconds(17)).phase, Phase::kFailed);
+}
+
+TEST(Deadlines, RoundingsOfManySuspensionsCancelOut) {
+  JobView view = job_in(Phase::kSuspended);
+  Time at = now();
+  for (int i = 0; i < 100; ++i) {
+    view.job.spec.suspend = true;
+    view.job.status.phase = Phase::kPending;
+    view.job.status.conditions.clear();
+    view.job.status = after(view, at);
+    at += std::chrono::milliseconds(1300);
+    view.job.spec.suspend = false;
+    view.job.status = after(view, at);
+    at += std::chrono::milliseconds(1000);
+  }
+  EXPECT_GE(view.job.status.suspended, seconds(120));
+  EXPECT_LE(view.job.status.suspended, seconds(140));
+}
+
+TEST(Deadlines, ASilentNodeLosesItsAttemptAfterTheWindow) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.silent_for = seconds(40) - std::chrono::milliseconds(1);
+  EXPECT_TRUE(after(view).history.empty());
+  EXPECT_EQ(decide(view, now()).wake_after, std::chrono::milliseconds(1));
+  node.silent_for = seconds(40);
+  EXPECT_TRUE(decide(view, now()).confirm);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.orphan_class, "node_silent");
+  EXPECT_EQ(write.status.attempt, 2);
+  EXPECT_EQ(write.status.history[0].reason, "NodeSilent");
+}
+
+TEST(Deadlines, ANodeThatRenewsBeforeTheLiveLookLosesNothing) {
+  JobView view = pod_running();
+  view.observed.nodes[kNode].silent_for = seconds(0);
+  view.observed.confirmed = true;
+  EXPECT_TRUE(after(view).history.empty());
+}
+
+TEST(Deadlines, TheBreakerGivesASilentNodeOneWindowMoreOnce) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.breaker = true;
+  node.silent_for = seconds(79);
+  EXPECT_TRUE(after(view).history.empty());
+  node.silent_for = seconds(80);
+  EXPECT_EQ(written(view).orphan_class, "node_silent");
+}
+
+TEST(Deadlines, WhileTheBreakerHoldsItIsAskedAgainSoThatItsEndIsSeen) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.breaker = true;
+  node.silent_for = seconds(30);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(10));
+  node.silent_for = seconds(50);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
+}
+
+TEST(Deadlines, AMissingNodeLosesItsAttemptAfterTheWindow) {
+  JobView view = pod_running();
+  view.observed.nodes[kNode].missing_for = seconds(39);
+  EXPECT_TRUE(after(view).history.empty());
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
+  view.observed.nodes[kNode].missing_for = seconds(40);
+  EXPECT_EQ(written(view).orphan_class, "node_gone");
+}
+
+TEST(Deadlines, APodOnANodeWithoutALeaseIsJudgedByThePodAlone) {
+  JobView view = pod_running();
+  view.observed.nodes[kNode] = NodeObservation{};
+  EXPECT_TRUE(after(view, now() + std::chrono::hours(100)).history.empty());
+}
+
+TEST(Deadlines, ADeletedPodMayTakeItsGraceAndTheWindow) {
+  JobView view = pod_running();
+  delete_pod(view.pods[0], seconds(10));  // grace ends in 20 s
+  expect_end_at(view, now() + seconds(60), Outcome::kLost, "PodStuckTerminating");
+  EXPECT_EQ(written(view, now() + seconds(60)).orphan_class, "pod_stuck_terminating");
+}
+
+TEST(Deadlines, AnOverstayIsWatchedForItsWholeWindowAfterAnOutage) {
+  JobView view = pod_running();
+  delete_pod(view.pods[0], seconds(3000));
+  view.observed.live_for = seconds(15);
+  const Decision decision = decide(view, now());
+  EXPECT_FALSE(decision.confirm);
+  EXPECT_EQ(decision.wake_after, seconds(25));
+}
+
+TEST(Deadlines, ADeletedPodThatWasNeverBoundIsLostAtOnce) {
+  JobView view = pod_pending();
+  view.pods[0].node_name.clear();
+  delete_pod(view.pods[0], seconds(0));
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.history[0].reason, "PodDeleted");
+  EXPECT_EQ(write.status.attempt, 2);
+}
+
+TEST(Deadlines, AFinishedJobIsDeletedWhenItsTimeToLiveIsOver) {
+  for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
+    JobView view = job_in(phase);  // for 10 s now
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+    EXPECT_FALSE(decide(view, now()).wake_after);
+    view.job.spec.ttl_after_finished = seconds(15);
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+    EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
+    EXPECT_EQ(all<DeleteJob>(decide(view, now() + seconds(5))).size(), 1u);
+    view.job.spec.ttl_after_finished = seconds(0);
+    add_pod(view, 1, PodPhase::kRunning);
+    const Decision decision = decide(view, now());
+    EXPECT_EQ(all<DeleteJob>(decision).size(), 1u);
+    EXPECT_EQ(place<DeleteJob>(decision), decision.writes.size() - 1) << "its pods come first";
+    EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,182 @@
+// An attempt is on record and its pod is not there.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+JobView refused_job(Duration retry_in, CreationRefusal::Kind kind) {
+  JobView view = running_job();
+  view.observed.own_intent = true;
+  view.observed.refusal = CreationRefusal{kind, "exceeded quota: small", retry_in};
+  return view;
+}
+
+TEST(NoPod, TheWriterOfTheIntentCreatesItsPod) {
+  JobView view = running_job();
+  view.observed.own_intent = true;
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 1u);
+  EXPECT_EQ(all<CreatePod>(decision).at(0).name, pod_of(1));
+  EXPECT_EQ(all<CreatePod>(decision).at(0).attempt, 1);
+}
+
+TEST(NoPod, AnothersIntentWaitsSeventeenSecondsSinceItWasFirstSeen) {
+  JobView view = running_job();
+  view.observed.no_pod_for = seconds(3);
+  Decision decision = decide(view, now());
+  EXPECT_TRUE(decision.writes.empty());
+  EXPECT_FALSE(decision.confirm);
+  EXPECT_EQ(decision.wake_after, seconds(2));
+  view.observed.no_pod_for = seconds(5);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(12));
+  EXPECT_EQ(after(view).waiting->reason, "PodNotCreated");
+  EXPECT_EQ(after(view).waiting->deadline, now() + seconds(12));
+  view.observed.no_pod_for = seconds(17);
+  EXPECT_TRUE(decide(view, now()).confirm);
+}
+
+TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
+  JobView view = running_job();
+  view.observed.no_pod_for = seconds(17);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.orphan_class, "intent_without_pod");
+  EXPECT_EQ(write.trouble_for, seconds(17));
+  EXPECT_EQ(write.status.history.back().outcome, Outcome::kLost);
+  EXPECT_EQ(write.status.history.back().reason, "PodNeverCreated");
+  EXPECT_EQ(write.status.attempt, 2);
+  EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(2));
+}
+
+TEST(NoPod, AfterATakeOverAnothersIntentDoesNotWait) {
+  JobView view = running_job();
+  view.observed.took_over = true;
+  EXPECT_TRUE(decide(view, now()).confirm);
+  EXPECT_EQ(after(view).attempt, 2);
+}
+
+TEST(NoPod, AnothersIntentWhoseCreationWasRefusedIsTriedAgainUnderItsNumber) {
+  for (const char* const reason : {"PodCreationRefused", "PodNameTaken"}) {
+    JobView view = running_job();
+    view.job.status.waiting->reason = reason;
+    EXPECT_TRUE(decide(view, now()).confirm) << "it may have been created and ended meanwhile";
+    EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1)) << reason;
+  }
+}
+
+TEST(NoPod, APodThatIsFoundLiveEndsNothing) {
+  JobView view = running_job();
+  view.observed.no_pod_for = seconds(60);
+  view.observed.confirmed = true;
+  add_pod(view, 1, PodPhase::kRunning);
+  EXPECT_EQ(after(view).attempt, 1);
+  EXPECT_EQ(after(view).disruptions, 0);
+}
+
+TEST(NoPod, APodThatExistedIsLostAtOnceAfterALiveLook) {
+  for (const bool by_memory : {true, false}) {
+    JobView view = running_job();
+    view.observed.own_intent = true;
+    view.observed.pod_existed = by_memory;
+    if (!by_memory) view.job.status.node_name = kNode;
+    const Decision first = decide(view, now());
+    EXPECT_TRUE(first.confirm);
+    EXPECT_TRUE(first.writes.empty());
+    const WriteStatus write = written(view);
+    EXPECT_EQ(write.orphan_class, "pod_vanished");
+    EXPECT_EQ(write.status.history.back().reason, "PodGone");
+    EXPECT_EQ(write.status.attempt, 2);
+  }
+}
+
+TEST(NoPod, ARefusedCreationSpendsNothingTellsWhyAndIsTriedAgain) {
+  const JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.phase, Phase::kRunning);
+  EXPECT_EQ(write.status.attempt, 1);
+  EXPECT_EQ(write.status.failures + write.status.disruptions, 0);
+  EXPECT_EQ(write.status.waiting->reason, "PodCreationRefused");
+  EXPECT_EQ(write.status.waiting->message, "exceeded quota: small");
+  EXPECT_FALSE(write.status.waiting->deadline);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
+  const JobView due = refused_job(seconds(0), CreationRefusal::Kind::kRefused);
+  EXPECT_TRUE(decide(due, now()).confirm);
+  EXPECT_EQ(all<CreatePod>(settle(due)).at(0).attempt, 1);
+}
+
+TEST(NoPod, ARefusalThatLastsIsToldOnce) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  view.job.status = after(view);
+  EXPECT_TRUE(decide(view, now() + seconds(10)).writes.empty());
+}
+
+TEST(NoPod, ATakenNameIsAWaitForThatPodToGo) {
+  const JobView view = refused_job(seconds(5), CreationRefusal::Kind::kNameTaken);
+  EXPECT_EQ(after(view).waiting->reason, "PodNameTaken");
+  EXPECT_EQ(after(view).attempt, 1);
+}
+
+TEST(NoPod, ARefusalBeyondTheStartDeadlineIsStalledAndNeverATimeOut) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  view.job.spec.start_deadline = seconds(102);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(2));
+  EXPECT_FALSE(after(view).condition("Stalled"));
+  view.job.spec.start_deadline = seconds(100);
+  EXPECT_TRUE(has_condition(after(view), "Stalled", "PodCreationRefused"));
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+}
+
+TEST(NoPod, StalledEndsWhenThePodIsThere) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  view.job.spec.start_deadline = seconds(100);
+  view.job.status = after(view);
+  view.observed.refusal.reset();
+  add_pod(view, 1, PodPhase::kPending).created = now();
+  const Status status = after(view);
+  EXPECT_FALSE(status.condition("Stalled")->status);
+  EXPECT_EQ(status.waiting->reason, "PodStarting");
+}
+
+TEST(NoPod, ATemplateThatCanNeverWorkFailsTheJobWithTheServersMessageAndSpendsNothing) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kTemplateInvalid);
+  view.observed.refusal->message = "spec.containers[0].image: Required value";
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(write.status, "Failed", "PodTemplateInvalid"));
+  EXPECT_EQ(write.status.condition("Failed")->message, view.observed.refusal->message);
+  EXPECT_EQ(write.status.failures + write.status.disruptions, 0);
+  EXPECT_EQ(write.events.at(0).reason, "PodTemplateInvalid");
+}
+
+TEST(NoPod, OnlyTheActiveDeadlineEndsARefusedAttempt) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  view.job.spec.active_deadline = seconds(100);
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(after(view), "Failed", "DeadlineExceeded"));
+  view.job.spec.active_deadline = seconds(103);
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  EXPECT_EQ(after(view).waiting->deadline, now() + seconds(3));
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(3));
+}
+
+TEST(NoPod, AnIntentCarriesTheMarkOfItsWriter) {
+  JobView a = new_job();
+  JobView b = new_job();
+  b.observed.nonce = 4712;
+  EXPECT_NE(after(a).attempt_start_time, after(b).attempt_start_time);
+  EXPECT_EQ(*after(a).attempt_start_time - now(), Duration(4711));
+}
+
+TEST(NoPod, AnotherOwnersPodOfTheSameNameIsNotAdopted) {
+  JobView view = running_job();
+  view.observed.own_intent = true;
+  PodView& pod = add_pod(view, 1, PodPhase::kSucceeded);
+  pod.owner_uid = "someone-else";
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  EXPECT_TRUE(all<DeletePod>(settle(view)).empty());
+  EXPECT_TRUE(all<ReleasePod>(settle(view)).empty());
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

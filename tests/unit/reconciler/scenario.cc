@@ -1,0 +1,132 @@
+#include "tests/unit/reconciler/scenario.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::reconciler::testing {
+
+Time now() {
+  static const Time kNow = *parse_time("2026-03-01T12:00:00Z");
+  return kNow;
+}
+
+JobView new_job() {
+  JobView view;
+  view.job.namespace_ = "default";
+  view.job.name = kJobName;
+  view.job.uid = kUid;
+  view.job.version = 100;
+  view.job.generation = 1;
+  view.job.created = now() - seconds(200);
+  view.observed.live_for = seconds(3600);
+  view.observed.nonce = 4711;
+  return view;
+}
+
+JobView running_job(std::int64_t attempt) {
+  JobView view = new_job();
+  Status& status = view.job.status;
+  status.phase = Phase::kRunning;
+  status.attempt = attempt;
+  status.pod_name = pod_of(attempt);
+  status.start_time = now() - seconds(100);
+  status.attempt_start_time = now() - seconds(100);
+  status.observed_generation = 1;
+  status.waiting = Waiting{"PodStarting", "m", "n", now() + seconds(500)};
+  return view;
+}
+
+JobView job_in(Phase phase) {
+  if (phase == Phase::kNone) return new_job();
+  JobView view = running_job();
+  Status& status = view.job.status;
+  status.phase = phase;
+  if (phase == Phase::kRunning) return view;
+  status.node_name = kNode;
+  status.waiting = Waiting{"Something", "m", "n", std::nullopt};
+  if (phase == Phase::kBackoff) {
+    status.next_attempt_time = status.waiting->deadline = now() + seconds(10);
+  }
+  if (phase == Phase::kSuspended) {
+    status.conditions.push_back({"Suspended", true, "JobSuspended", "m", now() - seconds(60)});
+  }
+  if (is_terminal(phase)) {
+    status.waiting.reset();
+    status.completion_time = now() - seconds(10);
+  }
+  return view;
+}
+
+std::string pod_of(std::int64_t attempt) { return pod_name(kJobName, kUid, attempt); }
+
+PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase) {
+  PodView pod;
+  pod.name = pod_of(attempt);
+  pod.uid = "pod-uid-" + std::to_string(attempt);
+  pod.version = 1000 + static_cast<std::uint64_t>(attempt);
+  pod.owner_uid = kUid;
+  pod.job_uid_label = kUid;
+  pod.attempt = attempt;
+  pod.node_name = kNode;
+  pod.phase = phase;
+  pod.created = now() - seconds(100);
+  pod.has_finalizer = true;
+  ContainerView container;
+  container.name = "main";
+  container.started = phase != PodPhase::kPending;
+  if (container.started) container.started_at = now() - seconds(90);
+  pod.containers.push_back(container);
+  view.pods.push_back(std::move(pod));
+  return view.pods.back();
+}
+
+PodView& add_ended_pod(JobView& view, std::int64_t attempt, int exit_code) {
+  PodView& pod = add_pod(view, attempt, exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed);
+  Terminated terminated;
+  terminated.exit_code = exit_code;
+  terminated.reason = exit_code == 0 ? "Completed" : "Error";
+  terminated.started = now() - seconds(90);
+  terminated.finished = now() - seconds(5);
+  pod.containers[0].terminated = terminated;
+  return pod;
+}
+
+void delete_pod(PodView& pod, seconds ago) {
+  pod.deletion_grace = seconds(30);
+  pod.deletion = now() - ago + pod.deletion_grace;
+}
+
+void add_history(JobView& view, Outcome outcome, int times) {
+  for (int i = 0; i < times; ++i) {
+    HistoryEntry entry;
+    entry.attempt = static_cast<std::int64_t>(view.job.status.history.size()) + 1;
+    entry.outcome = outcome;
+    view.job.status.history.push_back(entry);
+  }
+}
+
+Decision settle(JobView view, Time at) {
+  Decision decision = decide(view, at);
+  if (!decision.confirm) return decision;
+  view.observed.confirmed = true;
+  decision = decide(view, at);
+  EXPECT_FALSE(decision.confirm) << "asks for a second live look";
+  return decision;
+}
+
+WriteStatus written(const JobView& view, Time at) {
+  const auto writes = all<WriteStatus>(settle(view, at));
+  EXPECT_EQ(writes.size(), 1u) << "no status is written";
+  return writes.empty() ? WriteStatus{view.job.status} : writes.front();
+}
+
+Status after(const JobView& view, Time at) {
+  const auto writes = all<WriteStatus>(settle(view, at));
+  return writes.empty() ? view.job.status : writes.front().status;
+}
+
+bool has_condition(const Status& status, const std::string& type, const std::string& reason) {
+  const Condition* const condition = status.condition(type);
+  return condition && condition->status && condition->reason == reason;
+}
+
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,194 @@
+// The clock that counts only while a change would have been seen, the records on it, the breaker.
+#include "reconciler/staleness.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+using std::chrono::seconds;
+
+SteadyTime at(int second) { return SteadyTime(seconds(1000 + second)); }
+
+// A clock whose watch opened at 0 and that was proven then.
+LiveClock started() {
+  LiveClock clock;
+  clock.watch(true, at(0));
+  clock.proof(at(0));
+  return clock;
+}
+// Proves it every 2 s.
+void prove(LiveClock& clock, int from, int to) {
+  for (int second = from; second <= to; second += 2) clock.proof(at(second));
+}
+
+TEST(LiveClockRule, NothingCountsBeforeTheWatchIsOpenAndProven) {
+  LiveClock clock;
+  EXPECT_EQ(clock.read(at(10)), seconds(0));
+  clock.watch(true, at(10));
+  EXPECT_EQ(clock.read(at(20)), seconds(0));
+  EXPECT_FALSE(clock.running(at(20)));
+  clock.proof(at(20));
+  EXPECT_TRUE(clock.running(at(21)));
+  EXPECT_EQ(clock.read(at(21)), seconds(1));
+}
+
+TEST(LiveClockRule, AProofWithoutAWatchCountsNothing) {
+  LiveClock clock;
+  prove(clock, 0, 20);
+  EXPECT_EQ(clock.read(at(21)), seconds(0));
+  clock.watch(true, at(21));
+  EXPECT_EQ(clock.read(at(22)), seconds(1));
+}
+
+TEST(LiveClockRule, TimeCountsWhileBothHold) {
+  LiveClock clock = started();
+  prove(clock, 2, 60);
+  EXPECT_EQ(clock.read(at(61)), seconds(61));
+  EXPECT_EQ(clock.epoch(), seconds(0));
+}
+
+TEST(LiveClockRule, AShortGapOfTheWatchDoesNotCountAndStartsNothingAnew) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  prove(clock, 2, 10);
+  clock.watch(false, at(10));
+  prove(clock, 12, 14);
+  clock.watch(true, at(15));
+  EXPECT_EQ(clock.read(at(16)), seconds(11));
+  EXPECT_EQ(clock.epochs(), epochs);
+}
+
+TEST(LiveClockRule, AGapOfOverFiveSecondsStartsAllWindowsAnew) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  prove(clock, 2, 10);
+  clock.watch(false, at(10));
+  prove(clock, 12, 16);
+  clock.watch(true, at(16));
+  EXPECT_EQ(clock.epochs(), epochs + 1);
+  EXPECT_EQ(clock.epoch(), seconds(10));
+  EXPECT_EQ(clock.read(at(17)), seconds(11));
+}
+
+TEST(LiveClockRule, WithoutProofTheClockStopsThoughTheWatchStaysOpen) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  EXPECT_EQ(clock.read(at(60)), seconds(5));
+  EXPECT_FALSE(clock.running(at(60)));
+  clock.proof(at(60));
+  EXPECT_EQ(clock.epochs(), epochs + 1);
+  EXPECT_EQ(clock.epoch(), seconds(5));
+  EXPECT_EQ(clock.read(at(61)), seconds(6));
+}
+
+TEST(LiveClockRule, AGapOfTheProofIsNoticedAlsoIfNobodyLookedMeanwhile) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  clock.proof(at(30));
+  EXPECT_EQ(clock.epochs(), epochs + 1);
+  EXPECT_EQ(clock.read(at(30)), seconds(5));
+}
+
+TEST(LiveClockRule, ProofAndWatchThatFailInTurnAreOneGap) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  prove(clock, 2, 10);
+  clock.watch(false, at(11));
+  clock.watch(true, at(13));  // short, and proven at 10
+  EXPECT_EQ(clock.epochs(), epochs);
+  clock.watch(false, at(14));
+  clock.watch(true, at(17));  // the proof has run out meanwhile
+  EXPECT_EQ(clock.epochs(), epochs);
+  clock.proof(at(20));
+  EXPECT_EQ(clock.epochs(), epochs + 1);
+}
+
+TEST(LiveClockRule, ReportsOfTheSameStateChangeNothing) {
+  LiveClock clock = started();
+  const auto epochs = clock.epochs();
+  prove(clock, 2, 20);
+  clock.watch(true, at(20));
+  EXPECT_EQ(clock.epochs(), epochs);
+  EXPECT_EQ(clock.read(at(21)), seconds(21));
+}
+
+TEST(Tracker, ARecordIsSilentSinceItWasLastSeenToChange) {
+  RecordTracker tracker;
+  EXPECT_FALSE(tracker.silent_for("a", seconds(9), seconds(0)));
+  tracker.seen("a", 7, seconds(10));
+  EXPECT_EQ(tracker.silent_for("a", seconds(13), seconds(0)), seconds(3));
+  tracker.seen("a", 7, seconds(20));
+  EXPECT_EQ(tracker.silent_for("a", seconds(30), seconds(0)), seconds(20)) << "the same version";
+  tracker.seen("a", 8, seconds(30));
+  EXPECT_EQ(tracker.silent_for("a", seconds(34), seconds(0)), seconds(4));
+  tracker.gone("a");
+  EXPECT_FALSE(tracker.silent_for("a", seconds(34), seconds(0)));
+}
+
+TEST(Tracker, AVersionThatGoesBackIsASignOfLifeToo) {
+  RecordTracker tracker;
+  tracker.seen("a", 7, seconds(10));
+  tracker.seen("a", 3, seconds(20));
+  EXPECT_EQ(tracker.silent_for("a", seconds(21), seconds(0)), seconds(1));
+}
+
+TEST(Tracker, AfterAGapTheFullWindowIsWatchedAnew) {
+  RecordTracker tracker;
+  tracker.seen("a", 7, seconds(10));
+  EXPECT_EQ(tracker.silent_for("a", seconds(50), seconds(45)), seconds(5));
+}
+
+class Breaker : public ::testing::Test {
+ protected:
+  // This many others changed at 100 and renew until `until`, of live time.
+  void add(int count, int until) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "node-" + std::to_string(tracker_.size());
+      tracker_.seen(name, 1, seconds(90));
+      tracker_.seen(name, 2, seconds(until));
+    }
+  }
+  bool trips(Duration epoch = seconds(0)) const {
+    return tracker_.breaker("judged", seconds(40), seconds(200), epoch);
+  }
+  RecordTracker tracker_;
+};
+
+TEST_F(Breaker, TripsWhenMoreThanFiftyFivePercentAreSilentForOverHalfTheWindow) {
+  add(11, 179);
+  add(9, 199);
+  EXPECT_FALSE(trips()) << "exactly 55 %";
+  add(1, 179);
+  EXPECT_TRUE(trips());
+}
+
+TEST_F(Breaker, SilenceUpToHalfTheWindowIsNone) {
+  add(10, 180);
+  EXPECT_FALSE(trips());
+}
+
+TEST_F(Breaker, NeedsThreeOthersAtLeast) {
+  add(2, 100);
+  EXPECT_FALSE(trips());
+  add(1, 100);
+  EXPECT_TRUE(trips());
+}
+
+TEST_F(Breaker, TheJudgedOneDoesNotCountItself) {
+  add(2, 100);
+  tracker_.seen("judged", 1, seconds(90));
+  tracker_.seen("judged", 2, seconds(100));
+  EXPECT_FALSE(trips());
+}
+
+TEST_F(Breaker, OnlyRecordsThatChangedSinceTheLastGapCount) {
+  add(5, 100);
+  EXPECT_TRUE(trips(seconds(100)));
+  EXPECT_FALSE(trips(seconds(101)));
+  for (int i = 0; i < 9; ++i) tracker_.seen("never-" + std::to_string(i), 1, seconds(150));
+  EXPECT_TRUE(trips(seconds(100))) << "records that never changed say nothing";
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,126 @@
+// Pods that no attempt stands behind any more, labels, and names.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+JobView at_rest(std::int64_t attempt) {
+  JobView view = running_job(attempt);
+  add_pod(view, attempt, PodPhase::kRunning);
+  view.job.status = after(view);
+  return view;
+}
+
+TEST(Tidy, AnOldAttemptsPodThatAppearsLateIsStoppedAndReleased) {
+  JobView view = at_rest(2);
+  add_pod(view, 1, PodPhase::kRunning);
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 2u);
+  EXPECT_EQ(all<DeletePod>(decision).at(0).name, pod_of(1));
+  EXPECT_EQ(all<DeletePod>(decision).at(0).version, 1001u);
+  EXPECT_EQ(all<ReleasePod>(decision).at(0).name, pod_of(1));
+}
+
+TEST(Tidy, WhatAnOldAttemptsPodReportsDoesNotCountAndItIsReleased) {
+  JobView view = at_rest(2);
+  add_ended_pod(view, 1, 0);
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 1u);
+  EXPECT_EQ(all<ReleasePod>(decision).at(0).name, pod_of(1));
+}
+
+TEST(Tidy, AReleasedOldPodThatIsBeingStoppedIsLeftAlone) {
+  JobView view = at_rest(2);
+  delete_pod(add_pod(view, 1, PodPhase::kRunning), seconds(5));
+  view.pods.back().has_finalizer = false;
+  EXPECT_TRUE(decide(view, now()).writes.empty());
+}
+
+TEST(Tidy, ALivePodOfATerminalJobIsStoppedAndReleased) {
+  JobView view = job_in(Phase::kFailed);
+  add_pod(view, 1, PodPhase::kRunning);
+  const Decision decision = decide(view, now());
+  EXPECT_EQ(all<DeletePod>(decision).size(), 1u);
+  EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
+}
+
+TEST(Tidy, ALaterAttemptsPodInAnOlderViewOfTheJobIsNotTouched) {
+  for (const Phase phase : {Phase::kRunning, Phase::kBackoff, Phase::kSuspended}) {
+    JobView view = job_in(phase);
+    if (phase == Phase::kRunning) view = at_rest(1);
+    view.job.spec.suspend = phase == Phase::kSuspended;
+    add_pod(view, 2, PodPhase::kRunning);
+    EXPECT_TRUE(decide(view, now()).writes.empty()) << to_string(phase);
+    view.pods.pop_back();
+    add_ended_pod(view, 2, 0);
+    EXPECT_TRUE(decide(view, now()).writes.empty()) << to_string(phase);
+  }
+}
+
+TEST(Tidy, ALaterAttemptsPodRaisesTheNextAttemptAboveItAndAForgedLabelDoesNot) {
+  JobView view = job_in(Phase::kPending);
+  add_pod(view, 4, PodPhase::kSucceeded);
+  EXPECT_EQ(after(view).attempt, 5);
+  view.pods[0].name = "my-own-pod";
+  view.pods[0].attempt = 2147483647;
+  EXPECT_EQ(after(view).attempt, 2);
+}
+
+TEST(Tidy, AnotherOwnersPodWithOurLabelIsNeverTouched) {
+  for (const Phase phase : {Phase::kBackoff, Phase::kSucceeded, Phase::kCancelled}) {
+    JobView view = job_in(phase);
+    add_pod(view, 1, PodPhase::kRunning).owner_uid = "someone-else";
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+  }
+}
+
+TEST(Tidy, AnOrphanedPodOfOursIsReleasedAndNotStopped) {
+  JobView view = at_rest(2);
+  add_pod(view, 1, PodPhase::kRunning).owner_uid.clear();
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 1u);
+  EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
+}
+
+TEST(Tidy, StrippedLabelsArePutBackAfterEverythingElse) {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning).job_uid_label.clear();
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 2u);
+  EXPECT_EQ(place<WriteStatus>(decision), 0u);
+  EXPECT_EQ(all<RelabelPod>(decision).at(0).attempt, 1);
+  EXPECT_EQ(all<RelabelPod>(decision).at(0).name, pod_of(1));
+}
+
+TEST(Tidy, TheOutcomeOfAPodWithoutLabelsIsRecordedFirst) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0).job_uid_label.clear();
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 2u);
+  EXPECT_EQ(all<WriteStatus>(decision).at(0).status.phase, Phase::kSucceeded);
+  EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
+}
+
+TEST(Names, APodsNameHangsOnJobUidAndAttempt) {
+  EXPECT_EQ(pod_name("train", kUid, 3), pod_name("train", kUid, 3));
+  EXPECT_NE(pod_name("train", kUid, 3), pod_name("train", "another-uid", 3));
+  EXPECT_EQ(pod_name("train", kUid, 3).rfind("train-3-", 0), 0u);
+  EXPECT_EQ(pod_name("train", kUid, 3).size(), std::string("train-3-").size() + 5);
+}
+
+TEST(Names, TheAttemptIsReadBackFromANameOfOurs) {
+  for (const std::int64_t attempt : {1, 10, 2147483647}) {
+    EXPECT_EQ(attempt_in_name("train", kUid, pod_name("train", kUid, attempt)), attempt);
+  }
+  for (const std::string name : {"", "train", "train-", "train-1", "train-1-xxxxx", "train-0-bcdfg",
+                                 "train-99999999999999999999-bcdfg", "train--1-bcdfg"}) {
+    EXPECT_EQ(attempt_in_name("train", kUid, name), 0) << name;
+  }
+  EXPECT_EQ(attempt_in_name("train", "another-uid", pod_name("train", kUid, 3)), 0);
+  EXPECT_EQ(attempt_in_name("train-2", kUid, pod_name("train", kUid, 2)), 0);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,197 @@
+// What status tells while a job waits, and how seldom it is written.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Its pod was created and started just now.
+JobView just_started() {
+  JobView view = running_job();
+  view.job.status.start_time = view.job.status.attempt_start_time = now();
+  view.job.status.waiting->deadline = now() + seconds(600);
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  pod.created = now();
+  pod.containers[0].started_at = now();
+  return view;
+}
+
+TEST(Waiting, APodThatRunsCostsItsFifthWriteOnlyAfterASecond) {
+  const JobView view = just_started();
+  const Decision early = decide(view, now() + milliseconds(400));
+  EXPECT_TRUE(early.writes.empty());
+  EXPECT_EQ(early.wake_after, milliseconds(600));
+  const Status status = after(view, now() + seconds(1));
+  EXPECT_EQ(status.node_name, kNode);
+  EXPECT_EQ(status.attempt_start_time, now());
+  EXPECT_EQ(status.waiting->reason, "PodRunning");
+  EXPECT_FALSE(status.waiting->deadline);
+}
+
+TEST(Waiting, APodThatEndsWithinASecondCostsItsOutcomeAndItsFinalizerOnly) {
+  JobView view = just_started();
+  view.pods.clear();
+  add_ended_pod(view, 1, 0);
+  const Decision decision = decide(view, now() + milliseconds(500));
+  ASSERT_EQ(decision.writes.size(), 2u);
+  EXPECT_EQ(place<WriteStatus>(decision), 0u);
+  EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
+}
+
+TEST(Waiting, AtRestNothingIsWritten) {
+  JobView view = just_started();
+  view.job.status = after(view, now() + seconds(1));
+  for (int i = 1; i < 100; ++i) {
+    view.observed.nodes[kNode].silent_for = seconds(i % 11);
+    EXPECT_TRUE(decide(view, now() + seconds(i)).writes.empty());
+  }
+}
+
+TEST(Waiting, AFinishedJobIsAtRest) {
+  for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
+    JobView view = job_in(phase);
+    add_ended_pod(view, 1, 0).has_finalizer = false;
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+    EXPECT_FALSE(decide(view, now()).wake_after);
+  }
+}
+
+TEST(Waiting, AFinishedJobThatIsEditedChangesItsObservedGenerationAlone) {
+  JobView view = job_in(Phase::kSucceeded);
+  view.job.generation = 2;
+  Status expected = view.job.status;
+  expected.observed_generation = 2;
+  EXPECT_EQ(after(view), expected);
+}
+
+TEST(Waiting, ItIsWrittenAtMostOnceASecond) {
+  JobView view = just_started();
+  view.observed.since_write = milliseconds(300);
+  const Decision decision = decide(view, now() + seconds(5));
+  EXPECT_TRUE(decision.writes.empty());
+  EXPECT_EQ(decision.wake_after, milliseconds(700));
+  view.observed.since_write = seconds(1);
+  EXPECT_EQ(decide(view, now() + seconds(5)).writes.size(), 1u);
+}
+
+TEST(Waiting, ADeadlineThatMovesByNoiseIsNotWrittenAgain) {
+  JobView view = just_started();
+  delete_pod(view.pods[0], seconds(0));
+  view.job.status = after(view, now() + seconds(5));
+  EXPECT_EQ(view.job.status.waiting->reason, "PodTerminating");
+  *view.pods[0].deletion += milliseconds(1500);
+  EXPECT_TRUE(decide(view, now() + seconds(6)).writes.empty());
+  *view.pods[0].deletion += seconds(1);
+  EXPECT_EQ(decide(view, now() + seconds(6)).writes.size(), 1u);
+}
+
+TEST(Waiting, AFastKubeletClockDoesNotHideTheStart) {
+  JobView view = just_started();
+  view.pods[0].containers[0].started_at = now() + seconds(3600);
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->reason, "PodRunning");
+}
+
+TEST(Waiting, AnUnschedulablePodTellsWhatTheSchedulerSays) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kPending);
+  pod.node_name.clear();
+  pod.unschedulable = "0/3 nodes are available";
+  const Status status = after(view);
+  EXPECT_EQ(status.waiting->reason, "PodUnschedulable");
+  EXPECT_EQ(status.waiting->message, "0/3 nodes are available");
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(500));
+}
+
+TEST(Waiting, AnImageThatCannotBePulledIsTold) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kPending);
+  pod.containers[0].waiting_reason = "ImagePullBackOff";
+  pod.containers[0].waiting_message = "Back-off pulling image";
+  EXPECT_EQ(after(view).waiting->reason, "ImagePullBackOff");
+  pod.containers[0].waiting_reason = "ContainerCreating";
+  EXPECT_EQ(after(view).waiting->reason, "PodStarting");
+}
+
+TEST(Waiting, ASilentNodeIsToldAfterHalfTheWindowAndThatMomentIsWokenFor) {
+  JobView view = just_started();
+  view.job.status = after(view, now() + seconds(1));
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.silent_for = seconds(8);
+  EXPECT_EQ(decide(view, now() + seconds(8)).wake_after, seconds(12));
+  node.silent_for = seconds(20);
+  const Status status = after(view, now() + seconds(20));
+  EXPECT_EQ(status.waiting->reason, "NodeSilent");
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(40));
+}
+
+TEST(Waiting, ASilentNodeIsToldUnderTheBreakerTooWithItsLaterDeadline) {
+  JobView view = just_started();
+  view.job.status = after(view, now() + seconds(1));
+  view.observed.nodes[kNode] = NodeObservation{std::nullopt, seconds(30), true};
+  const Status status = after(view, now() + seconds(30));
+  EXPECT_EQ(status.waiting->reason, "NodeSilent");
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(80));
+}
+
+TEST(Waiting, TheEarliestDeadlineIsTold) {
+  JobView view = just_started();
+  view.job.spec.attempt_deadline = seconds(30);
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(30));
+  view.job.spec.active_deadline = seconds(20);
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(20));
+  view.observed.nodes[kNode].missing_for = seconds(35);
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->reason, "NodeGone");
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(6));
+  view.job.spec.attempt_deadline = seconds(4);
+  EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(4));
+}
+
+TEST(Waiting, BackoffTellsWhenTheNextAttemptStartsAlsoWhenTheJobsDeadlineIsMoved) {
+  JobView view = job_in(Phase::kRunning);
+  view.job.spec.retry_backoff.jitter_percent = 0;
+  view.job.spec.active_deadline = seconds(105);
+  add_ended_pod(view, 1, 1);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.waiting->reason, "RetryBackoff");
+  EXPECT_EQ(view.job.status.waiting->deadline, now() + seconds(5));
+  view.job.spec.active_deadline.reset();
+  EXPECT_EQ(after(view).waiting->deadline, now() + seconds(10));
+}
+
+TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kPending);
+  pod.unschedulable = std::string(20000, 'x');
+  EXPECT_LE(after(view).waiting->message.size(), 1024u);
+  pod.unschedulable.clear();
+  pod.containers[0].waiting_reason = std::string(5000, 'r');
+  EXPECT_LE(after(view).waiting->reason.size(), 128u);
+
+  view.pods.clear();
+  view.observed.own_intent = true;
+  std::string accents;
+  for (int i = 0; i < 9000; ++i) accents += "\xc3\xa9";
+  view.observed.refusal = CreationRefusal{CreationRefusal::Kind::kRefused, accents, seconds(5)};
+  const WriteStatus refused = written(view);
+  EXPECT_LE(refused.status.waiting->message.size(), 1024u);
+  const std::string& text = refused.status.waiting->message;
+  EXPECT_EQ(text.substr(text.size() - 4), "\xa9...") << "not cut inside a character";
+  view.job.status = refused.status;
+  EXPECT_TRUE(decide(view, now()).writes.empty()) << "what was cut is not new each time";
+
+  JobView failed = running_job();
+  PodView& ended = add_ended_pod(failed, 1, 1);
+  ended.reason = std::string(5000, 'r');
+  ended.message = std::string(50000, 'm');
+  const WriteStatus write = written(failed);
+  EXPECT_LE(write.status.history[0].reason.size(), 128u);
+  EXPECT_LE(write.events.at(0).note.size(), 1024u);
+  failed.job.spec.backoff_limit = 0;
+  EXPECT_LE(after(failed).condition("Failed")->message.size(), 1024u);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,104 @@
+// A small world for random runs: an API server with one job and its pods (versions, compare-and-
+// swap, finalizers, the CRD's rules), nodes, kubelets, a scheduler and a user who meddles.
+// Replicas look at it through its log, as late as they please.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reconciler/decide.h"
+#include "tests/unit/reconciler/ledger.h"
+#include "tests/unit/reconciler/rng.h"
+
+namespace holdfast::reconciler::testing {
+
+struct WorldNode {
+  std::string name;
+  bool exists = true;
+  bool alive = true;
+  std::uint64_t lease_version = 1;
+  Time renewed{};
+  Time missing{};  // when it was last known not to exist
+};
+
+enum class Answer { kOk, kConflict, kGone, kExists, kExistsForeign, kRefused, kInvalid, kNoAnswer };
+
+class World {
+ public:
+  explicit World(Rng& rng);
+
+  // The API server. `fresh`: nothing has happened since the writer looked.
+  Answer put_status(std::uint64_t version, const Status& status, bool fresh);
+  Answer create_pod(const CreatePod& write);
+  Answer delete_pod(const DeletePod& write);
+  Answer release_pod(const ReleasePod& write);
+  Answer relabel_pod(const RelabelPod& write);
+  Answer delete_job(std::uint64_t version);
+
+  // Everything that watchers may see, oldest first. A null job: it is gone.
+  const std::vector<std::shared_ptr<const Job>>& job_log() const { return job_log_; }
+  const std::vector<std::shared_ptr<const std::vector<PodView>>>& pods_log() const {
+    return pods_log_;
+  }
+  const PodView* find_pod(const std::string& name) const;
+  const std::vector<WorldNode>& nodes() const { return nodes_; }
+  const Job& job() const { return job_; }
+  bool job_exists() const { return job_exists_; }
+  const std::vector<PodView>& pods() const { return pods_; }
+  std::uint64_t version() const { return version_; }
+  Time now() const { return now_; }
+  bool outage() const { return outage_; }
+
+  // Time passes, in bits of at most 5 s: kubelets renew, graces end.
+  void pass(Duration bit);
+  // Something random: kubelets, the scheduler, the user, the nodes.
+  void kubelets_act(int chance);
+  void user_acts_on_pods();
+  void user_edits_spec();
+  void nodes_change();
+  // No more faults: nodes come back or their objects go, nobody meddles, every pod succeeds.
+  void calm_down();
+
+  Ledger& ledger() { return ledger_; }
+  void trace_to(std::vector<std::string>* trace) { trace_ = trace; }
+  void note(const std::string& line) {
+    if (trace_) trace_->push_back(std::to_string(seconds_since_start()) + " s: " + line);
+  }
+  bool tracing() const { return trace_ != nullptr; }
+
+ private:
+  long seconds_since_start() const;
+  std::uint64_t job_changed();
+  void pods_changed();
+  PodView* pod_named(const std::string& name);
+  void ask_to_go(PodView& pod);
+  // Objects that nothing holds any more go; so does a deleted job without pods.
+  void collect();
+  void end_pod(PodView& pod, bool success, int exit_code);
+  bool node_alive(const std::string& name) const;
+  bool node_exists(const std::string& name) const;
+  void run_pod(PodView& pod, int chance);
+  bool overlap_allowed() const;
+  Duration silence_of_attempts_node() const;
+
+  Rng& rng_;
+  Time now_;
+  Time start_;
+  std::uint64_t version_ = 100;
+  Job job_;
+  bool job_exists_ = true;
+  bool policy_always_failed_ = false;
+  bool template_invalid_ = false;
+  int refuse_percent_ = 0;
+  bool outage_ = false;
+  bool calm_ = false;
+  std::vector<PodView> pods_;
+  std::vector<WorldNode> nodes_;
+  std::vector<std::shared_ptr<const Job>> job_log_;
+  std::vector<std::shared_ptr<const std::vector<PodView>>> pods_log_;
+  Ledger ledger_;
+  std::vector<std::string>* trace_ = nullptr;
+};
+
+}  // namespace holdfast::reconciler::testing

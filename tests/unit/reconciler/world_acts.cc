@@ -1,0 +1,238 @@
+// What happens in the random world beside the operator: time, kubelets, users, nodes.
+#include "reconciler/names.h"
+#include "tests/unit/reconciler/world.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+constexpr seconds kRenewal{10};
+
+}  // namespace
+
+void World::pass(Duration bit) {
+  now_ += bit;
+  for (WorldNode& node : nodes_) {
+    if (!node.exists) node.missing = now_;
+    if (!node.exists || !node.alive || outage_ || now_ - node.renewed < kRenewal) continue;
+    node.renewed = now_;
+    ++node.lease_version;
+  }
+  if (job_exists_ && !job_.deleting) return;
+  // The garbage collector deletes the pods; those of a job that is gone are released by a path of
+  // the operator that is not part of decide().
+  for (PodView& pod : pods_) {
+    if (pod.owner_uid != job_.uid) continue;
+    ask_to_go(pod);
+    pod.has_finalizer = pod.has_finalizer && job_exists_;
+  }
+  collect();
+}
+
+bool World::node_alive(const std::string& name) const {
+  for (const WorldNode& node : nodes_) {
+    if (node.name == name) return node.exists && node.alive;
+  }
+  return false;
+}
+
+bool World::node_exists(const std::string& name) const {
+  for (const WorldNode& node : nodes_) {
+    if (node.name == name) return node.exists;
+  }
+  return false;
+}
+
+void World::end_pod(PodView& pod, bool success, int exit_code) {
+  pod.phase = success ? PodPhase::kSucceeded : PodPhase::kFailed;
+  Terminated terminated;
+  terminated.exit_code = exit_code;
+  terminated.reason = success ? "Completed" : "Error";
+  terminated.finished = std::chrono::floor<seconds>(now_);
+  pod.containers[0].terminated = terminated;
+  ledger_.pod_ended(pod);
+  note("pod " + pod.name + (success ? " succeeds" : " fails"));
+}
+
+void World::run_pod(PodView& pod, int chance) {
+  if (pod.ended() || !rng_.percent(chance)) return;
+  if (pod.node_name.empty()) {
+    if (pod.deletion) return;
+    const WorldNode& node =
+        nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
+    if (!node.exists || (calm_ && !node.alive)) return;
+    pod.node_name = node.name;
+  } else if (!node_exists(pod.node_name)) {
+    // The cluster's pod garbage collector.
+    pod.disruption_target = true;
+    pod.disruption_reason = "DeletionByPodGC";
+    ask_to_go(pod);
+    end_pod(pod, false, 137);
+  } else if (!node_alive(pod.node_name)) {
+    return;
+  } else if (pod.deletion) {
+    const bool success = rng_.percent(20) && pod.started();
+    end_pod(pod, success, success ? 0 : 143);
+  } else if (pod.phase == PodPhase::kPending) {
+    if (!calm_ && rng_.percent(20)) return;
+    pod.phase = PodPhase::kRunning;
+    pod.containers[0].started = true;
+    pod.containers[0].started_at = std::chrono::floor<seconds>(now_);
+    note("pod " + pod.name + " runs on " + pod.node_name);
+  } else {
+    const bool success = calm_ || rng_.percent(30);
+    end_pod(pod, success, success ? 0 : 1 + rng_.below(3));
+  }
+  pod.version = ++version_;
+}
+
+void World::kubelets_act(int chance) {
+  if (outage_) return;
+  for (PodView& pod : pods_) {
+    if (pod.owner_uid == job_.uid || pod.owner_uid.empty()) run_pod(pod, chance);
+  }
+  collect();
+}
+
+void World::user_acts_on_pods() {
+  if (outage_ || pods_.empty()) return;
+  PodView& pod = pods_[static_cast<std::size_t>(rng_.below(static_cast<int>(pods_.size())))];
+  if (pod.owner_uid != job_.uid) {
+    if (pod.uid == "stranger" && rng_.percent(30)) {
+      note("the stranger's pod goes");
+      std::erase_if(pods_, [](const PodView& p) { return p.uid == "stranger"; });
+      pods_changed();
+    }
+    return;
+  }
+  switch (rng_.below(8)) {
+    case 0:
+    case 1:
+    case 2:
+      ask_to_go(pod);
+      break;
+    case 3:
+      if (!pod.ended()) {
+        pod.disruption_target = true;
+        pod.disruption_reason = "EvictionByEvictionAPI";
+      }
+      ask_to_go(pod);
+      break;
+    case 4:
+      // Force: finalizer and all. Whoever waits for it must do without.
+      ledger_.excuse_creation(pod.name);
+      pod.has_finalizer = false;
+      ask_to_go(pod);
+      pod.node_name.clear();
+      break;
+    case 5:
+      pod.job_uid_label.clear();
+      break;
+    case 6:
+      pod.attempt = 2147483647;
+      break;
+    default:
+      if (rng_.percent(20)) pod.owner_uid.clear();
+      break;
+  }
+  pod.version = ++version_;
+  note("the user meddles with pod " + pod.name + (pod.deletion ? " (deleted)" : "") +
+       (pod.job_uid_label.empty() ? " (no label)" : "") +
+       (pod.owner_uid.empty() ? " (orphan)" : ""));
+  collect();
+}
+
+void World::user_edits_spec() {
+  if (outage_ || !job_exists_) return;
+  Spec& spec = job_.spec;
+  switch (rng_.below(9)) {
+    case 0:
+    case 1:
+    case 2:
+      spec.suspend = !spec.suspend;
+      break;
+    case 3:
+      spec.cancel = spec.cancel || rng_.percent(30);
+      break;
+    case 4:
+      spec.backoff_limit = rng_.below(4);
+      break;
+    case 5:
+      spec.disruption_limit = rng_.below(6);
+      break;
+    case 6:
+      spec.active_deadline =
+          rng_.percent(50) ? std::nullopt : std::optional<seconds>(seconds(30 + rng_.below(600)));
+      break;
+    case 7:
+      spec.lost_after = seconds(15 + rng_.below(40));
+      spec.start_deadline = seconds(20 + rng_.below(600));
+      break;
+    default:
+      if (!rng_.percent(20)) return;
+      if (rng_.percent(50)) {
+        job_.deleting = true;
+        for (PodView& pod : pods_) {
+          if (pod.owner_uid == job_.uid) ask_to_go(pod);
+        }
+      } else {
+        job_exists_ = false;
+      }
+  }
+  if (rng_.percent(5)) {
+    spec.pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
+    policy_always_failed_ = false;
+  }
+  ++job_.generation;
+  note(std::string("the user edits the job: suspend ") + (spec.suspend ? "1" : "0") + " cancel " +
+       (spec.cancel ? "1" : "0") + (job_.deleting ? " deleting" : "") +
+       (job_exists_ ? "" : " gone"));
+  job_changed();
+  collect();
+}
+
+void World::nodes_change() {
+  WorldNode& node = nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
+  switch (rng_.below(6)) {
+    case 0:
+    case 1:
+      node.alive = false;
+      break;
+    case 2:
+      node.alive = true;
+      break;
+    case 3:
+      node.exists = rng_.percent(60);
+      break;
+    default:
+      outage_ = !outage_ && rng_.percent(40);
+      break;
+  }
+  note(node.name + (node.exists ? "" : " gone") + (node.alive ? " alive" : " dead") +
+       (outage_ ? ", the API server is away" : ""));
+}
+
+void World::calm_down() {
+  note("--- calm");
+  calm_ = true;
+  outage_ = false;
+  refuse_percent_ = 0;
+  for (WorldNode& node : nodes_) {
+    if (!node.alive) node.exists = rng_.percent(50);
+    if (node.exists) node.alive = true;
+  }
+  nodes_[0].exists = nodes_[0].alive = true;
+  for (PodView& pod : pods_) {
+    if (pod.owner_uid.empty()) ledger_.excuse_creation(pod.name);
+    // What nobody sees any more is for `release-pods`.
+    if (pod.job_uid_label.empty() && pod.name != job_.status.pod_name) pod.has_finalizer = false;
+  }
+  std::erase_if(pods_,
+                [](const PodView& pod) { return pod.uid == "stranger" || pod.owner_uid.empty(); });
+  pods_changed();
+  if (!job_exists_) return;
+  job_.spec.suspend = false;
+  ++job_.generation;
+  job_changed();
+}
+
+}  // namespace holdfast::reconciler::testing

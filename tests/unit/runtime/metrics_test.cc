@@ -1,0 +1,204 @@
+#include "operator/runtime/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+// The value on the line of this series; none: there is no such line.
+std::optional<double> sample(const std::string& text, const std::string& series) {
+  const std::size_t at = ("\n" + text).find("\n" + series + " ");
+  if (at == std::string::npos) return std::nullopt;
+  return std::stod(text.substr(at + series.size() + 1));
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  MetricsTest() { metrics_.name_api_server("10.0.0.1:6443"); }
+  Metrics metrics_{16};
+};
+
+TEST_F(MetricsTest, EveryPromisedSeriesIsThereAtZeroFromTheStart) {
+  const std::string text = metrics_.text();
+  const std::string queue = "{controller=\"durablejob\",name=\"durablejob\"}";
+  const std::string controller = "{controller=\"durablejob\"}";
+  const std::vector<std::string> promised = {
+      "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"success\"}",
+      "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"error\"}",
+      "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"requeue\"}",
+      "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"requeue_after\"}",
+      "controller_runtime_reconcile_errors_total" + controller,
+      "controller_runtime_terminal_reconcile_errors_total" + controller,
+      "controller_runtime_reconcile_panics_total" + controller,
+      "controller_runtime_reconcile_time_seconds_count" + controller,
+      "controller_runtime_active_workers" + controller,
+      "workqueue_depth" + queue,
+      "workqueue_adds_total" + queue,
+      "workqueue_queue_duration_seconds_count" + queue,
+      "workqueue_work_duration_seconds_count" + queue,
+      "workqueue_unfinished_work_seconds" + queue,
+      "workqueue_longest_running_processor_seconds" + queue,
+      "workqueue_retries_total" + queue,
+      "rest_client_requests_total{code=\"200\",host=\"10.0.0.1:6443\",method=\"GET\"}",
+      "rest_client_requests_total{code=\"<error>\",host=\"10.0.0.1:6443\",method=\"PUT\"}",
+      "rest_client_request_duration_seconds_count{host=\"10.0.0.1:6443\",verb=\"POST\"}",
+      "holdfast_jobs{phase=\"New\"}",
+      "holdfast_jobs{phase=\"Pending\"}",
+      "holdfast_jobs{phase=\"Running\"}",
+      "holdfast_jobs{phase=\"Backoff\"}",
+      "holdfast_jobs{phase=\"Suspended\"}",
+      "holdfast_jobs{phase=\"Cancelling\"}",
+      "holdfast_jobs{phase=\"Succeeded\"}",
+      "holdfast_jobs{phase=\"Failed\"}",
+      "holdfast_jobs{phase=\"Cancelled\"}",
+      "holdfast_fenced_outcomes_total{pod_phase=\"Succeeded\"}",
+      "holdfast_fenced_outcomes_total{pod_phase=\"Failed\"}",
+      "holdfast_oldest_overdue_seconds",
+      "holdfast_events_dropped_total",
+  };
+  for (const std::string& series : promised) {
+    ASSERT_TRUE(sample(text, series).has_value()) << series << " is missing in\n" << text;
+    EXPECT_EQ(*sample(text, series), 0) << series;
+  }
+  for (const char* const outcome : {"Succeeded", "Failed", "Lost", "Hung", "StartTimeout",
+                                    "DeadlineExceeded", "Suspended", "Cancelled"}) {
+    EXPECT_EQ(sample(text, "holdfast_attempts_total{outcome=\"" + std::string(outcome) + "\"}"),
+              0.0);
+  }
+  for (const char* const orphan_class : controller::kOrphanClasses) {
+    EXPECT_EQ(sample(text, "holdfast_recovery_seconds_count{class=\"" + std::string(orphan_class) +
+                               "\"}"),
+              0.0);
+  }
+}
+
+TEST_F(MetricsTest, TheProcessAndTheBuildTellAboutThemselves) {
+  const std::string text = metrics_.text();
+  EXPECT_GT(sample(text, "process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(sample(text, "process_virtual_memory_bytes"), 1e6);
+  EXPECT_GT(sample(text, "process_start_time_seconds"), 1.6e9);
+  EXPECT_GE(sample(text, "process_cpu_seconds_total"), 0.0);
+  EXPECT_GE(sample(text, "process_open_fds"), 3.0);
+  EXPECT_GE(sample(text, "process_max_fds"), 3.0);
+  EXPECT_GE(sample(text, "process_threads"), 1.0);
+  EXPECT_THAT(text, HasSubstr("holdfast_build_info{"));
+  EXPECT_EQ(sample(text,
+                   "controller_runtime_max_concurrent_reconciles"
+                   "{controller=\"durablejob\"}"),
+            16.0);
+}
+
+TEST_F(MetricsTest, EveryFamilyHasHelpAndType) {
+  const std::string text = metrics_.text();
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.rfind("# TYPE ", 0) != 0) continue;
+    const std::string name = line.substr(7, line.find(' ', 7) - 7);
+    EXPECT_THAT(text, HasSubstr("# HELP " + name + " "));
+  }
+}
+
+TEST_F(MetricsTest, AttemptsRecoveriesAndFencedOutcomesAreCounted) {
+  metrics_.attempt_ended("Lost");
+  metrics_.attempt_ended("Lost");
+  metrics_.recovered("node_silent", milliseconds(40'500));
+  metrics_.fenced_outcome("Succeeded");
+  const std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_attempts_total{outcome=\"Lost\"}"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_recovery_seconds_count{class=\"node_silent\"}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_recovery_seconds_sum{class=\"node_silent\"}"), 40.5);
+  EXPECT_EQ(sample(text, "holdfast_recovery_seconds_bucket{class=\"node_silent\",le=\"30\"}"), 0.0);
+  EXPECT_EQ(sample(text, "holdfast_recovery_seconds_bucket{class=\"node_silent\",le=\"41\"}"), 1.0)
+      << "the default bound, 40 s + 1 s, is a bucket's edge";
+  EXPECT_EQ(sample(text, "holdfast_fenced_outcomes_total{pod_phase=\"Succeeded\"}"), 1.0);
+}
+
+TEST_F(MetricsTest, RequestsAreCountedByVerbAndCodeAndOneWithoutAnswerIsAnError) {
+  const kube::RequestObserver observer = metrics_.request_observer();
+  observer.on_request("PUT", 409, milliseconds(3));
+  observer.on_request("PUT", 0, seconds(30));
+  const std::string text = metrics_.text();
+  const std::string host = "host=\"10.0.0.1:6443\"";
+  EXPECT_EQ(sample(text, "rest_client_requests_total{code=\"409\"," + host + ",method=\"PUT\"}"),
+            1.0);
+  EXPECT_EQ(
+      sample(text, "rest_client_requests_total{code=\"<error>\"," + host + ",method=\"PUT\"}"),
+      1.0);
+  EXPECT_EQ(sample(text, "rest_client_request_duration_seconds_count{" + host + ",verb=\"PUT\"}"),
+            2.0);
+}
+
+TEST_F(MetricsTest, TheQueueAndItsWorkersAreCounted) {
+  const controller::WorkerPool::Metrics pool = metrics_.pool_metrics();
+  pool.queue.on_add();
+  pool.queue.on_retry();
+  pool.queue.on_take(milliseconds(2));
+  pool.queue.on_done(milliseconds(20));
+  pool.on_active(3);
+  pool.on_result("error", milliseconds(20));
+  pool.on_result("success", milliseconds(20));
+  pool.on_terminal_error();
+  pool.on_exception();
+  const std::string text = metrics_.text();
+  const std::string queue = "{controller=\"durablejob\",name=\"durablejob\"}";
+  EXPECT_EQ(sample(text, "workqueue_adds_total" + queue), 1.0);
+  EXPECT_EQ(sample(text, "workqueue_retries_total" + queue), 1.0);
+  EXPECT_EQ(sample(text, "workqueue_queue_duration_seconds_count" + queue), 1.0);
+  EXPECT_EQ(sample(text, "workqueue_work_duration_seconds_sum" + queue), 0.02);
+  const std::string controller = "{controller=\"durablejob\"}";
+  EXPECT_EQ(sample(text, "controller_runtime_active_workers" + controller), 3.0);
+  EXPECT_EQ(sample(text, "controller_runtime_reconcile_errors_total" + controller), 1.0);
+  EXPECT_EQ(sample(text, "controller_runtime_reconcile_time_seconds_count" + controller), 2.0);
+  EXPECT_EQ(sample(text, "controller_runtime_terminal_reconcile_errors_total" + controller), 1.0);
+  EXPECT_EQ(sample(text, "controller_runtime_reconcile_panics_total" + controller), 1.0);
+}
+
+TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
+  std::map<std::string, std::size_t> phases = {{"Running", 2}, {"", 1}};
+  std::uint64_t dropped = 4;
+  metrics_.set_sources({
+      .jobs_by_phase = [&] { return phases; },
+      .oldest_overdue = [] { return Duration(seconds(7)); },
+      .watches =
+          [] {
+            return std::map<std::string, Metrics::WatchState>{
+                {"pods", {milliseconds(1500), true, 12}}};
+          },
+      .events_dropped = [&] { return dropped; },
+      .queue_depth = [] { return std::size_t{5}; },
+      .unfinished_work = [] { return Duration(seconds(2)); },
+      .longest_running = [] { return Duration(seconds(1)); },
+  });
+  std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"New\"}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_oldest_overdue_seconds"), 7.0);
+  EXPECT_EQ(sample(text, "holdfast_watch_quiet_seconds{kind=\"pods\"}"), 1.5);
+  EXPECT_EQ(sample(text, "holdfast_watch_live{kind=\"pods\"}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_cache_objects{kind=\"pods\"}"), 12.0);
+  EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 4.0);
+
+  phases = {{"Succeeded", 3}};
+  dropped = 6;
+  text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 0.0)
+      << "a phase that no job has any more falls to zero";
+  EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Succeeded\"}"), 3.0);
+  EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 6.0);
+}
+
+TEST_F(MetricsTest, NoSeriesIsNamedByAJob) {
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("job=\"")));
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
