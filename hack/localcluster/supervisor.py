@@ -172,6 +172,9 @@ class Supervisor:
             raise ValueError(f"{name} is not running")
         child.popen.send_signal(number)
         if number == signal.SIGSTOP:
+            # The signal is only sent by now: wait until every thread has stopped, so that nothing is
+            # answered any more once the caller goes on.
+            os.waitid(os.P_PID, child.popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             child.stopped = True
         elif number == signal.SIGCONT:
             child.stopped = False
