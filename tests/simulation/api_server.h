@@ -1,0 +1,106 @@
+// A simulated Kubernetes API server with its etcd: what a request does, and what watches see.
+//
+// It keeps the real one's contract as far as the operator, kubelets and users can tell:
+// resourceVersions that are one counter, compare-and-swap, preconditions, finalizers and graceful
+// deletion, garbage collection by owner, the CRD's CEL rules, a watch cache that lags behind the
+// truth, bookmarks, compaction (410), refusals on demand (429, 5xx). It is checked against the real
+// one by a script of operations that runs on both.
+//
+// Pure of time and threads: the caller says when something happens. Whoever models the network
+// decides when a request arrives, whether its answer does, and when watch lines are delivered.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "operator/core/json.h"
+#include "operator/core/random.h"
+#include "operator/core/time.h"
+
+namespace holdfast::simulation {
+
+struct ApiRequest {
+  std::string user;          // "holdfast-1", "kubelet-node-2", "user": for the trace and the ledger
+  std::string method;        // GET, POST, PUT, PATCH, DELETE
+  std::string target;        // path and query, encoded
+  std::string content_type;  // of a patch
+  std::string body;
+};
+
+struct ApiAnswer {
+  int status = 0;
+  std::string body;
+  int retry_after_seconds = 0;  // 0: no such header
+};
+
+// One accepted write, told after it was applied: `before` null for a create, `after` null once the
+// object is gone from storage.
+struct Applied {
+  const ApiRequest* request = nullptr;  // null: the garbage collector or another built-in part
+  std::string resource;                 // "durablejobs", "pods", "leases", "nodes", "events"
+  const Json* before = nullptr;
+  const Json* after = nullptr;
+};
+
+using WatchId = std::uint64_t;
+
+struct WatchSink {
+  // In order. Each line is one watch event as the real server sends it, without the newline.
+  std::function<void(std::string line)> on_line;
+  // The server has ended the watch; nothing comes after it.
+  std::function<void()> on_end;
+};
+
+class ApiServer {
+ public:
+  // `wall_clock`: the server's. Nothing else of time is known to it.
+  ApiServer(std::function<Time()> wall_clock, std::uint64_t seed);
+  ~ApiServer();
+
+  // Applied at once and atomically.
+  ApiAnswer handle(const ApiRequest& request);
+
+  // A GET with watch=1 in its query. Any status but 200: there is no watch, `id` is 0.
+  struct Opened {
+    ApiAnswer answer;
+    WatchId id = 0;
+  };
+  Opened watch(const ApiRequest& request, WatchSink sink);
+  void close_watch(WatchId watch);
+
+  // Told about every write, also those that change nothing of the outside (GC).
+  void on_applied(std::function<void(const Applied&)> observer);
+
+  // The watch cache, from which watches and reads at resourceVersion=0 are served, is brought up to
+  // the truth only by this: as far as `version`, or fully. Call it often, late, or not for a while.
+  void advance_watch_cache();
+  void advance_watch_cache_to(std::uint64_t version);
+  std::uint64_t version() const;  // of the truth
+  std::uint64_t watch_cache_version() const;
+
+  // Sends bookmarks on all watches that asked for them.
+  void send_bookmarks();
+  // Forgets history up to now: older watches get 410 when they are opened anew, and open ones that
+  // have not been served yet are ended with an ERROR event 410.
+  void compact();
+  // Ends all watches, cleanly or (abruptly) without a word; a restart forgets the watch cache too.
+  void restart();
+  // One step of the garbage collector and the namespace controller over everything. True: it did
+  // something.
+  bool collect_garbage();
+  // The data of an earlier moment come back (a restore from a snapshot).
+  std::string snapshot() const;
+  void restore(const std::string& snapshot);
+
+  // The truth, for checks and for kubelets' convenience: all objects of a resource.
+  void for_each(const std::string& resource, const std::function<void(const Json&)>& visit) const;
+  const Json* find(const std::string& resource, const std::string& namespace_,
+                   const std::string& name) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace holdfast::simulation
