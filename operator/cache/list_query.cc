@@ -1,33 +1,14 @@
 #include "operator/cache/list_query.h"
 
-#include <string_view>
+#include "operator/kube/percent_encode.h"
 
 namespace holdfast::cache {
-namespace {
-
-std::string percent_encode(const std::string& text) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  constexpr std::string_view kUnreserved =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  std::string encoded;
-  for (const char c : text) {
-    if (kUnreserved.find(c) != std::string_view::npos) {
-      encoded += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return encoded;
-}
-
-}  // namespace
 
 std::string list_query(Freshness freshness, std::uint64_t version, const std::string& token,
                        int limit) {
   std::string query;
   if (!token.empty()) {
-    query = "continue=" + percent_encode(token);
+    query = "continue=" + kube::percent_encode(token);
   } else if (freshness == Freshness::kAny) {
     query = "resourceVersion=0";
   } else if (freshness == Freshness::kNotOlder) {

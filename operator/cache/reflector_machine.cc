@@ -4,20 +4,6 @@
 #include <utility>
 
 namespace holdfast::cache {
-namespace {
-
-// What the server says when it is asked for a version that it has not reached: it was set back, or
-// it is behind the one that was asked before.
-bool version_ahead(const Error& error) {
-  return error.http_status == 504 &&
-         error.message.find("Too large resource version") != std::string::npos;
-}
-
-bool refused(const Error& error) { return error.code == ErrorCode::kInvalid; }
-
-bool from_server(const Error& error) { return error.http_status != 0; }
-
-}  // namespace
 
 Actions ReflectorMachine::start(SteadyTime now) {
   Actions actions;
@@ -64,11 +50,11 @@ Actions ReflectorMachine::timer(Epoch epoch, SteadyTime now) {
   } else if (state_ == State::kStreaming) {
     const Duration silent = now - last_event_;
     if (silent < kStreamSilence) {
-      actions.push_back(action::ArmTimer{epoch_, kStreamSilence - silent});
+      actions.emplace_back(action::ArmTimer{epoch_, kStreamSilence - silent});
       return actions;
     }
     streams_refused_ = true;
-    actions.push_back(
+    actions.emplace_back(
         action::Note{LogLevel::kWarn, "streamed list does not end; listing in pages", {}});
     close_watch(actions);
     list(actions);
@@ -83,6 +69,11 @@ Actions ReflectorMachine::server_answers(SteadyTime now) {
 }
 
 // ---- Lists.
+
+bool ReflectorMachine::version_ahead(const Error& error) {
+  return error.http_status == 504 &&
+         error.message.find("Too large resource version") != std::string::npos;
+}
 
 Actions ReflectorMachine::page(Epoch epoch, kube::ListPage&& page, SteadyTime now) {
   Actions actions;
@@ -144,7 +135,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   }
   if (trust == Trust::kSetBack) {
     ++time_travels_;
-    actions.push_back(
+    actions.emplace_back(
         action::Note{LogLevel::kWarn,
                      "the server's versions went back; everything was listed anew",
                      {{"seen", std::to_string(version_)}, {"listed", std::to_string(version)}}});
@@ -158,7 +149,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   freshness_ = Freshness::kNotOlder;
   trouble_.clear();
   backoff_.good(now);
-  actions.push_back(action::Replace{std::move(items), version, trust});
+  actions.emplace_back(action::Replace{std::move(items), version, trust});
 }
 
 void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& actions) {
@@ -170,155 +161,6 @@ void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& ac
   freshness_ = Freshness::kConsistent;
   last_event_ = now;
   list(actions);
-}
-
-// ---- Watches.
-
-Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
-  Actions actions;
-  if (epoch != epoch_ || (state_ != State::kStreaming && state_ != State::kWatching)) {
-    return actions;
-  }
-  opened_at_ = now;
-  last_event_ = now;
-  if (state_ == State::kWatching) {
-    trouble_.clear();
-    backoff_.good(now);
-  }
-  return actions;
-}
-
-Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& events,
-                                 SteadyTime now) {
-  Actions actions;
-  if (epoch != epoch_) return actions;
-  last_event_ = now;
-  std::uint64_t before = version_;  // the store's
-  action::Apply apply{{}, version_};
-  std::optional<Error> error;
-  for (kube::WatchEvent& event : events) {
-    if (event.type == kube::WatchEventType::kError) {
-      error = std::move(event.error);
-      break;
-    }
-    if (state_ == State::kStreaming) {
-      stream_event(std::move(event), now, actions);
-      before = apply.version = version_;
-      continue;
-    }
-    if (state_ != State::kWatching) return actions;
-    // A watch tells what came after its version: anything else was told before.
-    if (event.version <= version_) continue;
-    had_event_ = true;
-    watch_errors_ = 0;
-    version_ = apply.version = event.version;
-    if (event.type == kube::WatchEventType::kBookmark) continue;
-    if (event.object) {
-      apply.events.push_back(std::move(event));
-    } else {
-      ++undecodable_;
-    }
-  }
-  if (!apply.events.empty() || apply.version != before) actions.push_back(std::move(apply));
-  if (!error) return actions;
-  close_watch(actions);
-  if (state_ == State::kStreaming) {
-    stream_broke(*error, now, actions);
-  } else {
-    watch_broke(*error, now, actions);
-  }
-  return actions;
-}
-
-void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Actions& actions) {
-  if (event.type != kube::WatchEventType::kBookmark) {
-    if (!event.object) {
-      ++undecodable_;
-    } else if (event.type == kube::WatchEventType::kDeleted) {
-      streamed_.erase(event.object->key());
-    } else {
-      std::string key = event.object->key();
-      streamed_[std::move(key)] = std::move(event.object);
-    }
-    return;
-  }
-  if (!event.initial_events_end) return;
-  if (freshness_ != Freshness::kConsistent && event.version < version_) {
-    close_watch(actions);
-    list_consistently(make_error(ErrorCode::kTransient, "the list is older than what was seen"),
-                      now, actions);
-    return;
-  }
-  std::vector<ObjectPtr> items;
-  items.reserve(streamed_.size());
-  for (auto& [key, object] : streamed_) items.push_back(std::move(object));
-  streamed_.clear();
-  listed(std::move(items), event.version, now, actions);
-  state_ = State::kWatching;
-  had_event_ = true;
-}
-
-Actions ReflectorMachine::watch_ended(Epoch epoch, const std::optional<Error>& error,
-                                      SteadyTime now) {
-  Actions actions;
-  if (epoch != epoch_) return actions;
-  if (state_ == State::kStreaming) {
-    stream_broke(
-        error ? *error : make_error(ErrorCode::kTransient, "the streamed list ended half-way"), now,
-        actions);
-  } else if (state_ == State::kWatching) {
-    if (error) {
-      watch_broke(*error, now, actions);
-    } else {
-      watch_done(now, actions);
-    }
-  }
-  return actions;
-}
-
-void ReflectorMachine::stream_broke(const Error& error, SteadyTime now, Actions& actions) {
-  if (refused(error) || (opened_at_ && ++broken_streams_ >= kStreamTries)) {
-    streams_refused_ = true;
-    actions.push_back(action::Note{
-        LogLevel::kInfo, "no streamed lists here; listing in pages", {{"error", error.message}}});
-  }
-  if (refused(error)) {
-    list(actions);
-  } else if (error.code == ErrorCode::kGone || version_ahead(error)) {
-    list_consistently(error, now, actions);
-  } else {
-    wait(Next::kList, error, now, actions);
-  }
-}
-
-void ReflectorMachine::watch_broke(const Error& error, SteadyTime now, Actions& actions) {
-  if (error.code == ErrorCode::kGone || version_ahead(error)) {
-    list_consistently(error, now, actions);
-  } else if (error.code != ErrorCode::kThrottled && (from_server(error) || opened_at_) &&
-             ++watch_errors_ >= kWatchTries) {
-    wait(Next::kList, error, now, actions);
-  } else {
-    wait(Next::kLook, error, now, actions);
-  }
-}
-
-void ReflectorMachine::watch_done(SteadyTime now, Actions& actions) {
-  const Duration lasted = opened_at_ ? now - *opened_at_ : Duration::zero();
-  if (lasted < kTooShort && !had_event_) {
-    wait(Next::kLook,
-         make_error(ErrorCode::kTransient, "the watch ended within a second, without an event"),
-         now, actions);
-  } else if (lasted + kEarly < timeout_) {
-    look(actions);
-  } else {
-    watch(actions);
-  }
-}
-
-void ReflectorMachine::close_watch(Actions& actions) {
-  if (state_ == State::kStreaming || state_ == State::kWatching) {
-    actions.push_back(action::CloseWatch{});
-  }
 }
 
 // ---- What comes next.
@@ -338,7 +180,8 @@ void ReflectorMachine::list_page(Actions& actions) {
   state_ = State::kListing;
   ++epoch_;
   const int limit = paged_ ? config_.page_limit : 0;
-  actions.push_back(action::List{epoch_, list_query(freshness_, version_, continue_token_, limit)});
+  actions.emplace_back(
+      action::List{epoch_, list_query(freshness_, version_, continue_token_, limit)});
 }
 
 void ReflectorMachine::stream(Actions& actions) {
@@ -347,14 +190,14 @@ void ReflectorMachine::stream(Actions& actions) {
   opened_at_.reset();
   had_event_ = false;
   timeout_ = watch_timeout();
-  actions.push_back(action::Watch{epoch_, stream_query(freshness_, version_), timeout_});
-  actions.push_back(action::ArmTimer{epoch_, kStreamSilence});
+  actions.emplace_back(action::Watch{epoch_, stream_query(freshness_, version_), timeout_});
+  actions.emplace_back(action::ArmTimer{epoch_, kStreamSilence});
 }
 
 void ReflectorMachine::look(Actions& actions) {
   state_ = State::kLooking;
   ++epoch_;
-  actions.push_back(action::List{epoch_, look_query(), /*look=*/true});
+  actions.emplace_back(action::List{epoch_, look_query(), /*look=*/true});
 }
 
 void ReflectorMachine::watch(Actions& actions) {
@@ -363,7 +206,7 @@ void ReflectorMachine::watch(Actions& actions) {
   opened_at_.reset();
   had_event_ = false;
   timeout_ = watch_timeout();
-  actions.push_back(action::Watch{epoch_, watch_query(version_), timeout_});
+  actions.emplace_back(action::Watch{epoch_, watch_query(version_), timeout_});
 }
 
 void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actions& actions) {
@@ -373,12 +216,12 @@ void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actio
   state_ = State::kWaiting;
   next_ = next;
   ++epoch_;
-  actions.push_back(action::ArmTimer{epoch_, delay});
-  actions.push_back(action::Note{LogLevel::kWarn,
-                                 next == Next::kList ? "list failed" : "watch failed",
-                                 {{"error", error.message},
-                                  {"code", to_string(error.code)},
-                                  {"again_in", human_duration(delay)}}});
+  actions.emplace_back(action::ArmTimer{epoch_, delay});
+  actions.emplace_back(action::Note{LogLevel::kWarn,
+                                    next == Next::kList ? "list failed" : "watch failed",
+                                    {{"error", error.message},
+                                     {"code", to_string(error.code)},
+                                     {"again_in", human_duration(delay)}}});
 }
 
 void ReflectorMachine::list_consistently(const Error& error, SteadyTime now, Actions& actions) {
@@ -390,7 +233,7 @@ void ReflectorMachine::list_consistently(const Error& error, SteadyTime now, Act
     return;
   }
   backoff_.next(now, random_);
-  actions.push_back(action::Note{
+  actions.emplace_back(action::Note{
       LogLevel::kInfo, "version expired; listing anew", {{"version", std::to_string(version_)}}});
   list(actions);
 }

@@ -136,6 +136,10 @@ class ReflectorMachine {
   enum class State { kIdle, kListing, kStreaming, kLooking, kWatching, kWaiting };
   enum class Next { kList, kLook };
 
+  // What the server says when it is asked for a version that it has not reached: it was set back,
+  // or it is behind the one that was asked before.
+  static bool version_ahead(const Error& error);
+
   void list(Actions& actions);
   void list_page(Actions& actions);
   void stream(Actions& actions);

@@ -2,27 +2,28 @@
 
 #include <utility>
 
+#include "operator/core/steady_now.h"
+
 namespace holdfast {
 
-SteadyTime RealLoop::now() const { return std::chrono::steady_clock::now(); }
+SteadyTime RealLoop::now() const { return steady_now(); }
 
 bool RealLoop::on_loop() const { return thread_.load() == std::this_thread::get_id(); }
 
+// Both signal under the lock: once a callback can run, whoever posted it is done with the loop,
+// which the callback may lead to the end of.
+
 void RealLoop::post(Callback callback) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped_) return;
-    posted_.push_back(std::move(callback));
-  }
-  wake_.notify_one();
+  MutexLock lock(mutex_);
+  if (stopped_) return;
+  posted_.push_back(std::move(callback));
+  if (posted_.size() == 1) wakeup_.signal();
 }
 
 void RealLoop::stop() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stopped_ = true;
-  }
-  wake_.notify_one();
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  wakeup_.signal();
 }
 
 TimerId RealLoop::call_at(SteadyTime when, Callback callback) {
@@ -50,33 +51,37 @@ void RealLoop::run_callback(const Callback& callback) {
   busy_since_ns_ = 0;
 }
 
+// False: stopped.
+bool RealLoop::take_posted(std::vector<Callback>& batch) {
+  MutexLock lock(mutex_);
+  batch.swap(posted_);
+  return !stopped_;
+}
+
+void RealLoop::run_due_timers() {
+  // Only timers that were due when the turn began: one that re-arms itself at once cannot keep
+  // posted callbacks waiting.
+  const SteadyTime due = now();
+  while (!timers_.empty() && timers_.begin()->first <= due) {
+    const auto first = timers_.begin();
+    const Timer timer = std::move(first->second);
+    timer_index_.erase(timer.id);
+    timers_.erase(first);
+    run_callback(timer.callback);
+  }
+}
+
 void RealLoop::run() {
   thread_ = std::this_thread::get_id();
   std::vector<Callback> batch;
-  while (true) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      const auto ready = [this] { return stopped_ || !posted_.empty(); };
-      if (timers_.empty()) {
-        wake_.wait(lock, ready);
-      } else {
-        wake_.wait_until(lock, timers_.begin()->first, ready);
-      }
-      if (stopped_) break;
-      batch.swap(posted_);
+  while (take_posted(batch)) {
+    if (batch.empty()) {
+      wakeup_.wait(timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first));
+      if (!take_posted(batch)) break;
     }
     for (const Callback& callback : batch) run_callback(callback);
     batch.clear();
-    // Only timers that were due when the turn began: one that re-arms itself at once cannot keep
-    // posted callbacks waiting.
-    const SteadyTime due = now();
-    while (!timers_.empty() && timers_.begin()->first <= due) {
-      const auto first = timers_.begin();
-      const Timer timer = std::move(first->second);
-      timer_index_.erase(timer.id);
-      timers_.erase(first);
-      run_callback(timer.callback);
-    }
+    run_due_timers();
   }
   thread_ = std::thread::id{};
 }

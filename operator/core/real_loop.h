@@ -1,15 +1,17 @@
 // The Loop of a real process: a heap of timers and a queue of posted callbacks, run by one thread.
+// Its time goes on while the machine is suspended (steady_now.h), and timers that became due
+// meanwhile run on waking.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "operator/core/loop.h"
+#include "operator/core/thread_annotations.h"
+#include "operator/core/wakeup.h"
 
 namespace holdfast {
 
@@ -37,6 +39,8 @@ class RealLoop : public Loop {
     Callback callback;
   };
 
+  bool take_posted(std::vector<Callback>& batch) HOLDFAST_EXCLUDES(mutex_);
+  void run_due_timers();
   void run_callback(const Callback& callback);
 
   // The loop's.
@@ -45,10 +49,10 @@ class RealLoop : public Loop {
   TimerId next_timer_ = 1;
 
   // Shared.
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Callback> posted_;
-  bool stopped_ = false;
+  Wakeup wakeup_;
+  Mutex mutex_;
+  std::vector<Callback> posted_ HOLDFAST_GUARDED_BY(mutex_);
+  bool stopped_ HOLDFAST_GUARDED_BY(mutex_) = false;
   std::atomic<std::thread::id> thread_{};
   std::atomic<std::int64_t> busy_since_ns_{0};
 };

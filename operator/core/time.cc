@@ -72,6 +72,15 @@ struct Civil {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
 };
 
+// "15:04:05".
+void read_clock(Reader& reader, Civil& civil) {
+  civil.hour = reader.number(2);
+  reader.literal(":");
+  civil.minute = reader.number(2);
+  reader.literal(":");
+  civil.second = reader.number(2);
+}
+
 // No value: no such day or hour, or beyond what nanoseconds in 64 bits can tell (1678 to 2262).
 std::optional<Time> to_time(const Civil& civil, Duration fraction, seconds offset) {
   const std::chrono::year_month_day date{std::chrono::year(civil.year),
@@ -116,11 +125,7 @@ std::optional<Time> parse_time(std::string_view text) {
   reader.literal("-");
   civil.day = reader.number(2);
   reader.literal("T");
-  civil.hour = reader.number(2);
-  reader.literal(":");
-  civil.minute = reader.number(2);
-  reader.literal(":");
-  civil.second = reader.number(2);
+  read_clock(reader, civil);
   Duration fraction{0};
   if (reader.skip('.')) {
     Duration unit{100'000'000};
@@ -165,11 +170,7 @@ std::optional<Time> parse_http_date(std::string_view text) {
   reader.literal(" ");
   civil.year = reader.number(4);
   reader.literal(" ");
-  civil.hour = reader.number(2);
-  reader.literal(":");
-  civil.minute = reader.number(2);
-  reader.literal(":");
-  civil.second = reader.number(2);
+  read_clock(reader, civil);
   reader.literal(" GMT");
   if (!reader.ended()) return std::nullopt;
   return to_time(civil, Duration{0}, seconds{0});

@@ -2,10 +2,10 @@
 
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
+#include "operator/core/thread_annotations.h"
 #include "operator/http/cpprest_wire.h"
 #include "operator/http/endpoint.h"
 #include "operator/http/stream_inbox.h"
@@ -21,33 +21,35 @@ class Outbox {
   explicit Outbox(Loop& loop) : loop_(&loop) {}
 
   void post(Loop::Callback callback) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     if (loop_ != nullptr) loop_->post(std::move(callback));
   }
   void begin() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     ++unfinished_;
   }
   void end() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     --unfinished_;
     ended_.notify_all();
   }
   std::size_t unfinished() const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     return unfinished_;
   }
   void close() {
-    std::unique_lock<std::mutex> lock(mutex_);
+    const auto limit = std::chrono::steady_clock::now() + kDestructionLimit;
+    MutexLock lock(mutex_);
     loop_ = nullptr;
-    ended_.wait_for(lock, kDestructionLimit, [this] { return unfinished_ == 0; });
+    while (unfinished_ > 0 && ended_.wait_until(mutex_, limit) == std::cv_status::no_timeout) {
+    }
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable ended_;
-  Loop* loop_;
-  std::size_t unfinished_ = 0;  // exchanges of the wire
+  mutable Mutex mutex_;
+  std::condition_variable_any ended_;
+  Loop* loop_ HOLDFAST_GUARDED_BY(mutex_);
+  std::size_t unfinished_ HOLDFAST_GUARDED_BY(mutex_) = 0;  // exchanges of the wire
 };
 
 struct PendingCall {

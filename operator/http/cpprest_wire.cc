@@ -4,6 +4,8 @@
 #include "operator/http/cpprest_wire.h"
 
 #include <cpprest/http_client.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <pplx/threadpool.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "operator/core/steady_now.h"
+#include "operator/http/certificate_refusal.h"
 #include "operator/http/tls.h"
 
 namespace holdfast::http {
@@ -114,14 +118,29 @@ void read_head(const http_response& from, Response& response) {
   response.status = from.status_code();
   response.date = parse_http_date(header_value(from, "Date"));
   response.retry_after = parse_retry_after(header_value(from, "Retry-After"));
-  response.received = std::chrono::steady_clock::now();
+  response.received = steady_now();
 }
 
-Error lost(const std::exception_ptr& exception, bool maybe_applied) {
+// cpprestsdk hands on OpenSSL's error as a number, and says little itself.
+std::string explain(const web::http::http_exception& exception, const CertificateRefusal& refusal) {
+  const auto code = static_cast<unsigned long>(exception.error_code().value());
+  if (ERR_GET_LIB(code) != ERR_LIB_SSL) return exception.what();
+  const std::string why = refusal.last();
+  if (ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED && !why.empty()) {
+    return "the server's certificate is refused: " + why;
+  }
+  const char* const reason = ERR_reason_error_string(code);
+  return exception.what() + (reason == nullptr ? std::string() : std::string(": ") + reason);
+}
+
+Error lost(const std::exception_ptr& exception, bool maybe_applied,
+           const CertificateRefusal& refusal) {
   Error error = make_error(ErrorCode::kTransient, "the connection failed");
   error.maybe_applied = maybe_applied;
   try {
     std::rethrow_exception(exception);
+  } catch (const web::http::http_exception& known) {
+    error.message = explain(known, refusal);
   } catch (const std::exception& known) {
     error.message = known.what();
   } catch (...) {  // cpprestsdk's cancellations are no std::exception
@@ -145,6 +164,7 @@ http_request make_request(const std::string& method, const std::string& target,
 }
 
 http_client_config make_config(const CpprestWire::Config& wire, const TlsConfig& tls,
+                               const std::shared_ptr<CertificateRefusal>& refusal,
                                std::chrono::seconds step_limit) {
   http_client_config config;
   config.set_timeout(step_limit);
@@ -166,9 +186,10 @@ http_client_config make_config(const CpprestWire::Config& wire, const TlsConfig&
   const std::string host = tls.server_name.empty() ? wire.endpoint.host : tls.server_name;
   config.set_validate_certificates(!tls.insecure_skip_verify);
   config.set_tlsext_sni_enabled(!is_ip_literal(host));
-  config.set_ssl_context_callback([tls, host](boost::asio::ssl::context& context) {
+  config.set_ssl_context_callback([tls, host, refusal](boost::asio::ssl::context& context) {
     const Status applied = apply_tls(context.native_handle(), tls, host);
     if (!applied.ok()) throw std::runtime_error(applied.error().message);
+    record_refusals(context.native_handle(), host, refusal);
   });
   return config;
 }
@@ -179,6 +200,7 @@ struct CpprestWire::Clients {
   std::shared_ptr<http_client> requests;
   std::shared_ptr<http_client> gzip_requests;
   std::shared_ptr<http_client> streams;
+  std::shared_ptr<CertificateRefusal> refusal;
 };
 
 CpprestWire::CpprestWire(Config config) : config_(std::move(config)) {}
@@ -202,14 +224,18 @@ Status CpprestWire::set_tls(const TlsConfig& tls) {
   Status valid = validate_tls(tls);
   if (!valid.ok()) return valid;
   try {
+    const auto refusal = std::make_shared<CertificateRefusal>();
     const web::uri base(config_.endpoint.url());
-    const http_client_config requests = make_config(config_, tls, kRequestStepLimit);
+    const http_client_config requests = make_config(config_, tls, refusal, kRequestStepLimit);
     http_client_config gzip_requests = requests;
     gzip_requests.set_request_compressed_response(true);
-    clients_ = std::make_unique<Clients>(
-        Clients{std::make_shared<http_client>(base, requests),
-                std::make_shared<http_client>(base, gzip_requests),
-                std::make_shared<http_client>(base, make_config(config_, tls, kStreamStepLimit))});
+    const http_client_config streams = make_config(config_, tls, refusal, kStreamStepLimit);
+    clients_ = std::make_unique<Clients>(Clients{
+        std::make_shared<http_client>(base, requests),
+        std::make_shared<http_client>(base, gzip_requests),
+        std::make_shared<http_client>(base, streams),
+        refusal,
+    });
   } catch (const std::exception& exception) {
     return make_error(ErrorCode::kInvalid, exception.what());
   }
@@ -249,7 +275,8 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
         return pplx::task_from_result(size);
       }));
   // Holds the client: its connections live as long as somebody uses them.
-  const auto finish = [exchange, client, decode = std::move(asked.decode),
+  const auto finish = [exchange, client, refusal = clients_->refusal,
+                       decode = std::move(asked.decode),
                        done = std::move(done)](const pplx::task<http_response>& ended) {
     Response& response = exchange->response;
     std::optional<Error> error;
@@ -260,7 +287,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
         response.body.clear();
       }
     } catch (...) {
-      error = lost(std::current_exception(), exchange->left);
+      error = lost(std::current_exception(), exchange->left, *refusal);
       if (exchange->too_large) error->code = ErrorCode::kTerminal;
     }
     if (error) {
@@ -293,7 +320,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
   request.set_response_stream(output([inbox](const char* data, std::size_t size) {
     const pplx::task_completion_event<std::size_t> handled;
     const bool go_on = inbox->feed(
-        data, size, [handled, size] { handled.set(size); }, std::chrono::steady_clock::now());
+        data, size, [handled, size] { handled.set(size); }, steady_now());
     return go_on ? pplx::task_from_result(size) : pplx::create_task(handled);
   }));
   const auto head = std::make_shared<Response>();
@@ -305,7 +332,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
         inbox->set_status(head->status);
         return response.content_ready();
       };
-  const auto on_end = [inbox, head, client,
+  const auto on_end = [inbox, head, client, refusal = clients_->refusal,
                        done = std::move(callbacks.done)](const pplx::task<http_response>& ended) {
     std::optional<Error> error;
     try {
@@ -313,7 +340,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
       error = inbox->end_error();
       if (head->status != 200) head->body = inbox->body();
     } catch (...) {
-      error = lost(std::current_exception(), true);
+      error = lost(std::current_exception(), true, *refusal);
     }
     done(*head, std::move(error));
   };

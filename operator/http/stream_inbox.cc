@@ -15,7 +15,7 @@ bool StreamInbox::feed(const char* data, std::size_t size, std::function<void()>
                        SteadyTime now) {
   int status = 0;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     last_activity_ = now;
     if (closed_ || error_) return true;
     status = status_;
@@ -30,7 +30,7 @@ bool StreamInbox::feed(const char* data, std::size_t size, std::function<void()>
     }
   }
   split(data, size);
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   cut_off_ = !partial_.empty();
   if (closed_ || waiting_bytes_ + taken_bytes_ <= config_.max_waiting_bytes) return true;
   resume_ = std::move(resume);
@@ -40,7 +40,7 @@ bool StreamInbox::feed(const char* data, std::size_t size, std::function<void()>
 void StreamInbox::set_status(int status) {
   std::string early;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     status_ = status;
     if (partial_.empty()) return;  // no reader waits; from here on partial_ is the reader's
     early.swap(partial_);
@@ -48,7 +48,7 @@ void StreamInbox::set_status(int status) {
   }
   if (status == 200) split(early.data(), early.size());
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     cut_off_ = !partial_.empty();
     if (waiting_bytes_ + taken_bytes_ > config_.max_waiting_bytes) return;  // the loop lets it go
   }
@@ -90,7 +90,7 @@ void StreamInbox::push(std::string_view line) {
   }
   bool wake = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_ || error_) return;
     lines_.push_back(std::move(decoded));
     waiting_bytes_ += line.size();
@@ -102,7 +102,7 @@ void StreamInbox::push(std::string_view line) {
 void StreamInbox::fail(Error error) {
   bool wake = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_ || error_) return;
     error_ = std::move(error);
     wake = !std::exchange(woken_, true);
@@ -111,7 +111,7 @@ void StreamInbox::fail(Error error) {
 }
 
 StreamInbox::Batch StreamInbox::take() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   woken_ = false;
   taken_bytes_ += std::exchange(waiting_bytes_, 0);
   return {std::exchange(lines_, {}), error_};
@@ -120,7 +120,7 @@ StreamInbox::Batch StreamInbox::take() {
 void StreamInbox::resume() {
   std::function<void()> resume;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     taken_bytes_ = 0;
     if (status_ == 0 && !closed_) return;
     resume.swap(resume_);
@@ -130,7 +130,7 @@ void StreamInbox::resume() {
 
 void StreamInbox::close() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     closed_ = true;
     lines_.clear();
   }
@@ -138,29 +138,29 @@ void StreamInbox::close() {
 }
 
 std::string StreamInbox::body() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return body_;
 }
 
 std::optional<Error> StreamInbox::end_error() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   if (error_) return error_;
   if (cut_off_) return make_error(ErrorCode::kTransient, "the stream ended within a line");
   return std::nullopt;
 }
 
 bool StreamInbox::paused() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return resume_ != nullptr && status_ != 0;
 }
 
 std::optional<SteadyTime> StreamInbox::last_activity() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return last_activity_;
 }
 
 void StreamInbox::touch(SteadyTime now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   last_activity_ = now;
 }
 

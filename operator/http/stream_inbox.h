@@ -7,13 +7,13 @@
 
 #include <any>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "operator/core/result.h"
+#include "operator/core/thread_annotations.h"
 #include "operator/core/time.h"
 
 namespace holdfast::http {
@@ -68,18 +68,18 @@ class StreamInbox {
   std::string partial_;  // the beginning of a line, or what came before the head
 
   // Shared.
-  mutable std::mutex mutex_;
-  int status_ = 0;  // 0: not known yet
-  bool closed_ = false;
-  bool woken_ = false;
-  std::vector<std::any> lines_;
-  std::size_t waiting_bytes_ = 0;
-  std::size_t taken_bytes_ = 0;
-  std::string body_;
-  bool cut_off_ = false;
-  std::optional<Error> error_;
-  std::function<void()> resume_;
-  std::optional<SteadyTime> last_activity_;
+  mutable Mutex mutex_;
+  int status_ HOLDFAST_GUARDED_BY(mutex_) = 0;  // 0: not known yet
+  bool closed_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  bool woken_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  std::vector<std::any> lines_ HOLDFAST_GUARDED_BY(mutex_);
+  std::size_t waiting_bytes_ HOLDFAST_GUARDED_BY(mutex_) = 0;
+  std::size_t taken_bytes_ HOLDFAST_GUARDED_BY(mutex_) = 0;
+  std::string body_ HOLDFAST_GUARDED_BY(mutex_);
+  bool cut_off_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  std::optional<Error> error_ HOLDFAST_GUARDED_BY(mutex_);
+  std::function<void()> resume_ HOLDFAST_GUARDED_BY(mutex_);
+  std::optional<SteadyTime> last_activity_ HOLDFAST_GUARDED_BY(mutex_);
 };
 
 }  // namespace holdfast::http

@@ -1,38 +1,24 @@
 #include "operator/http/tls.h"
 
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-
-#include <memory>
 
 #include "operator/http/endpoint.h"
+#include "operator/http/openssl_types.h"
 
 namespace holdfast::http {
 namespace {
 
-template <auto free_function>
-struct Free {
-  template <class T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
-using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Context;
+using openssl::Key;
+using openssl::reader;
+using openssl::Store;
 
 Error invalid(std::string message) {
   ERR_clear_error();
   return make_error(ErrorCode::kInvalid, std::move(message));
-}
-
-Bio reader(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 // An encrypted key has no password here; OpenSSL's own callback would ask the terminal for it.

@@ -108,7 +108,4 @@ class Client {
   std::shared_ptr<State> state_;  // also the calls in progress hold it
 };
 
-// Maps an answer that is not 2xx to an Error, from its status code and its metav1.Status body.
-Error error_from_response(const http::Response& response);
-
 }  // namespace holdfast::kube

@@ -1,7 +1,8 @@
-// What an answer that is not 2xx means to the caller.
+#include "operator/kube/errors.h"
+
 #include <algorithm>
 
-#include "operator/kube/client.h"
+#include "operator/core/json.h"
 
 namespace holdfast::kube {
 namespace {

@@ -2,29 +2,16 @@
 
 #include <charconv>
 
+#include "operator/kube/percent_encode.h"
+
 namespace holdfast::kube {
 namespace {
 
-// Percent-encodes all but the unreserved characters of RFC 3986, so that no name can leave its
-// path segment.
 std::string encode_segment(const std::string& segment) {
-  constexpr char kHex[] = "0123456789ABCDEF";
   // A segment of dots alone would be resolved away before the request is sent.
-  const bool dots = segment == "." || segment == "..";
-  std::string encoded;
-  for (const char c : segment) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool alphanumeric = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                              (byte >= '0' && byte <= '9');
-    if (alphanumeric || byte == '-' || byte == '_' || byte == '~' || (byte == '.' && !dots)) {
-      encoded += c;
-    } else {
-      encoded += '%';
-      encoded += kHex[byte >> 4];
-      encoded += kHex[byte & 15];
-    }
-  }
-  return encoded;
+  if (segment == ".") return "%2E";
+  if (segment == "..") return "%2E%2E";
+  return percent_encode(segment);
 }
 
 bool parse_version(const std::string& text, std::uint64_t& version) {

@@ -41,10 +41,10 @@ def api(bare_cluster):
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(request):
     """A whole control plane with three simulated nodes, the CRD and the operator's rights; one for each
-    test file."""
-    with Cluster(nodes=3, quiet=True) as cluster:
+    test file, whose CLUSTER, if it has one, says what is different in it."""
+    with Cluster(**{"nodes": 3, "quiet": True} | getattr(request.module, "CLUSTER", {})) as cluster:
         install(cluster)
         yield cluster
 

@@ -1,24 +1,15 @@
 """The operator dies without a word, again and again: what it had recorded is all that its successor
 has, and that is enough."""
 
-import pytest
-
 from chaos import Feeder, Killer, check_run, look_again, mixed_jobs, names_of, seeded, summary
-from holdfast import Operator, install
-from localcluster import Cluster
+from holdfast import Operator
 from record import STORE_AS_JSON, Recorder
 
 JOBS = 200
 KILLS = 50
 # After the last kill every intent without a pod waits its 17 s, and the attempts that follow run.
 END_LIMIT = 180
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(nodes=3, quiet=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
+CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 
 
 def test_an_operator_killed_fifty_times_loses_no_job_and_repeats_no_success(cluster, jobs):

@@ -1,12 +1,8 @@
 """Two operators on the same jobs, with no coordination at all: what makes outcomes right is
 optimistic concurrency and the pods' names, not that only one of them acts."""
 
-import pytest
-
 from chaos import (Feeder, Killer, check_run, look_again, mixed_jobs, names_of, operator_pair, seeded,
                    summary)
-from holdfast import install
-from localcluster import Cluster
 from record import STORE_AS_JSON, Recorder
 
 JOBS = 200
@@ -14,13 +10,7 @@ KILLS = 12
 # An intent whose writer was killed is given up 17 s after another saw it, and the attempts that
 # follow take their time: on a busy machine a few times what they take here.
 END_LIMIT = 180
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(nodes=3, quiet=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
+CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 
 
 def test_two_uncoordinated_operators_killed_at_random_end_each_job_once(cluster, jobs):

@@ -1,10 +1,14 @@
 #include "operator/http/tls.h"
 
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/unit/http/transport_fixture.h"
 
@@ -28,8 +32,13 @@ class TlsTest : public TransportTest {
     destroy();
     return response;
   }
-  void expect_refused(const Result<Response>& response) {
+  // Each of `words` stands in the message.
+  void expect_refused(const Result<Response>& response,
+                      const std::vector<std::string>& words = {}) {
     ASSERT_FALSE(response.ok());
+    for (const std::string& word : words) {
+      EXPECT_THAT(response.error().message, testing::HasSubstr(word));
+    }
     EXPECT_EQ(response.error().code, ErrorCode::kTransient);
     EXPECT_FALSE(response.error().maybe_applied) << "nothing is sent before the handshake";
     EXPECT_TRUE(seen_.empty());
@@ -102,6 +111,82 @@ TEST_F(TlsTest, WildcardCertificatesMatchOneLabel) {
   EXPECT_TRUE(ask(identity, tls).ok());
   tls.server_name = "a.b.example.com";
   expect_refused(ask(identity, tls));
+}
+
+TEST_F(TlsTest, ARefusalOfTheIssuerNamesItAndTheFieldThatMendsIt) {
+  expect_refused(ask(other_ca_.issue("server", {"IP:127.0.0.1"}), trusting(ca_)),
+                 {"the server's certificate is refused", "not signed by a CA that is trusted here",
+                  "issuer \"CN=other\"", "certificate-authority-data"});
+}
+
+TEST_F(TlsTest, ARefusalOfTheNameListsTheCertificatesAndTheFieldThatMendsIt) {
+  const KeyPair identity = ca_.issue("server", {"IP:127.0.0.2", "DNS:elsewhere"});
+  const std::vector<std::string> advice = {"only IP Address:127.0.0.2, DNS:elsewhere",
+                                           "tls-server-name"};
+  expect_refused(ask(identity, trusting(ca_)), {"no name for \"127.0.0.1\"", advice[0], advice[1]});
+  expect_refused(ask(identity, trusting(ca_), "localhost"),
+                 {"no name for \"localhost\"", advice[0], advice[1]});
+  TlsConfig renamed = trusting(ca_);
+  renamed.server_name = "kubernetes";
+  expect_refused(ask(identity, renamed), {"no name for \"kubernetes\"", advice[0]});
+  expect_refused(ask(ca_.issue("localhost", {}), trusting(ca_), "localhost"),
+                 {"no subject alternative names"});
+}
+
+TEST_F(TlsTest, ARefusalListsNoMoreNamesThanFitALine) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back("DNS:name-" + std::to_string(i) + ".example.com");
+  const Result<Response> response = ask(ca_.issue("server", names), trusting(ca_));
+  expect_refused(response, {"name-0.example.com", "..."});
+  EXPECT_LT(response.error().message.size(), 600u);
+}
+
+TEST_F(TlsTest, ARefusalOfTheTimeSaysWhichEndAndWhatToDo) {
+  using std::chrono::hours;
+  expect_refused(ask(ca_.issue("server", {"IP:127.0.0.1"}, {hours(-2), hours(-1)}), trusting(ca_)),
+                 {"it expired on", "renew it", "clock"});
+  expect_refused(ask(ca_.issue("server", {"IP:127.0.0.1"}, {hours(1), hours(2)}), trusting(ca_)),
+                 {"it is not valid before", "clock"});
+}
+
+TEST_F(TlsTest, AStreamsRefusalSaysWhyAsWell) {
+  TlsServer server(other_ca_.issue("server", {"IP:127.0.0.1"}));
+  auto asked = config();
+  asked.base_url = server.url();
+  make(asked);
+  StreamLog stream;
+  StreamRequest watch;
+  watch.target = "/watch";
+  open(std::move(watch), stream);
+  ASSERT_TRUE(eventually([&] { return stream.ended(); }));
+  EXPECT_THAT(stream.error()->message, testing::HasSubstr("not signed by a CA"));
+  destroy();
+}
+
+TEST_F(TlsTest, AServerWithoutTlsIsToldByWhatOpenSslFound) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::thread plain([listener] {
+    const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    const int client = accept(listener, nullptr, nullptr);
+    EXPECT_EQ(write(client, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
+    char byte;
+    while (read(client, &byte, 1) > 0) continue;
+    close(client);
+  });
+  auto asked = config();
+  asked.base_url = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  make(asked);
+  expect_refused(send(get_request("/")), {"handshake", "wrong version number"});
+  destroy();
+  plain.join();
+  close(listener);
 }
 
 TEST_F(TlsTest, InsecureSkipVerifyTakesAnyCertificate) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "operator/kube/client.h"
+#include "operator/kube/errors.h"
 
 namespace holdfast::kube {
 namespace {

@@ -1,0 +1,65 @@
+// The inside of Client: what its calls (client.cc) and its watches (client_watch.cc) share. Calls
+// in progress hold it, so it may outlive the client. Only those two include this.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "operator/kube/client.h"
+
+namespace holdfast::kube {
+
+struct Client::State : std::enable_shared_from_this<Client::State> {
+  explicit State(Dependencies dependencies) : deps(std::move(dependencies)) {
+    tokens = deps.qps * 2;
+    refilled = deps.loop.now();
+  }
+
+  struct Watch;
+
+  // One attempt's wait for the network, or a pause; shut_down() ends both.
+  using Done = std::function<void(bool completed)>;
+
+  Task<Result<http::Response>> call(http::Request request, Duration timeout);
+  Task<Result<Json>> json_call(http::Request request, Duration timeout);
+  Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
+                              Duration timeout);
+  Task<bool> pause(Duration delay);
+  Task<Result<std::string>> authorization(SteadyTime deadline);
+  Task<Result<http::Response>> attempt(http::Request request);
+
+  Duration qps_delay();
+  Duration backoff(int retries);
+  void start_watch(WatchId id);
+  void open_watch(WatchId id, const std::string& authorization);
+  void watch_opened(WatchId id, const http::Response& response);
+  void watch_ended(WatchId id, std::optional<Error> error);
+  void observe(const std::string& verb, const http::Response* response, SteadyTime started);
+
+  Dependencies deps;
+  ServerClock clock;
+  bool stopped = false;
+  double tokens = 0;
+  SteadyTime refilled;
+  std::uint64_t next_id = 1;
+  std::unordered_map<std::uint64_t, http::CallId> calls;  // in flight, by an id of our own
+  std::unordered_map<std::uint64_t, std::pair<TimerId, Done>> pauses;
+  std::unordered_map<WatchId, std::shared_ptr<Watch>> watches;
+};
+
+struct Client::State::Watch {
+  std::shared_ptr<const Kind> kind;
+  http::StreamRequest request;
+  Client::WatchHandlers handlers;
+  http::CallId call = 0;         // 0: waits for credentials
+  std::optional<Error> refused;  // the status was not 200
+  bool renewed_credentials = false;
+};
+
+// What a request is answered with after shut_down().
+Error shutting_down();
+
+}  // namespace holdfast::kube

@@ -1,0 +1,27 @@
+#include "operator/kube/collection_request.h"
+
+#include "operator/kube/percent_encode.h"
+
+namespace holdfast::kube {
+
+std::string collection_target(const Kind& kind, const std::string& namespace_,
+                              const std::string& query) {
+  std::string target = object_path(kind.group_path, kind.plural, namespace_);
+  char separator = '?';
+  const auto append = [&](const std::string& part) {
+    target += separator + part;
+    separator = '&';
+  };
+  if (!query.empty()) append(query);
+  if (!kind.label_selector.empty()) append("labelSelector=" + percent_encode(kind.label_selector));
+  if (!kind.field_selector.empty()) append("fieldSelector=" + percent_encode(kind.field_selector));
+  return target;
+}
+
+std::string accept_header(const Kind& kind, Accept accept) {
+  if (!kind.metadata_only) return "application/json";
+  return std::string("application/json;as=PartialObjectMetadata") +
+         (accept == Accept::kList ? "List" : "") + ";g=meta.k8s.io;v=v1,application/json";
+}
+
+}  // namespace holdfast::kube

@@ -1,0 +1,19 @@
+// What a list or a watch of one kind asks the server for. Pure.
+#pragma once
+
+#include <string>
+
+#include "operator/kube/object.h"
+
+namespace holdfast::kube {
+
+// Path and query: the caller's `query` (what follows '?'), then the kind's selectors, encoded.
+std::string collection_target(const Kind& kind, const std::string& namespace_,
+                              const std::string& query);
+
+enum class Accept { kObject, kList };
+
+// The Accept header: whole objects, or their metadata alone.
+std::string accept_header(const Kind& kind, Accept accept);
+
+}  // namespace holdfast::kube
