@@ -61,14 +61,27 @@ bool template_is_invalid(const Error& error) {
 
 }  // namespace
 
-Executor::Executor(Loop& loop, kube::Client& client, Telemetry& telemetry, EventSink& events)
-    : loop_(loop), client_(client), telemetry_(telemetry), events_(events) {}
+Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
+                   Telemetry& telemetry, EventSink& events)
+    : loop_(loop), client_(client), ownership_(ownership), telemetry_(telemetry), events_(events) {}
 
-Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job,
+Status Executor::may_write(const Ownership::Claim& claim) const {
+  if (ownership_.holds(claim)) return Unit{};
+  return make_error(ErrorCode::kCancelled, "the job's shard is not ours any more");
+}
+
+kube::CallOptions Executor::within_time() const {
+  kube::CallOptions options;
+  options.timeout = std::min(options.timeout, ownership_.time_left());
+  return options;
+}
+
+Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log) {
   for (const reconciler::Write& write : decision.writes) {
-    Status done = Unit{};
+    Status done = may_write(claim);
+    if (!done) co_return done.error();
     if (const auto* const status = std::get_if<reconciler::WriteStatus>(&write)) {
       auto task = write_status(job, *status, memory, log);
       done = co_await task;
@@ -80,7 +93,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job,
       auto task = delete_pod(job, *stop, memory, log);
       done = co_await task;
     } else if (const auto* const release = std::get_if<reconciler::ReleasePod>(&write)) {
-      auto task = release_pod(job.namespace_, release->name, release->uid, &memory);
+      auto task = release_pod(job.namespace_, release->name, release->uid, claim, &memory);
       done = co_await task;
     } else if (const auto* const relabel = std::get_if<reconciler::RelabelPod>(&write)) {
       auto task = relabel_pod(job, *relabel, memory);
@@ -102,7 +115,7 @@ Task<Status> Executor::write_status(const CachedJob& job, const reconciler::Writ
   }
   auto put =
       client_.put(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name, "status"),
-                  status_update_body(job.job, write.status));
+                  status_update_body(job.job, write.status), within_time());
   const Result<Json> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(memory.job_version, *answer);
@@ -175,7 +188,8 @@ Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job,
     co_return refuse(job, write, CreationRefusal::Kind::kTemplateInvalid, body.error().message,
                      memory, log);
   }
-  auto post = client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body);
+  auto post =
+      client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, within_time());
   const Result<Json> answer = co_await post;
   if (answer) {
     pod_created(job, write.attempt, *answer, memory);
@@ -214,8 +228,8 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const CachedJob& job,
 
 Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                                   JobMemory& memory, Log log) {
-  auto del =
-      client_.del(pod_path(job.namespace_, write.name), preconditions(write.uid, write.version));
+  auto del = client_.del(pod_path(job.namespace_, write.name),
+                         preconditions(write.uid, write.version), within_time());
   const Result<Json> answer = co_await del;
   if (answer) {
     raise(memory.pod_version, *answer);
@@ -234,14 +248,16 @@ Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::Delete
 }
 
 Task<Status> Executor::release_pod(std::string namespace_, std::string name, std::string uid,
-                                   JobMemory* memory) {
+                                   Ownership::Claim claim, JobMemory* memory) {
+  const Status allowed = may_write(claim);
+  if (!allowed) co_return allowed.error();
   // A strategic merge patch takes one value off the list, whatever else stands there by now; a UID
   // in it is a precondition.
   const Json body = {
       {"metadata",
        {{"uid", uid},
         {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
-  kube::CallOptions options;
+  kube::CallOptions options = within_time();
   options.content_type = "application/strategic-merge-patch+json";
   auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
   const Result<Json> answer = co_await patch;
@@ -262,7 +278,7 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
                         {{reconciler::kJobNameLabel, job.name},
                          {reconciler::kJobUidLabel, job.uid},
                          {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
-  kube::CallOptions options;
+  kube::CallOptions options = within_time();
   options.content_type = "application/merge-patch+json";
   auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
   const Result<Json> answer = co_await patch;
@@ -273,7 +289,7 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
 
 Task<Status> Executor::delete_job(const CachedJob& job) {
   auto del = client_.del(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
-                         preconditions(job.uid, job.version));
+                         preconditions(job.uid, job.version), within_time());
   const Result<Json> answer = co_await del;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return Unit{};

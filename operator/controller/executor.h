@@ -1,5 +1,6 @@
 // Performs the writes of a decision, one by one, and stops at the first that fails. What it learns
-// (versions written, refusals) goes into the job's memory. Loop only.
+// (versions written, refusals) goes into the job's memory. Before each write it asks whether the
+// job is still this replica's, and no request is under way for longer than that is sure. Loop only.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 #include "operator/controller/events.h"
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
+#include "operator/controller/ownership.h"
 #include "operator/controller/telemetry.h"
 #include "operator/core/log.h"
 #include "operator/core/loop.h"
@@ -18,21 +20,24 @@ namespace holdfast::controller {
 
 class Executor {
  public:
-  Executor(Loop& loop, kube::Client& client, Telemetry& telemetry, EventSink& events);
+  Executor(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
+           EventSink& events);
 
   struct Outcome {
     // A write was refused in a way that changes what should happen: decide again at once.
     bool decide_again = false;
   };
   // `memory` must stay valid; the job and its template are the caller's.
-  Task<Result<Outcome>> perform(const CachedJob& job, const reconciler::Decision& decision,
-                                JobMemory& memory, Log log);
+  Task<Result<Outcome>> perform(const CachedJob& job, Ownership::Claim claim,
+                                const reconciler::Decision& decision, JobMemory& memory, Log log);
 
   // Takes our finalizer off a pod; a pod that is gone or another one by now is fine.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
-                           JobMemory* memory);
+                           Ownership::Claim claim, JobMemory* memory);
 
  private:
+  Status may_write(const Ownership::Claim& claim) const;
+  kube::CallOptions within_time() const;
   Task<Status> write_status(const CachedJob& job, const reconciler::WriteStatus& write,
                             JobMemory& memory, Log log);
   Task<Result<Outcome>> create_pod(const CachedJob& job, const reconciler::CreatePod& write,
@@ -53,6 +58,7 @@ class Executor {
 
   Loop& loop_;
   kube::Client& client_;
+  const Ownership& ownership_;
   Telemetry& telemetry_;
   EventSink& events_;
 };

@@ -1,12 +1,14 @@
 // The controller of DurableJobs: caches, queue and memory around reconciler::decide().
 //
-// One reconcile of one job: wait until the caches show this replica's own last writes, build the
-// view, decide, confirm live where a verdict hangs on it, perform the writes. Loop only.
+// One reconcile of one job whose shard is ours: wait until the caches show this replica's own last
+// writes, build the view, decide, confirm live where a verdict hangs on it, perform the writes.
+// Loop only; destroy it when the client is idle.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,11 +18,21 @@
 #include "operator/controller/executor.h"
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
+#include "operator/controller/membership.h"
 #include "operator/controller/node_monitor.h"
 #include "operator/controller/pod_codec.h"
 #include "operator/controller/worker_pool.h"
 
 namespace holdfast::controller {
+
+// The index of pods by their job's key.
+inline constexpr const char* kByJob = "job";
+
+inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
+  return static_cast<const CachedPod&>(*object);
+}
+inline std::string job_key(const CachedPod& pod) { return pod.namespace_ + "/" + pod.job_name; }
+inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
 class JobController {
  public:
@@ -34,29 +46,37 @@ class JobController {
   };
   struct Config {
     std::vector<std::string> namespaces;  // empty: all
-    std::string own_namespace = "holdfast-system";
+    Membership::Config membership;
     WorkerPool::Config pool;
     Duration resync = std::chrono::minutes(30);
+    // It cannot work here, ever; the error says what to do.
+    std::function<void(Error)> refuse = nullptr;
   };
   JobController(Dependencies dependencies, Config config, WorkerPool::Metrics metrics = {});
   ~JobController();
 
-  // Starts the caches; reconciles begin once they are synced.
+  // Starts the caches; once they are synced it joins the other replicas, and works on the shards
+  // that it comes to hold.
   void start();
   bool synced() const;
-  // No new reconciles; `stopped` is called when the last in flight has ended and the watches are
-  // closed. With `drain` false what is in flight should be cancelled through the client.
+  // No new reconciles; `stopped` is called when the last in flight has ended, the shards are free
+  // for others and the watches are closed. With `drain` false what is in flight should be cancelled
+  // through the client.
   void stop(bool drain, std::function<void()> stopped);
 
-  // For probes and metrics: jobs, pods, nodes, node-leases.
+  // For probes and metrics: jobs, pods, nodes, node-leases, leases.
   std::vector<cache::Informer*> informers();
   Queue& queue() { return pool_.queue(); }
+  Membership& membership() { return membership_; }
+  // Of the jobs in the shards that are held here: the sum over the replicas is the whole.
   std::map<std::string, std::size_t> jobs_by_phase() const;
-  // The longest time by which a job's `waiting.deadline` is past without a move; must stay zero.
+  // The longest time by which such a job's `waiting.deadline` is past without a move; must stay
+  // zero.
   Duration oldest_overdue() const;
 
  private:
   struct Live;  // what a live read said, laid over the caches for one reconcile
+  class Work;   // a reconcile in flight, counted for its shard
 
   void on_job(const cache::Change& change);
   void on_pod(const cache::Change& change);
@@ -66,8 +86,14 @@ class JobController {
   void begin_when_synced();
   void resync();
 
+  Membership::Handlers membership_handlers();
+  void on_gained(int shard);
+  void begin_gained();
+  void refresh(std::function<void()> done);
+  void await_refresh(std::function<void()> done);
+
   Task<ReconcileResult> reconcile(std::string key);
-  Task<ReconcileResult> reconcile_job(std::shared_ptr<const CachedJob> job,
+  Task<ReconcileResult> reconcile_job(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                                       std::shared_ptr<JobMemory> memory);
   Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
   // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
@@ -75,7 +101,9 @@ class JobController {
 
   // Zero: the caches show our own writes. Else how long to wait for them at most.
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
-  std::shared_ptr<JobMemory> remember(const std::string& key, const CachedJob* job);
+  bool lags(const std::string& namespace_, const JobMemory& memory) const;
+  std::shared_ptr<JobMemory> remember(const CachedJob& job);
+  void forget(const std::string& key);
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   void observe(const CachedJob& job, JobMemory& memory, reconciler::JobView& view);
   Time now() const { return client_.server_clock().now(loop_.now()); }
@@ -89,11 +117,13 @@ class JobController {
   cache::Informer jobs_;
   cache::Informer pods_;
   NodeMonitor nodes_;
+  Membership membership_;
   Executor executor_;
   WorkerPool pool_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
-  std::map<std::string, std::size_t> phases_;
+  std::vector<int> in_flight_;  // reconciles, by shard
+  std::set<int> gained_;        // shards whose jobs are still to be looked at
   SteadyTime last_relist_{};
   std::uint64_t time_travels_ = 0;
   std::uint64_t reconciles_ = 0;  // names each one in the log

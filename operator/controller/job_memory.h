@@ -29,6 +29,8 @@ struct JobMemory {
   // The last attempt of which a pod was created or seen by this process.
   std::int64_t pod_attempt = 0;
 
+  // The attempt that stood there when the shard came to us: who recorded it does not act any more.
+  std::int64_t inherited_attempt = 0;
   // The attempt that was first seen running without a pod, and when.
   std::int64_t bare_attempt = 0;
   SteadyTime bare_since{};

@@ -44,9 +44,6 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
       client_(dependencies.client),
       log_(dependencies.log),
       pods_(dependencies.pods),
-      // A GET by name without a resourceVersion is answered from etcd; that the Lease is not there
-      // (404) is an answer as good as any.
-      probe_path_(lease_path(dependencies.own_namespace, "holdfast-probe")),
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
@@ -70,12 +67,9 @@ void NodeMonitor::on_answers_again(std::function<void()> handler) {
 void NodeMonitor::start() {
   nodes_.start();
   leases_.start();
-  probe();
 }
 
 void NodeMonitor::stop() {
-  stopped_ = true;
-  loop_.cancel(probe_timer_);
   nodes_.stop();
   leases_.stop();
 }
@@ -87,7 +81,7 @@ void NodeMonitor::update_clocks() {
   pod_clock_.watch(pods_.synced() && pods_.live(), now);
 }
 
-void NodeMonitor::on_proof() {
+void NodeMonitor::proof() {
   update_clocks();
   const SteadyTime now = loop_.now();
   node_clock_.proof(now);
@@ -96,30 +90,6 @@ void NodeMonitor::on_proof() {
   const bool again = !last_proof_ || now - *last_proof_ > reconciler::kGapLimit;
   last_proof_ = now;
   if (again && on_answers_again_) on_answers_again_();
-}
-
-void NodeMonitor::probe() {
-  if (stopped_) return;
-  probe_timer_ = loop_.call_after(kProbePeriod, [this] { probe(); });
-  if (probing_) return;
-  probing_ = true;
-  spawn(probe_once());
-}
-
-Task<void> NodeMonitor::probe_once() {
-  kube::CallOptions options;
-  options.timeout = 2 * kProbePeriod;
-  auto get = client_.get(probe_path_, options);
-  const Result<Json> answer = co_await get;
-  probing_ = false;
-  if (stopped_) co_return;
-  if (answer.ok() || answer.error().code == ErrorCode::kNotFound) {
-    on_proof();
-  } else {
-    update_clocks();
-    log_.debug("no proof that the API server's storage answers",
-               {{"error", answer.error().message}});
-  }
 }
 
 void NodeMonitor::on_lease(const cache::Change& change) {
@@ -192,7 +162,7 @@ Task<Status> NodeMonitor::confirm(std::string node) {
   auto get_node = client_.get(node_path(node));
   const Result<Json> object = co_await get_node;
   if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
-  on_proof();
+  proof();
   if (lease.ok()) {
     kube::Object live;
     const kube::ObjectPtr cached =

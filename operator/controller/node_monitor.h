@@ -1,6 +1,6 @@
 // What this replica knows of the nodes' lives: their Leases and objects, on clocks that run only
-// while the watches are open and our own consistent reads succeed. Feeds the pure rules of
-// reconciler/staleness.h. Loop only.
+// while the watches are open and the renewals of our own member Lease succeed. Feeds the pure rules
+// of reconciler/staleness.h. Loop only.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,6 @@
 namespace holdfast::controller {
 
 inline constexpr const char* kNodeLeaseNamespace = "kube-node-lease";
-// How often a consistent read proves that the API server and its etcd answer us.
-inline constexpr std::chrono::seconds kProbePeriod{2};
 
 class NodeMonitor {
  public:
@@ -29,8 +27,7 @@ class NodeMonitor {
     kube::Client& client;
     Random& random;
     Log log;
-    cache::Informer& pods;      // its liveness is watched too
-    std::string own_namespace;  // where the consistent read goes
+    cache::Informer& pods;  // its liveness is watched too
   };
   explicit NodeMonitor(Dependencies dependencies);
   ~NodeMonitor();
@@ -38,11 +35,14 @@ class NodeMonitor {
   // A node's object came or went: the pods on it should be looked at.
   void on_node_change(std::function<void(const std::string& node)> handler);
 
-  // A consistent read succeeded for the first time, or after none had for kGapLimit.
+  // A renewal succeeded for the first time, or after none had for kGapLimit.
   void on_answers_again(std::function<void()> handler);
 
   void start();
   void stop();
+
+  // A write of ours, or a consistent read, succeeded: the API server and its storage answer.
+  void proof();
 
   // `window`: how long the job that asks lets a node be silent or missing.
   reconciler::NodeObservation observe(const std::string& node, Duration window);
@@ -58,9 +58,6 @@ class NodeMonitor {
   cache::Informer& leases() { return leases_; }
 
  private:
-  void probe();
-  Task<void> probe_once();
-  void on_proof();
   void update_clocks();
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
@@ -70,7 +67,6 @@ class NodeMonitor {
   kube::Client& client_;
   Log log_;
   cache::Informer& pods_;
-  const std::string probe_path_;
   cache::Informer nodes_;
   cache::Informer leases_;
   std::function<void(const std::string&)> on_node_change_;
@@ -84,9 +80,6 @@ class NodeMonitor {
   // Nodes for which the breaker has given a verdict one window more, with that window's start.
   std::map<std::pair<std::string, Duration>, Duration> extended_;
   std::optional<SteadyTime> last_proof_;
-  bool stopped_ = false;
-  bool probing_ = false;
-  TimerId probe_timer_ = 0;
 };
 
 }  // namespace holdfast::controller

@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <cassert>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -150,6 +151,22 @@ struct Metrics::State {
       gauges(registry, "holdfast_watch_live", "1 while all watches of the kind are open.");
   Family<Gauge>& cached =
       gauges(registry, "holdfast_cache_objects", "Objects of the kind in the cache.");
+  Gauge& acting = gauges(registry, "holdfast_member_acting",
+                         "1 while this replica may act: its member Lease is renewed.")
+                      .Add({});
+  Gauge& renewal_age = gauges(registry, "holdfast_member_renewal_age_seconds",
+                              "Since the last acknowledged renewal of the member Lease was sent.")
+                           .Add({});
+  Gauge& members =
+      gauges(registry, "holdfast_members_alive", "Live members, as this replica sees them.")
+          .Add({});
+  Gauge& shards_held =
+      gauges(registry, "holdfast_shards_held", "Shards that this replica works on.").Add({});
+  Gauge& shards_orphaned = gauges(registry, "holdfast_shards_orphaned",
+                                  "Shards that no live member holds, as this replica sees them.")
+                               .Add({});
+  Family<Counter>& shard_moves = counters(registry, "holdfast_shard_moves_total",
+                                          "Shards that came to this replica or left it, by how.");
   Counter& events_dropped = counters(registry, "holdfast_events_dropped_total",
                                      "Events that were not written: too many, or refused.")
                                 .Add({});
@@ -176,6 +193,7 @@ struct Metrics::State {
   }
   void create_at_zero();
   void refresh();
+  void refresh_ownership(const controller::OwnershipReport& report);
 };
 
 void Metrics::State::create_at_zero() {
@@ -188,12 +206,31 @@ void Metrics::State::create_at_zero() {
     recovery.Add({{"class", orphan_class}}, recovery_buckets());
   }
   for (const char* const phase : {"Succeeded", "Failed"}) fenced.Add({{"pod_phase", phase}});
+  for (const char* const how : controller::kShardMoves) shard_moves.Add({{"how", how}});
   build_info.Set(1);
 }
 
 // Counters only go up: what is told as a total is laid on top of what was told before.
 void raise_to(Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
+}
+
+void Metrics::State::refresh_ownership(const controller::OwnershipReport& report) {
+  std::set<std::string> alive;
+  for (const auto& member : report.members) {
+    if (member.alive) alive.insert(member.name);
+  }
+  int held = 0;
+  int orphaned = 0;
+  for (const auto& shard : report.shards) {
+    if (shard.held) ++held;
+    if (alive.count(shard.holder) == 0) ++orphaned;
+  }
+  acting.Set(report.state == "acting" ? 1 : 0);
+  renewal_age.Set(to_seconds(report.renewal_age));
+  members.Set(static_cast<double>(alive.size()));
+  shards_held.Set(held);
+  shards_orphaned.Set(orphaned);
 }
 
 void Metrics::State::refresh() {
@@ -211,6 +248,7 @@ void Metrics::State::refresh() {
       cached.Add({{"kind", kind}}).Set(static_cast<double>(watch.objects));
     }
   }
+  if (sources.ownership) refresh_ownership(sources.ownership());
   if (sources.events_dropped) {
     raise_to(events_dropped, static_cast<double>(sources.events_dropped()));
   }
@@ -287,6 +325,10 @@ void Metrics::recovered(const std::string& orphan_class, Duration took) {
 
 void Metrics::fenced_outcome(const std::string& pod_phase) {
   state_->fenced.Add({{"pod_phase", pod_phase}}).Increment();
+}
+
+void Metrics::shard_moved(const std::string& how) {
+  state_->shard_moves.Add({{"how", how}}).Increment();
 }
 
 std::string Metrics::text() {

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/controller/membership.h"
 #include "operator/controller/telemetry.h"
 #include "operator/controller/worker_pool.h"
 #include "operator/core/time.h"
@@ -41,6 +42,7 @@ class Metrics : public controller::Telemetry {
     std::function<std::map<std::string, std::size_t>()> jobs_by_phase;
     std::function<Duration()> oldest_overdue;
     std::function<std::map<std::string, WatchState>()> watches;  // by kind
+    std::function<controller::OwnershipReport()> ownership;
     std::function<std::uint64_t()> events_dropped;
     std::function<std::size_t()> queue_depth;
     std::function<Duration()> unfinished_work;
@@ -60,6 +62,7 @@ class Metrics : public controller::Telemetry {
   void attempt_ended(const std::string& outcome) override;
   void recovered(const std::string& orphan_class, Duration took) override;
   void fenced_outcome(const std::string& pod_phase) override;
+  void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.
   std::string text();

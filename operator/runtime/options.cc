@@ -178,6 +178,46 @@ std::optional<Error> parse_id(const Setting& setting, Options& options) {
   return std::nullopt;
 }
 
+std::optional<Error> parse_shards(const Setting& setting, Options& options) {
+  const char* const end = setting.value.data() + setting.value.size();
+  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.shards);
+  if (error != std::errc() || rest != end || options.shards < 1 ||
+      options.shards > reconciler::kMaxShards) {
+    return wrong(setting, "is not a number of shards: give a whole number from 1 to 1024");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> parse_duration(const Setting& setting, Duration& duration) {
+  static constexpr std::array<std::pair<std::string_view, Duration>, 4> kUnits = {
+      {{"ms", std::chrono::milliseconds(1)},
+       {"s", std::chrono::seconds(1)},
+       {"m", std::chrono::minutes(1)},
+       {"h", std::chrono::hours(1)}}};
+  std::uint16_t number = 0;
+  const char* const end = setting.value.data() + setting.value.size();
+  const auto [rest, error] = std::from_chars(setting.value.data(), end, number);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  for (const auto& [name, length] : kUnits) {
+    if (error != std::errc() || unit != name || number == 0) continue;
+    duration = number * length;
+    return std::nullopt;
+  }
+  return wrong(setting,
+               "is not a duration: give a whole number above 0 and a unit, e.g. 15s, "
+               "500ms or 1m");
+}
+
+std::optional<Error> parse_lease_duration(const Setting& setting, Options& options) {
+  return parse_duration(setting, options.timings.lease_duration);
+}
+std::optional<Error> parse_renew_deadline(const Setting& setting, Options& options) {
+  return parse_duration(setting, options.timings.renew_deadline);
+}
+std::optional<Error> parse_retry_period(const Setting& setting, Options& options) {
+  return parse_duration(setting, options.timings.retry_period);
+}
+
 std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) {
   options.kubeconfig = setting.value;
   return std::nullopt;
@@ -191,7 +231,7 @@ struct Flag {
   std::optional<Error> (*parse)(const Setting&, Options&);
 };
 
-constexpr std::array<Flag, 9> kFlags = {{
+constexpr std::array<Flag, 13> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
      "else ~/.kube/config",
@@ -216,8 +256,25 @@ constexpr std::array<Flag, 9> kFlags = {{
      "server's own API Priority and Fairness decides",
      parse_qps},
     {"--id", "HOLDFAST_ID", "NAME",
-     "This replica's name in Events and logs. Default: the host's (in a pod: the pod's) name",
+     "This replica's name in Events, logs and Leases. Default: the host's (in a pod: the pod's) "
+     "name",
      parse_id},
+    {"--shards", "HOLDFAST_SHARDS", "NUMBER",
+     "Parts into which the jobs fall, shared out among the replicas, 1 to 1024; the same for all, "
+     "and fixed for an installation. Default: 32",
+     parse_shards},
+    {"--lease-duration", "HOLDFAST_LEASE_DURATION", "TIME",
+     "A replica whose member Lease has not changed for so long is dead: the others take its shards "
+     "over. Default: 15s",
+     parse_lease_duration},
+    {"--renew-deadline", "HOLDFAST_RENEW_DEADLINE", "TIME",
+     "A replica that has not renewed its member Lease for so long stops acting; less than the "
+     "lease duration. Default: 10s",
+     parse_renew_deadline},
+    {"--retry-period", "HOLDFAST_RETRY_PERIOD", "TIME",
+     "How often the member Lease is renewed and the others' are looked at, 100ms to 4s. Default: "
+     "2s",
+     parse_retry_period},
 }};
 
 constexpr std::size_t kHelpColumn = 32;  // where the descriptions begin
@@ -299,6 +356,9 @@ Result<Options> parse_options(const std::vector<std::string>& arguments,
       if (setting.value.empty()) continue;
     }
     if (const auto error = kFlags[i].parse(setting, options)) return *error;
+  }
+  if (const std::string advice = misfit(options.timings); !advice.empty()) {
+    return make_error(ErrorCode::kInvalid, advice);
   }
   if (options.namespace_.empty()) options.namespace_ = trimmed(surroundings.in_cluster_namespace);
   if (options.namespace_.empty()) options.namespace_ = kDefaultNamespace;

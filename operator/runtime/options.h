@@ -12,6 +12,7 @@
 
 #include "operator/core/log.h"
 #include "operator/core/result.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::runtime {
 
@@ -30,8 +31,10 @@ struct Options {
   ListenAddress metrics_address;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
-  double qps = 0;     // 0: no limit of our own
-  std::string id;     // this replica's name in Events and logs
+  double qps = 0;   // 0: no limit of our own
+  std::string id;   // this replica's name in Events, logs and Leases
+  int shards = 32;  // the same on all replicas of an installation
+  reconciler::MemberTimings timings;
   std::string print;  // not empty: --help or --version; print it and end with 0
 };
 

@@ -99,7 +99,18 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!is_head_ && request.method() != http::verb::get) {
       return reply({405, "only GET and HEAD are answered\n"});
     }
+    if (target.starts_with("/debug/") && !from_this_host()) {
+      return reply({403, "answered on loopback only: use kubectl port-forward\n"});
+    }
     ask(found->second);
+  }
+
+  bool from_this_host() {
+    error_code error;
+    const asio::ip::address peer = stream_.socket().remote_endpoint(error).address();
+    if (error) return false;
+    if (!peer.is_v6() || !peer.to_v6().is_v4_mapped()) return peer.is_loopback();
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, peer.to_v6()).is_loopback();
   }
 
   void ask(const ProbeServer::Handler& handler) {

@@ -4,6 +4,8 @@
 // cost is bounded: 8 KB of headers, 5 s and one request a connection, kMaxConnections at a time (a
 // new one takes the place of the oldest, so slow clients cannot lock the kubelet out).
 //
+// What begins with /debug/ is answered on loopback connections only, a `kubectl port-forward` say.
+//
 //   ProbeServer server({{"/healthz", answer_at_once([&] { return health.healthz(now); })},
 //                       {"/metrics", [&](auto answer) { loop.post([=] { answer(...); }); }}});
 //   Status started = server.start("127.0.0.1", 8080);

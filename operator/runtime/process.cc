@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "operator/runtime/ownership_json.h"
 #include "operator/runtime/sync_report.h"
 #include "operator/runtime/version.h"
 
@@ -97,8 +98,16 @@ Status Process::connect() {
   events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);
   controller::JobController::Config config;
   config.namespaces = options_.watch_namespaces;
-  config.own_namespace = options_.namespace_;
+  config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
   config.pool.workers = options_.workers;
+  // In a turn of its own: what asks for it goes on to its end first.
+  config.refuse = [this](const Error& error) {
+    loop_.post([this, message = error.message] {
+      if (stopping_) return;
+      log_.error("cannot work", {{"error", message}});
+      begin_stop("it cannot work here", kExitFailed);
+    });
+  };
   controller_ = std::make_unique<controller::JobController>(
       controller::JobController::Dependencies{loop_, client, random_, log_, *metrics_, *events_},
       std::move(config), metrics_->pool_metrics());
@@ -208,6 +217,13 @@ std::map<std::string, ProbeServer::Handler> Process::probe_handlers() {
            answer({200, metrics_->text(), kMetricsContentType});
          });
        }},
+      {"/debug/ownership",
+       [this](ProbeServer::Answer answer) {
+         loop_.post([this, answer = std::move(answer)] {
+           if (!controller_) return answer({503, "not connected yet\n"});
+           answer({200, ownership_json(controller_->membership().report()), "application/json"});
+         });
+       }},
   };
 }
 
@@ -233,6 +249,7 @@ Metrics::Sources Process::metric_sources() {
     }
     return watches;
   };
+  sources.ownership = [this] { return controller_->membership().report(); };
   sources.events_dropped = [this] { return events_->dropped(); };
   sources.queue_depth = [this] { return controller_->queue().depth(); };
   sources.unfinished_work = [this] { return controller_->queue().unfinished_work(); };

@@ -1,5 +1,6 @@
 """Attempts that are on record and whose pod was not created: whoever recorded them is gone."""
 
+import signal
 import time
 
 import pytest
@@ -74,16 +75,28 @@ def create_late(jobs, name, pod):
     )
 
 
+def test_an_intent_that_a_dead_replica_left_behind_is_lost_as_soon_as_its_shard_is_taken(cluster, jobs):
+    record_attempt(jobs, "left-behind")
+    with Operator(cluster):
+        status = wait_attempt(jobs, "left-behind", 2, REACTION + SLACK)
+        assert_one_disruption(status, "PodNeverCreated")
+        assert finish(jobs, "left-behind")["attempt"] == 2
+
+
 @pytest.fixture()
 def late_pod_jobs(cluster, jobs):
-    """Three intents on record, and only then an operator."""
-    pods = {
-        "bare": record_attempt(jobs, "bare"),
-        "late": record_attempt(jobs, "late"),
-        "refused": record_attempt(jobs, "refused", reason="PodCreationRefused"),
-    }
-    offset = cluster.audit_offset()
-    with Operator(cluster) as operator:
+    """Three intents that another replica records while an operator holds the shards, which sees none of
+    the jobs before."""
+    with Operator(cluster, leases=[]) as operator:
+        wait_for("the operator to hold a shard", lambda: operator.metric("holdfast_shards_held") > 0, 15)
+        offset = cluster.audit_offset()
+        operator.signal(signal.SIGSTOP)
+        pods = {
+            "bare": record_attempt(jobs, "bare"),
+            "late": record_attempt(jobs, "late"),
+            "refused": record_attempt(jobs, "refused", reason="PodCreationRefused"),
+        }
+        operator.signal(signal.SIGCONT)
         yield operator, pods, offset, time.time()
 
 

@@ -177,19 +177,17 @@ def test_it_says_what_is_missing_and_works_once_that_is_there(bare):
 
 def grant_all_but(cluster, user, resource, verb):
     """The operator's rights for this user, without one of them."""
-    role, *_ = yaml.safe_load_all(RBAC_PATH.read_text())
-    role["metadata"]["name"] = user
-    for rule in role["rules"]:
-        if resource in rule["resources"]:
-            rule["verbs"].remove(verb)
-    role["rules"] = [rule for rule in role["rules"] if rule["verbs"]]
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": user}, "roleRef": reference, "subjects": [subject],
-    }  # fmt: skip
-    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([role, binding]))
+    objects = [it for it in yaml.safe_load_all(RBAC_PATH.read_text()) if it["kind"] != "Namespace"]
+    for item in objects:
+        item["metadata"]["name"] = user
+        if "roleRef" in item:
+            item["roleRef"]["name"] = item["subjects"][0]["name"] = user
+        for rule in item.get("rules", []):
+            if resource in rule["resources"]:
+                rule["verbs"].remove(verb)
+        if "rules" in item:
+            item["rules"] = [rule for rule in item["rules"] if rule["verbs"]]
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
     return cluster.kubeconfig_for(user)
 
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from holdfast import Operator, job
+from holdfast import RBAC_PATH, Operator, job
 from invariants import lost_intents, unbalanced, violations
 from localcluster import wait_for
 
@@ -162,8 +162,11 @@ def summary(record, kills=()):
 
 
 def operator_pair(cluster):
-    """Two operators that do not know of each other."""
-    return [Operator(cluster, name="left"), Operator(cluster, name="right")]
+    """Two operators that do not know of each other: their Leases are in different namespaces."""
+    other = "holdfast-other"
+    rights = RBAC_PATH.read_text().replace("holdfast-system", other)
+    cluster.kubectl("apply", "-f", "-", input=rights)
+    return [Operator(cluster, name="left"), Operator(cluster, f"--namespace={other}", name="right")]
 
 
 def judge_undisturbed(record, names):

@@ -1,0 +1,262 @@
+// One reconcile of one job.
+#include <algorithm>
+
+#include "operator/controller/job_controller.h"
+
+namespace holdfast::controller {
+namespace {
+
+// A watch that has not shown our own write by then is given up and listed anew.
+constexpr std::chrono::seconds kOwnWriteTimeout{5};
+
+// Not a matter of time or of an old view: rights, a policy, a schema. Said, because the job is
+// stuck.
+bool person_must_help(ErrorCode code) {
+  return code == ErrorCode::kForbidden || code == ErrorCode::kUnauthorized ||
+         code == ErrorCode::kInvalid || code == ErrorCode::kTerminal;
+}
+
+ReconcileResult failed(Error error) {
+  ReconcileResult result;
+  result.error = std::move(error);
+  return result;
+}
+
+ReconcileResult again_after(std::optional<Duration> delay) {
+  ReconcileResult result;
+  result.wake_after = delay;
+  return result;
+}
+
+}  // namespace
+
+struct JobController::Live {
+  bool read = false;
+  std::string pod_name;
+  std::shared_ptr<const CachedPod> pod;  // null: it is not there
+};
+
+// A shard is not handed over while one of these is there.
+class JobController::Work {
+ public:
+  Work(JobController& controller, int shard) : controller_(controller), shard_(shard) {
+    ++controller_.in_flight_[static_cast<std::size_t>(shard_)];
+  }
+  ~Work() {
+    if (--controller_.in_flight_[static_cast<std::size_t>(shard_)] == 0) {
+      controller_.membership_.work_ended(shard_);
+    }
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+ private:
+  JobController& controller_;
+  const int shard_;
+};
+
+bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
+  return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns);
+}
+
+Duration JobController::held(const std::string& key, const std::string& ns, JobMemory& memory) {
+  const bool job_lags = memory.job_version > jobs_.version(ns);
+  if (!lags(ns, memory)) {
+    memory.held_since = SteadyTime{};
+    return Duration::zero();
+  }
+  const SteadyTime now = loop_.now();
+  if (memory.held_since == SteadyTime{}) memory.held_since = now;
+  held_.insert(key);
+  const Duration waited = now - memory.held_since;
+  if (waited < kOwnWriteTimeout) return kOwnWriteTimeout - waited;
+  memory.held_since = now;
+  if (now - last_relist_ >= kOwnWriteTimeout) {
+    last_relist_ = now;
+    log_.warn("the watch does not show our own writes; listing anew",
+              {{"job", key}, {"kind", job_lags ? "durablejobs" : "pods"}});
+    (job_lags ? jobs_ : pods_).relist();
+  }
+  return kOwnWriteTimeout;
+}
+
+std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
+  std::shared_ptr<JobMemory>& memory = memory_[job.key()];
+  if (!memory || memory->uid != job.uid) {
+    memory = std::make_shared<JobMemory>();
+    memory->uid = job.uid;
+  }
+  return memory;
+}
+
+// Of a job that is at rest, or another replica's: but what we wrote must show first.
+void JobController::forget(const std::string& key) {
+  const auto found = memory_.find(key);
+  if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
+  memory_.erase(found);
+}
+
+Task<ReconcileResult> JobController::reconcile(std::string key) {
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  auto strangers = release_strangers(key, job ? job->uid : "");
+  const Status released = co_await strangers;
+  if (!job) {
+    memory_.erase(key);
+    co_return released ? ReconcileResult{} : failed(released.error());
+  }
+  const auto claim = membership_.claim(job->uid);
+  if (!claim) {
+    forget(key);
+    co_return released ? ReconcileResult{} : failed(released.error());
+  }
+  const Work work(*this, claim->shard);
+  const auto memory = remember(*job);
+  if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
+    co_return again_after(wait);
+  }
+  auto task = reconcile_job(job, *claim, memory);
+  ReconcileResult result = co_await task;
+  if (!result.error && !released) result.error = released.error();
+  if (is_terminal(job->job.status.phase) && !result.error) forget(key);
+  co_return result;
+}
+
+Task<ReconcileResult> JobController::reconcile_job(std::shared_ptr<const CachedJob> job,
+                                                   Ownership::Claim claim,
+                                                   std::shared_ptr<JobMemory> memory) {
+  const Log log = log_.with({{"reconcile", std::to_string(++reconciles_)},
+                             {"job", job->key()},
+                             {"uid", job->uid},
+                             {"attempt", std::to_string(job->job.status.attempt)}});
+  Live live;
+  while (true) {
+    const reconciler::JobView seen = view(*job, *memory, live);
+    const reconciler::Decision decision = reconciler::decide(seen, now());
+    if (decision.confirm) {
+      auto task = confirm(*job, *memory, live);
+      const Status confirmed = co_await task;
+      if (!confirmed) co_return failed(confirmed.error());
+      continue;
+    }
+    auto task = executor_.perform(*job, claim, decision, *memory, log);
+    const Result<Executor::Outcome> done = co_await task;
+    if (!done) {
+      if (done.error().code == ErrorCode::kNotFound) co_return ReconcileResult{};
+      if (person_must_help(done.error().code)) {
+        log.warn("a write was refused; it is tried again", {{"error", done.error().message}});
+      } else {
+        log.debug("a write failed; deciding again", {{"error", done.error().message}});
+      }
+      co_return failed(done.error());
+    }
+    // A refused creation is put on record at once, unless the job was just written: then the
+    // cache must show that first.
+    if (done->decide_again) co_return again_after(std::chrono::milliseconds(1));
+    co_return again_after(decision.wake_after);
+  }
+}
+
+Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Live& live) {
+  live.pod_name = job.job.status.pod_name;
+  auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name));
+  const Result<Json> answer = co_await get;
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  if (answer) {
+    live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
+    if (live.pod && live.pod->owner_uid != job.uid) live.pod.reset();
+  }
+  if (live.pod && !live.pod->pod.node_name.empty()) {
+    auto task = nodes_.confirm(live.pod->pod.node_name);
+    const Status confirmed = co_await task;
+    if (!confirmed) co_return confirmed.error();
+  }
+  // Last: a pod can have come and gone unseen only if the job has changed since.
+  auto get_job =
+      client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name));
+  const Result<Json> current = co_await get_job;
+  if (!current) co_return current.error();
+  kube::Object meta;
+  if (!kube::decode_meta(*current, meta) || meta.uid != job.uid || meta.version != job.version) {
+    if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
+    co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
+  }
+  live.read = true;
+  co_return Unit{};
+}
+
+Task<Status> JobController::release_strangers(std::string key, std::string uid) {
+  std::vector<kube::ObjectPtr> strangers;
+  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, key)) {
+    if (!as_pod(pod).pod.has_finalizer || as_pod(pod).job_uid() == uid) continue;
+    if (membership_.claim(as_pod(pod).job_uid())) strangers.push_back(pod);
+  }
+  if (strangers.empty()) co_return Unit{};
+  // The cache of jobs may be behind the cache of pods: only a live read says that a job is gone.
+  const std::string ns = namespace_of(key);
+  auto get =
+      client_.get(kube::object_path(kJobGroupPath, kJobPlural, ns, key.substr(ns.size() + 1)));
+  const Result<Json> answer = co_await get;
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
+  for (const kube::ObjectPtr& pod : strangers) {
+    const auto claim = membership_.claim(as_pod(pod).job_uid());
+    if (!claim || as_pod(pod).job_uid() == live_uid) continue;
+    const Work work(*this, claim->shard);
+    auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
+    const Status released = co_await task;
+    if (!released) co_return released;
+  }
+  co_return Unit{};
+}
+
+reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory, const Live& live) {
+  reconciler::JobView view;
+  view.job = job.job;
+  for (const kube::ObjectPtr& object : pods_.store().by_index(kByJob, job.key())) {
+    const CachedPod& pod = as_pod(object);
+    if (pod.job_uid() != job.uid || (live.read && pod.name == live.pod_name)) continue;
+    view.pods.push_back(pod.pod);
+  }
+  if (live.pod) view.pods.push_back(live.pod->pod);
+  // The order of an index is not one: decisions must not hang on it.
+  std::sort(view.pods.begin(), view.pods.end(), [](const auto& a, const auto& b) {
+    return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
+  });
+  view.observed.confirmed = live.read;
+  observe(job, memory, view);
+  return view;
+}
+
+void JobController::observe(const CachedJob& job, JobMemory& memory, reconciler::JobView& view) {
+  const SteadyTime steady = loop_.now();
+  const reconciler::Status& status = job.job.status;
+  reconciler::Observed& observed = view.observed;
+  observed.nonce = random_.next();
+  observed.live_for = nodes_.pods_live_for();
+  if (memory.last_write) observed.since_write = steady - *memory.last_write;
+  for (const reconciler::PodView& pod : view.pods) {
+    if (pod.ended() || pod.node_name.empty()) continue;
+    observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
+  }
+  if (status.phase != reconciler::Phase::kRunning) return;
+  if (reconciler::current_pod(view)) {
+    memory.pod_attempt = status.attempt;
+    return;
+  }
+  observed.own_intent = memory.intent_attempt == status.attempt &&
+                        std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
+                                  status.attempt_start_time) != memory.intent_stamps.end();
+  observed.took_over = memory.inherited_attempt == status.attempt;
+  observed.pod_existed = memory.pod_attempt == status.attempt;
+  if (memory.bare_attempt != status.attempt) {
+    memory.bare_attempt = status.attempt;
+    memory.bare_since = steady;
+  }
+  observed.no_pod_for = steady - memory.bare_since;
+  if (memory.refused_attempt == status.attempt) {
+    observed.refusal = memory.refusal;
+    observed.refusal->retry_in = std::max(Duration::zero(), memory.retry_at - steady);
+  }
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,97 @@
+#include "operator/controller/lease_codec.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "operator/core/json.h"
+#include "reconciler/shards.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
+constexpr std::string_view kMemberPrefix = "holdfast-member-";
+constexpr std::string_view kShardPrefix = "holdfast-shard-";
+constexpr std::int64_t kLongestSeconds = 3600;
+
+// From 0 to the most shards; none: anything else.
+std::optional<int> small_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < 0 || number > reconciler::kMaxShards) return std::nullopt;
+  return number;
+}
+
+// metav1.MicroTime takes six digits and no others.
+std::string micro_time(Time time) {
+  std::string text = format_time_nanos(time);
+  const std::size_t point = text.find('.');
+  return text.substr(0, point + 7) + "Z";
+}
+
+std::string lease_body(const LeaseWrite& write, const std::string& name, const char* label,
+                       bool with_holder_times) {
+  Json meta = {{"name", name},
+               {"namespace", write.namespace_},
+               {"labels", {{kLeaseLabel, label}}},
+               {"annotations", {{kShardsAnnotation, std::to_string(write.shards)}}}};
+  if (!write.uid.empty()) {
+    meta["uid"] = write.uid;
+    meta["resourceVersion"] = std::to_string(write.version);
+  }
+  Json spec = {{"holderIdentity", write.holder},
+               {"leaseDurationSeconds",
+                std::chrono::duration_cast<std::chrono::seconds>(write.duration).count()},
+               {"leaseTransitions", write.transitions}};
+  spec["renewTime"] = micro_time(write.now);
+  if (with_holder_times) spec["acquireTime"] = micro_time(write.now);
+  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+}  // namespace
+
+kube::ObjectPtr decode_lease(const Json& json) {
+  auto lease = std::make_shared<CachedLease>();
+  if (!kube::decode_meta(json, *lease)) return nullptr;
+  const Json& meta = at(json, "metadata");
+  const std::string label = string_at(at(meta, "labels"), kLeaseLabel);
+  if (label == kShardLease && lease->name.starts_with(kShardPrefix)) {
+    const auto number = small_number(std::string_view(lease->name).substr(kShardPrefix.size()));
+    if (!number) return nullptr;
+    lease->kind = CachedLease::Kind::kShard;
+    lease->shard = *number;
+  } else if (label != kMemberLease || !lease->name.starts_with(kMemberPrefix)) {
+    return nullptr;
+  }
+  lease->shards = small_number(string_at(at(meta, "annotations"), kShardsAnnotation)).value_or(0);
+  const Json& spec = at(json, "spec");
+  lease->holder = string_at(spec, "holderIdentity");
+  // Bounded, whatever somebody wrote there: a member that dies is found.
+  lease->duration = std::chrono::seconds(
+      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 1), 1, kLongestSeconds));
+  lease->transitions = std::max<std::int64_t>(0, int_at(spec, "leaseTransitions"));
+  return lease;
+}
+
+std::string member_lease_name(const std::string& member) {
+  return std::string(kMemberPrefix) + member;
+}
+
+std::string shard_lease_name(int shard) {
+  return std::string(kShardPrefix) + std::to_string(shard);
+}
+
+std::string member_lease_body(const LeaseWrite& write, const std::string& member) {
+  return lease_body(write, member_lease_name(member), kMemberLease, write.uid.empty());
+}
+
+std::string shard_lease_body(const LeaseWrite& write, int shard) {
+  return lease_body(write, shard_lease_name(shard), kShardLease, !write.holder.empty());
+}
+
+}  // namespace holdfast::controller

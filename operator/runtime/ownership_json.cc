@@ -1,0 +1,33 @@
+#include "operator/runtime/ownership_json.h"
+
+#include "operator/core/json.h"
+
+namespace holdfast::runtime {
+
+std::string ownership_json(const controller::OwnershipReport& report) {
+  using Ordered = nlohmann::ordered_json;
+  Ordered members = Ordered::array();
+  for (const auto& member : report.members) {
+    members.push_back({{"name", member.name},
+                       {"alive", member.alive},
+                       {"silentSeconds", to_seconds(member.silent)}});
+  }
+  Ordered shards = Ordered::array();
+  int number = 0;
+  for (const auto& shard : report.shards) {
+    shards.push_back({{"shard", number++},
+                      {"holder", shard.holder},
+                      {"planned", shard.planned},
+                      {"held", shard.held},
+                      {"why", shard.why}});
+  }
+  const Ordered body = {{"member", report.self},
+                        {"state", report.state},
+                        {"renewalAgeSeconds", to_seconds(report.renewal_age)},
+                        {"renewDeadlineSeconds", to_seconds(report.renew_deadline)},
+                        {"members", std::move(members)},
+                        {"shards", std::move(shards)}};
+  return body.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,143 @@
+#include "reconciler/shards.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "reconciler/names.h"
+#include "reconciler/staleness.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+// Spreads what FNV leaves close together (the finalizer of MurmurHash3).
+std::uint64_t mixed(std::uint64_t hash) {
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return hash ^ (hash >> 33);
+}
+
+std::uint64_t weight(const std::string& member, int shard) {
+  return mixed(hash64(member + "/" + std::to_string(shard)));
+}
+
+ShardDecision decide_one(const ShardsView& view, const ShardState& shard,
+                         const std::string& owner) {
+  const auto decision = [&owner](ShardAction action, std::string why) {
+    return ShardDecision{action, owner, std::move(why)};
+  };
+  const bool planned = owner == view.self;
+  if (shard.held && shard.holder != view.self) {
+    return decision(ShardAction::kDrop, shard.holder.empty()
+                                            ? "its Lease was emptied"
+                                            : "its Lease was taken by " + shard.holder);
+  }
+  if (shard.pending) return decision(ShardAction::kNone, "a write of its Lease is under way");
+  if (shard.held && planned) return decision(ShardAction::kNone, "held, as planned");
+  if (shard.held) {
+    return shard.busy
+               ? decision(ShardAction::kDrain, "goes to " + owner + " after the work in hand")
+               : decision(ShardAction::kRelease, "goes to " + owner);
+  }
+  if (shard.holder == view.self) {
+    return planned ? decision(ShardAction::kTake, "ours from an earlier tenure")
+                   : decision(ShardAction::kRelease, "goes to " + owner);
+  }
+  if (!planned) return decision(ShardAction::kNone, "planned for " + owner);
+  if (shard.holder.empty()) return decision(ShardAction::kTake, "free");
+  const auto holder = view.members.find(shard.holder);
+  if (holder == view.members.end()) {
+    return decision(ShardAction::kTakeOver,
+                    "its holder " + shard.holder + " is no member any more");
+  }
+  if (!holder->second.alive) {
+    return decision(ShardAction::kTakeOver,
+                    "its holder " + shard.holder + " does not renew its member Lease");
+  }
+  return decision(ShardAction::kNone, "waits until " + shard.holder + " hands it over");
+}
+
+}  // namespace
+
+int shard_of(const std::string& job_uid, int shards) {
+  return static_cast<int>(mixed(hash64(job_uid)) % static_cast<std::uint64_t>(shards));
+}
+
+std::vector<std::string> plan_shards(int shards, const std::vector<std::string>& members) {
+  std::vector<std::string> plan(static_cast<std::size_t>(shards));
+  if (members.empty()) return plan;
+  // The strongest wish first; a member that has its share wishes no more, and only as many as the
+  // division leaves over get one above it.
+  struct Wish {
+    std::uint64_t weight;
+    int shard;
+    std::size_t member;
+  };
+  std::vector<std::string> names = members;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<Wish> wishes;
+  wishes.reserve(plan.size() * names.size());
+  for (int shard = 0; shard < shards; ++shard) {
+    for (std::size_t member = 0; member < names.size(); ++member) {
+      wishes.push_back({weight(names[member], shard), shard, member});
+    }
+  }
+  std::sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
+    return std::tie(b.weight, a.shard, a.member) < std::tie(a.weight, b.shard, b.member);
+  });
+  const std::size_t share = plan.size() / names.size();
+  std::size_t extras = plan.size() % names.size();
+  std::vector<std::size_t> has(names.size(), 0);
+  for (const Wish& wish : wishes) {
+    std::string& owner = plan[static_cast<std::size_t>(wish.shard)];
+    std::size_t& count = has[wish.member];
+    if (!owner.empty() || count > share || (count == share && extras == 0)) continue;
+    if (count == share) --extras;
+    ++count;
+    owner = names[wish.member];
+  }
+  return plan;
+}
+
+std::vector<ShardDecision> decide_shards(const ShardsView& view) {
+  std::vector<std::string> alive;
+  for (const auto& [name, member] : view.members) {
+    if (member.alive || name == view.self) alive.push_back(name);
+  }
+  const int shards = static_cast<int>(view.shards.size());
+  const std::vector<std::string> plan = plan_shards(shards, alive);
+  std::vector<ShardDecision> decisions;
+  for (std::size_t shard = 0; shard < view.shards.size(); ++shard) {
+    if (!view.acting) {
+      decisions.push_back({ShardAction::kNone, plan[shard], "this replica does not act"});
+      continue;
+    }
+    decisions.push_back(decide_one(view, view.shards[shard], plan[shard]));
+  }
+  return decisions;
+}
+
+std::string misfit(const MemberTimings& timings) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  if (timings.lease_duration < seconds(1) || timings.lease_duration > std::chrono::hours(1) ||
+      timings.lease_duration % seconds(1) != Duration::zero()) {
+    return "--lease-duration must be whole seconds from 1s to 1h: a Lease counts in seconds";
+  }
+  if (timings.retry_period < milliseconds(100)) return "--retry-period must be at least 100ms";
+  // What is alive is judged by clocks that run only while our own renewals succeed, without a gap.
+  if (timings.retry_period > kGapLimit - seconds(1)) {
+    return "--retry-period must be at most 4s: a renewal older than 5s counts as an outage";
+  }
+  if (timings.lease_duration <= timings.renew_deadline) {
+    return "--lease-duration must be longer than --renew-deadline: a replica must stop acting "
+           "before another may take over";
+  }
+  if (timings.renew_deadline * 10 <= timings.retry_period * 12) {
+    return "--renew-deadline must be longer than 1.2 times --retry-period, so that one lost "
+           "renewal does not end a tenure";
+  }
+  return "";
+}
+
+}  // namespace holdfast::reconciler
