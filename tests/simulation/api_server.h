@@ -8,6 +8,17 @@
 //
 // Pure of time and threads: the caller says when something happens. Whoever models the network
 // decides when a request arrives, whether its answer does, and when watch lines are delivered.
+// So these are the caller's:
+// - `timeoutSeconds` of a watch: close it (cleanly) when it has passed.
+// - the 3 s for which the real server waits until its watch cache has reached a version that a read
+//   asks for: here the answer is at once 504 with cause ResourceVersionTooLarge, and may be tried
+//   again. A watch with sendInitialEvents waits by itself until the cache is there.
+// - history grows until compact(); the real server does that each five minutes.
+//
+// Served: durablejobs, pods, nodes and namespaces with /status, leases, events.k8s.io/v1 events,
+// and POST pods/<name>/binding {"target": {"name": node}}, which alone gives a pod to a node (a PUT
+// that changes spec.nodeName is 422, as on the real server). A new one has the namespaces default,
+// kube-node-lease, kube-public and kube-system.
 #pragma once
 
 #include <functional>
@@ -26,6 +37,7 @@ struct ApiRequest {
   std::string target;        // path and query, encoded
   std::string content_type;  // of a patch
   std::string body;
+  std::string accept{};  // "...as=PartialObjectMetadata..." asks for metadata alone
 };
 
 struct ApiAnswer {
@@ -45,6 +57,7 @@ struct Applied {
 
 using WatchId = std::uint64_t;
 
+// Both may be called before watch() returns, and must not call the server.
 struct WatchSink {
   // In order. Each line is one watch event as the real server sends it, without the newline.
   std::function<void(std::string line)> on_line;
@@ -84,8 +97,9 @@ class ApiServer {
   // Forgets history up to now: older watches get 410 when they are opened anew, and open ones that
   // have not been served yet are ended with an ERROR event 410.
   void compact();
-  // Ends all watches, cleanly or (abruptly) without a word; a restart forgets the watch cache too.
-  void restart();
+  // Ends all watches, cleanly or without a word (their sinks are not told); the watch cache starts
+  // anew at the truth and knows nothing older: a watch from an older version gets 410.
+  void restart(bool without_a_word = false);
   // One step of the garbage collector and the namespace controller over everything. True: it did
   // something.
   bool collect_garbage();

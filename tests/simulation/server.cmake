@@ -1,0 +1,27 @@
+find_package(yaml-cpp REQUIRED)
+
+add_library(simulation_server STATIC
+            api_server.cc
+            server/garbage.cc
+            server/job_rules.cc
+            server/job_schema.cc
+            server/kinds.cc
+            server/metadata.cc
+            server/patch.cc
+            server/pods.cc
+            server/query.cc
+            server/reader.cc
+            server/removal.cc
+            server/resources.cc
+            server/schema.cc
+            server/status.cc
+            server/storage.cc
+            server/watches.cc
+            server/writer.cc)
+target_link_libraries(simulation_server PUBLIC holdfast_core PRIVATE yaml-cpp)
+target_compile_options(simulation_server PRIVATE -O2)
+set_source_files_properties(
+  server/job_schema.cc PROPERTIES
+  COMPILE_DEFINITIONS "HOLDFAST_CRD=\"${CMAKE_SOURCE_DIR}/crds/holdfast.dev_durablejobs.yaml\"")
+
+holdfast_test(simulation_server_test SOURCES server_test.cc LIBRARIES simulation_server)

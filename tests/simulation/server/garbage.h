@@ -1,0 +1,44 @@
+// The garbage collector and the namespace controller: what goes when its owner or its namespace
+// does. It notes at each write what there may be to do, so that a step over nothing costs nothing.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/simulation/server/storage.h"
+#include "tests/simulation/server/writer.h"
+
+namespace holdfast::simulation {
+
+class Garbage {
+ public:
+  Garbage(Storage& storage, Writer& writer);
+
+  // True: something was written.
+  bool step();
+  // After a restore: everything is looked at again.
+  void look_at_everything();
+
+ private:
+  using Place = std::pair<const Resource*, std::string>;  // resource and key
+
+  void note(const Table& table, const Change& change);
+  void note_owners(const Place& place, const StoredPtr& object, bool there);
+  void look_at(const Place& place);
+  void collect(Table& table, const StoredPtr& object);
+  void orphan_dependents(Table& table, const StoredPtr& owner);
+  void delete_dependents(Table& table, const StoredPtr& owner);
+  void empty_namespace(Table& table, const StoredPtr& object);
+  StoredPtr owner_of(const Json& reference, const std::string& namespace_) const;
+  void expire_events();
+
+  Storage& storage_;
+  Writer& writer_;
+  std::map<std::string, std::set<Place>> dependents_;  // by the owner's uid
+  std::set<Place> queue_;
+  std::set<Place> terminating_;  // namespaces
+};
+
+}  // namespace holdfast::simulation

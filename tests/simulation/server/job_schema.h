@@ -1,0 +1,35 @@
+// DurableJobs as the API server checks them: the schema and defaults of the
+// CustomResourceDefinition in crds/, read from there, and its CEL rules, written again in C++.
+#pragma once
+
+#include "operator/core/json.h"
+#include "tests/simulation/server/schema.h"
+#include "tests/simulation/server/status.h"
+
+namespace holdfast::simulation {
+
+class JobSchema {
+ public:
+  explicit JobSchema(const Json& definition);
+  void prune(Json& job) const;
+  void fill_defaults(Json& job) const;
+  void prune_status(Json& job) const;
+  void fill_status_defaults(Json& job) const;
+  const Schema& spec() const { return spec_; }
+  const Schema& status() const { return status_; }
+
+ private:
+  Schema spec_;
+  Schema status_;
+};
+
+// Read once, from the source tree.
+const JobSchema& job_schema();
+
+// `old` is null for a create. What did not change is not looked at again.
+Causes validate_job(const Json& job, const Json* old);
+
+// The CEL rules, one file of them.
+void check_job_rules(const Json& job, const Json* old, Causes& causes);
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,154 @@
+#include "tests/simulation/server/kinds.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/pods.h"
+
+namespace holdfast::simulation {
+namespace {
+
+bool is(const Resource& resource, std::string_view plural) { return plural == resource.plural; }
+
+void take_over(const Json& old, Json& object, const char* member) {
+  if (old.contains(member)) {
+    object[member] = old[member];
+  } else {
+    object.erase(member);
+  }
+}
+
+Causes validate_lease(const Json& object) {
+  Causes causes;
+  const Json& spec = at(object, "spec");
+  const Json& duration = at(spec, "leaseDurationSeconds");
+  if (!duration.is_null() && int_at(spec, "leaseDurationSeconds") <= 0) {
+    causes.push_back({"FieldValueInvalid", "spec.leaseDurationSeconds", "must be greater than 0"});
+  }
+  if (int_at(spec, "leaseTransitions") < 0) {
+    causes.push_back(
+        {"FieldValueInvalid", "spec.leaseTransitions", "must be greater than or equal to 0"});
+  }
+  const Json& holder = at(spec, "holderIdentity");
+  if (holder.is_string() && holder.get_ref<const std::string&>().empty() &&
+      at(spec, "strategy").is_string()) {
+    causes.push_back({"FieldValueInvalid", "spec.holderIdentity", "must not be empty"});
+  }
+  return causes;
+}
+
+Causes validate_event(const Json& object) {
+  Causes causes;
+  const auto require = [&](const char* field, std::size_t most) {
+    const std::string text = string_at(object, field);
+    if (text.empty()) causes.push_back({"FieldValueRequired", field, "Required value"});
+    if (text.size() > most) causes.push_back({"FieldValueInvalid", field, "is too long"});
+  };
+  if (string_at(object, "eventTime").empty()) {
+    causes.push_back({"FieldValueRequired", "eventTime", "Required value"});
+  }
+  require("reportingController", 253);
+  require("reportingInstance", 128);
+  require("action", 128);
+  require("reason", 128);
+  const std::string type = string_at(object, "type");
+  if (type != "Normal" && type != "Warning") {
+    causes.push_back({"FieldValueInvalid", "type", "has invalid value: " + type});
+  }
+  if (string_at(object, "note").size() > 1024) {
+    causes.push_back({"FieldValueInvalid", "note", "can have at most 1024 bytes"});
+  }
+  const std::string regarding = string_at(at(object, "regarding"), "namespace");
+  const std::string own = string_at(at(object, "metadata"), "namespace");
+  if (regarding.empty() ? own != "default" : regarding != own) {
+    causes.push_back(
+        {"FieldValueInvalid", "involvedObject.namespace", "does not match event.namespace"});
+  }
+  return causes;
+}
+
+}  // namespace
+
+bool spec_differs(const Json& old, const Json& object) {
+  const auto count = [](const Json& json) {
+    return json.size() - json.contains("metadata") - json.contains("status");
+  };
+  if (count(old) != count(object)) return true;
+  for (const auto& [member, value] : object.items()) {
+    if (member == "metadata" || member == "status") continue;
+    if (at(old, member) != value) return true;
+  }
+  return false;
+}
+
+void prepare_create(const Resource& resource, Json& object) {
+  if (resource.custom) {
+    object.erase("status");
+    job_schema().prune(object);
+    job_schema().fill_defaults(object);
+  } else if (is(resource, "pods")) {
+    prepare_pod(object);
+  } else if (is(resource, "namespaces")) {
+    object["spec"]["finalizers"] = Json::array({"kubernetes"});
+    object["status"] = {{"phase", "Active"}};
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = at(object["metadata"], "name");
+  } else if (is(resource, "nodes")) {
+    if (!object.contains("spec")) object["spec"] = Json::object();
+    if (!object.contains("status")) object["status"] = Json::object();
+  } else if (is(resource, "leases")) {
+    if (!object.contains("spec")) object["spec"] = Json::object();
+  }
+}
+
+void prepare_update(const Resource& resource, const std::string& subresource, const Json& old,
+                    Json& object) {
+  if (resource.custom && subresource == "status") {
+    const bool has_status = object.contains("status");
+    Json status = has_status ? std::move(object["status"]) : Json();
+    const std::string version = string_at(object["metadata"], "resourceVersion");
+    object = old;
+    if (has_status) {
+      object["status"] = std::move(status);
+      job_schema().prune_status(object);
+      job_schema().fill_status_defaults(object);
+    } else {
+      object.erase("status");
+    }
+    return;
+  }
+  if (resource.status) {
+    if (subresource == "status") {
+      take_over(old, object, "spec");
+      if (is(resource, "pods")) take_over(old["metadata"], object["metadata"], "ownerReferences");
+    } else {
+      take_over(old, object, "status");
+    }
+  }
+  if (resource.custom) {
+    job_schema().prune(object);
+    if (at(object, "spec") != at(old, "spec")) job_schema().fill_defaults(object);
+  }
+  if (is(resource, "namespaces")) object["spec"] = old["spec"];
+  if (is(resource, "pods") && subresource.empty()) prepare_pod_update(old, object);
+}
+
+Causes validate(const Resource& resource, const Json& object, const Json* old,
+                const std::string& subresource) {
+  Causes causes = validate_metadata(resource, object, old);
+  Causes more;
+  if (resource.custom) {
+    more = validate_job(object, old);
+  } else if (is(resource, "leases")) {
+    more = validate_lease(object);
+  } else if (is(resource, "events")) {
+    more = old == nullptr ? validate_event(object) : Causes();
+  } else if (is(resource, "pods")) {
+    more = old == nullptr ? validate_pod(object) : validate_pod_update(object, *old, subresource);
+  }
+  causes.insert(causes.end(), more.begin(), more.end());
+  return causes;
+}
+
+}  // namespace holdfast::simulation

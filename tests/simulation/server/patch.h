@@ -1,0 +1,15 @@
+// The three kinds of patch.
+#pragma once
+
+#include <string>
+
+#include "operator/core/json.h"
+#include "tests/simulation/server/status.h"
+
+namespace holdfast::simulation {
+
+// Changes `object` as the patch says. The answer's status is 0, or it says why not.
+ApiAnswer apply_patch(const Resource& resource, const std::string& content_type,
+                      const std::string& body, Json& object);
+
+}  // namespace holdfast::simulation

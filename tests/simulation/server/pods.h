@@ -1,0 +1,14 @@
+// Pods as the API server fills and checks them. The kubelet's part is not here.
+#pragma once
+
+#include "operator/core/json.h"
+#include "tests/simulation/server/status.h"
+
+namespace holdfast::simulation {
+
+void prepare_pod(Json& pod);
+void prepare_pod_update(const Json& old, Json& pod);
+Causes validate_pod(const Json& pod);
+Causes validate_pod_update(const Json& pod, const Json& old, const std::string& subresource);
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,59 @@
+// Creates, updates, patches and deletions: what they require, what they change.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "operator/core/random.h"
+#include "tests/simulation/server/query.h"
+#include "tests/simulation/server/status.h"
+#include "tests/simulation/server/storage.h"
+
+namespace holdfast::simulation {
+
+struct DeleteOptions {
+  std::optional<std::string> uid{};  // preconditions
+  std::optional<std::string> version{};
+  std::optional<std::int64_t> grace_seconds{};
+  std::string propagation{};  // "", "Background", "Foreground", "Orphan"
+};
+
+class Writer {
+ public:
+  Writer(Storage& storage, std::function<Time()> clock, std::uint64_t seed)
+      : storage_(storage), clock_(std::move(clock)), random_(seed) {}
+
+  ApiAnswer create(const Target& target, const std::string& body);
+  ApiAnswer replace(const Target& target, const std::string& body);
+  ApiAnswer patch(const Target& target, const std::string& content_type, const std::string& body);
+  ApiAnswer remove(const Target& target, const std::string& body);
+  ApiAnswer remove_collection(const Target& target, const std::string& body);
+  // Gives a pod to a node, as a scheduler does.
+  ApiAnswer bind(const Target& target, const std::string& body);
+
+  // The same for the server's own parts.
+  ApiAnswer remove(Table& table, StoredPtr object, const DeleteOptions& options);
+  void create_namespace(const std::string& name);
+  // A write of an object that exists; removes it if it is being deleted and nothing holds it.
+  void rewrite(Table& table, const StoredPtr& old, Json object);
+
+  Time now() const { return clock_(); }
+
+ private:
+  ApiAnswer create_object(const Resource& resource, Json object);
+  // `uid`: of a PUT, a precondition.
+  ApiAnswer update(const Target& target, const StoredPtr& old, Json object, const std::string& uid);
+  ApiAnswer remove_namespace(Table& table, const StoredPtr& object);
+  // Empty: the namespace takes new objects.
+  std::optional<ApiAnswer> refused_by_namespace(const Resource& resource, const Json& object) const;
+  void fill_metadata(const Resource& resource, Json& metadata);
+  std::string random_uid();
+  std::string random_suffix();
+
+  Storage& storage_;
+  std::function<Time()> clock_;
+  SeededRandom random_;
+};
+
+}  // namespace holdfast::simulation
