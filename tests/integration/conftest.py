@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "hack"))
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from holdfast import Jobs, Operator, install  # noqa: E402
+from holdfast import QUICK_LEASES, Jobs, Operator, install  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from resource_api import CRD_PATH, Api  # noqa: E402
 
@@ -51,8 +51,8 @@ def cluster(request):
 
 @pytest.fixture(scope="module")
 def operator(cluster):
-    """One operator for the file's tests."""
-    with Operator(cluster) as operator:
+    """One operator for the file's tests, some of which kill it."""
+    with Operator(cluster, leases=QUICK_LEASES) as operator:
         yield operator
 
 

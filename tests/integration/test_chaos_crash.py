@@ -2,7 +2,7 @@
 has, and that is enough."""
 
 from chaos import Feeder, Killer, check_run, look_again, mixed_jobs, names_of, seeded, summary
-from holdfast import Operator
+from holdfast import QUICKEST_LEASES, Operator
 from record import STORE_AS_JSON, Recorder
 
 JOBS = 200
@@ -15,7 +15,7 @@ CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 def test_an_operator_killed_fifty_times_loses_no_job_and_repeats_no_success(cluster, jobs):
     rng = seeded("crash")
     made = mixed_jobs(JOBS, rng)
-    with Recorder(cluster, jobs.namespace) as record, Operator(cluster) as operator:
+    with Recorder(cluster, jobs.namespace) as record, Operator(cluster, leases=QUICKEST_LEASES) as operator:
         killer = Killer(record, rng, [operator])
         with Feeder(jobs, record, made, in_flight=80) as feeder:
             for _ in range(KILLS):

@@ -87,8 +87,8 @@ def test_an_intent_that_a_dead_replica_left_behind_is_lost_as_soon_as_its_shard_
 def late_pod_jobs(cluster, jobs):
     """Three intents that another replica records while an operator holds the shards, which sees none of
     the jobs before."""
-    with Operator(cluster, leases=[]) as operator:
-        wait_for("the operator to hold a shard", lambda: operator.metric("holdfast_shards_held") > 0, 15)
+    with Operator(cluster) as operator:
+        wait_for("the operator to hold all shards", lambda: operator.metric("holdfast_shards_held") == 32, 15)
         offset = cluster.audit_offset()
         operator.signal(signal.SIGSTOP)
         pods = {

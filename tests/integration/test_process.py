@@ -159,7 +159,7 @@ def test_it_says_what_is_missing_and_works_once_that_is_there(bare):
             and "grant the operator get, list and watch" in mute.log(),
             60,
         )
-        wait_for("the address", lambda: admin._find_address() and mute._find_address(), 10)
+        wait_for("the address", lambda: admin.find_address() and mute.find_address(), 10)
         for operator in (admin, mute):
             code, text = operator.get("/readyz")
             assert code == 503 and "durablejobs" in text

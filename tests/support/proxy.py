@@ -33,6 +33,7 @@ class Proxy:
         self._wake = None
         self._thread = None
         self._stopped = False
+        self._refusing = False
 
     def __enter__(self):
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -89,6 +90,10 @@ class Proxy:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             _close(pair)
 
+    def refuse(self, refusing):
+        """Whether new connections are closed at once."""
+        self._refusing = refusing
+
     def _run(self):
         while not self._stopped:
             for key, _ in self._selector.select():
@@ -99,6 +104,9 @@ class Proxy:
 
     def _accept(self):
         client, _ = self._listener.accept()
+        if self._refusing:
+            client.close()
+            return
         try:
             server = socket.create_connection(self._target, timeout=10)
         except OSError:

@@ -11,6 +11,7 @@ holdfast_test(
   reconciler/requests_test.cc
   reconciler/waiting_test.cc
   reconciler/tidy_test.cc
+  reconciler/shards_test.cc
   reconciler/staleness_test.cc
   reconciler/ledger.cc
   reconciler/world.cc

@@ -37,6 +37,10 @@ TEST(Options, DefaultsAskForNothingSpecial) {
   EXPECT_EQ(options.log_format, LogFormat::kText);
   EXPECT_EQ(options.qps, 0);
   EXPECT_EQ(options.id, "node-7");
+  EXPECT_EQ(options.shards, 32);
+  EXPECT_EQ(options.timings.lease_duration, std::chrono::seconds(15));
+  EXPECT_EQ(options.timings.renew_deadline, std::chrono::seconds(10));
+  EXPECT_EQ(options.timings.retry_period, std::chrono::seconds(2));
   EXPECT_EQ(options.print, "");
 }
 
@@ -76,6 +80,30 @@ TEST(Options, EveryFlagIsTakenFromTheEnvironment) {
   EXPECT_EQ(options.log_format, LogFormat::kJson);
   EXPECT_EQ(options.qps, 3);
   EXPECT_EQ(options.id, "blue");
+}
+
+TEST(Options, ShardsAndTimingsOfTheReplicas) {
+  const Options options = parsed({{"--shards=64", "--lease-duration=1m", "--renew-deadline=30s"},
+                                  {{"HOLDFAST_RETRY_PERIOD", "500ms"}}});
+  EXPECT_EQ(options.shards, 64);
+  EXPECT_EQ(options.timings.lease_duration, std::chrono::seconds(60));
+  EXPECT_EQ(options.timings.renew_deadline, std::chrono::seconds(30));
+  EXPECT_EQ(options.timings.retry_period, std::chrono::milliseconds(500));
+}
+
+TEST(Options, TimingsThatDoNotFitTogetherAreRefused) {
+  const auto message = [](std::vector<std::string> arguments) {
+    const Result<Options> options = parse({std::move(arguments), {}});
+    return options.ok() ? std::string() : options.error().message;
+  };
+  EXPECT_THAT(message({"--lease-duration=10s"}), HasSubstr("longer than --renew-deadline"));
+  EXPECT_THAT(message({"--renew-deadline=2s"}), HasSubstr("1.2 times --retry-period"));
+  for (const char* const text : {"15", "0s", "-1s", "1.5s", "s", "70000s", "1d", "15 s"}) {
+    EXPECT_THAT(message({std::string("--lease-duration=") + text}), HasSubstr("e.g. 15s")) << text;
+  }
+  for (const char* const text : {"0", "1025", "-1", "x", "32.0"}) {
+    EXPECT_THAT(message({std::string("--shards=") + text}), HasSubstr("from 1 to 1024")) << text;
+  }
 }
 
 TEST(Options, AFlagWinsOverItsVariable) {

@@ -1,0 +1,277 @@
+"""The simulated API server of tests/simulation answers as the real one does.
+
+tests/simulation/server/script.json is a script of operations, legal and refused. It runs over the
+simulated server in a program of its own, and here over a real one; every answer is compared, without
+what differs from run to run (uids, versions and times are numbered in the order in which they first
+appear) and without what the real one fills into pods and nodes that no part of Holdfast reads.
+"""
+
+import json
+import os
+import pathlib
+import queue
+import re
+import subprocess
+import threading
+
+import pytest
+from holdfast import ROOT
+from localcluster import wait_for
+
+SCRIPT = ROOT / "tests/simulation/server/script.json"
+POD_SPEC = {"nodeName", "restartPolicy", "terminationGracePeriodSeconds", "containers"}
+CONTAINER = {"name", "image", "command"}
+POD_STATUS = {"phase", "conditions", "containerStatuses"}
+
+
+def simulator():
+    """HOLDFAST_SIMULATOR, or else the freshest build of the program that runs the script."""
+    if "HOLDFAST_SIMULATOR" in os.environ:
+        return pathlib.Path(os.environ["HOLDFAST_SIMULATOR"])
+    built = list(ROOT.glob("build/*/tests/simulation/simulation-run-script"))
+    if not built:
+        pytest.fail("simulation-run-script is not built: make build")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+def simulated(script_path=SCRIPT):
+    done = subprocess.run([simulator(), script_path], check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+# -- the script on the real server ------------------------------------------------------------------
+
+
+def merged(target, change):
+    """RFC 7396."""
+    if not isinstance(change, dict):
+        return change
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def pointed(body, pointer):
+    for part in pointer.strip("/").split("/"):
+        if not isinstance(body, dict) or part not in body:
+            return None
+        body = body[part]
+    return body
+
+
+class Watch:
+    """A watch that is read by a thread of its own."""
+
+    def __init__(self, cluster, path, query):
+        self._events = queue.Queue()
+        self._thread = threading.Thread(
+            target=self._read, args=(cluster, path, dict(query)), daemon=True
+        )
+        self._thread.start()
+
+    def _read(self, cluster, path, query):
+        try:
+            version = query.pop("resourceVersion", "")
+            for event in cluster.watch(path, version, timeout=90, **query):
+                self._events.put(event)
+        except Exception as error:  # told to whoever waits for an event
+            self._events.put({"type": "BROKEN", "object": {"message": repr(error)}})
+
+    def take(self, until):
+        taken = []
+        while True:
+            try:
+                event = self._events.get(timeout=20)
+            except queue.Empty:
+                return {"events": taken, "missing": until}
+            metadata = event["object"].get("metadata", {})
+            if event["type"] == "BOOKMARK" and "annotations" not in metadata:
+                continue  # it comes when the server likes
+            taken.append(event)
+            if f"{event['type']} {metadata.get('name', '')}" == until or event["type"] == "BROKEN":
+                return {"events": taken}
+
+
+class RealRun:
+    def __init__(self, cluster, script):
+        self.cluster = cluster
+        self.script = script
+        self.captured = dict(script["names"])
+        self.watches = {}
+
+    def answers(self):
+        for step in self.script["steps"]:
+            answer = self.run(self.filled(step))
+            if not step.get("real_only"):
+                yield {**answer, "step": step["step"]}
+
+    def filled(self, step):
+        text = json.dumps(step)
+        for name, value in self.captured.items():
+            text = text.replace("${" + name + "}", value)
+        return json.loads(text)
+
+    def run(self, step):
+        if "watch" in step:
+            self.watches[step["watch"]] = Watch(self.cluster, step["path"], step["query"])
+            return {"status": 200}
+        if "events" in step:
+            return self.watches[step["events"]].take(step["until"])
+        if "wait" in step:
+            wait_for(step["step"], lambda: self.met(step), 60)
+            return {"met": True}
+        return self.request(step)
+
+    def met(self, step):
+        code, body = self.cluster.api("GET", step["wait"])
+        if step.get("there"):
+            return code == 200
+        return pointed(body, step["until"]) is not None if "until" in step else code == 404
+
+    def request(self, step):
+        body = step.get("raw", step.get("body"))
+        if "like" in step:
+            body = merged(self.script["objects"][step["like"]], step.get("with", {}))
+        code, answer = call(
+            self.cluster, step["method"], step["path"], body, step.get("type"), step.get("accept")
+        )
+        for name, pointer in step.get("capture", {}).items():
+            self.captured[name] = pointed(answer, pointer) or ""
+        return {"status": code, "body": answer}
+
+
+# -- what is compared -------------------------------------------------------------------------------
+
+
+class Normal:
+    """Answers without what differs from run to run. One for each run."""
+
+    def __init__(self):
+        self.numbers = {}
+
+    def number(self, kind, value):
+        """The same value has the same number in one run."""
+        numbers = self.numbers.setdefault(kind, {})
+        return f"{kind} {numbers.setdefault(value, len(numbers) + 1)}"
+
+    def answer(self, answer):
+        normal = {key: value for key, value in answer.items() if key not in ("body", "events")}
+        if "body" in answer:
+            normal["body"] = self.body(answer["body"])
+        if "events" in answer:
+            normal["events"] = [self.event(event) for event in answer["events"]]
+        return normal
+
+    def event(self, event):
+        return {"type": event["type"], "object": self.body(event["object"])}
+
+    def body(self, body):
+        if not isinstance(body, dict):
+            return body
+        if body.get("type") == "ERROR":
+            return self.event(body)
+        if body.get("kind") == "Status":
+            return self.status(body)
+        if "items" in body:
+            return self.list(body)
+        return self.object(body)
+
+    def status(self, status):
+        details = status.get("details", {})
+        # A success says what it was about in `uid`.
+        uid = self.number("uid", details["uid"]) if "uid" in details else None
+        return {
+            "status": status.get("status"),
+            "reason": status.get("reason"),
+            "code": status.get("code"),
+            "about": [details.get("group"), details.get("kind"), details.get("name"), uid],
+            "causes": sorted(
+                {(cause.get("reason", ""), cause.get("field", "")) for cause in details.get("causes", [])}
+            ),
+        }
+
+    def list(self, body):
+        metadata = body["metadata"]
+        return {
+            "kind": body["kind"],
+            "apiVersion": body["apiVersion"],
+            "continues": bool(metadata.get("continue")),
+            "remaining": metadata.get("remainingItemCount"),
+            "items": [self.object(item) for item in body["items"] or []],
+        }
+
+    def object(self, body):
+        body = json.loads(json.dumps(body))
+        self.metadata(body)
+        kind = body.get("kind") or ("Pod" if "containers" in body.get("spec", {}) else "")
+        if kind == "Pod":
+            self.pod(body)
+        if kind == "Node":
+            return {key: body.get(key) for key in ("kind", "apiVersion")} | {
+                "name": body["metadata"]["name"]
+            }
+        if kind == "Namespace":
+            body.get("status", {}).pop("conditions", None)
+            body["metadata"].pop("resourceVersion", None)
+        return body
+
+    def metadata(self, body):
+        metadata = body.get("metadata", {})
+        metadata.pop("managedFields", None)
+        for owner in metadata.get("ownerReferences", []):
+            owner["uid"] = self.number("uid", owner["uid"])
+        for field in ("creationTimestamp", "deletionTimestamp"):
+            if metadata.get(field):
+                metadata[field] = "set"
+            else:
+                metadata.pop(field, None)
+        if metadata.get("generateName"):
+            metadata["name"] = re.sub(r"[a-z0-9]{5}$", "", metadata["name"])
+        if "uid" in metadata:
+            metadata["uid"] = self.number("uid", metadata["uid"])
+        if "resourceVersion" in metadata and "uid" in metadata:
+            metadata["resourceVersion"] = self.number("version", metadata["resourceVersion"])
+        else:
+            metadata.pop("resourceVersion", None)
+
+    @staticmethod
+    def pod(body):
+        if "spec" in body:
+            body["spec"] = {key: body["spec"][key] for key in POD_SPEC if key in body["spec"]}
+            body["spec"]["containers"] = [
+                {key: container[key] for key in CONTAINER if key in container}
+                for container in body["spec"].get("containers") or []
+            ]
+        if "status" in body:
+            status = {key: body["status"][key] for key in POD_STATUS if key in body["status"]}
+            status["conditions"] = sorted(
+                condition["type"] for condition in status.get("conditions", [])
+            )
+            status["containerStatuses"] = [
+                [one["name"], sorted(one["state"])] for one in status.get("containerStatuses", [])
+            ]
+            body["status"] = status
+
+
+def call(cluster, method, path, body, content_type, accept):
+    client = cluster.client()
+    return client.request(method, path, body, content_type or "application/json")
+
+
+def test_every_answer_is_the_real_ones(cluster):
+    script = json.loads(SCRIPT.read_text())
+    real, model = Normal(), Normal()
+    expected = [real.answer(answer) for answer in RealRun(cluster, script).answers()]
+    actual = [model.answer(answer) for answer in simulated()]
+    assert [answer["step"] for answer in actual] == [answer["step"] for answer in expected]
+    different = [
+        f"{theirs['step']}\n  real      {json.dumps(theirs, sort_keys=True)}\n"
+        f"  simulated {json.dumps(ours, sort_keys=True)}"
+        for theirs, ours in zip(expected, actual)
+        if json.dumps(theirs, sort_keys=True) != json.dumps(ours, sort_keys=True)
+    ]
+    assert not different, f"{len(different)} of {len(expected)}:\n" + "\n".join(different)

@@ -1,0 +1,210 @@
+#include "reconciler/shards.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "operator/core/random.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::map<std::string, int> loads(const std::vector<std::string>& plan) {
+  std::map<std::string, int> count;
+  for (const std::string& owner : plan) ++count[owner];
+  return count;
+}
+
+std::vector<std::string> some_members(Random& random, int count) {
+  std::set<std::string> names;
+  while (static_cast<int>(names.size()) < count) {
+    names.insert("replica-" + std::to_string(random.below(1'000'000)));
+  }
+  return {names.begin(), names.end()};
+}
+
+TEST(PlanShards, GivesEveryShardToAMemberAndEachMemberTheSameNumberOrOneMore) {
+  SeededRandom random(1);
+  for (int round = 0; round < 200; ++round) {
+    const int shards = 1 + static_cast<int>(random.below(100));
+    const auto members = some_members(random, 1 + static_cast<int>(random.below(9)));
+    const auto plan = plan_shards(shards, members);
+    ASSERT_EQ(plan.size(), static_cast<std::size_t>(shards));
+    const auto count = loads(plan);
+    const int share = shards / static_cast<int>(members.size());
+    for (const auto& [owner, load] : count) {
+      ASSERT_TRUE(std::count(members.begin(), members.end(), owner) == 1) << owner;
+      ASSERT_TRUE(load == share || load == share + 1) << load << " of " << shards;
+    }
+    for (const std::string& member : members) {
+      ASSERT_TRUE(share == 0 || count.count(member) == 1) << member << " has nothing";
+    }
+  }
+}
+
+TEST(PlanShards, IsTheSameInWhateverOrderTheMembersAreKnown) {
+  SeededRandom random(2);
+  auto members = some_members(random, 5);
+  const auto plan = plan_shards(32, members);
+  std::reverse(members.begin(), members.end());
+  EXPECT_EQ(plan_shards(32, members), plan);
+  members.push_back(members.front());
+  EXPECT_EQ(plan_shards(32, members), plan) << "a name that is told twice is one member";
+}
+
+TEST(PlanShards, MovesLittleMoreThanItMustWhenAMemberComesOrGoes) {
+  SeededRandom random(3);
+  int moved = 0;
+  int least = 0;
+  for (int round = 0; round < 100; ++round) {
+    const auto members = some_members(random, 4);
+    const auto before = plan_shards(32, {members.begin(), members.end() - 1});
+    const auto after = plan_shards(32, members);
+    least += 8;
+    for (std::size_t i = 0; i < before.size(); ++i) moved += before[i] != after[i] ? 1 : 0;
+  }
+  EXPECT_GE(moved, least);
+  EXPECT_LE(moved, 2 * least) << "a plan anew would move about three quarters of all shards";
+}
+
+TEST(PlanShards, WithoutMembersNobodyOwnsAnything) {
+  EXPECT_EQ(plan_shards(3, {}), std::vector<std::string>(3));
+}
+
+TEST(ShardOf, SpreadsUidsThatDifferInOneCharacter) {
+  std::map<int, int> count;
+  for (int i = 0; i < 3200; ++i) {
+    const int shard = shard_of("7e3b1f1a-0000-4000-8000-" + std::to_string(100000 + i), 32);
+    ASSERT_GE(shard, 0);
+    ASSERT_LT(shard, 32);
+    ++count[shard];
+  }
+  ASSERT_EQ(count.size(), 32u);
+  for (const auto& [shard, jobs] : count) {
+    EXPECT_GT(jobs, 50) << shard;
+    EXPECT_LT(jobs, 160) << shard;
+  }
+}
+
+// One shard, planned for `self` or for `other`, both alive.
+struct Case {
+  std::string holder;
+  bool held = false;
+  bool busy = false;
+  bool pending = false;
+};
+
+class OneShard : public ::testing::Test {
+ protected:
+  ShardDecision decide(bool planned_for_self, const Case& shard) {
+    ShardsView view;
+    view.acting = acting;
+    const std::string winner = plan_shards(1, {"one", "two"})[0];
+    const std::string loser = winner == "one" ? "two" : "one";
+    view.self = planned_for_self ? winner : loser;
+    other = planned_for_self ? loser : winner;
+    view.members = members;
+    view.members[view.self].alive = true;
+    view.members[other].alive = true;
+    ShardState state;
+    state.holder = shard.holder == "self"    ? view.self
+                   : shard.holder == "other" ? other
+                                             : shard.holder;
+    state.held = shard.held;
+    state.busy = shard.busy;
+    state.pending = shard.pending;
+    view.shards = {state};
+    return decide_shards(view)[0];
+  }
+  ShardAction action(bool planned_for_self, const Case& shard) {
+    return decide(planned_for_self, shard).action;
+  }
+
+  bool acting = true;
+  std::map<std::string, MemberState> members;
+  std::string other;
+};
+
+TEST_F(OneShard, AFreeOneIsTakenByItsPlannedOwnerAlone) {
+  EXPECT_EQ(action(true, {""}), ShardAction::kTake);
+  EXPECT_EQ(action(false, {""}), ShardAction::kNone);
+}
+
+TEST_F(OneShard, IsNotTakenFromALiveHolder) {
+  EXPECT_EQ(action(true, {"other"}), ShardAction::kNone);
+}
+
+TEST_F(OneShard, IsTakenOverFromADeadOrVanishedHolderAfterALiveLook) {
+  members["dead"].alive = false;
+  EXPECT_EQ(action(true, {"dead"}), ShardAction::kTakeOver);
+  EXPECT_EQ(action(true, {"vanished"}), ShardAction::kTakeOver);
+  EXPECT_EQ(action(false, {"dead"}), ShardAction::kNone);
+}
+
+TEST_F(OneShard, IsHandedOverOnlyWhenNothingIsInFlight) {
+  EXPECT_EQ(action(false, {"self", true, /*busy=*/true}), ShardAction::kDrain);
+  EXPECT_EQ(action(false, {"self", true, /*busy=*/false}), ShardAction::kRelease);
+  EXPECT_EQ(action(true, {"self", true, true}), ShardAction::kNone);
+}
+
+TEST_F(OneShard, OfAnEarlierTenureIsTakenAgainOrGivenAway) {
+  EXPECT_EQ(action(true, {"self", /*held=*/false}), ShardAction::kTake);
+  EXPECT_EQ(action(false, {"self", /*held=*/false}), ShardAction::kRelease);
+}
+
+TEST_F(OneShard, IsDroppedAtOnceWhenItsLeaseSaysAnother) {
+  EXPECT_EQ(action(true, {"other", /*held=*/true, /*busy=*/true}), ShardAction::kDrop);
+  EXPECT_EQ(action(false, {"other", true}), ShardAction::kDrop);
+  EXPECT_EQ(action(true, {"", true}), ShardAction::kDrop);
+  EXPECT_EQ(action(true, {"other", true, false, /*pending=*/true}), ShardAction::kDrop);
+}
+
+TEST_F(OneShard, IsLeftAloneWhileAWriteOfItIsUnderWay) {
+  EXPECT_EQ(action(true, {"", false, false, /*pending=*/true}), ShardAction::kNone);
+}
+
+TEST_F(OneShard, IsLeftAloneByAReplicaThatMayNotAct) {
+  acting = false;
+  for (const char* const holder : {"", "self", "other", "dead"}) {
+    EXPECT_EQ(action(true, {holder}), ShardAction::kNone) << holder;
+    EXPECT_EQ(action(false, {holder}), ShardAction::kNone) << holder;
+  }
+}
+
+TEST_F(OneShard, AlwaysComesWithTheReason) {
+  for (const char* const holder : {"", "self", "other", "dead"}) {
+    for (const bool planned : {true, false}) {
+      const ShardDecision decision = decide(planned, {holder});
+      EXPECT_FALSE(decision.why.empty());
+      EXPECT_EQ(decision.owner == other, !planned);
+    }
+  }
+}
+
+TEST(Timings, TheDefaultsFit) { EXPECT_EQ(misfit(MemberTimings()), ""); }
+
+TEST(Timings, WhatDoesNotFitIsNamedByItsFlag) {
+  const auto wrong = [](Duration lease, Duration deadline, Duration retry) {
+    return misfit({lease, deadline, retry});
+  };
+  EXPECT_NE(wrong(seconds(10), seconds(10), seconds(2)).find("--lease-duration"),
+            std::string::npos);
+  EXPECT_NE(wrong(milliseconds(15'500), seconds(10), seconds(2)).find("whole seconds"),
+            std::string::npos);
+  EXPECT_NE(wrong(seconds(15), milliseconds(2400), seconds(2)).find("--renew-deadline"),
+            std::string::npos);
+  EXPECT_EQ(wrong(seconds(15), milliseconds(2401), seconds(2)), "");
+  EXPECT_NE(wrong(seconds(60), seconds(40), seconds(5)).find("--retry-period"), std::string::npos);
+  EXPECT_NE(wrong(seconds(2), seconds(1), milliseconds(99)).find("--retry-period"),
+            std::string::npos);
+  EXPECT_NE(wrong(std::chrono::hours(2), seconds(10), seconds(2)).find("--lease-duration"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler
