@@ -1,0 +1,510 @@
+#include "tests/simulation/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reconciler/names.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kRenewal{10};
+constexpr seconds kRetry{1};
+constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+// As the pod collector's quarantine, and the taint manager's toleration.
+constexpr seconds kGoneLimit{60};
+constexpr seconds kSilentLimit{340};
+
+std::string user_of(const std::string& node) { return "kubelet-" + node; }
+
+bool phase_is_final(const Json& pod) {
+  const std::string phase = string_at(at(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+bool is_deleting(const Json& pod) {
+  return at(at(pod, "metadata"), "deletionTimestamp").is_string();
+}
+
+}  // namespace
+
+std::string key_of(const Json& object) {
+  const Json& meta = at(object, "metadata");
+  return string_at(meta, "namespace") + "/" + string_at(meta, "name");
+}
+
+std::string uid_of(const Json& object) { return string_at(at(object, "metadata"), "uid"); }
+
+std::string pod_target(const std::string& namespace_, const std::string& name) {
+  return "/api/v1/namespaces/" + namespace_ + "/pods/" + name;
+}
+
+std::string Cluster::Process::path() const { return pod_target(namespace_, name); }
+
+Cluster::Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed)
+    : scheduler_(scheduler), gateway_(gateway), strikes_(strikes), random_(seed) {}
+
+Duration Cluster::some(Duration least, Duration most) {
+  return least + Duration(static_cast<std::int64_t>(
+                     random_.below(static_cast<std::uint64_t>((most - least).count()) + 1)));
+}
+
+std::optional<ApiAnswer> Cluster::patch(const std::string& user, const std::string& target,
+                                        const Json& body) {
+  return gateway_.ask(user, "PATCH", target, body, "application/merge-patch+json");
+}
+
+// ---- Nodes.
+
+void Cluster::start(int nodes) {
+  for (int i = 0; i < nodes; ++i) {
+    nodes_.push_back({"node-" + std::to_string(i)});
+    register_node(i);
+    scheduler_.after(some(milliseconds(100), kRenewal), [this, i] { renew(i); });
+  }
+  scheduler_.after(seconds(20), [this] { collect_lost_pods(); });
+}
+
+Cluster::Node* Cluster::find_node(const std::string& name) {
+  for (Node& node : nodes_) {
+    if (node.name == name) return &node;
+  }
+  return nullptr;
+}
+
+const Cluster::Node* Cluster::node(const std::string& name) const {
+  return const_cast<Cluster*>(this)->find_node(name);
+}
+
+void Cluster::register_node(int index) {
+  Node& node = nodes_[static_cast<std::size_t>(index)];
+  const Json body = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node.name}}}};
+  const auto answer = gateway_.ask(user_of(node.name), "POST", "/api/v1/nodes", body);
+  node.exists = answer && (answer->status == 201 || answer->status == 409);
+}
+
+void Cluster::renew(int index) {
+  Node& node = nodes_[static_cast<std::size_t>(index)];
+  const auto again = [this, index](Duration delay) {
+    scheduler_.after(delay, [this, index] { renew(index); });
+  };
+  if (!node.powered || !node.reaches) return again(kRenewal);
+  if (gateway_.in_trouble()) return again(kRetry);
+  if (!node.exists) register_node(index);
+  const std::string now = format_time_nanos(gateway_.wall_clock());
+  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", {{"name", node.name}, {"namespace", "kube-node-lease"}}},
+                     {"spec",
+                      {{"holderIdentity", node.name},
+                       {"leaseDurationSeconds", 40},
+                       {"renewTime", now.substr(0, now.size() - 4) + "Z"}}}};
+  const std::string target = std::string(kLeases) + "/" + node.name;
+  auto answer = patch(user_of(node.name), target, {{"spec", body["spec"]}});
+  if (answer && answer->status == 404) {
+    answer = gateway_.ask(user_of(node.name), "POST", kLeases, body);
+  }
+  const bool renewed = answer && answer->status / 100 == 2;
+  if (renewed) node.renewed = scheduler_.now();
+  again(renewed ? kRenewal + some(-milliseconds(200), milliseconds(200)) : Duration(kRetry));
+}
+
+void Cluster::silence(int index, bool power_off) {
+  Node& node = nodes_[static_cast<std::size_t>(index)];
+  if (node.powered && node.reaches) node.lost_since = scheduler_.now();
+  (power_off ? node.powered : node.reaches) = false;
+  if (!power_off) return;
+  for (auto& [uid, process] : processes_) {
+    if (process.node != node.name) continue;
+    scheduler_.cancel(std::exchange(process.next, 0));
+    // What it had told stays told; how the rest ended nobody saw.
+    if (process.state == Process::State::kRunning) {
+      process.state = Process::State::kLost;
+      process.reported = false;
+    }
+  }
+}
+
+void Cluster::bring_back(int index) {
+  Node& node = nodes_[static_cast<std::size_t>(index)];
+  node.powered = node.reaches = true;
+  scheduler_.after(some(milliseconds(100), seconds(3)), [this, name = node.name] {
+    gateway_.server().for_each("pods", [&](const Json& pod) {
+      if (string_at(at(pod, "spec"), "nodeName") == name) place(pod);
+    });
+    for (auto& [uid, process] : processes_) {
+      if (process.node != name) continue;
+      if (process.state == Process::State::kStarting && process.next == 0) {
+        process.next = scheduler_.after(seconds(1), [this, gone = uid] { begin(gone); });
+      }
+      report_soon(uid);
+    }
+  });
+}
+
+void Cluster::remove_node(int index) {
+  Node& node = nodes_[static_cast<std::size_t>(index)];
+  const auto answer = gateway_.ask("cloud", "DELETE", "/api/v1/nodes/" + node.name);
+  if (!answer || answer->status != 200) return;
+  node.exists = false;
+  silence(index, /*power_off=*/true);
+}
+
+// ---- Scheduling.
+
+void Cluster::pod_changed(const Json* before, const Json* after) {
+  if (!after) {
+    if (!before) return;
+    // Its kubelet finds out, and stops what still runs; nothing is told of it any more.
+    const auto found = processes_.find(uid_of(*before));
+    if (found == processes_.end()) return;
+    scheduler_.cancel(found->second.next);
+    scheduler_.cancel(found->second.report);
+    processes_.erase(found);
+    return;
+  }
+  const Json& pod = *after;
+  if (!string_at(at(pod, "spec"), "nodeName").empty()) return place(pod);
+  const std::string key = key_of(pod);
+  if (is_deleting(pod) || phase_is_final(pod) || !binding_.insert(key).second) return;
+  scheduler_.after(some(milliseconds(20), milliseconds(500)), [this, key] { bind(key); });
+}
+
+void Cluster::look_at_everything() {
+  std::set<std::string> present;
+  std::vector<Json> pods;
+  gateway_.server().for_each("pods", [&](const Json& pod) { pods.push_back(pod); });
+  for (const Json& pod : pods) {
+    present.insert(uid_of(pod));
+    pod_changed(nullptr, &pod);
+  }
+  for (auto process = processes_.begin(); process != processes_.end();) {
+    if (present.count(process->first) > 0) {
+      // What it once told may be forgotten.
+      process->second.reported = false;
+      report_soon(process->first);
+      ++process;
+      continue;
+    }
+    scheduler_.cancel(process->second.next);
+    scheduler_.cancel(process->second.report);
+    process = processes_.erase(process);
+  }
+  for (Node& node : nodes_) {
+    node.exists = gateway_.server().find("nodes", "", node.name) != nullptr;
+  }
+}
+
+void Cluster::bind(const std::string& key) {
+  binding_.erase(key);
+  const std::size_t slash = key.find('/');
+  const std::string ns = key.substr(0, slash);
+  const std::string name = key.substr(slash + 1);
+  const Json* const pod = gateway_.server().find("pods", ns, name);
+  if (!pod || is_deleting(*pod) || !string_at(at(*pod, "spec"), "nodeName").empty() ||
+      phase_is_final(*pod)) {
+    return;
+  }
+  const auto again = [&](Duration delay) {
+    binding_.insert(key);
+    scheduler_.after(delay, [this, key] { bind(key); });
+  };
+  // The scheduler finds out late that a node is lost.
+  std::vector<const Node*> fit;
+  for (const Node& node : nodes_) {
+    if (node.exists && (node.usable() || scheduler_.now() - node.lost_since < seconds(40))) {
+      fit.push_back(&node);
+    }
+  }
+  if (fit.empty() || unschedulable_) {
+    if (unschedulable_) strikes_.fired(Act::kUnschedulable);
+    const Json condition = {{"type", "PodScheduled"},
+                            {"status", "False"},
+                            {"reason", "Unschedulable"},
+                            {"message", "0 nodes are available"}};
+    if (at(at(*pod, "status"), "conditions").empty()) {
+      patch("scheduler", pod_target(ns, name) + "/status",
+            {{"status", {{"conditions", Json::array({condition})}}}});
+    }
+    return again(seconds(5));
+  }
+  const Node& node = *fit[random_.below(fit.size())];
+  const auto answer =
+      gateway_.ask("scheduler", "POST", pod_target(ns, name) + "/binding",
+                   {{"apiVersion", "v1"},
+                    {"kind", "Binding"},
+                    {"metadata", {{"name", name}, {"namespace", ns}, {"uid", uid_of(*pod)}}},
+                    {"target", {{"kind", "Node"}, {"name", node.name}}}});
+  if (!answer || answer->status / 100 != 2) again(kRetry);
+}
+
+// ---- Kubelets.
+
+void Cluster::place(const Json& pod) {
+  const std::string uid = uid_of(pod);
+  const std::string node = string_at(at(pod, "spec"), "nodeName");
+  const bool known = processes_.count(uid) > 0;
+  if (!known) {
+    if (phase_is_final(pod) && !is_deleting(pod)) return;
+    Process process;
+    process.namespace_ = string_at(at(pod, "metadata"), "namespace");
+    process.name = string_at(at(pod, "metadata"), "name");
+    process.uid = uid;
+    process.node = node;
+    const Json& meta = at(pod, "metadata");
+    const std::string plan = string_at(at(meta, "annotations"), kPlanAnnotation, "0");
+    const std::string attempt = string_at(at(meta, "labels"), reconciler::kAttemptLabel, "0");
+    process.plan = mix(std::stoull(plan), reconciler::hash64(attempt));
+    if (phase_is_final(pod)) process.state = Process::State::kLost;
+    processes_.emplace(uid, std::move(process));
+    if (!phase_is_final(pod) && !is_deleting(pod)) {
+      processes_.at(uid).next =
+          scheduler_.after(some(milliseconds(50), milliseconds(1500)), [this, uid] { begin(uid); });
+    }
+  }
+  if (is_deleting(pod) && !std::exchange(processes_.at(uid).terminating, true)) {
+    const Node* const host = find_node(node);
+    const Duration late =
+        host && host->usable() ? some(milliseconds(5), milliseconds(300)) : Duration(kRenewal);
+    scheduler_.after(late, [this, uid, pod] { terminate(uid, pod); });
+  }
+}
+
+void Cluster::begin(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  process.next = 0;
+  const Node* const node = find_node(process.node);
+  if (!node || !node->powered || !node->reaches) {
+    process.next = scheduler_.after(kRenewal, [this, uid] { begin(uid); });
+    return;
+  }
+  if (process.terminating) return;
+  if (image_errors_) {
+    strikes_.fired(Act::kImageError);
+    process.reason = "ImagePullBackOff";
+    report_soon(uid);
+    process.next = scheduler_.after(seconds(10), [this, uid] { begin(uid); });
+    return;
+  }
+  run(uid);
+}
+
+void Cluster::run(const std::string& uid) {
+  Process& process = processes_.at(uid);
+  process.state = Process::State::kRunning;
+  process.started = gateway_.wall_clock();
+  process.reason.clear();
+  report_soon(uid);
+  // A second, half a minute, ten minutes: what a bug needs varies.
+  static constexpr int kMostSeconds[] = {2, 10, 30, 30, 120, 600};
+  const std::uint64_t plan = process.plan;
+  const int most = calm_ ? 20 : kMostSeconds[plan % 6];
+  const Duration lasts =
+      milliseconds(200) +
+      Duration(milliseconds(static_cast<std::int64_t>((plan >> 8) % 1000) * most));
+  int code = 0;
+  if (!calm_ && static_cast<int>((plan >> 24) % 1000) < failing_permille_) {
+    strikes_.fired(Act::kWorkerFails);
+    code = 1 + static_cast<int>((plan >> 40) % 3);
+  }
+  process.next = scheduler_.after(
+      lasts, [this, uid, code] { exit(uid, code, code == 0 ? "Completed" : "Error"); });
+}
+
+void Cluster::exit(const std::string& uid, int code, const std::string& reason) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  scheduler_.cancel(std::exchange(process.next, 0));
+  process.state = Process::State::kExited;
+  process.exit_code = code;
+  process.reason = reason;
+  process.finished = gateway_.wall_clock();
+  process.reported = false;
+  report_soon(uid);
+}
+
+void Cluster::terminate(const std::string& uid, const Json& pod) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  const Node* const node = find_node(process.node);
+  if (!node || !node->powered || !node->reaches) {
+    // It hears of it when it is back.
+    scheduler_.after(kRenewal, [this, uid, pod] { terminate(uid, pod); });
+    return;
+  }
+  if (process.state != Process::State::kRunning) {
+    scheduler_.cancel(std::exchange(process.next, 0));
+    return report_soon(uid);
+  }
+  const Duration grace = seconds(int_at(at(pod, "metadata"), "deletionGracePeriodSeconds", 30));
+  const std::uint64_t how = process.plan >> 50;
+  if (how % 4 == 0) {  // it ignores SIGTERM
+    scheduler_.after(grace, [this, uid] {
+      const auto still = processes_.find(uid);
+      if (still != processes_.end() && still->second.state == Process::State::kRunning) {
+        exit(uid, 137, "Error");
+      }
+    });
+    return;
+  }
+  const Duration takes = std::min<Duration>(grace, milliseconds(50) * static_cast<int>(how % 100));
+  const int code = how % 4 == 1 ? 0 : 143;
+  scheduler_.after(takes, [this, uid, code] {
+    const auto still = processes_.find(uid);
+    if (still != processes_.end() && still->second.state == Process::State::kRunning) {
+      exit(uid, code, code == 0 ? "Completed" : "Error");
+    }
+  });
+}
+
+void Cluster::report_soon(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end() || found->second.report != 0) return;
+  found->second.report =
+      scheduler_.after(some(milliseconds(5), milliseconds(200)), [this, uid] { report(uid); });
+}
+
+Json Cluster::status_of(const Process& process, const Json& pod) const {
+  Json container = {{"name", "main"},
+                    {"ready", false},
+                    {"restartCount", 0},
+                    {"image", "worker"},
+                    {"imageID", ""}};
+  Json status;
+  switch (process.state) {
+    case Process::State::kStarting:
+      status["phase"] = "Pending";
+      container["state"] = {
+          {"waiting", {{"reason", process.reason.empty() ? "ContainerCreating" : process.reason}}}};
+      break;
+    case Process::State::kRunning:
+      status["phase"] = "Running";
+      container["ready"] = true;
+      container["state"] = {{"running", {{"startedAt", format_time(process.started)}}}};
+      break;
+    case Process::State::kExited:
+      status["phase"] = process.exit_code == 0 ? "Succeeded" : "Failed";
+      container["state"] = {{"terminated",
+                             {{"exitCode", process.exit_code},
+                              {"reason", process.reason},
+                              {"startedAt", format_time(process.started)},
+                              {"finishedAt", format_time(process.finished)}}}};
+      break;
+    case Process::State::kLost:
+      status["phase"] = "Failed";
+      container["state"] = {{"terminated",
+                             {{"exitCode", 137},
+                              {"reason", "ContainerStatusUnknown"},
+                              {"message", "The container could not be located"}}}};
+      break;
+  }
+  status["containerStatuses"] = Json::array({container});
+  if (at(at(pod, "status"), "startTime").is_null()) {
+    status["startTime"] = format_time(gateway_.wall_clock());
+  }
+  return status;
+}
+
+void Cluster::report(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  process.report = 0;
+  const Node* const node = find_node(process.node);
+  const auto again = [&](Duration delay) {
+    process.report = scheduler_.after(delay, [this, uid] { report(uid); });
+  };
+  if (!node || !node->powered || !node->reaches) return again(kRenewal);
+  const Json* const pod = gateway_.server().find("pods", process.namespace_, process.name);
+  if (!pod || uid_of(*pod) != uid) return;
+  if (gateway_.in_trouble()) return again(kRetry + some(Duration(0), kRetry));
+  const bool over =
+      process.state == Process::State::kExited || process.state == Process::State::kLost;
+  if (!phase_is_final(*pod)) {
+    const Json body = {{"metadata", {{"uid", uid}}}, {"status", status_of(process, *pod)}};
+    const auto answer = patch(user_of(process.node), process.path() + "/status", body);
+    if (!answer || answer->status / 100 != 2) return again(kRetry);
+  }
+  process.reported = over;
+  const Json* const now = gateway_.server().find("pods", process.namespace_, process.name);
+  if (!now || !is_deleting(*now)) return;
+  const bool never_ran = process.state == Process::State::kStarting && process.terminating;
+  if (over || never_ran) remove_pod(process);
+}
+
+// The last thing a kubelet does for a pod that was told to go.
+void Cluster::remove_pod(const Process& process) {
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "DeleteOptions"},
+                     {"gracePeriodSeconds", 0},
+                     {"preconditions", {{"uid", process.uid}}}};
+  gateway_.ask(user_of(process.node), "DELETE", process.path(), body);
+}
+
+// ---- Pods whose node is lost, and pods that must make room.
+
+void Cluster::fail_pod(const Json& pod, const std::string& by, const std::string& reason) {
+  const Json& meta = at(pod, "metadata");
+  const Json condition = {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", reason}};
+  Json status = {{"conditions", Json::array({condition})}};
+  if (by != "taint-manager" && by != "preemption") status["phase"] = "Failed";
+  if (by == "kubelet") status["reason"] = "Evicted";
+  patch(by, pod_target(string_at(meta, "namespace"), string_at(meta, "name")) + "/status",
+        {{"metadata", {{"uid", uid_of(pod)}}}, {"status", status}});
+}
+
+void Cluster::collect_lost_pods() {
+  scheduler_.after(seconds(20), [this] { collect_lost_pods(); });
+  if (gateway_.in_trouble()) return;
+  std::vector<Json> gone, silent;
+  gateway_.server().for_each("pods", [&](const Json& pod) {
+    const Node* const node = find_node(string_at(at(pod, "spec"), "nodeName"));
+    if (!node || node->usable()) return;
+    const Duration lost = scheduler_.now() - node->lost_since;
+    if (!node->exists && lost > kGoneLimit) gone.push_back(pod);
+    if (node->exists && lost > kSilentLimit && !is_deleting(pod)) silent.push_back(pod);
+  });
+  for (const Json& pod : gone) {
+    if (!phase_is_final(pod)) fail_pod(pod, "pod-collector", "DeletionByPodGC");
+    const Json body = {{"gracePeriodSeconds", 0}, {"preconditions", {{"uid", uid_of(pod)}}}};
+    const Json& meta = at(pod, "metadata");
+    gateway_.ask("pod-collector", "DELETE",
+                 pod_target(string_at(meta, "namespace"), string_at(meta, "name")), body);
+  }
+  for (const Json& pod : silent) {
+    if (phase_is_final(pod)) continue;
+    fail_pod(pod, "taint-manager", "DeletionByTaintManager");
+    const Json& meta = at(pod, "metadata");
+    gateway_.ask("taint-manager", "DELETE",
+                 pod_target(string_at(meta, "namespace"), string_at(meta, "name")),
+                 {{"preconditions", {{"uid", uid_of(pod)}}}});
+  }
+}
+
+void Cluster::evict(const std::string& key, std::uint64_t seed) {
+  const std::size_t slash = key.find('/');
+  const Json* const found =
+      gateway_.server().find("pods", key.substr(0, slash), key.substr(slash + 1));
+  if (!found || phase_is_final(*found) || is_deleting(*found)) return;
+  const Json pod = *found;
+  if (seed % 2 == 0 && !string_at(at(pod, "spec"), "nodeName").empty()) {
+    fail_pod(pod, "kubelet", "TerminationByKubelet");
+    const auto process = processes_.find(uid_of(pod));
+    if (process == processes_.end()) return;
+    scheduler_.cancel(std::exchange(process->second.next, 0));
+    process->second.state = Process::State::kLost;
+    return;
+  }
+  fail_pod(pod, "preemption", "PreemptionByScheduler");
+  gateway_.ask("preemption", "DELETE", pod_target(key.substr(0, slash), key.substr(slash + 1)),
+               {{"preconditions", {{"uid", uid_of(pod)}}}});
+}
+
+}  // namespace holdfast::simulation

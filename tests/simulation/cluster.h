@@ -1,0 +1,110 @@
+// What surrounds the operator in a cluster: nodes with their kubelets and the processes in pods,
+// the scheduler, and the collectors of pods whose node is lost. They see the truth a little late
+// and act through the gateway, each as a user of its own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/core/json.h"
+#include "operator/core/random.h"
+#include "tests/simulation/acts.h"
+#include "tests/simulation/gateway.h"
+#include "tests/simulation/scheduler.h"
+
+namespace holdfast::simulation {
+
+// The annotation of a template from which its worker's behaviour is drawn, attempt by attempt.
+inline constexpr const char* kPlanAnnotation = "simulation/plan";
+
+class Cluster {
+ public:
+  struct Node {
+    std::string name;
+    bool exists = false;  // its object
+    bool reaches = true;  // its kubelet reaches the API server
+    bool powered = true;
+    Duration renewed{0};     // its Lease, for the last time
+    Duration lost_since{0};  // powered off or cut off, while it is
+    bool usable() const { return exists && reaches && powered; }
+  };
+  Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
+
+  void start(int nodes);
+  // Told about every write of a pod; either may be null.
+  void pod_changed(const Json* before, const Json* after);
+  // All data may have changed (a restore).
+  void look_at_everything();
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node* node(const std::string& name) const;
+
+  void silence(int node, bool power_off);
+  void bring_back(int node);
+  void remove_node(int node);
+  void evict(const std::string& key, std::uint64_t seed);
+  // Windows: nothing is scheduled, no image can be pulled, workers fail.
+  void unschedulable(bool on) { unschedulable_ = on; }
+  void image_errors(bool on) { image_errors_ = on; }
+  void failing(int permille) { failing_permille_ = permille; }
+  // From now on workers end soon, and well.
+  void calm() { calm_ = true; }
+
+ private:
+  // One pod's process on its node, as its kubelet knows it.
+  struct Process {
+    std::string namespace_, name, uid, node;
+    enum class State { kStarting, kRunning, kExited, kLost } state = State::kStarting;
+    std::uint64_t plan = 0;
+    bool terminating = false;
+    int exit_code = 0;
+    std::string reason;
+    Time started{};
+    Time finished{};
+    bool reported = false;
+    Scheduler::EventId next = 0;
+    Scheduler::EventId report = 0;
+    std::string path() const;
+  };
+
+  void renew(int node);
+  void register_node(int node);
+  void bind(const std::string& key);
+  void place(const Json& pod);
+  void begin(const std::string& uid);
+  void run(const std::string& uid);
+  void exit(const std::string& uid, int code, const std::string& reason);
+  void terminate(const std::string& uid, const Json& pod);
+  void report_soon(const std::string& uid);
+  void report(const std::string& uid);
+  void remove_pod(const Process& process);
+  void collect_lost_pods();
+  void fail_pod(const Json& pod, const std::string& by, const std::string& reason);
+  Json status_of(const Process& process, const Json& pod) const;
+  Node* find_node(const std::string& name);
+  Duration some(Duration least, Duration most);
+  std::optional<ApiAnswer> patch(const std::string& user, const std::string& target,
+                                 const Json& body);
+
+  Scheduler& scheduler_;
+  Gateway& gateway_;
+  Strikes& strikes_;
+  SeededRandom random_;
+  std::vector<Node> nodes_;
+  std::map<std::string, Process> processes_;  // by pod UID
+  std::set<std::string> binding_;             // pods by key
+  bool unschedulable_ = false;
+  bool image_errors_ = false;
+  int failing_permille_ = 0;
+  bool calm_ = false;
+};
+
+// "<namespace>/<name>" of an object.
+std::string key_of(const Json& object);
+std::string uid_of(const Json& object);
+std::string pod_target(const std::string& namespace_, const std::string& name);
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,203 @@
+#include "tests/simulation/gateway.h"
+
+#include <charconv>
+#include <memory>
+#include <utility>
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Some day; the operator knows of it only through Date headers and timestamps.
+const Time kBeginning = *parse_time("2026-03-01T00:00:00Z");
+// What the server gives one request, and a cache that is behind a version that is asked for.
+constexpr seconds kServerTimeout{60};
+constexpr milliseconds kCacheWait{3000};
+constexpr milliseconds kCachePoll{100};
+
+bool is_write(const std::string& method) { return method != "GET"; }
+
+std::uint64_t number(const std::string& text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// Answered from etcd rather than from the watch cache.
+bool needs_etcd(const ApiRequest& request) {
+  if (is_write(request.method)) return true;
+  const std::string version = query_value(request.target, "resourceVersion");
+  return version.empty() && query_value(request.target, "continue").empty();
+}
+
+// The version that the watch cache must have reached; 0: any.
+std::uint64_t wanted_version(const ApiServer& server, const ApiRequest& request) {
+  if (request.method != "GET") return 0;
+  const std::string version = query_value(request.target, "resourceVersion");
+  if (!version.empty()) return number(version);
+  return is_watch(request.target) ? server.version() : 0;
+}
+
+}  // namespace
+
+std::string query_value(const std::string& target, const std::string& name) {
+  std::size_t begin = target.find('?');
+  while (begin != std::string::npos) {
+    ++begin;
+    const std::size_t end = target.find('&', begin);
+    if (target.compare(begin, name.size(), name) == 0 && target[begin + name.size()] == '=') {
+      const std::size_t value = begin + name.size() + 1;
+      return target.substr(value, end == std::string::npos ? end : end - value);
+    }
+    begin = end;
+  }
+  return "";
+}
+
+bool is_watch(const std::string& target) { return !query_value(target, "watch").empty(); }
+
+ApiAnswer refusal(int status, const std::string& reason, const std::string& message,
+                  int retry_after_seconds) {
+  const Json body = {{"kind", "Status"},   {"apiVersion", "v1"}, {"status", "Failure"},
+                     {"message", message}, {"reason", reason},   {"code", status}};
+  return {status, body.dump(), retry_after_seconds};
+}
+
+Gateway::Gateway(Scheduler& scheduler, ApiServer& server, std::uint64_t seed)
+    : scheduler_(scheduler), server_(server), random_(seed) {}
+
+Time Gateway::beginning() { return kBeginning; }
+
+Time Gateway::wall_clock() const { return kBeginning + scheduler_.now() + stepped_; }
+
+ApiAnswer Gateway::handle(const Delivery& delivery) {
+  if (before_request) before_request(delivery);
+  const ApiRequest& request = delivery.request;
+  const bool creates_pod = request.method == "POST" && request.target.ends_with("/pods");
+  ApiAnswer answer =
+      quota_ && creates_pod
+          ? refusal(403, "Forbidden", "pods is forbidden: exceeded quota: pods, used: pods=0")
+          : server_.handle(request);
+  if (after_request) after_request(delivery, answer);
+  return answer;
+}
+
+void Gateway::arrive(Delivery delivery, Reply reply) {
+  if (!up_) return reply(std::nullopt);
+  if (stalled_ && needs_etcd(delivery.request)) return hold(std::move(delivery), std::move(reply));
+  if (wanted_version(server_, delivery.request) > server_.watch_cache_version()) {
+    const auto waiting = std::make_shared<Delivery>(std::move(delivery));
+    const Duration until = scheduler_.now() + kCacheWait;
+    const auto poll = std::make_shared<std::function<void()>>();
+    *poll = [this, waiting, until, poll, reply, incarnation = incarnation_] {
+      const auto keep = std::exchange(*poll, nullptr);
+      if (!up_ || incarnation != incarnation_) return reply(std::nullopt);
+      const bool behind = wanted_version(server_, waiting->request) > server_.watch_cache_version();
+      if (!behind || scheduler_.now() >= until) return reply(handle(*waiting));
+      *poll = keep;
+      scheduler_.after(kCachePoll, [poll] { (*poll)(); });
+    };
+    scheduler_.after(kCachePoll, [poll] { (*poll)(); });
+    return;
+  }
+  reply(handle(delivery));
+}
+
+// Etcd hangs: the request hangs with it. One that has hung for the server's own limit is answered
+// with an error, and may still have been applied.
+void Gateway::hold(Delivery delivery, Reply reply) {
+  const auto kept = std::make_shared<Delivery>(std::move(delivery));
+  const Duration since = scheduler_.now();
+  held_.push_back([this, kept, reply, since](bool lost) {
+    if (lost) return reply(std::nullopt);
+    const bool late = scheduler_.now() - since >= kServerTimeout;
+    if (!late) return reply(handle(*kept));
+    if (is_write(kept->request.method) && random_.below(2) == 0) handle(*kept);
+    reply(refusal(504, "Timeout", "etcdserver: request timed out"));
+  });
+}
+
+void Gateway::open(Delivery delivery, WatchSink sink, OpenReply reply) {
+  const auto kept = std::make_shared<Delivery>(std::move(delivery));
+  const auto now_open = [this, kept, sink, reply] {
+    if (before_request) before_request(*kept);
+    ApiServer::Opened opened = server_.watch(kept->request, sink);
+    reply(Opened{std::move(opened.answer), opened.id});
+  };
+  if (!up_) return reply(std::nullopt);
+  if (stalled_ && needs_etcd(kept->request)) {
+    held_.push_back([now_open, reply](bool lost) {
+      if (lost) return reply(std::nullopt);
+      now_open();
+    });
+    return;
+  }
+  if (wanted_version(server_, kept->request) <= server_.watch_cache_version()) return now_open();
+  // A version that the cache has not reached: it is waited for, as the server does.
+  const Duration until = scheduler_.now() + kCacheWait;
+  const auto poll = std::make_shared<std::function<void()>>();
+  *poll = [this, kept, until, poll, now_open, reply, incarnation = incarnation_] {
+    const auto keep = std::exchange(*poll, nullptr);
+    if (!up_ || incarnation != incarnation_) return reply(std::nullopt);
+    const bool behind = wanted_version(server_, kept->request) > server_.watch_cache_version();
+    if (!behind || scheduler_.now() >= until) return now_open();
+    *poll = keep;
+    scheduler_.after(kCachePoll, [poll] { (*poll)(); });
+  };
+  scheduler_.after(kCachePoll, [poll] { (*poll)(); });
+}
+
+std::optional<ApiAnswer> Gateway::ask(const std::string& user, const std::string& method,
+                                      const std::string& target, const Json& body,
+                                      const std::string& content_type) {
+  if (in_trouble()) return std::nullopt;
+  Delivery delivery;
+  delivery.request = {user, method, target, content_type, body.is_null() ? "" : body.dump()};
+  delivery.sent = scheduler_.now();
+  return handle(delivery);
+}
+
+void Gateway::go_down() {
+  if (!std::exchange(up_, false)) return;
+  ++incarnation_;
+  for (auto& held : std::exchange(held_, {})) held(/*lost=*/true);
+  stalled_ = false;
+  restart(/*cut_off=*/true);
+}
+
+void Gateway::come_up() {
+  if (std::exchange(up_, true)) return;
+  last_trouble_end_ = scheduler_.now();
+  advance();
+}
+
+void Gateway::stall() { stalled_ = up_; }
+
+void Gateway::unstall() {
+  if (!std::exchange(stalled_, false)) return;
+  last_trouble_end_ = scheduler_.now();
+  for (auto& held : std::exchange(held_, {})) held(/*lost=*/false);
+  advance();
+}
+
+void Gateway::restart(bool cut_off) {
+  cutting_off_ = cut_off;
+  server_.restart();
+  cutting_off_ = false;
+}
+
+void Gateway::changed() {
+  if (std::exchange(advance_pending_, true)) return;
+  const Duration usual = milliseconds(1) + Duration(random_.below(4'000'000));
+  scheduler_.after(usual + lag_, [this] { advance(); });
+}
+
+void Gateway::advance() {
+  advance_pending_ = false;
+  // Etcd tells nothing while it hangs.
+  if (up_ && !stalled_) server_.advance_watch_cache();
+}
+
+}  // namespace holdfast::simulation

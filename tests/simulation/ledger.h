@@ -1,0 +1,127 @@
+// Checks the rules of safety after every write that the API server takes: it knows the truth, and
+// who asked for what. The first rule that is broken ends the run.
+//
+// Names are those of docs/verification.md: S1 OneOutcome ... S15 Exclusion. S9 is checked on
+// requests that the network delivered twice; S7, S11, S14 and S15 on what a replica sends.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "operator/core/json.h"
+#include "reconciler/types.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/gateway.h"
+#include "tests/simulation/scheduler.h"
+
+namespace holdfast::simulation {
+
+class Ledger {
+ public:
+  Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster)
+      : scheduler_(scheduler), gateway_(gateway), cluster_(cluster) {}
+
+  // The steady clock of a replica, in parts per million of the world's.
+  void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
+  void shards(int count) { shards_ = count; }
+  // The life of a replica that this member's Lease belongs to; none: it is not known.
+  using Life = std::pair<int, std::uint64_t>;
+  std::optional<Life> life_of(const std::string& member) const;
+
+  // In the order of a request's life.
+  void sent(const Delivery& delivery);
+  void arrives(const Delivery& delivery);
+  void handled(const Delivery& delivery, const ApiAnswer& answer);
+  void answered(const Delivery& delivery, const ApiAnswer& answer);
+  void applied(const Applied& applied);
+
+  // The data were set back: S3 and what is counted hold from here on anew.
+  void data_restored();
+  // A user took this pod away with its finalizer, or what the watch selects it by.
+  void excuse(const std::string& pod_key) { excused_.insert(pod_key); }
+  // This namespace is being deleted by a user.
+  void namespace_deleted(const std::string& name) { gone_namespaces_.insert(name); }
+
+  const std::string& violation() const { return violation_; }
+  void complain(const std::string& what);
+  std::function<void()> on_violation;
+
+  // Of replicas, leases left out.
+  std::uint64_t replica_writes() const { return replica_writes_; }
+  std::uint64_t checks() const { return checks_; }
+  // When a pod, by UID, was first seen to have ended.
+  struct PodBook {
+    std::string namespace_, name, owner_uid;
+    std::int64_t attempt = 0;
+    reconciler::PodPhase phase = reconciler::PodPhase::kPending;
+    Duration created{0};
+    Duration ended{0};
+    Duration removed{0};  // zero: it is there
+  };
+  const std::map<std::string, PodBook>& pods() const { return pods_; }
+
+ private:
+  struct JobBook {
+    std::set<std::int64_t> ended;
+    std::int64_t failures = 0;
+    std::int64_t disruptions = 0;
+    std::map<std::int64_t, std::string> last_pod;  // by attempt: the UID of its last pod
+  };
+  struct StatusWrite {
+    const Json& before;
+    const Json& after;
+    reconciler::Status old;
+    reconciler::Status next;
+    reconciler::Spec spec;  // with which it was decided
+    std::string uid;
+    std::string name;
+    bool by_replica = false;
+  };
+
+  void owner_acts(const Delivery& delivery, const std::string& job_uid);
+  std::string job_uid_of(const ApiRequest& request, const Json& body) const;
+  void job_written(const Applied& applied);
+  void status_written(const StatusWrite& write);
+  void attempt_ended(const StatusWrite& write, JobBook& book);
+  void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
+  void attempt_started(const StatusWrite& write);
+  void job_removed(const Json& job, bool by_replica);
+  void pod_written(const Applied& applied);
+  void pod_created(const Json& pod);
+  void pod_template_kept(const Json& job, const Json& body);
+  void pod_touched(const Json& before, const Json* after);
+  void second_copy(const Delivery& delivery);
+  std::optional<Duration> last_read(const std::string& target) const;
+  bool by_replica(const Applied& applied) const;
+  std::int64_t rate() const;
+  Time wall() const { return gateway_.wall_clock(); }
+
+  Scheduler& scheduler_;
+  Gateway& gateway_;
+  const Cluster& cluster_;
+  std::string violation_;
+  std::map<std::string, JobBook> jobs_;
+  std::map<std::string, PodBook> pods_;
+  std::set<std::string> excused_;
+  std::set<std::string> gone_namespaces_;
+  std::map<int, std::int64_t> rates_;
+  const Delivery* current_ = nullptr;
+  std::uint64_t version_before_ = 0;
+  Duration restored_at_{-1};
+  // By number of the request: the server's version after its first delivery.
+  std::map<std::uint64_t, std::uint64_t> first_copies_;
+  // By replica's life: its last live read of a path, and the version of its last write of a job;
+  // when its last acknowledged renewal was sent.
+  std::map<std::pair<Life, std::string>, Duration> reads_;
+  std::map<std::pair<Life, std::string>, std::uint64_t> own_writes_;
+  std::map<Life, Duration> renewals_;
+  std::map<std::string, Life> members_;
+  int shards_ = 1;
+  std::uint64_t replica_writes_ = 0;
+  std::uint64_t checks_ = 0;
+};
+
+}  // namespace holdfast::simulation

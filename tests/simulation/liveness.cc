@@ -1,0 +1,278 @@
+#include "tests/simulation/liveness.h"
+
+#include <algorithm>
+
+#include "operator/controller/job_codec.h"
+#include "operator/controller/pod_codec.h"
+#include "reconciler/decide.h"
+#include "reconciler/edges.h"
+#include "reconciler/names.h"
+#include "tests/simulation/replica.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using namespace reconciler;  // NOLINT: the words of the rules
+using JobStatus = reconciler::Status;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A reconcile takes a second at most; half of one goes by between two looks.
+constexpr Duration kReconcile = milliseconds(1000);
+constexpr Duration kLook = milliseconds(500);
+// The server's time is known to a second and a round trip.
+constexpr Duration kServerTime = milliseconds(1200);
+// A creation that was refused is tried again after this long at most.
+constexpr Duration kRefusalRetry = seconds(30);
+
+// A member's lease and a retry period, and the round trips that they take.
+constexpr Duration kTakeOver = seconds(17) + milliseconds(200);
+
+bool is_deleting(const Json& object) {
+  return at(at(object, "metadata"), "deletionTimestamp").is_string();
+}
+
+}  // namespace
+
+struct Liveness::Job {
+  std::string key;
+  reconciler::Job job;
+  std::vector<PodView> pods;  // owned by it
+  const PodView* current = nullptr;
+};
+
+void Liveness::watch(bool on) {
+  on_ = on;
+  on_since_ = scheduler_.now();
+  troubles_.clear();
+}
+
+Duration Liveness::own(Duration window) const { return window / slowest_ppm_ * 1'000'000; }
+
+Duration Liveness::instant(std::optional<Time> wall) const {
+  return wall ? scheduler_.now() - (gateway_.wall_clock() - *wall) : Duration::zero();
+}
+
+bool Liveness::many_nodes_silent() const {
+  int silent = 0;
+  for (const Cluster::Node& node : cluster_.nodes()) {
+    if (!node.usable() || scheduler_.now() - node.renewed > seconds(12)) ++silent;
+  }
+  return silent > 1;
+}
+
+void Liveness::note(const std::string& key, const std::string& trouble, Duration bound,
+                    std::optional<Duration> since) {
+  Trouble& entry = troubles_[key + " " + trouble];
+  if (entry.since == Duration::zero()) {
+    entry.since = std::max(since.value_or(scheduler_.now()), on_since_);
+  }
+  if (since) entry.since = std::max(*since, on_since_);
+  entry.bound = bound + kReconcile + kLook;
+  entry.seen = true;
+  // Nobody may work on the job until a dead replica's shards are taken over.
+  const Duration begin =
+      replica_changed_ > entry.since ? replica_changed_ + own(kTakeOver) : entry.since;
+  const Duration lasted = scheduler_.now() - begin;
+  double& slowest = slowest_[trouble];
+  slowest = std::max(slowest, to_seconds(lasted) / to_seconds(entry.bound));
+  if (lasted > entry.bound) {
+    ledger_.complain("L1: " + key + " has been in trouble (" + trouble + ") for " +
+                     human_duration(lasted) + ", its bound is " + human_duration(entry.bound));
+  }
+}
+
+void Liveness::holds(const Job& job, const std::string& trouble, Duration bound,
+                     std::optional<Duration> since) {
+  note(job.key + "#" + std::to_string(job.job.status.attempt), trouble, bound, since);
+}
+
+void Liveness::forget_what_passed() {
+  for (auto trouble = troubles_.begin(); trouble != troubles_.end();) {
+    if (trouble->second.seen) {
+      trouble->second.seen = false;
+      ++trouble;
+    } else {
+      trouble = troubles_.erase(trouble);
+    }
+  }
+}
+
+void Liveness::look(const std::vector<Replica*>& replicas) {
+  for (const std::string& silent : network_.silent_for_too_long()) {
+    ledger_.complain("L7: a silent watch is not replaced: " + silent);
+  }
+  if (!on_ || gateway_.in_trouble()) return;
+  std::map<std::string, std::vector<PodView>> pods;
+  gateway_.server().for_each("pods", [&](const Json& json) {
+    const auto pod = controller::decode_pod(json);
+    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
+    pods[view.owner_uid].push_back(view);
+  });
+  gateway_.server().for_each("durablejobs", [&](const Json& json) {
+    const auto cached = controller::decode_job(json);
+    Job job;
+    job.key = key_of(json);
+    job.job = static_cast<const controller::CachedJob&>(*cached).job;
+    if (const auto found = pods.find(job.job.uid); found != pods.end()) job.pods = found->second;
+    for (const PodView& pod : job.pods) {
+      if (pod.name == job.job.status.pod_name) job.current = &pod;
+    }
+    look_at_job(job);
+  });
+  look_at_orphans();
+  for (Replica* const replica : replicas) {
+    if (replica->oldest_overdue() > own(kServerTime + kLook)) {
+      note("replica " + std::to_string(replica->index()), "a told deadline has passed", kReconcile,
+           std::nullopt);
+    }
+  }
+  forget_what_passed();
+}
+
+void Liveness::look_at_job(const Job& job) {
+  const JobStatus& status = job.job.status;
+  const Spec& spec = job.job.spec;
+  look_at_pods(job);
+  if (job.job.deleting) return;
+  const auto deadline = active_deadline(job.job);
+  const bool out_of_time = deadline && status.phase != Phase::kSuspended;
+  if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
+    if (out_of_time)
+      holds(job, "out of time", kServerTime, std::max(instant(deadline), Duration(1)));
+    if (spec.cancel) holds(job, "cancel is not obeyed", Duration::zero());
+  }
+  switch (status.phase) {
+    case Phase::kNone:
+      holds(job, "not looked at", Duration::zero());
+      break;
+    case Phase::kRunning:
+      look_at_running(job);
+      break;
+    case Phase::kPending:
+    case Phase::kBackoff: {
+      if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
+      const bool pods_live = std::any_of(job.pods.begin(), job.pods.end(),
+                                         [](const PodView& pod) { return !pod.ended(); });
+      if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
+      const Duration due = std::max(instant(status.next_attempt_time), Duration(1));
+      if (due <= scheduler_.now()) holds(job, "its back-off is over", kServerTime, due);
+      break;
+    }
+    case Phase::kSuspended:
+      if (!spec.suspend) holds(job, "resume is not obeyed", Duration::zero());
+      break;
+    case Phase::kCancelling: {
+      Duration last{0};
+      bool alive = false;
+      for (const PodView& pod : job.pods) {
+        if (pod.ended() || (pod.node_name.empty() && pod.deletion)) continue;
+        alive = true;
+        if (pod.deletion) last = std::max(last, instant(pod.deletion));
+      }
+      if (!alive) holds(job, "cancelling, and its pods are gone", Duration::zero());
+      if (alive && last > Duration::zero()) {
+        holds(job, "cancelling with a dead worker", own(spec.lost_after) + kServerTime, last);
+      }
+      break;
+    }
+    default:
+      if (spec.ttl_after_finished) {
+        holds(job, "its time to live is over", kServerTime,
+              std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
+      }
+  }
+}
+
+void Liveness::look_at_running(const Job& job) {
+  const JobStatus& status = job.job.status;
+  const Spec& spec = job.job.spec;
+  const PodView* const pod = job.current;
+  if (!pod) {
+    // Whoever has just started knows nothing of a pod that was: it waits for another's creation.
+    const bool refused = status.waiting && (status.waiting->reason == "PodCreationRefused" ||
+                                            status.waiting->reason == "PodNameTaken");
+    holds(job, "intent without pod", refused ? kRefusalRetry : own(kForeignIntentWait));
+    return;
+  }
+  if (pod->ended()) return holds(job, "its pod has ended", Duration::zero());
+  if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
+  const Duration window = own(spec.lost_after);
+  if (pod->deletion && pod->node_name.empty()) {
+    holds(job, "its pod was deleted before it was bound", Duration::zero());
+  } else if (pod->deletion) {
+    holds(job, "pod stuck terminating", window + kServerTime, instant(pod->deletion));
+  } else if (!pod->started()) {
+    holds(job, "pod never starts", Duration(spec.start_deadline) + kServerTime,
+          instant(pod->created));
+  }
+  if (spec.attempt_deadline && pod->started() && pod->start()) {
+    holds(job, "attempt too long", Duration(*spec.attempt_deadline) + kServerTime,
+          instant(pod->start()));
+  }
+  const Cluster::Node* const node = cluster_.node(pod->node_name);
+  if (!node) return;
+  // Whoever takes a job over watches the whole window anew.
+  const Duration taken_over = replica_changed_ + own(kTakeOver);
+  const Duration silent_since = std::max(node->renewed, taken_over);
+  if (!node->exists) {
+    holds(job, "node object gone", window, std::max(node->lost_since, taken_over));
+  } else if (!node->usable()) {
+    holds(job, "node silent", many_nodes_silent() ? 2 * window : window, silent_since);
+  }
+}
+
+void Liveness::look_at_pods(const Job& job) {
+  const JobStatus& status = job.job.status;
+  for (const PodView& pod : job.pods) {
+    if (status.phase == Phase::kRunning && pod.name == status.pod_name && !job.job.deleting) {
+      continue;
+    }
+    // What the watch does not select is not seen: release-pods finds it.
+    if (pod.job_uid_label.empty()) continue;
+    const std::string key = job.key + " pod " + pod.name;
+    if (pod.has_finalizer) note(key, "is not released", Duration::zero(), std::nullopt);
+    if (!pod.ended() && !pod.deletion && !job.job.deleting) {
+      note(key, "is not stopped", Duration::zero(), std::nullopt);
+    }
+  }
+}
+
+// Pods whose job is gone.
+void Liveness::look_at_orphans() {
+  gateway_.server().for_each("pods", [&](const Json& json) {
+    const auto pod = controller::decode_pod(json);
+    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
+    if (!view.has_finalizer || view.job_uid_label.empty()) return;
+    bool owned = false;
+    gateway_.server().for_each(
+        "durablejobs", [&](const Json& job) { owned = owned || uid_of(job) == view.owner_uid; });
+    if (!owned) note(key_of(json), "its job is gone", Duration::zero(), std::nullopt);
+  });
+}
+
+std::string Liveness::unsettled() const {
+  std::string found;
+  gateway_.server().for_each("durablejobs", [&](const Json& json) {
+    const JobStatus status = controller::decode_status(at(json, "status"));
+    const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
+    if (is_terminal(status.phase) && !is_deleting(json) && stays) return;
+    found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
+    if (status.waiting) found += ": " + status.waiting->reason + ": " + status.waiting->message;
+  });
+  return found;
+}
+
+std::string Liveness::untidy() const {
+  std::string found;
+  gateway_.server().for_each("pods", [&](const Json& json) {
+    const auto pod = controller::decode_pod(json);
+    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
+    if (view.job_uid_label.empty() || view.owner_uid.empty()) return;
+    if (view.has_finalizer) found = key_of(json) + " keeps our finalizer";
+    if (!view.ended()) found = key_of(json) + " still runs";
+  });
+  return found;
+}
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,83 @@
+// Checks that what should happen does happen, in time: L1-L7 of docs/verification.md and the bounds
+// of the orphan classes. It looks at the truth twice a second and notes since when each job has
+// been in a trouble; a trouble that outlasts its bound is a violation.
+//
+// It is on only while no fault is meant to happen: a bound counts from the trouble's beginning, or
+// from when the faults stopped, as all windows start anew then.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reconciler/types.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/gateway.h"
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scheduler.h"
+
+namespace holdfast::simulation {
+
+class Replica;
+
+class Liveness {
+ public:
+  Liveness(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster, const Network& network,
+           Ledger& ledger)
+      : scheduler_(scheduler),
+        gateway_(gateway),
+        cluster_(cluster),
+        network_(network),
+        ledger_(ledger) {}
+
+  void watch(bool on);
+  // How much slower than the world's a replica's clock may be, in parts per million.
+  void slowest_clock(std::int64_t ppm) { slowest_ppm_ = ppm; }
+  // A replica died or started: what it remembered is gone, windows are watched anew.
+  void replica_changed() { replica_changed_ = scheduler_.now(); }
+
+  // Twice a second.
+  void look(const std::vector<Replica*>& replicas);
+
+  // What is not as it should be at rest; empty: nothing.
+  std::string unsettled() const;
+  std::string untidy() const;
+  const std::map<std::string, double>& slowest() const { return slowest_; }
+
+ private:
+  struct Trouble {
+    Duration since{0};
+    Duration bound{0};
+    bool seen = false;
+  };
+  struct Job;  // one job of the truth, decoded
+
+  void look_at_job(const Job& job);
+  void look_at_running(const Job& job);
+  void look_at_pods(const Job& job);
+  void look_at_orphans();
+  // `trouble` has lasted since `since` at the latest (if it is not known: since it was first seen).
+  void holds(const Job& job, const std::string& trouble, Duration bound,
+             std::optional<Duration> since = std::nullopt);
+  void note(const std::string& key, const std::string& trouble, Duration bound,
+            std::optional<Duration> since);
+  void forget_what_passed();
+  Duration own(Duration window) const;               // as the slowest clock measures it
+  Duration instant(std::optional<Time> wall) const;  // in the world's time
+  bool many_nodes_silent() const;
+
+  Scheduler& scheduler_;
+  Gateway& gateway_;
+  const Cluster& cluster_;
+  const Network& network_;
+  Ledger& ledger_;
+  bool on_ = false;
+  Duration on_since_{0};
+  Duration replica_changed_{0};
+  std::int64_t slowest_ppm_ = 1'000'000;
+  std::map<std::string, Trouble> troubles_;  // by job and class
+  std::map<std::string, double> slowest_;
+};
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,94 @@
+#include "tests/simulation/replica.h"
+
+#include <cassert>
+#include <utility>
+
+namespace holdfast::simulation {
+namespace {
+
+// As in runtime/process.cc.
+constexpr std::chrono::seconds kDrainLimit{15};
+constexpr std::chrono::milliseconds kIdlePoll{5};
+
+}  // namespace
+
+Replica::Replica(Scheduler& scheduler, Network& network, Config config)
+    : scheduler_(scheduler),
+      config_(std::move(config)),
+      started_at_(scheduler.now()),
+      loop_(scheduler, config_.clock, config_.on_hot_loop),
+      random_(config_.seed),
+      credentials_(loop_, "") {
+  const std::string name = "holdfast-" + std::to_string(config_.index);
+  transport_ = std::make_unique<SimTransport>(network, loop_, config_.index, config_.life);
+  client_ = std::make_unique<kube::Client>(kube::Client::Dependencies{
+      loop_, *transport_, credentials_, random_, config_.log, {}, name, 0});
+  events_ = std::make_unique<controller::EventRecorder>(loop_, *client_, name, config_.log);
+  controller::JobController::Config controller;
+  controller.membership.id = name;
+  controller.membership.shards = config_.shards;
+  controller.refuse = config_.on_refusal;
+  controller_ = std::make_unique<controller::JobController>(
+      controller::JobController::Dependencies{loop_, *client_, random_, config_.log, *this,
+                                              *events_},
+      std::move(controller));
+  loop_.post([this] { controller_->start(); });
+}
+
+Replica::~Replica() {
+  loop_.detach();
+  loop_.run_as_loop([this] {
+    transport_->die();
+    controller_->stop(/*drain=*/false, [] {});
+    events_->stop();
+    client_->shut_down();
+  });
+  // Every call answers that it is cancelled: coroutines run to their end, nothing is left behind.
+  loop_.run_posted();
+  assert(client_->idle());
+  assert(transport_->open_calls() == 0);
+  loop_.run_as_loop([this] {
+    controller_.reset();
+    events_.reset();
+    client_.reset();
+  });
+  loop_.run_posted();
+  transport_.reset();
+}
+
+void Replica::stop(std::function<void()> stopped) {
+  loop_.post([this, stopped = std::move(stopped)]() mutable {
+    if (std::exchange(stopping_, true)) return;
+    stopped_ = std::move(stopped);
+    const auto controller_stopped = [this] {
+      if (std::exchange(controller_stopped_, true)) return;
+      events_->stop();
+      client_->shut_down();
+      end_when_idle();
+    };
+    loop_.call_after(kDrainLimit, [this, controller_stopped] {
+      if (controller_stopped_) return;
+      controller_->stop(/*drain=*/false, controller_stopped);
+      client_->shut_down();
+    });
+    controller_->stop(/*drain=*/controller_->synced(), controller_stopped);
+  });
+}
+
+void Replica::end_when_idle() {
+  if (!client_->idle()) {
+    loop_.call_after(kIdlePoll, [this] { end_when_idle(); });
+    return;
+  }
+  // The world destroys the process, not from inside one of its turns.
+  scheduler_.after(Duration::zero(), std::exchange(stopped_, nullptr));
+}
+
+std::size_t Replica::objects_held() {
+  std::size_t count = 0;
+  for (cache::Informer* const informer : controller_->informers())
+    count += informer->store().size();
+  return count;
+}
+
+}  // namespace holdfast::simulation

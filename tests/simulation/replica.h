@@ -1,0 +1,74 @@
+// One process of the operator in the simulated world: everything that runtime::Process composes,
+// but its sockets, signals and probes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "operator/controller/events.h"
+#include "operator/controller/job_controller.h"
+#include "operator/core/random.h"
+#include "operator/kube/client.h"
+#include "operator/kube/credentials.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scheduler.h"
+
+namespace holdfast::simulation {
+
+class Replica : private controller::Telemetry {
+ public:
+  struct Config {
+    int index = 0;
+    std::uint64_t life = 0;  // one more for each start
+    std::uint64_t seed = 0;
+    SimLoop::Clock clock;
+    int shards = 8;
+    Log log;
+    std::function<void()> on_hot_loop;
+    std::function<void(Error)> on_refusal;
+  };
+  Replica(Scheduler& scheduler, Network& network, Config config);
+  // Whatever it is doing: a crash. What it has sent may still arrive.
+  ~Replica() override;
+
+  void pause() { loop_.pause(); }
+  void resume() { loop_.resume(); }
+  bool paused() const { return loop_.paused(); }
+  // As SIGTERM does; `stopped` is called when the process would exit.
+  void stop(std::function<void()> stopped);
+
+  int index() const { return config_.index; }
+  std::uint64_t life() const { return config_.life; }
+  Duration started_at() const { return started_at_; }
+  bool synced() const { return controller_->synced(); }
+  std::int64_t rate_ppm() const { return config_.clock.rate_ppm; }
+  // What it remembers, which must not grow with time.
+  std::size_t objects_held();
+  std::size_t queued() { return controller_->queue().depth(); }
+  Duration oldest_overdue() const { return controller_->oldest_overdue(); }
+
+ private:
+  void end_when_idle();
+  void attempt_ended(const std::string&) override {}
+  void recovered(const std::string&, Duration) override {}
+  void fenced_outcome(const std::string&) override {}
+  void shard_moved(const std::string&) override {}
+
+  Scheduler& scheduler_;
+  const Config config_;
+  const Duration started_at_;
+  SimLoop loop_;
+  SeededRandom random_;
+  kube::FixedCredentials credentials_;
+  // In the order of the start; destroyed in the opposite one.
+  std::unique_ptr<SimTransport> transport_;
+  std::unique_ptr<kube::Client> client_;
+  std::unique_ptr<controller::EventRecorder> events_;
+  std::unique_ptr<controller::JobController> controller_;
+  std::function<void()> stopped_;
+  bool stopping_ = false;
+  bool controller_stopped_ = false;
+};
+
+}  // namespace holdfast::simulation

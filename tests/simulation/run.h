@@ -1,0 +1,36 @@
+// One run by its seed, and the shortest script that still fails as it did.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "operator/core/log.h"
+#include "tests/simulation/script.h"
+#include "tests/simulation/world.h"
+
+namespace holdfast::simulation {
+
+struct RunRequest {
+  std::uint64_t seed = 0;
+  std::string profile = "swarm";
+  Duration length = std::chrono::minutes(45);  // until the faults stop
+  Selection selection;
+  std::FILE* trace = nullptr;
+  Log log;
+  std::function<void(World&)> sabotage = nullptr;
+};
+
+RunResult run_seed(const RunRequest& request);
+
+// "S2 FencedOutcome" of "S2 FencedOutcome: ...": what two failures have in common.
+std::string rule_of(const std::string& violation);
+
+// Leaves out acts, and then single strikes of those that are left, as long as the same rule is
+// broken: delta debugging, at most `runs` runs.
+Selection shrink(const RunRequest& failing, const std::string& violation, int runs);
+
+// How to see it again.
+std::string replay_command(const RunRequest& request, const Selection& selection);
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,202 @@
+#include "tests/simulation/script.h"
+
+#include <algorithm>
+
+#include "operator/core/random.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using enum Act;
+
+// How an act is drawn: how many an hour at most, and how long each lasts.
+struct Habit {
+  Act act;
+  int most_an_hour;
+  Duration least{0};
+  Duration most{0};
+  int most_permille = 0;
+};
+
+constexpr Habit kHabits[] = {
+    {kCreateJob, 60},
+    {kEditSpec, 30},
+    {kSuspend, 20, seconds(1), minutes(5)},
+    {kCancel, 20},
+    {kDeleteJob, 20},
+    {kRecreateJob, 15},
+    {kDeletePod, 20},
+    {kForceDeletePod, 12},
+    {kStripLabels, 12},
+    {kDeleteNamespace, 2},
+    {kQuota, 6, seconds(5), minutes(4)},
+    {kWorkerFails, 4, minutes(1), minutes(20), 800},
+    {kImageError, 4, seconds(20), minutes(6)},
+    {kUnschedulable, 4, seconds(20), minutes(6)},
+    {kEviction, 12},
+    {kNodeSilent, 8, seconds(5), minutes(8)},
+    {kNodePowerLoss, 6, seconds(20), minutes(8)},
+    {kNodeDeleted, 4, minutes(1), minutes(10)},
+    {kLoseRequest, 8, seconds(20), minutes(5), 300},
+    {kLoseAnswer, 8, seconds(20), minutes(5), 300},
+    {kDelayRequest, 8, seconds(20), minutes(5), 300},
+    {kDelayAnswer, 8, seconds(20), minutes(5), 300},
+    {kDuplicate, 8, seconds(60), minutes(10), 500},
+    {kRefuse429, 6, seconds(10), minutes(3), 400},
+    {kRefuse500, 6, seconds(10), minutes(3), 400},
+    {kRefuse503, 6, seconds(10), minutes(3), 400},
+    {kCutSilently, 5, seconds(1), minutes(3)},
+    {kCutRefused, 5, seconds(1), minutes(3)},
+    {kSlowWatch, 6, seconds(20), minutes(5), 400},
+    {kHalfOpenWatch, 3},
+    {kBreakWatch, 10},
+    {kWatchCacheLag, 5, seconds(10), minutes(2)},
+    {kCompaction, 6},
+    {kOutage, 4, seconds(1), minutes(6)},
+    {kRestart, 6},
+    {kEtcdStall, 4, seconds(2), minutes(5)},
+    {kRestore, 2, seconds(30), minutes(10)},
+    {kCrash, 20, milliseconds(200), seconds(20)},
+    {kCleanRestart, 6, milliseconds(200), seconds(10)},
+    {kPause, 8, milliseconds(500), minutes(3)},
+    {kServerClockStep, 6},
+};
+
+const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
+                                 kRecreateJob,     kDeletePod, kForceDeletePod, kStripLabels,
+                                 kDeleteNamespace, kQuota};
+const std::vector<Act> kNodes = {kWorkerFails, kImageError,    kUnschedulable, kEviction,
+                                 kNodeSilent,  kNodePowerLoss, kNodeDeleted};
+const std::vector<Act> kRequests = {kLoseRequest, kLoseAnswer, kDelayRequest, kDelayAnswer,
+                                    kDuplicate,   kRefuse429,  kRefuse500,    kRefuse503,
+                                    kCutSilently, kCutRefused};
+const std::vector<Act> kWatches = {kSlowWatch, kHalfOpenWatch, kBreakWatch, kWatchCacheLag,
+                                   kCompaction};
+const std::vector<Act> kServer = {kOutage, kRestart, kEtcdStall, kServerClockStep};
+const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
+
+std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
+  std::vector<Act> acts = {kCreateJob};
+  for (const auto& group : groups) acts.insert(acts.end(), group.begin(), group.end());
+  return acts;
+}
+
+class Drawing {
+ public:
+  Drawing(std::uint64_t seed, const Profile& profile, Duration length)
+      : random_(mix(seed, 0x5C819)), profile_(profile) {
+    script_.seed = seed;
+    script_.profile = profile.name;
+    script_.length = length;
+  }
+
+  Script draw() {
+    choose();
+    script_.nodes = 1 + static_cast<int>(random_.below(6));
+    script_.replicas = 1 + static_cast<int>(random_.below(3));
+    static constexpr int kShards[] = {1, 2, 5, 8, 32};
+    script_.shards = kShards[random_.below(5)];
+    for (int i = 0; i < script_.replicas; ++i) {
+      SimLoop::Clock clock;
+      clock.offset = seconds(static_cast<std::int64_t>(1 + random_.below(100'000)));
+      const auto drift = static_cast<std::int64_t>(random_.below(200'001)) - 100'000;
+      if (has(kClockDrift)) clock.rate_ppm += drift;
+      script_.clocks.push_back(clock);
+    }
+    // The load is not the same in each world either.
+    const int busy = 200 + static_cast<int>(random_.below(800));
+    for (const Habit& habit : kHabits) {
+      if (has(habit.act)) add(habit, habit.act == kCreateJob ? busy : 1000);
+    }
+    std::stable_sort(script_.events.begin(), script_.events.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    int id = 0;
+    for (ScriptEvent& event : script_.events) {
+      event.id = id++;
+      event.seed = mix(script_.seed, 0xACC + static_cast<std::uint64_t>(event.id));
+    }
+    return std::move(script_);
+  }
+
+ private:
+  bool has(Act act) const {
+    return std::find(chosen_.begin(), chosen_.end(), act) != chosen_.end();
+  }
+
+  void choose() {
+    // A third of all kinds on average, at least one.
+    const std::uint64_t share = 100 + random_.below(500);
+    for (const Act act : profile_.acts) {
+      const bool drawn = random_.below(1000) < share;
+      if (act == kCreateJob || !profile_.draws_subset || drawn) chosen_.push_back(act);
+    }
+  }
+
+  Duration between(Duration least, Duration most) {
+    if (most <= least) return least;
+    const auto span = static_cast<std::uint64_t>((most - least).count());
+    // Short ones as often as long ones.
+    const double drawn = random_.uniform() * random_.uniform();
+    return least + Duration(static_cast<std::int64_t>(drawn * static_cast<double>(span)));
+  }
+
+  void add(const Habit& habit, int share) {
+    const double hours = to_seconds(script_.length) / 3600;
+    const int most = std::max(1, static_cast<int>(habit.most_an_hour * hours * share / 1000));
+    const int count = 1 + static_cast<int>(random_.below(static_cast<std::uint64_t>(most)));
+    for (int i = 0; i < count; ++i) {
+      ScriptEvent event;
+      event.act = habit.act;
+      // What happens late can still be seen to happen.
+      const auto room = static_cast<std::uint64_t>((script_.length * 19 / 20).count());
+      event.at = seconds(3) + Duration(static_cast<std::int64_t>(random_.below(room)));
+      if (habit.act == kCreateJob && i < 3) event.at = seconds(1 + i);
+      event.lasts = between(habit.least, habit.most);
+      event.target = static_cast<int>(random_.below(60));
+      if (habit.most_permille > 0) {
+        event.permille =
+            20 + static_cast<int>(random_.below(static_cast<std::uint64_t>(habit.most_permille)));
+      }
+      script_.events.push_back(event);
+    }
+  }
+
+  SeededRandom random_;
+  const Profile& profile_;
+  std::vector<Act> chosen_;
+  Script script_;
+};
+
+}  // namespace
+
+const std::vector<Profile>& profiles() {
+  static const auto* const kProfiles = new std::vector<Profile>{
+      {"swarm", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), true},
+      {"calm", all_of({}), false},
+      {"users", all_of({kUsers}), false},
+      {"nodes", all_of({kNodes}), false},
+      {"network", all_of({kRequests, kWatches}), false},
+      {"server", all_of({kServer, kWatches}), false},
+      {"processes", all_of({kProcesses, {kWorkerFails, kEditSpec}}), false},
+      {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
+      {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),
+       false},
+  };
+  return *kProfiles;
+}
+
+const Profile* find_profile(const std::string& name) {
+  for (const Profile& profile : profiles()) {
+    if (profile.name == name) return &profile;
+  }
+  return nullptr;
+}
+
+Script draw_script(std::uint64_t seed, const Profile& profile, Duration length) {
+  return Drawing(seed, profile, length).draw();
+}
+
+}  // namespace holdfast::simulation

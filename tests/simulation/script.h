@@ -1,0 +1,36 @@
+// What a run does, drawn from its seed: how large the world is, which acts happen, when, and for
+// how long. A profile says which kinds of act its runs may have; "swarm" draws a subset of all of
+// them anew for each seed, because a fault that is always on hides what happens without it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/simulation/acts.h"
+#include "tests/simulation/scheduler.h"
+
+namespace holdfast::simulation {
+
+struct Profile {
+  std::string name;
+  std::vector<Act> acts;
+  bool draws_subset = false;
+};
+
+const std::vector<Profile>& profiles();
+const Profile* find_profile(const std::string& name);
+
+struct Script {
+  std::uint64_t seed = 0;
+  std::string profile;
+  int nodes = 3;
+  int replicas = 1;
+  int shards = 1;
+  std::vector<SimLoop::Clock> clocks;  // one for each replica
+  Duration length{0};                  // then the faults stop
+  std::vector<ScriptEvent> events;     // by time
+};
+
+Script draw_script(std::uint64_t seed, const Profile& profile, Duration length);
+
+}  // namespace holdfast::simulation

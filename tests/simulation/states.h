@@ -1,0 +1,30 @@
+// How much of the state space a run has seen: the distinct combinations of what one job, its
+// current pod, its node and its owners can be, numbers cut down to classes.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "operator/core/json.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/gateway.h"
+
+namespace holdfast::simulation {
+
+class States {
+ public:
+  States(Gateway& gateway, const Cluster& cluster) : gateway_(gateway), cluster_(cluster) {}
+
+  // After a write of this job (or of the job that this pod belongs to). `replicas`: which of them
+  // are up, as bits.
+  void seen_job(const Json& job, std::uint64_t replicas);
+  void seen_pod(const Json& pod, std::uint64_t replicas);
+  const std::set<std::uint64_t>& all() const { return states_; }
+
+ private:
+  Gateway& gateway_;
+  const Cluster& cluster_;
+  std::set<std::uint64_t> states_;
+};
+
+}  // namespace holdfast::simulation

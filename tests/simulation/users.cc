@@ -1,0 +1,263 @@
+#include "tests/simulation/users.h"
+
+#include "operator/core/random.h"
+#include "reconciler/names.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kUser = "user";
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : seed_(seed) {}
+  std::uint64_t below(std::uint64_t bound) { return mix(seed_, ++count_) % bound; }
+  int between(int least, int most) {
+    return least + static_cast<int>(below(static_cast<std::uint64_t>(most - least) + 1));
+  }
+  bool percent(int chance) { return between(0, 99) < chance; }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t count_ = 0;
+};
+
+bool is_finished(const Json& job) {
+  const std::string phase = string_at(at(job, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
+}
+
+std::pair<std::string, std::string> split_key(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+}  // namespace
+
+std::string job_target(const std::string& namespace_, const std::string& name) {
+  return "/apis/holdfast.dev/v1alpha1/namespaces/" + namespace_ + "/durablejobs" +
+         (name.empty() ? "" : "/" + name);
+}
+
+Json drawn_spec(std::uint64_t seed) {
+  Draw draw(seed);
+  Json container = {{"name", "main"}, {"image", "worker"}, {"command", {"/work"}}};
+  if (draw.percent(30)) container["env"] = Json::array({{{"name", "INPUT"}, {"value", "7"}}});
+  Json pod = {{"containers", Json::array({container})},
+              {"restartPolicy", "Never"},
+              {"terminationGracePeriodSeconds", draw.percent(10) ? 0 : draw.between(1, 30)}};
+  Json spec = {{"template",
+                {{"metadata",
+                  {{"annotations", {{"simulation/plan", std::to_string(draw.below(1u << 30))}}},
+                   {"labels", {{"app", "worker"}}}}},
+                 {"spec", pod}}},
+               {"backoffLimit", draw.between(0, 5)},
+               {"disruptionLimit", draw.percent(20) ? draw.between(0, 2) : 50},
+               {"retryBackoff",
+                {{"initialSeconds", draw.between(1, 8)},
+                 {"factor", draw.between(1, 3)},
+                 {"maxSeconds", draw.between(8, 40)},
+                 {"jitterPercent", draw.between(0, 40)}}},
+               {"startDeadlineSeconds", draw.between(20, 120)},
+               {"lostAfterSeconds", draw.between(15, 60)}};
+  if (draw.percent(30)) spec["attemptDeadlineSeconds"] = draw.between(5, 200);
+  if (draw.percent(20)) spec["activeDeadlineSeconds"] = draw.between(30, 900);
+  if (draw.percent(30)) spec["podReplacementPolicy"] = "Failed";
+  if (draw.percent(30)) spec["ttlSecondsAfterFinished"] = draw.between(0, 300);
+  if (draw.percent(5)) spec["suspend"] = true;
+  return spec;
+}
+
+void Users::later(Duration delay, std::function<void()> what) {
+  scheduler_.after(delay, std::move(what));
+}
+
+void Users::start() { ensure_namespaces(); }
+
+void Users::ensure_namespaces() {
+  for (const char* name : {kNamespaces[0], kNamespaces[1], "holdfast-system", "kube-node-lease"}) {
+    if (gateway_.server().find("namespaces", "", name)) continue;
+    gateway_.ask(kUser, "POST", "/api/v1/namespaces",
+                 {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}});
+  }
+}
+
+bool Users::create(const std::string& ns, const std::string& name, const Json& spec) {
+  const auto answer = gateway_.ask(kUser, "POST", job_target(ns),
+                                   {{"apiVersion", "holdfast.dev/v1alpha1"},
+                                    {"kind", "DurableJob"},
+                                    {"metadata", {{"name", name}, {"namespace", ns}}},
+                                    {"spec", spec}});
+  return answer && answer->status == 201;
+}
+
+bool Users::patch(const std::string& ns, const std::string& name, const Json& spec) {
+  const auto answer = gateway_.ask(kUser, "PATCH", job_target(ns, name), {{"spec", spec}},
+                                   "application/merge-patch+json");
+  return answer && answer->status == 200;
+}
+
+std::vector<std::string> Users::jobs(bool unfinished_only) const {
+  std::vector<std::string> keys;
+  gateway_.server().for_each("durablejobs", [&](const Json& job) {
+    if (!unfinished_only || !is_finished(job)) keys.push_back(key_of(job));
+  });
+  return keys;
+}
+
+std::string Users::pick_job(std::uint64_t seed) const {
+  // Mostly one that is not over yet.
+  std::vector<std::string> keys = jobs(seed % 8 != 0);
+  if (keys.empty()) keys = jobs(false);
+  return keys.empty() ? "" : keys[mix(seed, 1) % keys.size()];
+}
+
+std::string Users::pick_pod(std::uint64_t seed) const {
+  std::vector<std::string> live, all;
+  gateway_.server().for_each("pods", [&](const Json& pod) {
+    const std::string phase = string_at(at(pod, "status"), "phase");
+    all.push_back(key_of(pod));
+    if (phase != "Succeeded" && phase != "Failed") live.push_back(all.back());
+  });
+  const std::vector<std::string>& from = seed % 6 == 0 || live.empty() ? all : live;
+  return from.empty() ? "" : from[mix(seed, 2) % from.size()];
+}
+
+bool Users::act(const ScriptEvent& event) {
+  const std::string key = pick_job(event.seed);
+  const auto [ns, name] = key.empty() ? std::pair<std::string, std::string>() : split_key(key);
+  const auto fired = [&](bool done) {
+    if (done) strikes_.fired(event.act);
+    // The server was away, or there was nothing to act on: a little later, once.
+    if (!done && event.permille == 0 && event.act != Act::kCreateJob) {
+      ScriptEvent again = event;
+      again.permille = 1;
+      later(seconds(20), [this, again] { act(again); });
+    }
+    return true;
+  };
+  switch (event.act) {
+    case Act::kCreateJob:
+      create_drawn("job-" + std::to_string(event.id), event.seed);
+      return true;
+    case Act::kEditSpec: {
+      Draw draw(event.seed);
+      Json all = drawn_spec(mix(event.seed, 3));
+      Json some = Json::object();
+      for (const char* field :
+           {"backoffLimit", "disruptionLimit", "retryBackoff", "startDeadlineSeconds",
+            "lostAfterSeconds", "attemptDeadlineSeconds", "activeDeadlineSeconds",
+            "podReplacementPolicy", "ttlSecondsAfterFinished"}) {
+        if (draw.percent(25) && all.contains(field)) some[field] = all[field];
+      }
+      if (some.empty()) some["backoffLimit"] = draw.between(0, 3);
+      return fired(!key.empty() && patch(ns, name, some));
+    }
+    case Act::kSuspend:
+      return fired(!key.empty() && patch(ns, name, {{"suspend", true}}));
+    case Act::kCancel:
+      return fired(!key.empty() && patch(ns, name, {{"cancel", true}}));
+    case Act::kDeleteJob:
+    case Act::kRecreateJob:
+      if (key.empty() || gateway_.in_trouble()) return fired(false);
+      delete_job(key, event.seed, event.act == Act::kRecreateJob);
+      return fired(true);
+    case Act::kDeletePod:
+    case Act::kForceDeletePod: {
+      const std::string pod = pick_pod(event.seed);
+      return fired(!pod.empty() && delete_pod(pod, event.act == Act::kForceDeletePod));
+    }
+    case Act::kStripLabels: {
+      const std::string pod = pick_pod(event.seed);
+      if (pod.empty() || gateway_.in_trouble()) return fired(false);
+      strip_labels(pod, event.seed);
+      return fired(true);
+    }
+    case Act::kDeleteNamespace: {
+      const std::string gone = kNamespaces[event.seed % 2];
+      const auto answer = gateway_.ask(kUser, "DELETE", "/api/v1/namespaces/" + gone);
+      if (answer) ledger_.namespace_deleted(gone);
+      return fired(answer && answer->status / 100 == 2);
+    }
+    case Act::kQuota:
+      gateway_.quota(true);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Users::end(const ScriptEvent& event) {
+  if (event.act == Act::kQuota) gateway_.quota(false);
+  // Whoever suspends jobs lets them go on: all of them.
+  if (event.act != Act::kSuspend) return;
+  for (const std::string& key : jobs(true)) {
+    const auto [ns, name] = split_key(key);
+    const Json* const job = gateway_.server().find("durablejobs", ns, name);
+    if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+  }
+}
+
+void Users::make_peace() {
+  ensure_namespaces();
+  for (const std::string& key : jobs(true)) {
+    const auto [ns, name] = split_key(key);
+    const Json* const job = gateway_.server().find("durablejobs", ns, name);
+    if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+  }
+}
+
+void Users::create_drawn(const std::string& name, std::uint64_t seed) {
+  const std::string ns = kNamespaces[(seed >> 4) % 2];
+  if (create(ns, name, drawn_spec(seed))) return strikes_.fired(Act::kCreateJob);
+  const Json* const there = gateway_.server().find("durablejobs", ns, name);
+  if (there || gateway_.server().find("namespaces", "", ns)) {
+    if (!gateway_.in_trouble()) return;
+  }
+  // The server is away, or the namespace: again when they are back.
+  later(seconds(7), [this, name, seed] {
+    ensure_namespaces();
+    create_drawn(name, seed);
+  });
+}
+
+void Users::delete_job(const std::string& key, std::uint64_t seed, bool recreate) {
+  static constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
+  const auto [ns, name] = split_key(key);
+  gateway_.ask(kUser, "DELETE", job_target(ns, name),
+               {{"propagationPolicy", kPolicies[mix(seed, 5) % 3]}});
+  if (!recreate) return;
+  later(milliseconds(static_cast<int>(seed % 3000)),
+        [this, name = name, seed] { create_drawn(name, mix(seed, 6)); });
+}
+
+bool Users::delete_pod(const std::string& key, bool force) {
+  const auto [ns, name] = split_key(key);
+  const std::string target = pod_target(ns, name);
+  if (gateway_.in_trouble()) return false;
+  if (!force) {
+    const auto answer = gateway_.ask(kUser, "DELETE", target);
+    return answer && answer->status / 100 == 2;
+  }
+  ledger_.excuse(key);
+  const auto gone = gateway_.ask(kUser, "DELETE", target, {{"gracePeriodSeconds", 0}});
+  // The finalizer still holds it: that goes, too.
+  gateway_.ask(kUser, "PATCH", target, {{"metadata", {{"finalizers", nullptr}}}},
+               "application/merge-patch+json");
+  return gone && gone->status / 100 == 2;
+}
+
+void Users::strip_labels(const std::string& key, std::uint64_t seed) {
+  const auto [ns, name] = split_key(key);
+  ledger_.excuse(key);
+  Json labels = {{reconciler::kJobUidLabel, nullptr}};
+  if (seed % 3 == 0) labels[reconciler::kAttemptLabel] = nullptr;
+  if (seed % 3 == 1) labels = {{reconciler::kAttemptLabel, "77"}};
+  gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"labels", labels}}}},
+               "application/merge-patch+json");
+}
+
+}  // namespace holdfast::simulation

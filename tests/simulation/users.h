@@ -1,0 +1,53 @@
+// Users: they bring jobs, change their minds, and take away what they should not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/core/json.h"
+#include "tests/simulation/acts.h"
+#include "tests/simulation/gateway.h"
+#include "tests/simulation/ledger.h"
+
+namespace holdfast::simulation {
+
+inline constexpr const char* kNamespaces[] = {"team-a", "team-b"};
+
+class Users {
+ public:
+  Users(Scheduler& scheduler, Gateway& gateway, Ledger& ledger, Strikes& strikes)
+      : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
+
+  void start();
+  // False: it is none of the users' acts.
+  bool act(const ScriptEvent& event);
+  void end(const ScriptEvent& event);
+  // Nothing stands in the jobs' way any more: what is suspended goes on.
+  void make_peace();
+
+  // By key; false: the server did not take it.
+  bool create(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool delete_pod(const std::string& key, bool force);
+  void ensure_namespaces();
+  std::vector<std::string> jobs(bool unfinished_only) const;  // keys
+
+ private:
+  void create_drawn(const std::string& name, std::uint64_t seed);
+  void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
+  void strip_labels(const std::string& key, std::uint64_t seed);
+  std::string pick_job(std::uint64_t seed) const;  // empty: there is none
+  std::string pick_pod(std::uint64_t seed) const;
+  void later(Duration delay, std::function<void()> what);
+
+  Scheduler& scheduler_;
+  Gateway& gateway_;
+  Ledger& ledger_;
+  Strikes& strikes_;
+};
+
+std::string job_target(const std::string& namespace_, const std::string& name = "");
+// A spec with short windows; the worker behaves as `plan` says.
+Json drawn_spec(std::uint64_t seed);
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,281 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reconciler/names.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr milliseconds kTick{500};
+// Everything goes on within a minute of the faults' end; reflectors and queues have backed off.
+constexpr seconds kRecovery{90};
+// For a job to end once nothing is in its way: windows, budgets and back-offs are minutes at most.
+constexpr minutes kSettleLimit{40};
+constexpr minutes kRest{4};
+
+}  // namespace
+
+World::World(Options options)
+    : options_(std::move(options)),
+      strikes_(options_.selection),
+      server_([this] { return built_ ? gateway_.wall_clock() : Gateway::beginning(); },
+              mix(options_.script.seed, 1)),
+      gateway_(scheduler_, server_, mix(options_.script.seed, 2)),
+      network_(scheduler_, gateway_, strikes_, mix(options_.script.seed, 3)),
+      cluster_(scheduler_, gateway_, strikes_, mix(options_.script.seed, 4)),
+      ledger_(scheduler_, gateway_, cluster_),
+      users_(scheduler_, gateway_, ledger_, strikes_),
+      liveness_(scheduler_, gateway_, cluster_, network_, ledger_),
+      states_(gateway_, cluster_) {
+  built_ = true;
+  ledger_.on_violation = [this] {
+    violated_at_ = scheduler_.now();
+    trace("VIOLATION " + ledger_.violation());
+    scheduler_.stop();
+  };
+  ledger_.shards(options_.script.shards);
+  server_.on_applied([this](const Applied& write) { applied(write); });
+  network_.on_send = [this](const Delivery& delivery) { ledger_.sent(delivery); };
+  network_.on_answer = [this](const Delivery& delivery, const ApiAnswer& answer) {
+    ledger_.answered(delivery, answer);
+  };
+  gateway_.before_request = [this](const Delivery& delivery) { ledger_.arrives(delivery); };
+  gateway_.after_request = [this](const Delivery& delivery, const ApiAnswer& answer) {
+    if (options_.trace && delivery.request.method != "GET") {
+      trace("  " + delivery.request.user + " " + delivery.request.method + " " +
+            delivery.request.target + " -> " + std::to_string(answer.status) +
+            (delivery.copy != 0 ? " (second delivery)" : ""));
+    }
+    ledger_.handled(delivery, answer);
+  };
+}
+
+World::~World() = default;
+
+void World::trace(const std::string& line) {
+  trace_hash_ = mix(trace_hash_, reconciler::hash64(line));
+  trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(scheduler_.now().count()));
+  if (!options_.trace) return;
+  std::fprintf(options_.trace, "%12.6f %s\n", to_seconds(scheduler_.now()), line.c_str());
+}
+
+void World::applied(const Applied& write) {
+  if (write.resource != "leases") ++writes_;
+  const Json& object = write.after ? *write.after : *write.before;
+  const Json& meta = at(object, "metadata");
+  std::string line = write.resource + " " + key_of(object) + " v" +
+                     string_at(meta, "resourceVersion") + (write.after ? "" : " gone");
+  if (write.request) line += " by " + write.request->user;
+  if (write.resource == "durablejobs" || write.resource == "pods") {
+    const Json& status = at(object, "status");
+    line += " " + string_at(status, "phase");
+    if (at(meta, "deletionTimestamp").is_string()) line += " deleting";
+    if (write.resource == "durablejobs") {
+      line += "(" + std::to_string(int_at(status, "attempt")) + ") [" +
+              string_at(at(status, "waiting"), "reason") + "]";
+      const Json& history = at(status, "history");
+      if (!history.empty()) {
+        line += " last " + string_at(history.back(), "outcome") + " (" +
+                string_at(history.back(), "reason") + ")";
+      }
+    } else {
+      line += " on " + string_at(at(object, "spec"), "nodeName");
+    }
+  } else if (write.resource == "leases" && write.after) {
+    line += " held by " + string_at(at(object, "spec"), "holderIdentity");
+  }
+  trace(line);
+  ledger_.applied(write);
+  gateway_.changed();
+  std::uint64_t up = 0;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].replica && !seats_[i].replica->paused()) up |= std::uint64_t{1} << i;
+  }
+  if (write.resource == "pods") {
+    cluster_.pod_changed(write.before, write.after);
+    if (write.after) states_.seen_pod(*write.after, up);
+  } else if (write.resource == "durablejobs" && write.after) {
+    states_.seen_job(*write.after, up);
+  }
+}
+
+// ---- Replicas.
+
+void World::start_replica(int index) {
+  Seat& seat = seats_[static_cast<std::size_t>(index)];
+  if (seat.replica) return;
+  Replica::Config config;
+  config.index = index;
+  config.life = ++seat.lives;
+  config.seed =
+      mix(mix(options_.script.seed, 0x5EED), mix(static_cast<std::uint64_t>(index), seat.lives));
+  config.clock = options_.script.clocks[static_cast<std::size_t>(index)];
+  config.shards = options_.script.shards;
+  config.log = options_.log.with({{"replica", std::to_string(index)}});
+  config.on_hot_loop = [this, index] {
+    ledger_.complain("a hot loop in replica " + std::to_string(index));
+  };
+  config.on_refusal = [this](const Error& error) {
+    ledger_.complain("a replica refuses to work: " + error.message);
+  };
+  if (config.clock.rate_ppm != 1'000'000 && seat.lives == 1) strikes_.fired(Act::kClockDrift);
+  trace("replica " + std::to_string(index) + " starts");
+  seat.replica = std::make_unique<Replica>(scheduler_, network_, std::move(config));
+  liveness_.replica_changed();
+}
+
+void World::crash(int index, Duration down_for) {
+  Seat& seat = seats_[static_cast<std::size_t>(index)];
+  if (!seat.replica) return;
+  trace("replica " + std::to_string(index) + " crashes");
+  seat.replica.reset();
+  liveness_.replica_changed();
+  scheduler_.after(down_for, [this, index] { start_replica(index); });
+}
+
+void World::stop_cleanly(int index, Duration down_for) {
+  Seat& seat = seats_[static_cast<std::size_t>(index)];
+  if (!seat.replica) return;
+  trace("replica " + std::to_string(index) + " is told to stop");
+  seat.replica->stop([this, index, down_for, life = seat.lives] {
+    Seat& left = seats_[static_cast<std::size_t>(index)];
+    if (left.lives != life || !left.replica) return;
+    trace("replica " + std::to_string(index) + " has stopped");
+    left.replica.reset();
+    liveness_.replica_changed();
+    scheduler_.after(down_for, [this, index] { start_replica(index); });
+  });
+  // As a kubelet does after a pod's grace.
+  scheduler_.after(seconds(30), [this, index, down_for, life = seat.lives] {
+    if (seats_[static_cast<std::size_t>(index)].lives == life) crash(index, down_for);
+  });
+}
+
+// ---- The run.
+
+void World::set_up() {
+  users_.start();
+  cluster_.start(options_.script.nodes);
+  seats_.resize(static_cast<std::size_t>(options_.script.replicas));
+  std::int64_t slowest = 1'000'000;
+  for (int i = 0; i < options_.script.replicas; ++i) {
+    const std::int64_t rate = options_.script.clocks[static_cast<std::size_t>(i)].rate_ppm;
+    ledger_.clock_rate(i, rate);
+    slowest = std::min(slowest, rate);
+    scheduler_.after(milliseconds(100 + 300 * i), [this, i] { start_replica(i); });
+  }
+  liveness_.slowest_clock(slowest);
+  for (const ScriptEvent& event : options_.script.events) {
+    if (!options_.selection.has(event.id)) continue;
+    scheduled_.insert(event.act);
+    scheduler_.at(event.at, [this, &event] { begin(event); });
+    if (event.lasts > Duration::zero()) {
+      scheduler_.at(event.at + event.lasts, [this, &event] {
+        if (!healthy_) end(event);
+      });
+    }
+  }
+  for (const auto& clock : options_.script.clocks) {
+    if (clock.rate_ppm != 1'000'000) scheduled_.insert(Act::kClockDrift);
+  }
+  tick();
+}
+
+// What goes on by itself.
+void World::tick() {
+  scheduler_.after(kTick, [this] { tick(); });
+  if (!gateway_.in_trouble()) {
+    while (server_.collect_garbage()) continue;
+  }
+  const std::int64_t ticks = scheduler_.now() / kTick;
+  if (ticks % 120 == 0 && gateway_.up() && !gateway_.stalled()) server_.send_bookmarks();
+  if (ticks % 600 == 0 && !gateway_.in_trouble()) server_.compact();
+  std::vector<Replica*> replicas;
+  for (const Seat& seat : seats_) {
+    if (seat.replica && !seat.replica->paused()) replicas.push_back(seat.replica.get());
+  }
+  liveness_.look(replicas);
+}
+
+bool World::run_part(Duration length) {
+  scheduler_.run_until(scheduler_.now() + length);
+  return ledger_.violation().empty();
+}
+
+bool World::settle(Duration limit, const char* what) {
+  const Duration until = scheduler_.now() + limit;
+  while (run_part(seconds(5))) {
+    const std::string unsettled = liveness_.unsettled();
+    if (unsettled.empty()) return true;
+    if (scheduler_.now() < until) continue;
+    ledger_.complain(std::string("L2, ") + what + ": " + unsettled);
+  }
+  return false;
+}
+
+void World::rest() {
+  if (!run_part(seconds(60))) return;
+  if (const std::string untidy = liveness_.untidy(); !untidy.empty()) {
+    return ledger_.complain("L5: at rest " + untidy);
+  }
+  const std::uint64_t before = ledger_.replica_writes();
+  if (!run_part(kRest)) return;
+  if (ledger_.replica_writes() != before) {
+    return ledger_.complain("L6: replicas write " +
+                            std::to_string(ledger_.replica_writes() - before) + " times at rest");
+  }
+  std::size_t objects = 0;
+  for (const char* resource : {"durablejobs", "pods", "nodes", "leases"}) {
+    server_.for_each(resource, [&](const Json&) { ++objects; });
+  }
+  for (const Seat& seat : seats_) {
+    if (!seat.replica) continue;
+    if (seat.replica->objects_held() > objects || seat.replica->queued() > 0) {
+      ledger_.complain(
+          "a replica keeps what is gone: " + std::to_string(seat.replica->objects_held()) +
+          " objects of " + std::to_string(objects));
+    }
+  }
+}
+
+RunResult World::run() {
+  set_up();
+  if (options_.sabotage) options_.sabotage(*this);
+  if (run_part(options_.script.length)) {
+    heal();
+    if (run_part(kRecovery)) {
+      liveness_.watch(true);
+      if (settle(kSettleLimit, "after the faults")) examine();
+      liveness_.watch(true);
+      if (ledger_.violation().empty() && settle(kSettleLimit, "after the exam")) rest();
+    }
+  }
+  RunResult result;
+  result.violation = ledger_.violation();
+  result.violated_at = violated_at_;
+  result.trace_hash = trace_hash_;
+  result.simulated = scheduler_.now();
+  result.events = scheduler_.events_run();
+  result.requests = network_.requests();
+  result.writes = writes_;
+  result.checks = ledger_.checks();
+  for (int i = 0; i < kActs; ++i) {
+    const Act act = static_cast<Act>(i);
+    if (strikes_.count(act) > 0) result.fired[act] = strikes_.count(act);
+  }
+  result.scheduled = scheduled_;
+  result.struck = strikes_.struck();
+  result.states = states_.all();
+  server_.for_each("durablejobs", [&](const Json&) { ++result.jobs; });
+  result.slowest = liveness_.slowest();
+  for (Seat& seat : seats_) seat.replica.reset();
+  return result;
+}
+
+}  // namespace holdfast::simulation

@@ -1,0 +1,27 @@
+# The simulated world around the operator: see world.h.
+add_library(simulation_world STATIC
+            acts.cc
+            cluster.cc
+            gateway.cc
+            ledger.cc
+            liveness.cc
+            network.cc
+            replica.cc
+            run.cc
+            scheduler.cc
+            script.cc
+            shrink.cc
+            states.cc
+            users.cc
+            world.cc
+            world_acts.cc
+            ../unit/reconciler/rules.cc)
+target_link_libraries(simulation_world PUBLIC simulation_server holdfast_controller)
+target_compile_options(simulation_world PRIVATE -O2)
+
+add_executable(holdfast-simulate simulate.cc)
+target_link_libraries(holdfast-simulate PRIVATE simulation_world)
+
+holdfast_test(simulation_test SOURCES simulation_test.cc LIBRARIES simulation_world)
+target_compile_definitions(
+  simulation_test PRIVATE SIMULATION_SEEDS="${CMAKE_CURRENT_SOURCE_DIR}/seeds.txt")

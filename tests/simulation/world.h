@@ -1,0 +1,127 @@
+// The whole operator in a world that lies: replicas over a network that fails, an API server, a
+// cluster, and users, all on one virtual clock. One script and selection, one run, bit for bit.
+//
+//   World world({script, selection});
+//   RunResult result = world.run();
+//   if (!result.violation.empty()) ...
+//
+// A run has four parts: the script, with its faults; then all faults stop, and what is left must
+// come right; an exam, in which single troubles come one by one and each must be answered within
+// its bound; and rest, in which nothing may be written.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/acts.h"
+#include "tests/simulation/api_server.h"
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/gateway.h"
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/liveness.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/replica.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/script.h"
+#include "tests/simulation/states.h"
+#include "tests/simulation/users.h"
+
+namespace holdfast::simulation {
+
+struct RunResult {
+  std::string violation;  // empty: every rule held
+  Duration violated_at{0};
+  std::uint64_t trace_hash = 0;
+  Duration simulated{0};
+  std::uint64_t events = 0;    // of the scheduler
+  std::uint64_t requests = 0;  // of replicas
+  std::uint64_t writes = 0;    // taken by the API server, leases left out
+  std::uint64_t checks = 0;
+  std::map<Act, std::uint64_t> fired;
+  std::set<Act> scheduled;
+  std::map<int, std::vector<std::uint64_t>> struck;
+  std::set<std::uint64_t> states;
+  std::size_t jobs = 0;
+  std::map<std::string, double> slowest;  // recovery by class, as a share of its bound
+};
+
+class World {
+ public:
+  struct Options {
+    Script script;
+    Selection selection;
+    std::FILE* trace = nullptr;  // a line for each thing that happens
+    Log log;                     // the replicas'
+    // For tests of the checkers: called once the world runs.
+    std::function<void(World&)> sabotage = nullptr;
+  };
+  explicit World(Options options);
+  ~World();
+
+  RunResult run();
+
+  Scheduler& scheduler() { return scheduler_; }
+  ApiServer& server() { return server_; }
+  Gateway& gateway() { return gateway_; }
+  Network& network() { return network_; }
+  Cluster& cluster() { return cluster_; }
+  Ledger& ledger() { return ledger_; }
+  Users& users() { return users_; }
+
+ private:
+  struct Seat {  // of a replica: who sits in it changes
+    std::unique_ptr<Replica> replica;
+    std::uint64_t lives = 0;
+    Duration vacant_until{0};
+  };
+
+  void set_up();
+  void tick();
+  void applied(const Applied& applied);
+  void start_replica(int index);
+  void crash(int index, Duration down_for);
+  void stop_cleanly(int index, Duration down_for);
+
+  // world_acts.cc
+  void begin(const ScriptEvent& event);
+  void end(const ScriptEvent& event);
+  void act_on_server(const ScriptEvent& event);
+  void act_on_nodes(const ScriptEvent& event);
+  void act_on_replicas(const ScriptEvent& event);
+  void restore(const ScriptEvent& event);
+  void heal();
+
+  bool run_part(Duration length);
+  bool settle(Duration limit, const char* what);
+  void examine();
+  void rest();
+  void trace(const std::string& line);
+
+  const Options options_;
+  Scheduler scheduler_;
+  Strikes strikes_;
+  bool built_ = false;  // the gateway, whose clock the server asks
+  ApiServer server_;
+  Gateway gateway_;
+  Network network_;
+  Cluster cluster_;
+  Ledger ledger_;
+  Users users_;
+  Liveness liveness_;
+  States states_;
+  std::vector<Seat> seats_;
+  std::map<int, std::string> snapshots_;
+  bool healthy_ = false;  // no fault is meant to happen any more
+  std::uint64_t trace_hash_ = 14695981039346656037u;
+  std::uint64_t writes_ = 0;
+  Duration violated_at_{0};
+  std::set<Act> scheduled_;
+};
+
+}  // namespace holdfast::simulation
