@@ -304,13 +304,17 @@ void Cluster::run(const std::string& uid) {
   static constexpr int kMostSeconds[] = {2, 10, 30, 30, 120, 600};
   const std::uint64_t plan = process.plan;
   const int most = calm_ ? 20 : kMostSeconds[plan % 6];
-  const Duration lasts =
-      milliseconds(200) +
-      Duration(milliseconds(static_cast<std::int64_t>((plan >> 8) % 1000) * most));
+  Duration lasts = milliseconds(200) +
+                   Duration(milliseconds(static_cast<std::int64_t>((plan >> 8) % 1000) * most));
   int code = 0;
   if (!calm_ && static_cast<int>((plan >> 24) % 1000) < failing_permille_) {
     strikes_.fired(Act::kWorkerFails);
     code = 1 + static_cast<int>((plan >> 40) % 3);
+  }
+  if (work_of) process.work = work_of(process.name);
+  if (process.work) {
+    lasts = process.work->lasts;
+    code = process.work->exit_code;
   }
   process.next = scheduler_.after(
       lasts, [this, uid, code] { exit(uid, code, code == 0 ? "Completed" : "Error"); });
@@ -345,7 +349,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
   }
   const Duration grace = seconds(int_at(at(pod, "metadata"), "deletionGracePeriodSeconds", 30));
   const std::uint64_t how = process.plan >> 50;
-  if (how % 4 == 0) {  // it ignores SIGTERM
+  if (how % 4 == 0 && !process.work) {  // it ignores SIGTERM
     scheduler_.after(grace, [this, uid] {
       const auto still = processes_.find(uid);
       if (still != processes_.end() && still->second.state == Process::State::kRunning) {
@@ -354,8 +358,12 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     });
     return;
   }
-  const Duration takes = std::min<Duration>(grace, milliseconds(50) * static_cast<int>(how % 100));
-  const int code = how % 4 == 1 ? 0 : 143;
+  Duration takes = std::min<Duration>(grace, milliseconds(50) * static_cast<int>(how % 100));
+  int code = how % 4 == 1 ? 0 : 143;
+  if (process.work) {
+    takes = std::min(grace, process.work->sigterm_takes);
+    code = takes == grace ? 137 : process.work->exit_code_on_sigterm;
+  }
   scheduler_.after(takes, [this, uid, code] {
     const auto still = processes_.find(uid);
     if (still != processes_.end() && still->second.state == Process::State::kRunning) {

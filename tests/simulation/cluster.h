@@ -3,6 +3,7 @@
 // and act through the gateway, each as a user of its own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -50,6 +51,14 @@ class Cluster {
   void unschedulable(bool on) { unschedulable_ = on; }
   void image_errors(bool on) { image_errors_ = on; }
   void failing(int permille) { failing_permille_ = permille; }
+  // What a worker does is drawn, unless this is set and says it.
+  struct Work {
+    Duration lasts{0};
+    int exit_code = 0;
+    int exit_code_on_sigterm = 143;
+    Duration sigterm_takes{0};
+  };
+  std::function<std::optional<Work>(const std::string& pod)> work_of;
   // From now on workers end soon, and well.
   void calm() { calm_ = true; }
 
@@ -59,6 +68,7 @@ class Cluster {
     std::string namespace_, name, uid, node;
     enum class State { kStarting, kRunning, kExited, kLost } state = State::kStarting;
     std::uint64_t plan = 0;
+    std::optional<Work> work;
     bool terminating = false;
     int exit_code = 0;
     std::string reason;

@@ -21,8 +21,10 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
       credentials_(loop_, "") {
   const std::string name = "holdfast-" + std::to_string(config_.index);
   transport_ = std::make_unique<SimTransport>(network, loop_, config_.index, config_.life);
-  client_ = std::make_unique<kube::Client>(kube::Client::Dependencies{
-      loop_, *transport_, credentials_, random_, config_.log, {}, name, 0});
+  if (config_.between) between_ = config_.between(loop_, *transport_);
+  http::Transport& wire = between_ ? *between_ : static_cast<http::Transport&>(*transport_);
+  client_ = std::make_unique<kube::Client>(
+      kube::Client::Dependencies{loop_, wire, credentials_, random_, config_.log, {}, name, 0});
   events_ = std::make_unique<controller::EventRecorder>(loop_, *client_, name, config_.log);
   controller::JobController::Config controller;
   controller.membership.id = name;
@@ -53,6 +55,7 @@ Replica::~Replica() {
     client_.reset();
   });
   loop_.run_posted();
+  between_.reset();
   transport_.reset();
 }
 

@@ -27,6 +27,8 @@ class Replica : private controller::Telemetry {
     Log log;
     std::function<void()> on_hot_loop;
     std::function<void(Error)> on_refusal;
+    // What stands between the client and the network, if anything does.
+    std::function<std::unique_ptr<http::Transport>(Loop&, http::Transport&)> between = nullptr;
   };
   Replica(Scheduler& scheduler, Network& network, Config config);
   // Whatever it is doing: a crash. What it has sent may still arrive.
@@ -63,6 +65,7 @@ class Replica : private controller::Telemetry {
   kube::FixedCredentials credentials_;
   // In the order of the start; destroyed in the opposite one.
   std::unique_ptr<SimTransport> transport_;
+  std::unique_ptr<http::Transport> between_;
   std::unique_ptr<kube::Client> client_;
   std::unique_ptr<controller::EventRecorder> events_;
   std::unique_ptr<controller::JobController> controller_;
