@@ -11,9 +11,10 @@
 #include <boost/beast/http.hpp>
 #include <cassert>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <thread>
+
+#include "operator/core/thread_annotations.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -36,12 +37,16 @@ std::chrono::steady_clock::duration steady(Duration duration) {
 
 // The way from other threads back to the server's; closed by stop().
 struct Mailbox {
-  std::mutex mutex;
-  asio::io_context* io = nullptr;  // guarded by mutex; null: closed
+  Mutex mutex;
+  asio::io_context* io HOLDFAST_GUARDED_BY(mutex) = nullptr;  // null: closed
 
   void post(std::function<void()> callback) {
-    std::lock_guard<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     if (io != nullptr) asio::post(*io, std::move(callback));
+  }
+  void lead_to(asio::io_context* context) {
+    MutexLock lock(mutex);
+    io = context;
   }
 };
 
@@ -107,10 +112,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   bool from_this_host() {
     error_code error;
-    const asio::ip::address peer = stream_.socket().remote_endpoint(error).address();
-    if (error) return false;
-    if (!peer.is_v6() || !peer.to_v6().is_v4_mapped()) return peer.is_loopback();
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, peer.to_v6()).is_loopback();
+    const auto peer = stream_.socket().remote_endpoint(error);
+    return !error && is_this_host(peer.address().to_string());
   }
 
   void ask(const ProbeServer::Handler& handler) {
@@ -270,7 +273,7 @@ Status ProbeServer::start(const std::string& host, std::uint16_t port) {
                                                 std::to_string(port) + ": " + error.message() +
                                                 "; choose another address with --metrics-address");
   }
-  state_->shared.mailbox->io = &state_->io;
+  state_->shared.mailbox->lead_to(&state_->io);
   state_->accept();
   state_->thread = std::thread([state = state_.get()] { state->io.run(); });
   return Unit{};
@@ -286,10 +289,7 @@ std::string ProbeServer::address() const {
 
 void ProbeServer::stop() {
   if (!state_->thread.joinable()) return;
-  {
-    std::lock_guard<std::mutex> lock(state_->shared.mailbox->mutex);
-    state_->shared.mailbox->io = nullptr;
-  }
+  state_->shared.mailbox->lead_to(nullptr);
   asio::post(state_->io, [state = state_.get()] {
     state->stopping = true;
     error_code ignored;
@@ -301,6 +301,14 @@ void ProbeServer::stop() {
     }
   });
   state_->thread.join();  // the thread runs until nothing is left to do
+}
+
+bool is_this_host(const std::string& address) {
+  error_code error;
+  const asio::ip::address parsed = asio::ip::make_address(address, error);
+  if (error) return false;
+  if (!parsed.is_v6() || !parsed.to_v6().is_v4_mapped()) return parsed.is_loopback();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, parsed.to_v6()).is_loopback();
 }
 
 ProbeServer::Handler answer_at_once(std::function<ProbeAnswer()> answer) {

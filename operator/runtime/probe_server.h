@@ -66,6 +66,9 @@ class ProbeServer {
   std::unique_ptr<State> state_;
 };
 
+// Whether the IP literal is a loopback address, also as IPv4 within IPv6.
+bool is_this_host(const std::string& address);
+
 // A handler that knows its answer at once, without waiting for anything.
 ProbeServer::Handler answer_at_once(std::function<ProbeAnswer()> answer);
 

@@ -173,6 +173,18 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
             return std::map<std::string, Metrics::WatchState>{
                 {"pods", {milliseconds(1500), true, 12}}};
           },
+      .ownership =
+          [] {
+            controller::OwnershipReport report;
+            report.state = "acting";
+            report.renewal_age = milliseconds(500);
+            report.members = {{"a", true, {}}, {"b", true, {}}, {"dead", false, {}}};
+            report.shards = {{"a", "a", true, ""},
+                             {"b", "b", false, ""},
+                             {"dead", "a", false, ""},
+                             {"", "b", false, ""}};
+            return report;
+          },
       .events_dropped = [&] { return dropped; },
       .queue_depth = [] { return std::size_t{5}; },
       .unfinished_work = [] { return Duration(seconds(2)); },
@@ -186,6 +198,11 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
   EXPECT_EQ(sample(text, "holdfast_watch_live{kind=\"pods\"}"), 1.0);
   EXPECT_EQ(sample(text, "holdfast_cache_objects{kind=\"pods\"}"), 12.0);
   EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 4.0);
+  EXPECT_EQ(sample(text, "holdfast_member_acting"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_member_renewal_age_seconds"), 0.5);
+  EXPECT_EQ(sample(text, "holdfast_members_alive"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_shards_held"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_shards_orphaned"), 2.0);
 
   phases = {{"Succeeded", 3}};
   dropped = 6;

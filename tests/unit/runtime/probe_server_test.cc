@@ -100,6 +100,9 @@ class ProbeServerTest : public testing::Test {
                                                     {"/readyz", answer_at_once([] {
                                                        return ProbeAnswer{503, "not ready: pods\n"};
                                                      })},
+                                                    {"/debug/ownership", answer_at_once([] {
+                                                       return ProbeAnswer{200, "{}\n"};
+                                                     })},
                                                     {"/metrics",
                                                      [this](ProbeServer::Answer answer) {
                                                        std::lock_guard<std::mutex> lock(mutex_);
@@ -300,6 +303,21 @@ TEST_F(ProbeServerTest, AllAddressesMeansIpv4AndIpv6) {
   // A host without IPv6 serves IPv4 alone.
   EXPECT_EQ(Client(port_, /*ipv6=*/true).connected(),
             server_->address() == "[::]:" + std::to_string(port_));
+}
+
+TEST_F(ProbeServerTest, DebugPathsAreAnsweredOnLoopbackConnections) {
+  serve({}, "");
+  EXPECT_THAT(get(port_, "/debug/ownership"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(ProbeServerPeers, OnlyLoopbackAddressesAreThisHosts) {
+  for (const char* const own : {"127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(is_this_host(own)) << own;
+  }
+  for (const char* const other : {"10.0.0.1", "0.0.0.0", "::", "fd00::1", "::ffff:10.0.0.1",
+                                  "::127.0.0.1", "not an address", ""}) {
+    EXPECT_FALSE(is_this_host(other)) << other;
+  }
 }
 
 TEST_F(ProbeServerTest, ManyClientsAtOnceAreAllAnswered) {
