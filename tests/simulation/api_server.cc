@@ -18,7 +18,10 @@ bool wants_metadata(const ApiRequest& request) {
 }
 
 ApiAnswer not_served() {
-  return failure(404, "NotFound", "the server could not find the requested resource");
+  ApiAnswer answer;
+  answer.status = 404;
+  answer.body = "404 page not found\n";
+  return answer;
 }
 
 bool is_served(const Target& target) {
@@ -97,12 +100,9 @@ ApiServer::~ApiServer() = default;
 ApiAnswer ApiServer::handle(const ApiRequest& request) { return state_->handle(request); }
 
 ApiServer::Opened ApiServer::watch(const ApiRequest& request, WatchSink sink) {
-  Target target = parse_target(request.target);
-  if (target.resource == nullptr || !target.subresource.empty()) return {not_served(), 0};
-  if (!target.name.empty()) {
-    // A watch of one object.
-    target.query["fieldSelector"] = "metadata.name=" + target.name;
-  }
+  const Target target = parse_target(request.target);
+  // Of one object there is no watch but by a field selector: it is a GET.
+  if (!is_served(target) || !target.name.empty()) return {handle(request), 0};
   return state_->watches.open(target, wants_metadata(request), std::move(sink));
 }
 

@@ -25,3 +25,7 @@ set_source_files_properties(
   COMPILE_DEFINITIONS "HOLDFAST_CRD=\"${CMAKE_SOURCE_DIR}/crds/holdfast.dev_durablejobs.yaml\"")
 
 holdfast_test(simulation_server_test SOURCES server_test.cc LIBRARIES simulation_server)
+
+# tests/integration/test_simulated_server.py compares its answers with a real API server's.
+add_executable(simulation-run-script server/run_script.cc)
+target_link_libraries(simulation-run-script PRIVATE simulation_server)

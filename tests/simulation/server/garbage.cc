@@ -211,21 +211,28 @@ void Garbage::delete_dependents(Table& table, const StoredPtr& owner) {
   if (current) writer_.rewrite(table, current, without_finalizer(current, kForeground));
 }
 
+bool Garbage::empty_table(Table& content, const std::string& namespace_) {
+  const std::string prefix = namespace_ + "/";
+  std::vector<StoredPtr> inside;
+  for (auto place = content.truth.lower_bound(prefix);
+       place != content.truth.end() && place->first.compare(0, prefix.size(), prefix) == 0;
+       ++place) {
+    inside.push_back(place->second);
+  }
+  bool empty = true;
+  for (const StoredPtr& one : inside) {
+    if (!is_deleting(one)) writer_.remove(content, one, {.propagation = "Background"});
+    empty = empty && !storage_.find(*content.resource, one->key());
+  }
+  return empty;
+}
+
+// Pods first: nothing else goes before the last of them has gone.
 void Garbage::empty_namespace(Table& table, const StoredPtr& object) {
-  const std::string prefix = object->key() + "/";
+  if (!empty_table(*storage_.table("pods"), object->key())) return;
   bool empty = true;
   for (Table& content : storage_.tables()) {
-    if (!content.resource->namespaced) continue;
-    std::vector<StoredPtr> inside;
-    for (auto place = content.truth.lower_bound(prefix);
-         place != content.truth.end() && place->first.compare(0, prefix.size(), prefix) == 0;
-         ++place) {
-      inside.push_back(place->second);
-    }
-    for (const StoredPtr& one : inside) {
-      if (!is_deleting(one)) writer_.remove(content, one, {.propagation = "Background"});
-      empty = empty && !storage_.find(*content.resource, one->key());
-    }
+    if (content.resource->namespaced) empty = empty_table(content, object->key()) && empty;
   }
   if (empty) storage_.remove(table, object->key());
 }

@@ -31,6 +31,8 @@ class Garbage {
   void orphan_dependents(Table& table, const StoredPtr& owner);
   void delete_dependents(Table& table, const StoredPtr& owner);
   void empty_namespace(Table& table, const StoredPtr& object);
+  // Deletes what is in the namespace; true once nothing is left there.
+  bool empty_table(Table& content, const std::string& namespace_);
   StoredPtr owner_of(const Json& reference, const std::string& namespace_) const;
   void expire_events();
 

@@ -32,6 +32,15 @@ Json json_of(const YAML::Node& node) {
   return json;
 }
 
+// The CEL rules are not looked at when the object is not even of the right shape.
+bool blocks_rules(const Causes& causes) {
+  return std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
+    return cause.reason == "FieldValueRequired" || cause.reason == "FieldValueTypeInvalid" ||
+           cause.reason == "FieldValueTooLong" || cause.reason == "FieldValueTooMany" ||
+           cause.reason == "FieldValueNotSupported";
+  });
+}
+
 const Json& schema_in(const Json& definition) {
   return definition.at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema");
 }
@@ -69,7 +78,7 @@ const JobSchema& job_schema() {
   return *schema;
 }
 
-Causes validate_job(const Json& job, const Json* old) {
+Causes validate_job(const Json& job, const Json* old, const Causes& earlier) {
   Causes causes;
   const bool same_spec = old != nullptr && at(*old, "spec") == at(job, "spec");
   const bool same_status = old != nullptr && at(*old, "status") == at(job, "status");
@@ -82,12 +91,7 @@ Causes validate_job(const Json& job, const Json* old) {
   if (job.contains("status") && !same_status) {
     job_schema().status().validate(job["status"], "status", causes);
   }
-  const bool blocked = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
-    return cause.reason == "FieldValueRequired" || cause.reason == "FieldValueTypeInvalid" ||
-           cause.reason == "FieldValueTooLong" || cause.reason == "FieldValueTooMany" ||
-           cause.reason == "FieldValueNotSupported";
-  });
-  if (blocked) {
+  if (blocks_rules(causes) || blocks_rules(earlier)) {
     causes.push_back({"FieldValueInvalid", "<nil>",
                       "Invalid value: null: some validation rules were not checked because the "
                       "object was invalid; correct the existing errors to complete validation"});

@@ -26,8 +26,9 @@ class JobSchema {
 // Read once, from the source tree.
 const JobSchema& job_schema();
 
-// `old` is null for a create. What did not change is not looked at again.
-Causes validate_job(const Json& job, const Json* old);
+// `old` is null for a create. What did not change is not looked at again. `earlier`: what is wrong
+// with the metadata.
+Causes validate_job(const Json& job, const Json* old, const Causes& earlier);
 
 // The CEL rules, one file of them.
 void check_job_rules(const Json& job, const Json* old, Causes& causes);

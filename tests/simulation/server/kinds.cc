@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "operator/core/time.h"
 #include "tests/simulation/server/job_schema.h"
 #include "tests/simulation/server/pods.h"
 
@@ -20,6 +21,15 @@ void take_over(const Json& old, Json& object, const char* member) {
   }
 }
 
+// metav1.MicroTime is read with six fractional digits and no others.
+bool is_micro_time(const Json& value) {
+  if (value.is_null()) return true;
+  const auto* const text = value.get_ptr<const std::string*>();
+  const std::size_t dot = text == nullptr ? std::string::npos : text->find('.');
+  if (dot == std::string::npos || !parse_time(*text)) return false;
+  return text->find_first_not_of("0123456789", dot + 1) == dot + 7;
+}
+
 Causes validate_lease(const Json& object) {
   Causes causes;
   const Json& spec = at(object, "spec");
@@ -30,11 +40,6 @@ Causes validate_lease(const Json& object) {
   if (int_at(spec, "leaseTransitions") < 0) {
     causes.push_back(
         {"FieldValueInvalid", "spec.leaseTransitions", "must be greater than or equal to 0"});
-  }
-  const Json& holder = at(spec, "holderIdentity");
-  if (holder.is_string() && holder.get_ref<const std::string&>().empty() &&
-      at(spec, "strategy").is_string()) {
-    causes.push_back({"FieldValueInvalid", "spec.holderIdentity", "must not be empty"});
   }
   return causes;
 }
@@ -58,11 +63,11 @@ Causes validate_event(const Json& object) {
     causes.push_back({"FieldValueInvalid", "type", "has invalid value: " + type});
   }
   if (string_at(object, "note").size() > 1024) {
-    causes.push_back({"FieldValueInvalid", "note", "can have at most 1024 bytes"});
+    causes.push_back({"FieldValueInvalid", "message", "can have at most 1024 bytes"});
   }
   const std::string regarding = string_at(at(object, "regarding"), "namespace");
   const std::string own = string_at(at(object, "metadata"), "namespace");
-  if (regarding.empty() ? own != "default" : regarding != own) {
+  if (regarding.empty() && own != "default") {
     causes.push_back(
         {"FieldValueInvalid", "involvedObject.namespace", "does not match event.namespace"});
   }
@@ -134,12 +139,21 @@ void prepare_update(const Resource& resource, const std::string& subresource, co
   if (is(resource, "pods") && subresource.empty()) prepare_pod_update(old, object);
 }
 
+bool is_readable(const Resource& resource, const Json& object) {
+  if (is(resource, "leases")) {
+    const Json& spec = at(object, "spec");
+    return is_micro_time(at(spec, "acquireTime")) && is_micro_time(at(spec, "renewTime"));
+  }
+  return !is(resource, "events") || (is_micro_time(at(object, "eventTime")) &&
+                                     is_micro_time(at(at(object, "series"), "lastObservedTime")));
+}
+
 Causes validate(const Resource& resource, const Json& object, const Json* old,
                 const std::string& subresource) {
   Causes causes = validate_metadata(resource, object, old);
   Causes more;
   if (resource.custom) {
-    more = validate_job(object, old);
+    more = validate_job(object, old, causes);
   } else if (is(resource, "leases")) {
     more = validate_lease(object);
   } else if (is(resource, "events")) {

@@ -16,6 +16,9 @@ void prepare_create(const Resource& resource, Json& object);
 void prepare_update(const Resource& resource, const std::string& subresource, const Json& old,
                     Json& object);
 
+// False: it cannot even be decoded as what it should be.
+bool is_readable(const Resource& resource, const Json& object);
+
 // `old` is null for a create.
 Causes validate(const Resource& resource, const Json& object, const Json* old,
                 const std::string& subresource);

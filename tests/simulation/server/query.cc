@@ -1,6 +1,7 @@
 #include "tests/simulation/server/query.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace holdfast::simulation {
@@ -162,6 +163,16 @@ Target parse_target(std::string_view text) {
   return target;
 }
 
+namespace {
+
+bool is_label_text(std::string_view text, std::string_view more) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || more.find(c) != more.npos;
+  });
+}
+
+}  // namespace
+
 std::optional<Selector> parse_label_selector(std::string_view text) {
   Selector selector;
   for (const std::string& part : requirements_in(text)) {
@@ -171,9 +182,10 @@ std::optional<Selector> parse_label_selector(std::string_view text) {
       const bool negated = part[0] == '!';
       requirement.key = trim(negated ? part.substr(1) : part);
       requirement.op = negated ? Requirement::Operator::kAbsent : Requirement::Operator::kExists;
-      if (requirement.key.empty() || requirement.key.find(' ') != std::string::npos) {
-        return std::nullopt;
-      }
+    }
+    if (requirement.key.empty() || !is_label_text(requirement.key, "-_./")) return std::nullopt;
+    for (const std::string& value : requirement.values) {
+      if (!is_label_text(value, "-_.")) return std::nullopt;
     }
     selector.push_back(std::move(requirement));
   }

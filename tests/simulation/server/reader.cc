@@ -233,6 +233,12 @@ ApiAnswer Reader::list(const Target& target, bool metadata_only) {
        ++place) {
     if (source.limit > 0 && count == source.limit) {
       metadata["continue"] = encode({source.version, last});
+      if (filter.labels.empty() && filter.fields.empty()) {
+        const auto end = filter.namespace_.empty()
+                             ? source.objects->end()
+                             : source.objects->lower_bound(filter.namespace_ + "0");  // after '/'
+        metadata["remainingItemCount"] = std::distance(place, end);
+      }
       break;
     }
     last = place->first;

@@ -116,6 +116,21 @@ ApiAnswer object_or_success(const Resource& resource, const Stored& object) {
                              {"details", std::move(details)}});
 }
 
+bool is_propagation(const std::string& policy) {
+  return policy.empty() || policy == "Background" || policy == "Foreground" || policy == "Orphan";
+}
+
+ApiAnswer propagation_refused(const std::string& policy) {
+  const std::string why = "Unsupported value: \"" + policy + "\"";
+  return failure(422, "Invalid",
+                 "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: " + why,
+                 {{"group", "meta.k8s.io"},
+                  {"kind", "DeleteOptions"},
+                  {"causes", Json::array({{{"reason", "FieldValueNotSupported"},
+                                           {"message", why},
+                                           {"field", "propagationPolicy"}}})}});
+}
+
 ApiAnswer object_itself(const Stored& object) {
   ApiAnswer answer;
   answer.status = 200;
@@ -131,6 +146,7 @@ ApiAnswer Writer::remove(const Target& target, const std::string& body) {
   const Resource& resource = *target.resource;
   const auto options = parse_options(target, body);
   if (!options) return bad_request("the body is not DeleteOptions");
+  if (!is_propagation(options->propagation)) return propagation_refused(options->propagation);
   const StoredPtr object =
       storage_.find(resource, key_of(resource, target.namespace_, target.name));
   if (!object) return not_found(resource, target.name);
@@ -144,13 +160,15 @@ ApiAnswer Writer::remove(Table& table, StoredPtr object, const DeleteOptions& op
   if (options.uid && *options.uid != string_at(metadata, "uid")) {
     return conflict(resource, name,
                     "the UID in the precondition (" + *options.uid +
-                        ") does not match the UID in record (" + string_at(metadata, "uid") + ")");
+                        ") does not match the UID in record (" + string_at(metadata, "uid") + ")",
+                    resource.kind);
   }
   if (options.version && *options.version != string_at(metadata, "resourceVersion")) {
     return conflict(resource, name,
                     "the ResourceVersion in the precondition (" + *options.version +
                         ") does not match the ResourceVersion in record (" +
-                        string_at(metadata, "resourceVersion") + ")");
+                        string_at(metadata, "resourceVersion") + ")",
+                    resource.kind);
   }
   if (std::string_view(resource.plural) == "namespaces") return remove_namespace(table, object);
   Json changed = object->json();

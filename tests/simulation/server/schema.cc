@@ -156,7 +156,7 @@ void Schema::validate_string(const std::string& text, const std::string& path,
     causes.push_back({"FieldValueInvalid", path, "Invalid value: is too short"});
   }
   if (format_ == "date-time" && !parse_time(text)) {
-    causes.push_back({"FieldValueInvalid", path, "Invalid value: must be of type date-time"});
+    causes.push_back({"FieldValueTypeInvalid", path, "Invalid value: must be of type date-time"});
   }
 }
 

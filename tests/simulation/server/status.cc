@@ -1,5 +1,6 @@
 #include "tests/simulation/server/status.h"
 
+#include <string_view>
 #include <utility>
 
 namespace holdfast::simulation {
@@ -31,6 +32,7 @@ Json failure_status(int code, const std::string& reason, const std::string& mess
   Json status = {{"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", Json::object()},
                  {"status", "Failure"}, {"message", message}, {"reason", reason},
                  {"code", code}};
+  if (reason.empty()) status.erase("reason");
   if (!details.is_null()) status["details"] = std::move(details);
   return status;
 }
@@ -53,16 +55,33 @@ ApiAnswer already_exists(const Resource& resource, const std::string& name) {
                  details_of(resource, name));
 }
 
-ApiAnswer conflict(const Resource& resource, const std::string& name, const std::string& why) {
+ApiAnswer conflict(const Resource& resource, const std::string& name, const std::string& why,
+                   const std::string& kind) {
+  Json details = details_of(resource, name);
+  if (!kind.empty()) details["kind"] = kind;
   return failure(409, "Conflict",
                  "Operation cannot be fulfilled on " + qualified(resource.plural, resource) + " " +
                      quoted(name) + ": " + why,
-                 details_of(resource, name));
+                 std::move(details));
+}
+
+ApiAnswer version_missing(const Resource& resource, const std::string& name) {
+  Json details = details_of(resource, name);
+  details["causes"] =
+      Json::array({{{"reason", "FieldValueInvalid"},
+                    {"message", "Invalid value: 0: must be specified for an update"},
+                    {"field", "metadata.resourceVersion"}}});
+  return failure(422, "Invalid",
+                 qualified(resource.plural, resource) + " " + quoted(name) +
+                     " is invalid: metadata.resourceVersion: must be specified for an update",
+                 std::move(details));
 }
 
 ApiAnswer invalid(const Resource& resource, const std::string& name, const Causes& causes) {
   Json details = details_of(resource, name);
   details["kind"] = resource.kind;
+  // Events are one thing in two groups, and speak as the older one.
+  if (std::string_view(resource.plural) == "events") details.erase("group");
   details["causes"] = Json::array();
   std::string text;
   for (const Cause& cause : causes) {

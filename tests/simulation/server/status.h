@@ -30,7 +30,11 @@ ApiAnswer failure(int code, const std::string& reason, const std::string& messag
 ApiAnswer bad_request(const std::string& message);
 ApiAnswer not_found(const Resource& resource, const std::string& name);
 ApiAnswer already_exists(const Resource& resource, const std::string& name);
-ApiAnswer conflict(const Resource& resource, const std::string& name, const std::string& why);
+// `kind`: what details.kind says, when that is not the resource.
+ApiAnswer conflict(const Resource& resource, const std::string& name, const std::string& why,
+                   const std::string& kind = "");
+// 422: an update must say which version it is of.
+ApiAnswer version_missing(const Resource& resource, const std::string& name);
 ApiAnswer invalid(const Resource& resource, const std::string& name, const Causes& causes);
 // 410: the version is compacted, or older than the watch cache knows.
 Json expired_status(const std::string& message);

@@ -30,7 +30,7 @@ ApiAnswer check_options(const Target& target, const std::optional<std::uint64_t>
                            "resourceVersionMatch is forbidden for watch unless sendInitialEvents "
                            "is provided");
   }
-  if (!version) return bad_request("Invalid value for resourceVersion");
+  if (!version) return failure(500, "", "Invalid value for resourceVersion");
   return {};
 }
 

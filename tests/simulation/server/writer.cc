@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tests/simulation/server/job_schema.h"
 #include "tests/simulation/server/kinds.h"
 #include "tests/simulation/server/patch.h"
 
@@ -17,9 +18,24 @@ ApiAnswer check_body(const Target& target, const Json& object) {
   if (resource.custom && kind.empty()) return bad_request("Object 'Kind' is missing");
   const bool other = (!kind.empty() && kind != resource.kind) ||
                      (!api_version.empty() && api_version != resource.api_version());
+  if (resource.custom && kind != resource.kind) {
+    const std::string& named = string_at(at(object, "metadata"), "name");
+    ApiAnswer refused =
+        invalid(resource, named, {{"FieldValueInvalid", "kind", "must be DurableJob"}});
+    Json status = Json::parse(refused.body);
+    status["details"]["kind"] = kind;
+    return object_answer(422, status);
+  }
   if (other) {
     return bad_request(api_version + " " + kind + " in the body does not match " +
                        resource.api_version() + " " + resource.kind);
+  }
+  if (!is_readable(resource, object)) return bad_request("the body cannot be handled");
+  if (resource.custom && target.value("fieldValidation") == "Strict") {
+    Json known = object;
+    job_schema().prune(known);
+    job_schema().prune_status(known);
+    if (known != object) return bad_request("strict decoding error: unknown field");
   }
   const Json& metadata = at(object, "metadata");
   const std::string name = string_at(metadata, "name");
@@ -148,7 +164,7 @@ ApiAnswer Writer::create_object(const Resource& resource, Json object) {
   if (const auto refused = refused_by_namespace(resource, object)) return *refused;
   const std::string version = string_at(metadata, "resourceVersion");
   if (!version.empty() && version != "0") {
-    return bad_request("resourceVersion should not be set on objects to be created");
+    return failure(500, "", "resourceVersion should not be set on objects to be created");
   }
   fill_metadata(resource, metadata);
   prepare_create(resource, object);
@@ -215,9 +231,7 @@ ApiAnswer Writer::update(const Target& target, const StoredPtr& old, Json object
   const std::string version = string_at(object["metadata"], "resourceVersion");
   const bool unconditional = version.empty() || version == "0";
   if (unconditional && !resource.unconditional_update) {
-    return invalid(resource, target.name,
-                   {{"FieldValueInvalid", "metadata.resourceVersion",
-                     "Invalid value: 0: must be specified for an update"}});
+    return version_missing(resource, target.name);
   }
   if (!unconditional && version != string_at(old_metadata, "resourceVersion")) {
     return conflict(resource, target.name,
@@ -238,7 +252,9 @@ ApiAnswer Writer::update(const Target& target, const StoredPtr& old, Json object
   ApiAnswer answer;
   answer.status = 200;
   Table& table = storage_.table(resource);
-  if (is_released(metadata)) {
+  if (target.value("dryRun") == "All") {
+    answer.body = object.dump();
+  } else if (is_released(metadata)) {
     answer.body = object.dump();
     storage_.remove(table, old->key());
   } else if (object == old->json()) {
@@ -272,12 +288,12 @@ ApiAnswer Writer::bind(const Target& target, const std::string& body) {
   }
   if (metadata.contains("deletionTimestamp")) {
     return conflict(resource, target.name,
-                    "pod " + target.name +
-                        " is being deleted, cannot be "
-                        "assigned to a host");
+                    "pod " + target.name + " is being deleted, cannot be assigned to a host",
+                    "pods/binding");
   }
   if (!string_at(at(old->json(), "spec"), "nodeName").empty()) {
-    return conflict(resource, target.name, "pod " + target.name + " is already assigned to node");
+    return conflict(resource, target.name, "pod " + target.name + " is already assigned to node",
+                    "pods/binding");
   }
   Json pod = old->json();
   pod["spec"]["nodeName"] = node;
