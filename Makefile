@@ -5,6 +5,8 @@ PRESET ?= dev
 BUILD := build/$(PRESET)
 # Test files that run at the same time: they mostly wait, each has its own control plane.
 JOBS ?= 4
+# How long `make fuzz` runs each target.
+FUZZ_SECONDS ?= 60
 export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help
@@ -31,6 +33,23 @@ build: configure ## Build everything (PRESET=dev, release, asan, tsan)
 unit: build ## Run the unit tests
 	@ctest --test-dir $(BUILD) --output-on-failure --progress -j2 | tr '\r' '\n' | grep -vE '^\[ *[0-9]+%\]|^ *[0-9]+/[0-9]+ Test .* Passed|^$$|^ *Start *[0-9]+:'; exit $${PIPESTATUS[0]}
 
+.PHONY: fuzz-build
+fuzz-build: setup
+	@cmake --preset fuzz >/dev/null && cmake --build --preset fuzz
+
+.PHONY: fuzz-short
+fuzz-short: fuzz-build ## Fuzz what reads others' bytes, the same few thousand runs each time
+	@tests/fuzz/run build/fuzz
+
+.PHONY: fuzz
+fuzz: fuzz-build ## Fuzz what reads others' bytes, FUZZ_SECONDS=60 for each target
+	@tests/fuzz/run build/fuzz --seconds $(FUZZ_SECONDS)
+
+.PHONY: sanitize
+sanitize: setup ## Run the unit tests under ASan and UBSan, then under TSan
+	@hack/timed "ASan and UBSan" $(MAKE) --no-print-directory unit PRESET=asan
+	@hack/timed "TSan" $(MAKE) --no-print-directory unit PRESET=tsan
+
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server
 	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
@@ -41,6 +60,7 @@ test: ## Set up everything and run all tests
 	@hack/timed "Kubernetes tools" $(MAKE) --no-print-directory tools
 	@hack/timed "build" $(MAKE) --no-print-directory build
 	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
+	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo

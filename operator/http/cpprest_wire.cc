@@ -15,6 +15,7 @@
 
 #include "operator/core/steady_now.h"
 #include "operator/http/certificate_refusal.h"
+#include "operator/http/retry_after.h"
 #include "operator/http/tls.h"
 
 namespace holdfast::http {
@@ -101,13 +102,6 @@ struct Exchange {
   bool too_large = false;
   Response response;
 };
-
-std::optional<Duration> parse_retry_after(const std::string& text) {
-  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos) {
-    return std::nullopt;
-  }
-  return std::chrono::seconds(std::stoi(text));
-}
 
 std::string header_value(const http_response& response, const char* name) {
   const auto found = response.headers().find(name);

@@ -140,7 +140,7 @@ Result<Endpoint> parse_endpoint(const std::string& url, const std::string& defau
   const auto is_host = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
   };
-  if (rest.empty() || !std::all_of(rest.begin(), rest.end(), is_host)) {
+  if (rest.empty() || rest[0] == '.' || !std::all_of(rest.begin(), rest.end(), is_host)) {
     return refuse("the URL has no valid host");
   }
   endpoint.host = rest;

@@ -29,19 +29,19 @@ void Health::beat(SteadyTime now, const std::vector<WatchHealth>& watches,
     if (stuck.empty()) stuck = stuck_reason(watch, server_answers);
     if (!watch.synced) unsynced += (unsynced.empty() ? "" : ", ") + watch.kind;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   beat_at_ = now;
   stuck_watch_ = std::move(stuck);
   not_ready_ = watches.empty() ? "starting" : unsynced.empty() ? "" : "not yet synced: " + unsynced;
 }
 
 void Health::stopping() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
 }
 
 ProbeAnswer Health::healthz(SteadyTime now) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   if (now - beat_at_ > kLoopLimit) {
     return {503, "stuck: the loop has not run for " + human_duration(now - beat_at_) + "\n"};
   }
@@ -50,7 +50,7 @@ ProbeAnswer Health::healthz(SteadyTime now) const {
 }
 
 ProbeAnswer Health::readyz() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_) return {503, "not ready: stopping\n"};
   if (!not_ready_.empty()) return {503, "not ready: " + not_ready_ + "\n"};
   return {200, "ok\n"};

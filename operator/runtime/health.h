@@ -5,11 +5,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "operator/core/thread_annotations.h"
 #include "operator/core/time.h"
 #include "operator/runtime/probe_server.h"
 
@@ -49,12 +49,11 @@ class Health {
   ProbeAnswer readyz() const;
 
  private:
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  SteadyTime beat_at_;
-  std::string stuck_watch_;             // why, empty: none
-  std::string not_ready_ = "starting";  // why, empty: ready
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  SteadyTime beat_at_ HOLDFAST_GUARDED_BY(mutex_);
+  std::string stuck_watch_ HOLDFAST_GUARDED_BY(mutex_);             // why, empty: none
+  std::string not_ready_ HOLDFAST_GUARDED_BY(mutex_) = "starting";  // why, empty: ready
+  bool stopping_ HOLDFAST_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace holdfast::runtime

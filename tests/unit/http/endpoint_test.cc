@@ -22,9 +22,10 @@ TEST(ParseEndpoint, ReadsSchemeHostPortAndPath) {
 
 TEST(ParseEndpoint, RefusesWhatCannotBeReached) {
   for (const char* const url :
-       {"", "https://", "https://:443", "ftp://host", "https://host:0", "https://host:65536",
-        "https://host:x", "https://host:", "https://ho st", "https://host\r\nX: y",
-        "https://host/?a=b", "https://host/#f", "https://[::1]:6443", "https://::1"}) {
+       {"", "https://", "https://:443", "https://.host", "ftp://host", "https://host:0",
+        "https://host:65536", "https://host:x", "https://host:", "https://ho st",
+        "https://host\r\nX: y", "https://host/?a=b", "https://host/#f", "https://[::1]:6443",
+        "https://::1"}) {
     EXPECT_EQ(parsed(url), "refused") << url;
   }
 }

@@ -1,18 +1,5 @@
 #include "tests/unit/http/transport_fixture.h"
 
-// cpprestsdk 2.10 forgets the copy of the proxy's password that it makes for each tunnel.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:libcpprest.so"; }
-
-// Reference counts that fall to nothing inside libraries, which ThreadSanitizer does not see into.
-extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:std::__exception_ptr::exception_ptr::_M_release\n"
-         "race:web::http::http_exception::~http_exception\n"
-         "race:web::http::client::details::asio_context::~asio_context\n"
-         "race:web::http::client::details::asio_context::start_request\n";
-}
-
 namespace holdfast::http {
 
 StreamHandlers StreamLog::handlers() {

@@ -1,0 +1,103 @@
+// The decision on any job that the API server's schema lets through, with any pods: it ends,
+// without undefined behaviour, and keeps the rules. Lines: what is observed (bytes), the job; then
+// the pods.
+#include <algorithm>
+
+#include "reconciler/decide.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/kinds.h"
+#include "tests/unit/reconciler/rules.h"
+
+using namespace holdfast;
+using controller::CachedJob;
+using controller::CachedPod;
+using reconciler::seconds;
+
+namespace {
+
+constexpr std::int64_t kInt32 = 2'147'483'647;
+
+bool between(std::int64_t value, std::int64_t low, std::int64_t high) {
+  return value >= low && value <= high;
+}
+bool between(const std::optional<seconds>& value, std::int64_t low, std::int64_t high) {
+  return !value || between(value->count(), low, high);
+}
+
+// The ranges of hack/crd/durablejob.yaml: nothing else gets into etcd.
+bool in_schema(const reconciler::Spec& spec) {
+  const reconciler::RetryBackoff& backoff = spec.retry_backoff;
+  return between(spec.backoff_limit, 0, kInt32) && between(spec.disruption_limit, 0, kInt32) &&
+         between(spec.start_deadline, 1, 31'536'000) && between(spec.lost_after, 15, 86'400) &&
+         between(spec.attempt_deadline, 1, kInt32) && between(spec.active_deadline, 1, kInt32) &&
+         between(spec.ttl_after_finished, 0, kInt32) && between(backoff.initial, 1, 86'400) &&
+         between(backoff.max, backoff.initial.count(), 86'400) && backoff.factor >= 1 &&
+         backoff.factor <= 10 && between(backoff.jitter_percent, 0, 100);
+}
+
+bool in_schema(const reconciler::Status& status) {
+  const reconciler::Status none;
+  if (!reconciler::testing::refused_by_api(status, status).empty() && !(status == none))
+    return false;
+  return between(status.attempt, 0, kInt32) && between(status.failures, 0, kInt32 + 1) &&
+         between(status.disruptions, 0, kInt32 + 1) && between(status.suspended, 0, 9'223'372'036);
+}
+
+reconciler::Observed observed(fuzz::Input input) {
+  reconciler::Observed result;
+  const std::uint8_t bits = input.byte();
+  result.own_intent = bits & 1;
+  result.pod_existed = bits & 2;
+  result.took_over = bits & 4;
+  result.confirmed = bits & 8;
+  result.no_pod_for = seconds(input.byte());
+  result.live_for = seconds(input.byte() * 60);
+  result.since_write = std::chrono::milliseconds(input.byte() * 100);
+  if (bits & 16) {
+    result.refusal.emplace();
+    result.refusal->kind = static_cast<reconciler::CreationRefusal::Kind>(input.byte() % 3);
+    result.refusal->message = "no";
+    result.refusal->retry_in = seconds(input.byte() % 31);
+  }
+  if (bits & 32) {
+    reconciler::NodeObservation& node = result.nodes["node-1"];
+    if (bits & 64) node.missing_for = seconds(input.byte());
+    if (bits & 128) node.silent_for = seconds(input.byte());
+    node.breaker = input.byte() & 1;
+  }
+  result.nonce = input.number();
+  return result;
+}
+
+kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const Json&), const Result<Json>& json) {
+  if (!json.ok()) return nullptr;
+  try {
+    return decoder(*json);
+  } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  const std::string seen = input.line();
+  const kube::ObjectPtr object = decode(controller::decode_job, parse_json(input.line()));
+  if (!object) return 0;
+  reconciler::JobView view;
+  view.job = static_cast<const CachedJob&>(*object).job;
+  if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
+  while (!input.empty()) {
+    const kube::ObjectPtr pod = decode(controller::decode_pod, parse_json(input.line()));
+    if (pod) view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
+  }
+  view.observed =
+      observed(fuzz::Input(reinterpret_cast<const std::uint8_t*>(seen.data()), seen.size()));
+  const Time now = *parse_time("2026-06-01T12:00:00.25Z");
+  const reconciler::Decision decision = reconciler::decide(view, now);
+  const std::string broken = reconciler::testing::broken_by(view, decision, now);
+  if (!broken.empty()) std::fprintf(stderr, "broken: %s\n", broken.c_str());
+  FUZZ_REQUIRE(broken.empty());
+  return 0;
+}

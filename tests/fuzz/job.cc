@@ -1,0 +1,85 @@
+// A DurableJob: its status survives being written, and what is written is what the API server
+// takes: its pod's body, and the status update.
+#include "reconciler/names.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/kinds.h"
+
+using namespace holdfast;
+using controller::CachedJob;
+using controller::CachedPod;
+
+namespace {
+
+void check_status(const CachedJob& cached) {
+  const reconciler::Status& status = cached.job.status;
+  const Json written = controller::encode_status(status);
+  const reconciler::Status read = controller::decode_status(written);
+  FUZZ_REQUIRE(controller::encode_status(read) == written);
+  FUZZ_REQUIRE(read.phase == status.phase);
+  FUZZ_REQUIRE(read.attempt == status.attempt);
+  FUZZ_REQUIRE(read.attempt_start_time == status.attempt_start_time);
+  FUZZ_REQUIRE(read.next_attempt_time == status.next_attempt_time);
+  FUZZ_REQUIRE(read.history.size() == status.history.size());
+  FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
+  const Result<Json> body = parse_json(controller::status_update_body(cached.job, status));
+  FUZZ_REQUIRE(body.ok());
+  const Json& metadata = at(*body, "metadata");
+  FUZZ_REQUIRE(string_at(metadata, "uid") == cached.uid);
+  FUZZ_REQUIRE(string_at(metadata, "resourceVersion") == std::to_string(cached.version));
+}
+
+void check_environment(const Json& spec, const char* list) {
+  const Json& containers = at(spec, list);
+  if (!containers.is_array()) return;
+  for (const Json& container : containers) {
+    const Json& environment = at(container, "env");
+    FUZZ_REQUIRE(environment.is_array() && environment.size() >= 3);
+    FUZZ_REQUIRE(string_at(environment[2], "name") == "HOLDFAST_ATTEMPT");
+    FUZZ_REQUIRE(string_at(environment[2], "value") == "7");
+    for (std::size_t i = 3; i < environment.size(); ++i) {
+      FUZZ_REQUIRE(string_at(environment[i], "name") != "HOLDFAST_ATTEMPT");
+    }
+  }
+}
+
+void check_pod(const CachedJob& cached) {
+  const reconciler::Job& job = cached.job;
+  const std::string name = reconciler::pod_name(job.name, job.uid, 7);
+  FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
+  const Result<std::string> body = controller::pod_body(job, cached.pod_template, name, 7);
+  FUZZ_REQUIRE(body.ok() || !cached.pod_template.empty());
+  if (!body.ok()) return;
+  Result<Json> pod = parse_json(*body);
+  FUZZ_REQUIRE(pod.ok());
+  FUZZ_REQUIRE(string_at(at(*pod, "spec"), "restartPolicy") == "Never");
+  check_environment(at(*pod, "spec"), "initContainers");
+  check_environment(at(*pod, "spec"), "containers");
+  // As the API server would have it.
+  (*pod)["metadata"]["uid"] = "a pod's";
+  (*pod)["metadata"]["resourceVersion"] = "8";
+  const kube::ObjectPtr object = controller::decode_pod(*pod);
+  FUZZ_REQUIRE(object);
+  const auto& made = static_cast<const CachedPod&>(*object);
+  FUZZ_REQUIRE(made.name == name && made.namespace_ == job.namespace_);
+  FUZZ_REQUIRE(made.pod.attempt == 7);
+  FUZZ_REQUIRE(made.job_uid() == job.uid && made.pod.job_uid_label == job.uid);
+  FUZZ_REQUIRE(made.pod.has_finalizer);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const Result<Json> json = parse_json(fuzz::Input(data, size).rest());
+  if (!json.ok()) return 0;
+  kube::ObjectPtr object;
+  try {
+    object = controller::decode_job(*json);
+  } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
+    return 0;
+  }
+  if (!object) return 0;
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  check_status(cached);
+  if (!cached.pod_template.empty()) check_pod(cached);
+  return 0;
+}

@@ -1,0 +1,25 @@
+// The kinds that the operator watches, as it decodes them.
+#pragma once
+
+#include <array>
+
+#include "operator/controller/job_codec.h"
+#include "operator/controller/lease_codec.h"
+#include "operator/controller/pod_codec.h"
+#include "operator/kube/object.h"
+
+namespace holdfast::fuzz {
+
+inline const kube::Kind& kind_of(std::uint8_t choice) {
+  static const auto* const kinds = [] {
+    auto* const made = new std::array<kube::Kind, 4>();
+    (*made)[0].decode = controller::decode_job;
+    (*made)[1].decode = controller::decode_pod;
+    (*made)[2].decode = controller::decode_bare;
+    (*made)[3].decode = controller::decode_lease;
+    return made;
+  }();
+  return (*kinds)[choice % kinds->size()];
+}
+
+}  // namespace holdfast::fuzz

@@ -1,0 +1,43 @@
+// A pod, a node or a Lease as it is cached.
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/kinds.h"
+
+using namespace holdfast;
+
+namespace {
+
+void check_text(const Json& source, const char* key, const std::string& kept) {
+  FUZZ_REQUIRE(kept.size() <= 512);
+  FUZZ_REQUIRE(fuzz::is_utf8(kept));
+  const std::string whole = string_at(source, key);
+  FUZZ_REQUIRE(whole.compare(0, kept.size(), kept) == 0);
+  // At most one character's bytes are lost to the cut.
+  FUZZ_REQUIRE(kept.size() == whole.size() || kept.size() > 512 - 4);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const Result<Json> json = parse_json(fuzz::Input(data, size).rest());
+  if (!json.ok()) return 0;
+  static_cast<void>(controller::decode_bare(*json));
+  kube::ObjectPtr object;
+  try {
+    object = controller::decode_pod(*json);
+  } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
+    return 0;
+  }
+  if (!object) return 0;
+  const auto& cached = static_cast<const controller::CachedPod&>(*object);
+  const reconciler::PodView& pod = cached.pod;
+  FUZZ_REQUIRE(pod.name == cached.name && pod.uid == cached.uid && pod.version == cached.version);
+  FUZZ_REQUIRE(pod.attempt >= 0);
+  check_text(at(*json, "status"), "message", pod.message);
+  for (const reconciler::ContainerView& container : pod.containers) {
+    FUZZ_REQUIRE(fuzz::is_utf8(container.waiting_message));
+    FUZZ_REQUIRE(!container.terminated || container.started);
+    FUZZ_REQUIRE(!container.terminated || fuzz::is_utf8(container.terminated->message));
+  }
+  if (const auto start = pod.start()) FUZZ_REQUIRE(pod.started() && *start >= pod.created);
+  return 0;
+}
