@@ -76,6 +76,7 @@ ApiAnswer Gateway::handle(const Delivery& delivery) {
   if (before_request) before_request(delivery);
   const ApiRequest& request = delivery.request;
   const bool creates_pod = request.method == "POST" && request.target.ends_with("/pods");
+  if (quota_ && creates_pod && on_quota) on_quota();
   ApiAnswer answer =
       quota_ && creates_pod
           ? refusal(403, "Forbidden", "pods is forbidden: exceeded quota: pods, used: pods=0")

@@ -58,6 +58,7 @@ class Gateway {
   std::function<void(const Delivery&, const ApiAnswer&)> after_request;
   // Pods cannot be created: quota.
   void quota(bool on) { quota_ = on; }
+  std::function<void()> on_quota;  // it has refused one
 
   bool up() const { return up_; }
   void go_down();

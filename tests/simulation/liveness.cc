@@ -25,6 +25,8 @@ constexpr Duration kServerTime = milliseconds(1200);
 // A creation that was refused is tried again after this long at most.
 constexpr Duration kRefusalRetry = seconds(30);
 
+// What users give their pods.
+constexpr Duration kLongestGrace = seconds(30);
 // A member's lease and a retry period, and the round trips that they take.
 constexpr Duration kTakeOver = seconds(17) + milliseconds(200);
 
@@ -49,6 +51,9 @@ void Liveness::watch(bool on) {
 
 Duration Liveness::own(Duration window) const { return window / slowest_ppm_ * 1'000'000; }
 
+// What it sleeps too long for this time, by that clock.
+Duration Liveness::late(Duration window) const { return own(window) - window; }
+
 Duration Liveness::instant(std::optional<Time> wall) const {
   return wall ? scheduler_.now() - (gateway_.wall_clock() - *wall) : Duration::zero();
 }
@@ -71,8 +76,7 @@ void Liveness::note(const std::string& key, const std::string& trouble, Duration
   entry.bound = bound + kReconcile + kLook;
   entry.seen = true;
   // Nobody may work on the job until a dead replica's shards are taken over.
-  const Duration begin =
-      replica_changed_ > entry.since ? replica_changed_ + own(kTakeOver) : entry.since;
+  const Duration begin = std::max(entry.since, replica_changed_ + own(kTakeOver));
   const Duration lasted = scheduler_.now() - begin;
   double& slowest = slowest_[trouble];
   slowest = std::max(slowest, to_seconds(lasted) / to_seconds(entry.bound));
@@ -103,6 +107,8 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     ledger_.complain("L7: a silent watch is not replaced: " + silent);
   }
   if (!on_ || gateway_.in_trouble()) return;
+  // Nobody is there to take anything over.
+  if (replicas.empty()) replica_changed();
   std::map<std::string, std::vector<PodView>> pods;
   gateway_.server().for_each("pods", [&](const Json& json) {
     const auto pod = controller::decode_pod(json);
@@ -138,8 +144,10 @@ void Liveness::look_at_job(const Job& job) {
   const auto deadline = active_deadline(job.job);
   const bool out_of_time = deadline && status.phase != Phase::kSuspended;
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
-    if (out_of_time)
-      holds(job, "out of time", kServerTime, std::max(instant(deadline), Duration(1)));
+    if (out_of_time) {
+      holds(job, "out of time", kServerTime + late(*spec.active_deadline),
+            std::max(instant(deadline), Duration(1)));
+    }
     if (spec.cancel) holds(job, "cancel is not obeyed", Duration::zero());
   }
   switch (status.phase) {
@@ -156,7 +164,9 @@ void Liveness::look_at_job(const Job& job) {
                                          [](const PodView& pod) { return !pod.ended(); });
       if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
       const Duration due = std::max(instant(status.next_attempt_time), Duration(1));
-      if (due <= scheduler_.now()) holds(job, "its back-off is over", kServerTime, due);
+      if (due <= scheduler_.now()) {
+        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max), due);
+      }
       break;
     }
     case Phase::kSuspended:
@@ -172,13 +182,14 @@ void Liveness::look_at_job(const Job& job) {
       }
       if (!alive) holds(job, "cancelling, and its pods are gone", Duration::zero());
       if (alive && last > Duration::zero()) {
-        holds(job, "cancelling with a dead worker", own(spec.lost_after) + kServerTime, last);
+        holds(job, "cancelling with a dead worker",
+              own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
       }
       break;
     }
     default:
       if (spec.ttl_after_finished) {
-        holds(job, "its time to live is over", kServerTime,
+        holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
               std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
       }
   }
@@ -201,13 +212,13 @@ void Liveness::look_at_running(const Job& job) {
   if (pod->deletion && pod->node_name.empty()) {
     holds(job, "its pod was deleted before it was bound", Duration::zero());
   } else if (pod->deletion) {
-    holds(job, "pod stuck terminating", window + kServerTime, instant(pod->deletion));
+    holds(job, "pod stuck terminating", window + late(kLongestGrace) + kServerTime,
+          instant(pod->deletion));
   } else if (!pod->started()) {
-    holds(job, "pod never starts", Duration(spec.start_deadline) + kServerTime,
-          instant(pod->created));
+    holds(job, "pod never starts", own(spec.start_deadline) + kServerTime, instant(pod->created));
   }
   if (spec.attempt_deadline && pod->started() && pod->start()) {
-    holds(job, "attempt too long", Duration(*spec.attempt_deadline) + kServerTime,
+    holds(job, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
           instant(pod->start()));
   }
   const Cluster::Node* const node = cluster_.node(pod->node_name);

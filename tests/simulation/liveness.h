@@ -64,6 +64,7 @@ class Liveness {
             std::optional<Duration> since);
   void forget_what_passed();
   Duration own(Duration window) const;               // as the slowest clock measures it
+  Duration late(Duration window) const;
   Duration instant(std::optional<Time> wall) const;  // in the world's time
   bool many_nodes_silent() const;
 

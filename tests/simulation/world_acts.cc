@@ -198,6 +198,8 @@ void World::heal() {
       start_replica(i);
     }
   }
+  // A silent watch is found within its idle limit of ten minutes: L7 has looked at that.
+  network_.break_silent_watches();
   // Namespaces that are going must be gone before users make them anew.
   scheduler_.after(seconds(5), [this] { users_.make_peace(); });
   scheduler_.after(seconds(30), [this] { users_.make_peace(); });
