@@ -50,6 +50,10 @@ sanitize: setup ## Run the unit tests under ASan and UBSan, then under TSan
 	@hack/timed "ASan and UBSan" $(MAKE) --no-print-directory unit PRESET=asan
 	@hack/timed "TSan" $(MAKE) --no-print-directory unit PRESET=tsan
 
+.PHONY: mutants
+mutants: setup ## Break one rule at a time and see a test go red (MUTANTS="words of their names")
+	@tests/mutants/run $(MUTANTS)
+
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server
 	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15

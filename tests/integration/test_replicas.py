@@ -7,7 +7,7 @@ import time
 import pytest
 
 from chaos import check_run, names_of
-from holdfast import job, runs
+from holdfast import QUICK_LEASES, job, runs
 from localcluster import wait_for
 from proxy import Proxy
 from record import STORE_AS_JSON, Recorder
@@ -45,12 +45,14 @@ def flow(count, prefix):
 def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(cluster, jobs):
     offset = cluster.audit_offset()
     made = flow(JOBS, "job")
+    deaths = []  # each explains that an attempt was recorded and its pod never created
     with Recorder(cluster, jobs.namespace) as record, Replicas(cluster, 3) as replicas:
         replicas.wait_shared()
         for body in made[:200]:
             jobs.apply(body)
 
         # SIGKILL: a member lease and a retry period.
+        deaths.append((replicas[0].name, time.monotonic()))
         replicas[0].kill()
         took = wait_taken_over(cluster, replicas[0].name, LEASE + RETRY + SLACK)
         print(f"SIGKILL: taken over after {took:.1f} s")
@@ -73,6 +75,7 @@ def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(clu
         for body in made[350:]:
             jobs.apply(body)
         replicas[2].signal(signal.SIGSTOP)
+        deaths.append((replicas[2].name, time.monotonic()))
         paused = time.time()
         wait_taken_over(cluster, replicas[2].name, LEASE + RETRY + SLACK)
         wait_for("a minute of pause", lambda: time.time() - paused > 60, 70)
@@ -86,7 +89,7 @@ def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(clu
         assert acted == []
         assert "this replica stops acting" in replicas[2].log()
         assert "this replica acts again" in replicas[2].log()
-        check_run(record, names_of(made))
+        check_run(record, names_of(made), deaths)
         assert trespasses(cluster, offset, uids) == []
 
 
@@ -115,7 +118,7 @@ def test_a_replica_that_is_cut_off_stops_acting_before_the_others_start(cluster,
             proxy.cut()
             replicas.wait_shared()
             for name in names_of(made):
-                status = jobs.wait_phase(name, "Succeeded", 120)
+                status = jobs.wait_phase(name, "Succeeded", limit=120)
                 assert (status["attempt"], status["disruptions"]) == (1, 0), name
             assert trespasses(cluster, offset, uids_of(jobs)) == []
 
@@ -124,13 +127,15 @@ def test_replicas_come_and_go_twenty_times_during_1000_jobs_and_the_shards_are_e
         cluster, jobs):
     offset = cluster.audit_offset()
     made = flow(1000, "job")
-    leases = ["--lease-duration=3s", "--renew-deadline=2s", "--retry-period=500ms"]
-    with Recorder(cluster, jobs.namespace) as record, Replicas(cluster, 4, leases=leases) as replicas:
+    deaths = []
+    with Recorder(cluster, jobs.namespace) as record, \
+            Replicas(cluster, 4, leases=QUICK_LEASES) as replicas:
         for number in range(20):
             for body in made[number * 50:(number + 1) * 50]:
                 jobs.apply(body)
             leaver = replicas[number % 4]
             if number % 2:
+                deaths.append((leaver.name, time.monotonic()))
                 leaver.kill()
             else:
                 leaver.signal(signal.SIGTERM)
@@ -141,7 +146,10 @@ def test_replicas_come_and_go_twenty_times_during_1000_jobs_and_the_shards_are_e
             leaver.start()
         record.wait_ended(names_of(made), END_LIMIT)
         replicas.wait_shared()
-        check_run(record, names_of(made))
+        # On a machine that is too busy a replica stands still for seconds, as if it were paused.
+        lapses = [one.name for one in replicas if "this replica stops acting" in one.log()]
+        print(f"lapsed: {lapses}")
+        check_run(record, names_of(made), deaths)
         assert trespasses(cluster, offset, uids_of(jobs)) == []
         assert [lease for lease in members(cluster) if not lease.startswith(USER)] == []
 
@@ -199,7 +207,7 @@ def test_a_member_lease_that_somebody_deletes_costs_a_new_tenure_and_nothing_els
     assert cluster.api("DELETE", path)[0] == 200
     wait_for("it to join under a new name", lambda: ownership(replicas[0])["member"] != before, 15)
     replicas.wait_shared()
-    status = jobs.wait_phase("steady", "Succeeded", 60)
+    status = jobs.wait_phase("steady", "Succeeded", limit=60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)
     # An update must not have brought the deleted Lease back.
     assert cluster.api("GET", path)[0] == 404
