@@ -24,6 +24,13 @@ ApiAnswer not_served() {
   return answer;
 }
 
+ApiAnswer not_allowed(const Resource& resource) {
+  Json details = {{"kind", resource.plural}};
+  if (*resource.group != 0) details["group"] = resource.group;
+  return failure(405, "MethodNotAllowed", "this is not supported on resources of this kind",
+                 std::move(details));
+}
+
 bool is_served(const Target& target) {
   if (target.resource == nullptr) return false;
   if (target.subresource.empty()) return true;
@@ -53,13 +60,12 @@ struct ApiServer::State {
 };
 
 ApiAnswer ApiServer::State::handle_collection(const ApiRequest& request, const Target& target) {
-  const bool everywhere = target.resource->namespaced && target.namespace_.empty();
   if (request.method == "GET") return reader.list(target, wants_metadata(request));
-  if (request.method == "POST" && !everywhere) return writer.create(target, request.body);
-  if (request.method == "DELETE" && !everywhere) {
-    return writer.remove_collection(target, request.body);
-  }
-  return failure(405, "MethodNotAllowed", "the server does not allow this method here");
+  if (target.resource->namespaced && target.namespace_.empty()) return not_served();
+  if (request.method == "POST") return writer.create(target, request.body);
+  if (request.method == "DELETE") return writer.remove_collection(target, request.body);
+  if (target.resource->custom) return bad_request("name must be provided");
+  return not_allowed(*target.resource);
 }
 
 ApiAnswer ApiServer::State::handle_object(const ApiRequest& request, const Target& target) {
@@ -74,7 +80,7 @@ ApiAnswer ApiServer::State::handle_object(const ApiRequest& request, const Targe
   if (request.method == "DELETE" && target.subresource.empty()) {
     return writer.remove(target, request.body);
   }
-  return failure(405, "MethodNotAllowed", "the server does not allow this method here");
+  return not_allowed(*target.resource);
 }
 
 ApiAnswer ApiServer::State::handle(const ApiRequest& request) {

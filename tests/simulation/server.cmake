@@ -24,8 +24,18 @@ set_source_files_properties(
   server/job_schema.cc PROPERTIES
   COMPILE_DEFINITIONS "HOLDFAST_CRD=\"${CMAKE_SOURCE_DIR}/crds/holdfast.dev_durablejobs.yaml\"")
 
-holdfast_test(simulation_server_test SOURCES server_test.cc LIBRARIES simulation_server)
+holdfast_test(
+  simulation_server_test
+  SOURCES
+  server_test.cc
+  server/consistency_test.cc
+  server/reads_test.cc
+  server/removal_test.cc
+  LIBRARIES
+  simulation_server)
 
 # tests/integration/test_simulated_server.py compares its answers with a real API server's.
 add_executable(simulation-run-script server/run_script.cc)
 target_link_libraries(simulation-run-script PRIVATE simulation_server)
+add_test(NAME simulation_script COMMAND simulation-run-script
+                                        ${CMAKE_CURRENT_SOURCE_DIR}/server/script.json)

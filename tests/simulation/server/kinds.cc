@@ -140,6 +140,11 @@ void prepare_update(const Resource& resource, const std::string& subresource, co
 }
 
 bool is_readable(const Resource& resource, const Json& object) {
+  if (resource.custom) return true;
+  for (const char* part : {"metadata", "spec", "status"}) {
+    const Json& value = at(object, part);
+    if (!value.is_null() && !value.is_object()) return false;
+  }
   if (is(resource, "leases")) {
     const Json& spec = at(object, "spec");
     return is_micro_time(at(spec, "acquireTime")) && is_micro_time(at(spec, "renewTime"));

@@ -90,9 +90,7 @@ ApiAnswer apply_json_patch(const Json& patch, Json& object) {
   if (!patch.is_array()) return bad_request("the body is not a JSON patch");
   try {
     object = object.patch(patch);
-  } catch (const Json::parse_error& error) {
-    return bad_request(error.what());
-  } catch (const Json::exception& error) {
+  } catch (const Json::exception&) {
     return failure(422, "Invalid",
                    "the server rejected our request due to an error in our request");
   }

@@ -224,7 +224,12 @@ ApiAnswer Writer::remove_collection(const Target& target, const std::string& bod
                {"metadata", {{"resourceVersion", std::to_string(storage_.version())}}},
                {"items", Json::array()}};
   for (const StoredPtr& object : selected) {
-    list["items"].push_back(object->json());
+    Json item = object->json();
+    if (!target.resource->custom) {
+      item.erase("kind");
+      item.erase("apiVersion");
+    }
+    list["items"].push_back(std::move(item));
     remove(table, object, *options);
   }
   return object_answer(200, list);

@@ -160,9 +160,15 @@ class Runner {
     request.target = step["wait"];
     const ApiAnswer answer = server_.handle(request);
     const std::string until = string_at(step, "until");
-    const bool met = until.empty() ? answer.status == 404
-                                   : parsed(answer.body).contains(Json::json_pointer(until));
-    return {{"met", met}};
+    const Json body = parsed(answer.body);
+    if (step.contains("absent")) {
+      const Json::json_pointer gone(step["absent"].get<std::string>());
+      return {{"met", answer.status == 200 && !body.contains(gone)}};
+    }
+    if (until.empty()) return {{"met", answer.status == 404}};
+    const Json::json_pointer place(until);
+    const bool there = body.contains(place);
+    return {{"met", there && (!step.contains("value") || body[place] == step["value"])}};
   }
 
   Json script_;

@@ -51,6 +51,14 @@ ApiAnswer check_body(const Target& target, const Json& object) {
   return {};
 }
 
+// A patch after which the object cannot be read.
+ApiAnswer patch_unreadable() {
+  return failure(422, "Invalid", " \"\" is invalid: patch: Invalid value",
+                 {{"causes", Json::array({{{"reason", "FieldValueInvalid"},
+                                           {"message", "Invalid value"},
+                                           {"field", "patch"}}})}});
+}
+
 // Object and metadata are there, and it says what it is and where.
 void complete(const Target& target, Json& object) {
   object["kind"] = target.resource->kind;
@@ -214,6 +222,7 @@ ApiAnswer Writer::patch(const Target& target, const std::string& content_type,
   if (ApiAnswer refused = apply_patch(resource, content_type, body, object); refused.status != 0) {
     return refused;
   }
+  if (!is_readable(resource, object)) return patch_unreadable();
   if (ApiAnswer refused = check_body(target, object); refused.status != 0) return refused;
   complete(target, object);
   return update(target, old, std::move(object), "");
