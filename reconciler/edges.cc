@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/core/utf8.h"
 #include "reconciler/backoff.h"
 #include "reconciler/names.h"
 
@@ -13,13 +14,7 @@ constexpr std::size_t kReasonLimit = 128;
 
 std::string bounded(std::string text, std::size_t limit = kMessageLimit) {
   if (text.size() <= limit) return text;
-  text.resize(limit - 3);
-  // Not in the middle of a UTF-8 sequence.
-  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
-    text.pop_back();
-  }
-  if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
-  return text + "...";
+  return utf8_prefix(std::move(text), limit - 3) + "...";
 }
 
 void finish(const Context& context, Status& status, Phase phase) {

@@ -11,6 +11,7 @@
 #include "operator/controller/lru_map.h"
 #include "operator/core/json.h"
 #include "operator/core/task.h"
+#include "operator/core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -56,11 +57,7 @@ using SeriesPtr = std::shared_ptr<Series>;
 std::string cut(std::string text, std::size_t limit) {
   const std::string quoted =
       Json(std::move(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string valid = Json::parse(quoted).get<std::string>();
-  if (valid.size() <= limit) return valid;
-  while (limit > 0 && (static_cast<unsigned char>(valid[limit]) & 0xC0U) == 0x80U) --limit;
-  valid.resize(limit);
-  return valid;
+  return utf8_prefix(Json::parse(quoted).get<std::string>(), limit);
 }
 
 // metav1.MicroTime.

@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
+#include "operator/core/json_time.h"
+
 namespace holdfast::controller {
 namespace {
 
 using reconciler::seconds;
-
-std::optional<Time> time_at(const Json& json, const char* key) {
-  const Json& value = at(json, key);
-  if (!value.is_string()) return std::nullopt;
-  return parse_time(value.get_ref<const std::string&>());
-}
-
-std::optional<seconds> seconds_at(const Json& json, const char* key) {
-  const Json& value = at(json, key);
-  if (!value.is_number_integer()) return std::nullopt;
-  return seconds(value.get<std::int64_t>());
-}
 
 void put_text(Json& json, const char* key, const std::string& value) {
   if (!value.empty()) json[key] = value;
@@ -127,7 +117,7 @@ reconciler::Status decode_status(const Json& json) {
   status.attempt_start_time = time_at(json, "attemptStartTime");
   status.completion_time = time_at(json, "completionTime");
   status.next_attempt_time = time_at(json, "nextAttemptTime");
-  status.suspended = seconds(int_at(json, "suspendedSeconds"));
+  status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
   status.observed_generation = int_at(json, "observedGeneration");
   if (const Json& waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting =

@@ -62,7 +62,8 @@ kube::ObjectPtr decode_lease(const Json& json) {
   const std::string label = string_at(at(meta, "labels"), kLeaseLabel);
   if (label == kShardLease && lease->name.starts_with(kShardPrefix)) {
     const auto number = small_number(std::string_view(lease->name).substr(kShardPrefix.size()));
-    if (!number) return nullptr;
+    // "holdfast-shard-07" is somebody else's Lease, not that of shard 7.
+    if (!number || lease->name != shard_lease_name(*number)) return nullptr;
     lease->kind = CachedLease::Kind::kShard;
     lease->shard = *number;
   } else if (label != kMemberLease || !lease->name.starts_with(kMemberPrefix)) {

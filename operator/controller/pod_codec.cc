@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "operator/core/json_time.h"
+#include "operator/core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -16,18 +18,7 @@ using reconciler::seconds;
 constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a message
 
 std::string short_string_at(const Json& json, const char* key) {
-  std::string text = string_at(json, key);
-  if (text.size() > kMessageLimit) {
-    text.resize(kMessageLimit);
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) text.pop_back();
-  }
-  return text;
-}
-
-std::optional<Time> time_at(const Json& json, const char* key) {
-  const Json& value = at(json, key);
-  if (!value.is_string()) return std::nullopt;
-  return parse_time(value.get_ref<const std::string&>());
+  return utf8_prefix(string_at(json, key), kMessageLimit);
 }
 
 PodPhase decode_phase(const std::string& text) {
@@ -151,7 +142,7 @@ kube::ObjectPtr decode_pod(const Json& json) {
   pod.message = short_string_at(status, "message");
   pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
   pod.deletion = time_at(meta, "deletionTimestamp");
-  pod.deletion_grace = seconds(int_at(meta, "deletionGracePeriodSeconds"));
+  pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));
   for (const Json& finalizer : at(meta, "finalizers")) {
     if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
   }

@@ -81,15 +81,23 @@ void read_clock(Reader& reader, Civil& civil) {
   civil.second = reader.number(2);
 }
 
-// No value: no such day or hour, or beyond what nanoseconds in 64 bits can tell (1678 to 2262).
+// What lies beyond is read as the nearer end: "never" is often written as the year 9999, and with
+// these ends nothing overflows that is made of a few times and durations of up to 68 years.
+constexpr seconds kEarliest =
+    std::chrono::sys_days(std::chrono::year(1970) / 1 / 1).time_since_epoch();
+constexpr seconds kLatest =
+    std::chrono::sys_days(std::chrono::year(2100) / 1 / 1).time_since_epoch();
+
+// No value: no such day or hour.
 std::optional<Time> to_time(const Civil& civil, Duration fraction, seconds offset) {
   const std::chrono::year_month_day date{std::chrono::year(civil.year),
                                          std::chrono::month(static_cast<unsigned>(civil.month)),
                                          std::chrono::day(static_cast<unsigned>(civil.day))};
   if (!date.ok() || civil.hour > 23 || civil.minute > 59 || civil.second > 59) return std::nullopt;
-  if (civil.year < 1678 || civil.year > 2261) return std::nullopt;
   const seconds since_epoch = std::chrono::sys_days(date).time_since_epoch() + hours(civil.hour) +
                               minutes(civil.minute) + seconds(civil.second) - offset;
+  if (since_epoch < kEarliest) return Time(kEarliest);
+  if (since_epoch >= kLatest) return Time(kLatest);
   return Time(Duration(since_epoch) + fraction);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/core/json_time.h"
+
 namespace holdfast {
 namespace {
 
@@ -72,6 +74,25 @@ TEST(At, NeverThrowsWhateverTheShape) {
   EXPECT_EQ(int_at(object, "s", -1), -1);
   EXPECT_TRUE(bool_at(object, "t"));
   EXPECT_FALSE(bool_at(object, "n"));
+}
+
+TEST(JsonTime, ReadsTimesAndWholeSecondsAndNothingElse) {
+  const Json object = parsed(R"({"t": "2026-01-02T03:04:05Z", "s": 7, "f": 7.5, "x": "y"})");
+  EXPECT_EQ(time_at(object, "t"), parse_time("2026-01-02T03:04:05Z"));
+  EXPECT_EQ(time_at(object, "s"), std::nullopt);
+  EXPECT_EQ(time_at(object, "x"), std::nullopt);
+  EXPECT_EQ(seconds_at(object, "s"), std::chrono::seconds(7));
+  EXPECT_EQ(seconds_at(object, "f"), std::nullopt);
+  EXPECT_EQ(seconds_at(object, "t"), std::nullopt);
+  EXPECT_EQ(seconds_at(object, "missing"), std::nullopt);
+}
+
+TEST(JsonTime, SecondsAreBounded) {
+  const std::chrono::seconds most(2'147'483'647);
+  for (const char* const number : {"2147483648", "9223372036854775807", "18446744073709551615"}) {
+    EXPECT_EQ(seconds_at(parsed(std::string(R"({"s": )") + number + "}"), "s"), most) << number;
+  }
+  EXPECT_EQ(seconds_at(parsed(R"({"s": -9223372036854775808})"), "s"), -most);
 }
 
 }  // namespace

@@ -20,7 +20,20 @@ TEST(ParseTime, ReadsRfc3339WithAnyFractionAndOffset) {
   EXPECT_EQ(parse_time("2026-01-02T05:04:05+02:00"), at(1767323045));
   EXPECT_EQ(parse_time("2026-01-01T21:34:05-05:30"), at(1767323045));
   EXPECT_EQ(parse_time("2024-02-29T00:00:00Z"), at(1709164800));
-  EXPECT_EQ(parse_time("1969-12-31T23:59:59.5Z"), at(-1, 500'000'000));
+}
+
+TEST(ParseTime, ReadsWhatLiesFarAwayAsTheNearerEnd) {
+  const Time latest = *parse_time("2100-01-01T00:00:00Z");
+  EXPECT_EQ(parse_time("1969-12-31T23:59:59.5Z"), at(0));
+  EXPECT_EQ(parse_time("0001-01-01T00:00:00Z"), at(0));
+  EXPECT_EQ(parse_time("2099-12-31T23:59:59.999999999Z"), latest - 1ns);
+  EXPECT_EQ(parse_time("2100-01-01T00:00:00.5Z"), latest);
+  EXPECT_EQ(parse_time("9999-12-31T23:59:59Z"), latest);
+  EXPECT_EQ(parse_time("2100-01-01T00:30:00+01:00"), latest - 30min);
+  // Two durations of a schema fit on top, and what is left of the past below.
+  const auto longest = std::chrono::seconds(2'147'483'647);
+  EXPECT_GT(latest + longest + longest, latest + longest);
+  EXPECT_LT(at(0) - latest - longest, Duration::zero());
 }
 
 TEST(ParseTime, RefusesWhatIsNoTime) {
@@ -44,9 +57,7 @@ TEST(ParseTime, RefusesWhatIsNoTime) {
                                  "2026-01-02T03:04:05ZZ",
                                  " 2026-01-02T03:04:05Z",
                                  "26-01-02T03:04:05Z",
-                                 "+026-01-02T03:04:05Z",
-                                 "0001-01-01T00:00:00Z",
-                                 "9999-12-31T23:59:59Z"}) {
+                                 "+026-01-02T03:04:05Z"}) {
     EXPECT_FALSE(parse_time(text).has_value()) << text;
   }
 }
@@ -55,7 +66,7 @@ TEST(FormatTime, IsWhatParseTimeReads) {
   EXPECT_EQ(format_time(at(1767323045, 999'999'999)), "2026-01-02T03:04:05Z");
   EXPECT_EQ(format_time_nanos(at(1767323045, 12)), "2026-01-02T03:04:05.000000012Z");
   EXPECT_EQ(format_time(at(-1, 500'000'000)), "1969-12-31T23:59:59Z") << "cut, not rounded";
-  for (const std::int64_t seconds : {0, 951782400, 1767323045, -86400}) {
+  for (const std::int64_t seconds : {0, 951782400, 1767323045}) {
     EXPECT_EQ(parse_time(format_time_nanos(at(seconds, 987'654'321))), at(seconds, 987'654'321));
   }
 }
