@@ -97,9 +97,11 @@ void JobController::forget(const std::string& key) {
 }
 
 Task<ReconcileResult> JobController::reconcile(std::string key) {
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-  auto strangers = release_strangers(key, job ? job->uid : "");
+  const kube::ObjectPtr before = jobs_.store().get(key);
+  auto strangers = release_strangers(key, before ? before->uid : "");
   const Status released = co_await strangers;
+  // The cache may have moved meanwhile, and it is its version that held() judges.
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job) {
     memory_.erase(key);
     co_return released ? ReconcileResult{} : failed(released.error());
