@@ -5,6 +5,9 @@ PRESET ?= dev
 BUILD := build/$(PRESET)
 # Test files that run at the same time: they mostly wait, each has its own control plane.
 JOBS ?= 4
+# What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
+SEEDS ?= 100
+PROFILE ?= swarm
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 export PYTHONDONTWRITEBYTECODE := 1
@@ -53,6 +56,11 @@ sanitize: setup ## Run the unit tests under ASan and UBSan, then under TSan
 .PHONY: mutants
 mutants: setup ## Break one rule at a time and see a test go red (MUTANTS="words of their names")
 	@tests/mutants/run $(MUTANTS)
+
+.PHONY: simulate
+simulate: build ## Run the simulated world: SEEDS=1000, or SEED=7, PROFILE=swarm
+	@$(BUILD)/tests/simulation/holdfast-simulate --profile $(PROFILE) \
+		$(if $(SEED),--seed $(SEED),--seeds 1..$(SEEDS))
 
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server
