@@ -55,6 +55,7 @@ void Garbage::look_at_everything() {
   dependents_.clear();
   queue_.clear();
   terminating_.clear();
+  next_expiry_ = Time();
   for (const Table& table : storage_.tables()) {
     for (const auto& [key, object] : table.truth) {
       note(table, Change{object->version(), nullptr, object, nullptr});
@@ -238,11 +239,20 @@ void Garbage::empty_namespace(Table& table, const StoredPtr& object) {
 }
 
 void Garbage::expire_events() {
+  const Time now = writer_.now();
+  if (now < next_expiry_) return;
+  next_expiry_ = now + kEventLife;
   Table& events = storage_.table(*find_resource("events.k8s.io", "v1", "events"));
   std::vector<std::string> old;
   for (const auto& [key, event] : events.truth) {
     const auto created = parse_time(string_at(metadata_of(event), "creationTimestamp"));
-    if (created && *created + kEventLife < writer_.now()) old.push_back(key);
+    if (!created) continue;
+    const Time expiry = *created + kEventLife;
+    if (expiry < now) {
+      old.push_back(key);
+    } else {
+      next_expiry_ = std::min<Time>(next_expiry_, expiry);
+    }
   }
   for (const std::string& key : old) storage_.remove(events, key);
 }

@@ -41,6 +41,7 @@ class Garbage {
   std::map<std::string, std::set<Place>> dependents_;  // by the owner's uid
   std::set<Place> queue_;
   std::set<Place> terminating_;  // namespaces
+  Time next_expiry_{};           // no Event expires before it
 };
 
 }  // namespace holdfast::simulation

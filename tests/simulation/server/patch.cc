@@ -101,9 +101,9 @@ ApiAnswer apply_json_patch(const Json& patch, Json& object) {
 
 ApiAnswer apply_patch(const Resource& resource, const std::string& content_type,
                       const std::string& body, Json& object) {
-  const Result<Json> patch = parse_json(body);
-  if (!patch) return bad_request("error decoding patch: " + patch.error().message);
-  if (content_type == "application/json-patch+json") return apply_json_patch(*patch, object);
+  const Json patch = parse_body(body);
+  if (patch.is_discarded()) return bad_request("error decoding patch");
+  if (content_type == "application/json-patch+json") return apply_json_patch(patch, object);
   const bool strategic =
       content_type == "application/strategic-merge-patch+json" && !resource.custom;
   if (!strategic && content_type != "application/merge-patch+json") {
@@ -112,11 +112,11 @@ ApiAnswer apply_patch(const Resource& resource, const std::string& content_type,
                    "include: application/json-patch+json, application/merge-patch+json, "
                    "application/apply-patch+yaml");
   }
-  if (!patch->is_object()) return bad_request("the patch is not an object");
+  if (!patch.is_object()) return bad_request("the patch is not an object");
   if (strategic) {
-    merge_strategically(object, *patch);
+    merge_strategically(object, patch);
   } else {
-    object.merge_patch(*patch);
+    object.merge_patch(patch);
   }
   return {};
 }

@@ -18,12 +18,12 @@ std::optional<DeleteOptions> parse_options(const Target& target, const std::stri
     options.grace_seconds = static_cast<std::int64_t>(*seconds);
   }
   if (body.empty()) return options;
-  const Result<Json> parsed = parse_json(body);
-  if (!parsed || !parsed->is_object()) return std::nullopt;
-  options.propagation = string_at(*parsed, "propagationPolicy", options.propagation);
-  const Json& grace = at(*parsed, "gracePeriodSeconds");
+  const Json parsed = parse_body(body);
+  if (!parsed.is_object()) return std::nullopt;
+  options.propagation = string_at(parsed, "propagationPolicy", options.propagation);
+  const Json& grace = at(parsed, "gracePeriodSeconds");
   if (grace.is_number_integer()) options.grace_seconds = grace.get<std::int64_t>();
-  const Json& preconditions = at(*parsed, "preconditions");
+  const Json& preconditions = at(parsed, "preconditions");
   if (at(preconditions, "uid").is_string()) options.uid = string_at(preconditions, "uid");
   if (at(preconditions, "resourceVersion").is_string()) {
     options.version = string_at(preconditions, "resourceVersion");

@@ -19,6 +19,9 @@ struct Cause {
 };
 using Causes = std::vector<Cause>;
 
+// A body as clients send it. Discarded when it is no JSON.
+Json parse_body(const std::string& text);
+
 ApiAnswer object_answer(int status, const Json& object);
 
 // metav1.Status of a failure, as it stands in an answer or in an ERROR event.

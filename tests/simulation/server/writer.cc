@@ -66,6 +66,7 @@ void complete(const Target& target, Json& object) {
   if (!object.contains("metadata") || !object["metadata"].is_object()) {
     object["metadata"] = Json::object();
   }
+  object["metadata"].erase("managedFields");  // not modelled
   if (target.resource->namespaced) object["metadata"]["namespace"] = target.namespace_;
 }
 
@@ -160,11 +161,11 @@ std::optional<ApiAnswer> Writer::refused_by_namespace(const Resource& resource,
 }
 
 ApiAnswer Writer::create(const Target& target, const std::string& body) {
-  Result<Json> parsed = parse_json(body);
-  if (!parsed) return bad_request("the body is not JSON: " + parsed.error().message);
-  if (ApiAnswer refused = check_body(target, *parsed); refused.status != 0) return refused;
-  complete(target, *parsed);
-  return create_object(*target.resource, std::move(*parsed));
+  Json object = parse_body(body);
+  if (object.is_discarded()) return bad_request("the body is not JSON");
+  if (ApiAnswer refused = check_body(target, object); refused.status != 0) return refused;
+  complete(target, object);
+  return create_object(*target.resource, std::move(object));
 }
 
 ApiAnswer Writer::create_object(const Resource& resource, Json object) {
@@ -195,13 +196,13 @@ void Writer::create_namespace(const std::string& name) {
 
 ApiAnswer Writer::replace(const Target& target, const std::string& body) {
   const Resource& resource = *target.resource;
-  Result<Json> parsed = parse_json(body);
-  if (!parsed) return bad_request("the body is not JSON: " + parsed.error().message);
-  if (ApiAnswer refused = check_body(target, *parsed); refused.status != 0) return refused;
-  complete(target, *parsed);
-  const std::string uid = string_at((*parsed)["metadata"], "uid");
+  Json object = parse_body(body);
+  if (object.is_discarded()) return bad_request("the body is not JSON");
+  if (ApiAnswer refused = check_body(target, object); refused.status != 0) return refused;
+  complete(target, object);
+  const std::string uid = string_at(object["metadata"], "uid");
   const StoredPtr old = storage_.find(resource, key_of(resource, target.namespace_, target.name));
-  if (old) return update(target, old, std::move(*parsed), uid);
+  if (old) return update(target, old, std::move(object), uid);
   if (!resource.create_on_update || !target.subresource.empty()) {
     return not_found(resource, target.name);
   }
@@ -209,8 +210,8 @@ ApiAnswer Writer::replace(const Target& target, const std::string& body) {
     return conflict(resource, target.name,
                     "Precondition failed: UID in precondition: " + uid + ", UID in object meta: ");
   }
-  (*parsed)["metadata"].erase("resourceVersion");
-  return create_object(resource, std::move(*parsed));
+  object["metadata"].erase("resourceVersion");
+  return create_object(resource, std::move(object));
 }
 
 ApiAnswer Writer::patch(const Target& target, const std::string& content_type,
@@ -285,12 +286,12 @@ void Writer::rewrite(Table& table, const StoredPtr& old, Json object) {
 
 ApiAnswer Writer::bind(const Target& target, const std::string& body) {
   const Resource& resource = *target.resource;
-  const Result<Json> binding = parse_json(body);
+  const Json binding = parse_body(body);
   const StoredPtr old = storage_.find(resource, key_of(resource, target.namespace_, target.name));
   if (!old) return not_found(resource, target.name);
-  const std::string node = binding ? string_at(at(*binding, "target"), "name") : "";
+  const std::string node = string_at(at(binding, "target"), "name");
   if (node.empty()) return bad_request("the binding names no node");
-  const std::string uid = string_at(at(*binding, "metadata"), "uid");
+  const std::string uid = string_at(at(binding, "metadata"), "uid");
   const Json& metadata = at(old->json(), "metadata");
   if (!uid.empty() && uid != string_at(metadata, "uid")) {
     return conflict(resource, target.name, "Precondition failed: UID");
