@@ -231,6 +231,7 @@ void Membership::renewed(SteadyTime sent) {
       lapse("our last renewal was older than the renew deadline");
   }
   renewed_at_ = sent;
+  has_joined_ = true;
   last_trouble_.clear();
   update_clock();
   clock_.proof(now);

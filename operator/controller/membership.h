@@ -103,6 +103,8 @@ class Membership : public Ownership {
   // The API server's data was set back: what our own writes were answered is of the future.
   void time_travelled();
 
+  // It has been a member at least once: before, it may lack a right, or its namespace.
+  bool has_joined() const { return has_joined_; }
   OwnershipReport report();
   int shards_held() const;
 
@@ -171,6 +173,7 @@ class Membership : public Ownership {
   std::uint64_t version_ = 0;
   SteadyTime renewed_at_{};   // when the last acknowledged renewal was sent
   std::uint64_t tenure_ = 0;  // counts up at each lapse: an answer from before does not count
+  bool has_joined_ = false;
   bool beating_ = false;
   bool evaluating_ = false;
   std::string last_trouble_;

@@ -131,6 +131,8 @@ std::vector<WatchHealth> Process::watch_health() {
     watches.push_back({informer->kind().name, informer->synced(), informer->live(),
                        informer->quiet_for(), now - informer->live_changed_at()});
   }
+  // Once only: an outage makes no replica unready.
+  watches.push_back({"membership", controller_->membership().has_joined(), true, {}, {}});
   return watches;
 }
 

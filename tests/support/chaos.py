@@ -195,12 +195,12 @@ def judge_undisturbed(record, names):
     assert not lost, f"attempts were lost though no pod, node or operator was: {lost}"
 
 
-def ride_out(jobs, record, rng, outage, count, outages, limit):
-    """Applies mixed jobs and has an outage each time a part of them has moved."""
+def ride_out(jobs, record, rng, outage, count, outages, limit, growth=(50, 250)):
+    """Applies mixed jobs and has an outage each time so many versions of them were written."""
     made = mixed_jobs(count, rng)
     with Feeder(jobs, record, made, in_flight=40, patient=True) as feeder:
         for _ in range(outages):
-            record.wait_grown(record.size() + rng.randint(50, 250), 20)
+            record.wait_grown(record.size() + rng.randint(*growth), 20)
             outage()
             # A kubelet would try again what the outage refused it; the simulated ones must be told.
             jobs.cluster.kill_kwok()
