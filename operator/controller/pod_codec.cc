@@ -100,6 +100,7 @@ Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
 void add_environment(Json& spec, const char* list, const Json& ours) {
   if (!at(spec, list).is_array()) return;
   for (Json& container : spec[list]) {
+    if (!container.is_object()) continue;  // the API server says what is wrong with it
     Json environment = ours;
     for (const Json& variable : at(container, "env")) {
       const std::string name = string_at(variable, "name");
@@ -184,6 +185,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   Json annotations = without_our_keys(at(given, "annotations"));
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   Json spec = at(*parsed, "spec");
+  if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
   spec["restartPolicy"] = "Never";
   const Json environment = attempt_environment(job, attempt);
   add_environment(spec, "initContainers", environment);
