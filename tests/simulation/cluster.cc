@@ -215,7 +215,8 @@ void Cluster::bind(const std::string& key) {
   // The scheduler finds out late that a node is lost.
   std::vector<const Node*> fit;
   for (const Node& node : nodes_) {
-    if (node.exists && (node.usable() || scheduler_.now() - node.lost_since < seconds(40))) {
+    if (node.exists && !node.cordoned &&
+        (node.usable() || scheduler_.now() - node.lost_since < seconds(40))) {
       fit.push_back(&node);
     }
   }

@@ -30,6 +30,7 @@ class Cluster {
     bool powered = true;
     Duration renewed{0};     // its Lease, for the last time
     Duration lost_since{0};  // powered off or cut off, while it is
+    bool cordoned = false;   // no pod is given to it any more
     bool usable() const { return exists && reaches && powered; }
   };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
@@ -46,6 +47,7 @@ class Cluster {
   void silence(int node, bool power_off);
   void bring_back(int node);
   void remove_node(int node);
+  void cordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = true; }
   void evict(const std::string& key, std::uint64_t seed);
   // Windows: nothing is scheduled, no image can be pulled, workers fail.
   void unschedulable(bool on) { unschedulable_ = on; }

@@ -231,6 +231,11 @@ void Ledger::applied(const Applied& applied) {
     job_written(applied);
   } else if (applied.resource == "pods") {
     pod_written(applied);
+  } else if (applied.after && applied.resource == "leases") {
+    const Json& meta = at(*applied.after, "metadata");
+    if (string_at(meta, "namespace") == "kube-node-lease") {
+      node_renewals_[string_at(meta, "name")].push_back(scheduler_.now());
+    }
   }
 }
 
@@ -323,7 +328,8 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   if (!truth || entry.outcome == Outcome::kSucceeded) return;
   const auto read =
       last_read(pod_target(string_at(at(write.after, "metadata"), "namespace"), entry.pod_name));
-  if (truth->phase == PodPhase::kSucceeded && read && *read > truth->ended) {
+  const bool was_there = read && (truth->removed == Duration::zero() || *read < truth->removed);
+  if (truth->phase == PodPhase::kSucceeded && was_there && *read > truth->ended) {
     complain("S2 FencedOutcome: a success was read and is not counted: " + what);
   }
   if (entry.reason == "PodGone" && truth->removed == Duration::zero() && read &&
@@ -340,12 +346,17 @@ void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
   if (!node) return complain("an attempt is lost on node " + entry.node_name + ", which never was");
   const auto window =
       Duration(write.spec.lost_after) / rate() * 1'000'000;  // on the replica's own clock
-  const Duration since = std::max(node->renewed, gateway_.last_trouble_end());
-  if (scheduler_.now() - since + seconds(1) < window) {
+  // As of when it was decided: the request may have been under way for long.
+  const Duration decided = current_ ? current_->sent : scheduler_.now();
+  const std::vector<Duration>& renewals = node_renewals_[entry.node_name];
+  const auto next = std::upper_bound(renewals.begin(), renewals.end(), decided);
+  const Duration renewed = next == renewals.begin() ? Duration::zero() : *std::prev(next);
+  const Duration trouble_end = gateway_.last_trouble_end();
+  const Duration since = std::max(renewed, trouble_end);
+  if (decided >= trouble_end && decided - since + seconds(1) < window) {
     complain("an attempt is falsely lost: " + entry.node_name + " renewed its Lease " +
-             human_duration(scheduler_.now() - node->renewed) +
-             " ago, the API server could not be written to until " +
-             human_duration(scheduler_.now() - gateway_.last_trouble_end()) + " ago, of " +
+             human_duration(decided - renewed) + " ago, the API server could not be written to " +
+             "until " + human_duration(decided - trouble_end) + " ago, of " +
              human_duration(write.spec.lost_after) + ": " + write.name);
   }
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "operator/core/json.h"
 #include "reconciler/types.h"
@@ -106,6 +107,7 @@ class Ledger {
   std::map<std::string, JobBook> jobs_;
   std::map<std::string, PodBook> pods_;
   std::set<std::string> excused_;
+  std::map<std::string, std::vector<Duration>> node_renewals_;
   std::set<std::string> gone_namespaces_;
   std::map<int, std::int64_t> rates_;
   const Delivery* current_ = nullptr;

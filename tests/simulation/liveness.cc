@@ -34,6 +34,9 @@ bool is_deleting(const Json& object) {
   return at(at(object, "metadata"), "deletionTimestamp").is_string();
 }
 
+// It has ended and was released: it stays for its logs.
+bool is_at_rest(const PodView& pod) { return pod.ended() && !pod.has_finalizer; }
+
 }  // namespace
 
 struct Liveness::Job {
@@ -67,7 +70,7 @@ bool Liveness::many_nodes_silent() const {
 }
 
 void Liveness::note(const std::string& key, const std::string& trouble, Duration bound,
-                    std::optional<Duration> since) {
+                    std::optional<Duration> since, const char* rule) {
   Trouble& entry = troubles_[key + " " + trouble];
   if (entry.since == Duration::zero()) {
     entry.since = std::max(since.value_or(scheduler_.now()), on_since_);
@@ -81,8 +84,9 @@ void Liveness::note(const std::string& key, const std::string& trouble, Duration
   double& slowest = slowest_[trouble];
   slowest = std::max(slowest, to_seconds(lasted) / to_seconds(entry.bound));
   if (lasted > entry.bound) {
-    ledger_.complain("L1: " + key + " has been in trouble (" + trouble + ") for " +
-                     human_duration(lasted) + ", its bound is " + human_duration(entry.bound));
+    ledger_.complain(std::string(rule) + ": " + key + " has been in trouble (" + trouble +
+                     ") for " + human_duration(lasted) + ", its bound is " +
+                     human_duration(entry.bound));
   }
 }
 
@@ -102,6 +106,29 @@ void Liveness::forget_what_passed() {
   }
 }
 
+void Liveness::read_the_truth() {
+  const auto read = [this](const char* resource, auto& known, auto decode) {
+    std::remove_reference_t<decltype(known)> now;
+    gateway_.server().for_each(resource, [&](const Json& json) {
+      const std::string uid = uid_of(json);
+      const std::string version = string_at(at(json, "metadata"), "resourceVersion");
+      const auto before = known.find(uid);
+      if (before != known.end() && before->second.first == version) {
+        now.insert(known.extract(before));
+      } else {
+        now.emplace(uid, std::pair(version, decode(json)));
+      }
+    });
+    known.swap(now);
+  };
+  read("pods", pods_, [](const Json& json) {
+    return std::static_pointer_cast<const controller::CachedPod>(controller::decode_pod(json));
+  });
+  read("durablejobs", jobs_, [](const Json& json) {
+    return std::static_pointer_cast<const controller::CachedJob>(controller::decode_job(json));
+  });
+}
+
 void Liveness::look(const std::vector<Replica*>& replicas) {
   for (const std::string& silent : network_.silent_for_too_long()) {
     ledger_.complain("L7: a silent watch is not replaced: " + silent);
@@ -109,24 +136,27 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   if (!on_ || gateway_.in_trouble()) return;
   // Nobody is there to take anything over.
   if (replicas.empty()) replica_changed();
-  std::map<std::string, std::vector<PodView>> pods;
-  gateway_.server().for_each("pods", [&](const Json& json) {
-    const auto pod = controller::decode_pod(json);
-    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
-    pods[view.owner_uid].push_back(view);
-  });
-  gateway_.server().for_each("durablejobs", [&](const Json& json) {
-    const auto cached = controller::decode_job(json);
+  read_the_truth();
+  std::map<std::string, std::vector<PodView>> pods;  // by owner
+  for (const auto& [uid, pod] : pods_) {
+    if (!is_at_rest(pod.second->pod)) pods[pod.second->owner_uid].push_back(pod.second->pod);
+  }
+  for (const auto& [uid, cached] : jobs_) {
+    const auto owned = pods.find(uid);
+    const reconciler::Job& known = cached.second->job;
+    const bool at_rest = is_terminal(known.status.phase) && !known.spec.ttl_after_finished;
+    if (at_rest && owned == pods.end()) continue;
     Job job;
-    job.key = key_of(json);
-    job.job = static_cast<const controller::CachedJob&>(*cached).job;
-    if (const auto found = pods.find(job.job.uid); found != pods.end()) job.pods = found->second;
+    job.key = cached.second->key();
+    job.job = known;
+    if (owned != pods.end()) job.pods = owned->second;
     for (const PodView& pod : job.pods) {
-      if (pod.name == job.job.status.pod_name) job.current = &pod;
+      if (pod.name == known.status.pod_name) job.current = &pod;
     }
     look_at_job(job);
-  });
+  }
   look_at_orphans();
+  look_at_shards(replicas);
   for (Replica* const replica : replicas) {
     if (replica->oldest_overdue() > own(kServerTime + kLook)) {
       note("replica " + std::to_string(replica->index()), "a told deadline has passed", kReconcile,
@@ -225,9 +255,10 @@ void Liveness::look_at_running(const Job& job) {
   if (!node) return;
   // Whoever takes a job over watches the whole window anew.
   const Duration taken_over = replica_changed_ + own(kTakeOver);
-  const Duration silent_since = std::max(node->renewed, taken_over);
+  const Duration bound_at = instant(pod->created) + seconds(1);  // or a moment later
+  const Duration silent_since = std::max({node->renewed, taken_over, bound_at});
   if (!node->exists) {
-    holds(job, "node object gone", window, std::max(node->lost_since, taken_over));
+    holds(job, "node object gone", window, std::max({node->lost_since, taken_over, bound_at}));
   } else if (!node->usable()) {
     holds(job, "node silent", many_nodes_silent() ? 2 * window : window, silent_since);
   }
@@ -249,17 +280,30 @@ void Liveness::look_at_pods(const Job& job) {
   }
 }
 
+// L3: no shard stays with a member that is dead, as long as another one lives.
+void Liveness::look_at_shards(const std::vector<Replica*>& replicas) {
+  if (replicas.empty()) return;
+  gateway_.server().for_each("leases", [&](const Json& lease) {
+    const std::string name = string_at(at(lease, "metadata"), "name");
+    if (name.rfind("holdfast-shard-", 0) != 0) return;
+    const std::string holder = string_at(at(lease, "spec"), "holderIdentity");
+    const auto life = ledger_.life_of(holder);
+    const bool alive = std::any_of(replicas.begin(), replicas.end(), [&](Replica* replica) {
+      return life && replica->index() == life->first && replica->life() == life->second;
+    });
+    if (alive) return;
+    note(name + " of " + holder, "its holder is dead", Duration::zero(), std::nullopt, "L3");
+  });
+}
+
 // Pods whose job is gone.
 void Liveness::look_at_orphans() {
-  gateway_.server().for_each("pods", [&](const Json& json) {
-    const auto pod = controller::decode_pod(json);
-    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
-    if (!view.has_finalizer || view.job_uid_label.empty()) return;
-    bool owned = false;
-    gateway_.server().for_each(
-        "durablejobs", [&](const Json& job) { owned = owned || uid_of(job) == view.owner_uid; });
-    if (!owned) note(key_of(json), "its job is gone", Duration::zero(), std::nullopt);
-  });
+  for (const auto& [uid, pod] : pods_) {
+    const PodView& view = pod.second->pod;
+    if (!view.has_finalizer || view.job_uid_label.empty()) continue;
+    if (jobs_.count(view.owner_uid) > 0) continue;
+    note(pod.second->key(), "its job is gone", Duration::zero(), std::nullopt);
+  }
 }
 
 std::string Liveness::unsettled() const {

@@ -7,9 +7,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "operator/controller/job_codec.h"
+#include "operator/controller/pod_codec.h"
 #include "reconciler/types.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
@@ -52,18 +56,23 @@ class Liveness {
     bool seen = false;
   };
   struct Job;  // one job of the truth, decoded
+  // Decoded objects by UID, with the version that they are of: most do not change between looks.
+  template <class T>
+  using Decoded = std::map<std::string, std::pair<std::string, std::shared_ptr<const T>>>;
 
   void look_at_job(const Job& job);
   void look_at_running(const Job& job);
   void look_at_pods(const Job& job);
   void look_at_orphans();
+  void read_the_truth();
   // `trouble` has lasted since `since` at the latest (if it is not known: since it was first seen).
   void holds(const Job& job, const std::string& trouble, Duration bound,
              std::optional<Duration> since = std::nullopt);
   void note(const std::string& key, const std::string& trouble, Duration bound,
-            std::optional<Duration> since);
+            std::optional<Duration> since, const char* rule = "L1");
+  void look_at_shards(const std::vector<Replica*>& replicas);
   void forget_what_passed();
-  Duration own(Duration window) const;               // as the slowest clock measures it
+  Duration own(Duration window) const;  // as the slowest clock measures it
   Duration late(Duration window) const;
   Duration instant(std::optional<Time> wall) const;  // in the world's time
   bool many_nodes_silent() const;
@@ -77,6 +86,8 @@ class Liveness {
   Duration on_since_{0};
   Duration replica_changed_{0};
   std::int64_t slowest_ppm_ = 1'000'000;
+  Decoded<controller::CachedPod> pods_;
+  Decoded<controller::CachedJob> jobs_;
   std::map<std::string, Trouble> troubles_;  // by job and class
   std::map<std::string, double> slowest_;
 };

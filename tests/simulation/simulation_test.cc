@@ -1,10 +1,16 @@
-// The simulated world itself, and the seeds that once found something.
+// A share of the simulated world's runs in every test run: a few seeds of each profile, and every
+// seed that once found something (seeds.txt). Many more by `make simulate`.
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
 
 #include "tests/simulation/run.h"
 
 namespace holdfast::simulation {
 namespace {
+
+constexpr std::uint64_t kSeedsOfAProfile = 4;
 
 RunRequest request(std::uint64_t seed, const std::string& profile, int minutes) {
   RunRequest run;
@@ -17,9 +23,78 @@ RunRequest request(std::uint64_t seed, const std::string& profile, int minutes) 
 TEST(Simulation, OneSeedIsOneTrace) {
   const RunResult first = run_seed(request(7, "everything", 10));
   const RunResult second = run_seed(request(7, "everything", 10));
-  EXPECT_EQ(first.trace_hash, second.trace_hash);
   EXPECT_EQ(first.violation, "");
+  EXPECT_EQ(first.trace_hash, second.trace_hash);
+  EXPECT_EQ(first.requests, second.requests);
   EXPECT_NE(run_seed(request(8, "everything", 10)).trace_hash, first.trace_hash);
+}
+
+// What is left out changes nothing of the rest: that is what shrinking rests on.
+TEST(Simulation, AScriptIsTheSameWithAPartLeftOut) {
+  RunRequest run = request(7, "network", 10);
+  const RunResult whole = run_seed(run);
+  run.selection = *Selection::parse("0,1,2,3:0,4,5:1:2");
+  const RunResult part = run_seed(run);
+  EXPECT_EQ(part.violation, "");
+  EXPECT_LT(part.scheduled.size(), whole.scheduled.size());
+  EXPECT_EQ(run.selection.text(), "0,1,2,3:0,4,5:1:2");
+}
+
+TEST(Simulation, AProfileIsCalmOrFullOfFaultsAsItSays) {
+  const RunResult calm = run_seed(request(1, "calm", 10));
+  for (const auto& [act, count] : calm.fired) EXPECT_EQ(act, Act::kCreateJob) << to_string(act);
+  EXPECT_GT(run_seed(request(1, "everything", 30)).fired.size(), 25u);
+}
+
+struct Share {
+  std::string profile;
+  std::uint64_t seed;
+};
+
+std::vector<Share> share() {
+  std::vector<Share> runs;
+  for (const Profile& profile : profiles()) {
+    for (std::uint64_t seed = 1; seed <= kSeedsOfAProfile; ++seed) {
+      runs.push_back({profile.name, seed});
+    }
+  }
+  return runs;
+}
+
+class SimulationShare : public testing::TestWithParam<Share> {};
+
+TEST_P(SimulationShare, KeepsEveryRuleAndBound) {
+  const RunRequest run = request(GetParam().seed, GetParam().profile, 30);
+  const RunResult result = run_seed(run);
+  EXPECT_EQ(result.violation, "") << replay_command(run, run.selection);
+  EXPECT_GT(result.checks, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulationShare, testing::ValuesIn(share()),
+                         [](const auto& share_info) {
+                           return share_info.param.profile + "_" +
+                                  std::to_string(share_info.param.seed);
+                         });
+
+// A line: profile, seed, minutes, selection, and what it was.
+TEST(Simulation, SeedsThatOnceFailedPass) {
+  std::ifstream file(SIMULATION_SEEDS);
+  ASSERT_TRUE(file.is_open());
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string profile, selection, what;
+    std::uint64_t seed = 0;
+    int minutes = 0;
+    words >> profile >> seed >> minutes >> selection;
+    std::getline(words, what);
+    ASSERT_NE(find_profile(profile), nullptr) << line;
+    RunRequest run = request(seed, profile, minutes);
+    ASSERT_TRUE(Selection::parse(selection)) << line;
+    run.selection = *Selection::parse(selection);
+    EXPECT_EQ(run_seed(run).violation, "") << "again:" << what;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,362 @@
+// The checkers see what they are there to see: a rogue breaks each rule on purpose, in a world in
+// which all else is well, and the run must end with that rule's name.
+#include <gtest/gtest.h>
+
+#include "reconciler/names.h"
+#include "tests/simulation/run.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr const char* kJob = "victim";
+const std::string kNamespace = kNamespaces[0];
+
+// Stands in for a replica that has lost its mind.
+class Rogue {
+ public:
+  explicit Rogue(World& world) : world_(world) { delivery_.replica = 0; }
+
+  Json job() const { return *world_.server().find("durablejobs", kNamespace, kJob); }
+  std::string job_uid() const { return uid_of(job()); }
+  Json pod() const {
+    return *world_.server().find("pods", kNamespace, string_at(job()["status"], "podName"));
+  }
+
+  // As if the server had taken it.
+  void applied(const char* resource, const Json* before, const Json* after,
+               const std::string& body = "") {
+    delivery_.request.body = body;
+    Applied write;
+    write.request = &delivery_.request;
+    write.resource = resource;
+    write.before = before;
+    write.after = after;
+    world_.ledger().arrives(delivery_);
+    world_.ledger().applied(write);
+    world_.ledger().handled(delivery_, {});
+  }
+  void status(const std::function<void(Json& status)>& change) {
+    const Json before = job();
+    Json after = before;
+    change(after["status"]);
+    applied("durablejobs", &before, &after);
+  }
+  void sends(const std::string& method, const std::string& target, const Json& body) {
+    delivery_.request.method = method;
+    delivery_.request.target = target;
+    delivery_.request.body = body.dump();
+    delivery_.life = 1;
+    world_.ledger().sent(delivery_);
+  }
+  World& world() { return world_; }
+  Delivery& delivery() { return delivery_; }
+
+ private:
+  World& world_;
+  Delivery delivery_;
+};
+
+// What becomes of a world in which `act` happens while the victim's first attempt runs.
+std::string violation_after(std::function<void(Rogue&)> act) {
+  RunRequest run;
+  run.seed = 11;
+  run.profile = "calm";
+  run.length = minutes(2);
+  run.sabotage = [act = std::move(act)](World& world) {
+    world.cluster().work_of = [](const std::string& pod) -> std::optional<Cluster::Work> {
+      if (pod.rfind(kJob, 0) != 0) return std::nullopt;
+      return Cluster::Work{minutes(30), 0, 143, seconds(1)};
+    };
+    world.scheduler().at(seconds(5), [&world] {
+      Json spec = drawn_spec(4);
+      for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
+                                "ttlSecondsAfterFinished"}) {
+        spec.erase(field);
+      }
+      EXPECT_TRUE(world.users().create(kNamespace, kJob, spec));
+    });
+    world.scheduler().at(seconds(30), [&world, act] {
+      Rogue rogue(world);
+      ASSERT_EQ(string_at(rogue.job()["status"], "phase"), "Running");
+      act(rogue);
+    });
+  };
+  return run_seed(run).violation;
+}
+
+std::string rule_broken_by(std::function<void(Rogue&)> act) {
+  return rule_of(violation_after(std::move(act)));
+}
+
+Json ended(Json status, const char* phase, const char* outcome) {
+  status["phase"] = phase;
+  status["completionTime"] = "2026-03-01T00:00:30Z";
+  status.erase("waiting");
+  status["history"] = Json::array({{{"attempt", status["attempt"]},
+                                    {"podName", status["podName"]},
+                                    {"outcome", outcome},
+                                    {"reason", "Rogue"}}});
+  return status;
+}
+
+TEST(Checker, AWorldWithoutARogueIsWell) {
+  EXPECT_EQ(violation_after([](Rogue&) {}), "");
+}
+
+TEST(Checker, SeesS1) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json before = rogue.job();
+              before["status"] = ended(before["status"], "Succeeded", "Succeeded");
+              Json after = before;
+              after["status"]["failures"] = 1;
+              rogue.applied("durablejobs", &before, &after);
+            }),
+            "S1");
+}
+
+TEST(Checker, SeesS2OfASuccessThatNoPodTold) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.status([](Json& status) { status = ended(status, "Succeeded", "Succeeded"); });
+            }),
+            "S2 FencedOutcome");
+}
+
+TEST(Checker, SeesS2OfAPodThatIsStoppedWhileItsAttemptCounts) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              const Json before = rogue.pod();
+              Json after = before;
+              after["metadata"]["deletionTimestamp"] = "2026-03-01T00:01:00Z";
+              rogue.applied("pods", &before, &after);
+            }),
+            "S2 FencedOutcome");
+}
+
+TEST(Checker, SeesS3) {
+  EXPECT_EQ(rule_broken_by(
+                [](Rogue& rogue) { rogue.status([](Json& status) { status["attempt"] = 0; }); }),
+            "S3");
+}
+
+TEST(Checker, SeesS4) {
+  EXPECT_EQ(
+      rule_broken_by([](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Pending"; }); }),
+      "S4");
+}
+
+TEST(Checker, SeesS5) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              const Json before = rogue.job();
+              rogue.applied("durablejobs", &before, nullptr);
+            }),
+            "S5 NoLoss");
+}
+
+TEST(Checker, SeesS6) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json pod = rogue.pod();
+              pod["metadata"]["uid"] = "another";
+              rogue.delivery().sent = rogue.world().scheduler().now();
+              rogue.applied("pods", nullptr, &pod, pod.dump());
+            }),
+            "S6 OnePod");
+}
+
+TEST(Checker, SeesS7) {
+  const std::string target = job_target(kNamespace, kJob) + "/status";
+  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
+              rogue.sends("PUT", target, {{"metadata", {{"uid", rogue.job_uid()}}}});
+            }),
+            "S7 Precondition");
+  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
+              rogue.sends("DELETE", pod_target(kNamespace, "any"),
+                          {{"preconditions", {{"uid", uid_of(rogue.pod())}}}});
+            }),
+            "S7 Precondition");
+}
+
+TEST(Checker, SeesS8OfALossThatIsNotCounted) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.status([](Json& status) { status = ended(status, "Failed", "Lost"); });
+            }),
+            "S8 Budget");
+}
+
+TEST(Checker, SeesS8OfAPodBeforeItsAttempt) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json pod = rogue.pod();
+              pod["metadata"]["uid"] = "another";
+              pod["metadata"]["name"] = reconciler::pod_name(kJob, rogue.job_uid(), 9);
+              pod["metadata"]["labels"][reconciler::kAttemptLabel] = "9";
+              rogue.applied("pods", nullptr, &pod, pod.dump());
+            }),
+            "S8 Budget");
+}
+
+TEST(Checker, SeesS9) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Delivery delivery;
+              delivery.replica = 0;
+              delivery.number = 1'000'000;
+              delivery.twice = true;
+              delivery.request = {"holdfast-0", "POST", "/api/v1/namespaces", "application/json",
+                                  R"({"metadata": {"generateName": "rogue-"}})"};
+              rogue.world().gateway().arrive(delivery, [](auto) {});
+              delivery.copy = 1;
+              rogue.world().gateway().arrive(delivery, [](auto) {});
+            }),
+            "S9 Idempotence");
+}
+
+TEST(Checker, SeesS10) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json job = rogue.job();
+              job["metadata"]["uid"] = "another";
+              rogue.applied("durablejobs", nullptr, &job);
+            }),
+            "S10 Isolation");
+}
+
+TEST(Checker, SeesS11) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.delivery().life = 1;
+              rogue.delivery().request.method = "PUT";
+              rogue.delivery().request.target = job_target(kNamespace, kJob) + "/status";
+              rogue.world().ledger().answered(rogue.delivery(), {200, rogue.job().dump()});
+              rogue.sends("PUT", job_target(kNamespace, kJob) + "/status",
+                          {{"metadata", {{"uid", rogue.job_uid()}, {"resourceVersion", "3"}}}});
+            }),
+            "S11 NoTimeTravel");
+}
+
+TEST(Checker, SeesS12) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json before = rogue.job();
+              before["spec"]["cancel"] = true;
+              before["status"]["phase"] = "Backoff";
+              Json after = before;
+              after["status"]["phase"] = "Running";
+              after["status"]["attempt"] = 2;
+              after["status"]["podName"] = reconciler::pod_name(kJob, rogue.job_uid(), 2);
+              rogue.applied("durablejobs", &before, &after);
+            }),
+            "S12 CancelSticks");
+}
+
+TEST(Checker, SeesS13) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json pod = rogue.pod();
+              pod["metadata"]["uid"] = "another";
+              pod["spec"]["hostNetwork"] = true;
+              rogue.delivery().sent = Duration(-1);  // before the first one went
+              rogue.applied("pods", nullptr, &pod, pod.dump());
+            }),
+            "S13 Tenancy");
+}
+
+TEST(Checker, SeesS14) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.delivery().replica = 0;
+              rogue.delivery().life = 99;  // one that never renewed
+              Delivery sent = rogue.delivery();
+              sent.request = {"holdfast-0", "POST", "/api/v1/namespaces/team-a/pods",
+                              "application/json", rogue.pod().dump()};
+              rogue.world().ledger().sent(sent);
+            }),
+            "S14 SelfFence");
+}
+
+TEST(Checker, SeesS15) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              // Another member's name stands in every shard's Lease.
+              for (int shard = 0; shard < 32; ++shard) {
+                rogue.world().gateway().ask(
+                    "rogue", "PATCH",
+                    "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/"
+                    "holdfast-shard-" +
+                        std::to_string(shard),
+                    {{"spec", {{"holderIdentity", "rogue"}}}}, "application/merge-patch+json");
+              }
+              rogue.sends("POST", "/api/v1/namespaces/team-a/pods", rogue.pod());
+            }),
+            "S15 Exclusion");
+}
+
+TEST(Checker, SeesAFalseLoss) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.status([&](Json& status) {
+                status["history"] = Json::array({{{"attempt", 1},
+                                                  {"podName", status["podName"]},
+                                                  {"nodeName", status["nodeName"]},
+                                                  {"outcome", "Lost"},
+                                                  {"reason", "NodeSilent"}}});
+                status["phase"] = "Backoff";
+                status["disruptions"] = 1;
+              });
+            }),
+            "an attempt is falsely lost");
+}
+
+TEST(Checker, SeesThatNothingHappensInTime) {
+  RunRequest run;
+  run.seed = 11;
+  run.profile = "calm";
+  run.length = minutes(2);
+  run.sabotage = [](World& world) {
+    // Long after the faults have stopped: nobody can reach the API server.
+    world.scheduler().at(minutes(5), [&world] {
+      for (int i = 0; i < 3; ++i) world.network().cut(i, Network::Cut::kRefused);
+      world.network().break_watches(-1);
+    });
+  };
+  EXPECT_EQ(rule_of(run_seed(run).violation), "L1");
+}
+
+TEST(Checker, SeesWritesAtRest) {
+  RunRequest run;
+  run.seed = 11;
+  run.profile = "calm";
+  run.length = minutes(2);
+  run.sabotage = [](World& world) {
+    for (int i = 1; i < 200; ++i) {
+      world.scheduler().at(seconds(30 * i), [&world, i] {
+        Delivery delivery;
+        delivery.replica = 0;
+        delivery.request = {"holdfast-0", "PATCH", "/api/v1/nodes/node-0",
+                            "application/merge-patch+json",
+                            Json{{"metadata", {{"labels", {{"at", std::to_string(i)}}}}}}.dump()};
+        world.gateway().arrive(delivery, [](auto) {});
+      });
+    }
+  };
+  EXPECT_EQ(rule_of(run_seed(run).violation), "L6");
+}
+
+TEST(Checker, SeesASilentWatchThatIsNotReplaced) {
+  Scheduler scheduler;
+  ApiServer server([&] { return Gateway::beginning() + scheduler.now(); }, 1);
+  Gateway gateway(scheduler, server, 1);
+  Strikes strikes{Selection()};
+  Network network(scheduler, gateway, strikes, 1);
+  SimLoop loop(scheduler, {}, [] {});
+  SimTransport transport(network, loop, 0, 1);
+  http::StreamRequest patient;
+  patient.target = "/api/v1/pods?watch=1&timeoutSeconds=600";
+  patient.idle_timeout = std::chrono::hours(9);
+  patient.decode = [](std::string_view) { return std::any(); };
+  transport.open(patient, {[](const auto&) {}, [](auto&&) {}, [](auto) {}});
+  scheduler.run_until(seconds(5));
+  EXPECT_EQ(network.silence_watches(0), 1);
+  scheduler.run_until(minutes(10));
+  EXPECT_TRUE(network.silent_for_too_long().empty());
+  scheduler.run_until(minutes(13));
+  EXPECT_EQ(network.silent_for_too_long().size(), 1u);
+  transport.die();
+  loop.run_posted();
+}
+
+}  // namespace
+}  // namespace holdfast::simulation
