@@ -17,6 +17,18 @@ from resource_api import CRD_PATH, Api  # noqa: E402
 
 _numbers = itertools.count(1)
 
+# Files are shared out among processes in this order: one that takes minutes must not come last.
+LONGEST_FIRST = ["test_replicas.py", "test_outage_five_minutes.py", "test_crash_points.py",
+                 "test_chaos_etcd_often.py", "test_chaos_crash.py", "test_chaos_thousand.py"]
+
+
+def pytest_collection_modifyitems(items):
+    def rank(item):
+        name = item.path.name
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=rank)
+
 
 @pytest.fixture(scope="session")
 def bare_cluster():

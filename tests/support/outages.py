@@ -3,7 +3,7 @@ not have come of it."""
 
 import time
 
-from holdfast import job
+from holdfast import job, runs
 from localcluster import wait_for
 from losses import REACTION, finish, on_node, seconds_of
 
@@ -45,3 +45,35 @@ def assert_nothing_lost(cluster, jobs, nodes, restored):
         status = jobs.status(node)
         assert (status["attempt"], status["disruptions"]) == (1, 0), (status, restored)
         assert finish(jobs, node)["attempt"] == 1
+
+
+# Everything goes on so soon after the API server's return.
+GOES_ON = 60
+PACE = {"initialSeconds": 20, "factor": 1, "maxSeconds": 20, "jitterPercent": 0}
+
+
+def outlast_minutes_without_an_api_server(cluster, jobs, minutes):
+    """It is killed for so long, with attempts running on all nodes, a back-off that ends meanwhile, and
+    a job that is asked for afterwards."""
+    run_on_each_node(jobs)
+    jobs.apply(job("retries", annotations=runs(0, "1,0"), retryBackoff=PACE))
+    jobs.apply(job("sleeps", suspend=True, annotations=runs(0)))
+    jobs.wait_phase("retries", "Backoff")
+    jobs.wait_phase("sleeps", "Suspended")
+    cluster.kill_apiserver()
+    began = time.monotonic()
+    wait_for("the outage to last", lambda: time.monotonic() - began > 60 * minutes, 60 * minutes + 30,
+             poll=0.5)
+    cluster.start_apiserver()
+    # How soon the cluster's other parts look again is not the matter here.
+    cluster.kill_kwok()
+    cluster.start_kwok()
+    cluster.kill_scheduler()
+    cluster.start_scheduler()
+    restored = time.time()
+    jobs.patch("sleeps", suspend=False)
+    jobs.apply(job("late", annotations=runs(0)))
+    for name in ("retries", "sleeps", "late"):
+        assert jobs.wait_phase(name, "Succeeded", limit=GOES_ON)["disruptions"] == 0, name
+    print(f"after {minutes} min: all goes on within {time.time() - restored:.1f} s")
+    assert_nothing_lost(cluster, jobs, NODES, restored)
