@@ -62,6 +62,10 @@ simulate: build ## Run the simulated world: SEEDS=1000, or SEED=7, PROFILE=swarm
 	@$(BUILD)/tests/simulation/holdfast-simulate --profile $(PROFILE) \
 		$(if $(SEED),--seed $(SEED),--seeds 1..$(SEEDS))
 
+.PHONY: model
+model: setup ## Check the model of locks and fencing exhaustively, and that it can fail
+	@tests/model/check
+
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server
 	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
@@ -73,6 +77,7 @@ test: ## Set up everything and run all tests
 	@hack/timed "build" $(MAKE) --no-print-directory build
 	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
 	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
+	@hack/timed "model" $(MAKE) --no-print-directory model
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo
