@@ -142,7 +142,8 @@ class Membership : public Ownership {
   reconciler::ShardsView view();
   bool member_alive(const CachedLease& member);
   void carry_out(int shard, const reconciler::ShardDecision& decision);
-  Task<void> take(int shard);
+  // `before`: the Lease that the decision rested on; null: there was none.
+  Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
   Task<void> take_over(int shard);
   Task<bool> holder_is_dead(std::string holder);
   Task<void> release(int shard);

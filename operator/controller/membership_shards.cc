@@ -141,7 +141,7 @@ void Membership::carry_out(int shard, const reconciler::ShardDecision& decision)
     case ShardAction::kDrop:
       return drop(shard, "taken");
     case ShardAction::kTake:
-      if (room()) spawn(take(shard));
+      if (room()) spawn(take(shard, shard_lease(shard)));
       return;
     case ShardAction::kTakeOver:
       if (room()) spawn(take_over(shard));
@@ -159,11 +159,10 @@ void Membership::drop(int shard, const char* why) {
   handlers_.lost(shard, why);
 }
 
-Task<void> Membership::take(int shard) {
+Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
   ours.pending = true;
   const std::uint64_t tenure = tenure_;
-  const auto before = shard_lease(shard);
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
   Result<Json> answer = Json();
   if (before) {
@@ -204,22 +203,24 @@ Task<void> Membership::take_over(int shard) {
   ours.pending = false;
   if (!dead || tenure != tenure_) co_return;
   log_.info("a shard is taken over", {{"shard", std::to_string(shard)}, {"from", lease->holder}});
-  auto task = take(shard);
+  // Over the version that was judged and no other: the holder may have given it to somebody since.
+  auto task = take(shard, lease);
   co_await task;
 }
 
 // The watch may lag: what the verdict rests on is read once more.
 Task<bool> Membership::holder_is_dead(std::string holder) {
   const std::string name = member_lease_name(holder);
+  const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
   auto get = client_.get(path(name), within_time());
   const Result<Json> answer = co_await get;
   if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
   const auto live = as_lease(decode_lease(*answer));
-  const auto cached = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
-  if (live && cached && live->uid == cached->uid && live->version == cached->version) {
+  if (live && judged && live->uid == judged->uid && live->version == judged->version) {
     co_return true;
   }
-  if (live) {
+  const auto cached = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
+  if (live && (!cached || cached->version < live->version)) {
     tracker_.seen(name, live->version, clock_.read(loop_.now()));
     log_.warn("the watch of member Leases lags behind a live read; listing anew",
               {{"member", holder}});
