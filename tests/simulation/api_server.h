@@ -14,6 +14,9 @@
 //   asks for: here the answer is at once 504 with cause ResourceVersionTooLarge, and may be tried
 //   again. A watch with sendInitialEvents waits by itself until the cache is there.
 // - history grows until compact(); the real server does that each five minutes.
+// - the pod collector: within 20 s the real controller manager sets the phase of a pod to Failed
+//   that is being deleted, runs on no node and is held by a finalizer, and deletes pods whose node
+//   is gone.
 //
 // Served: durablejobs, pods, nodes and namespaces with /status, leases, events.k8s.io/v1 events,
 // and POST pods/<name>/binding {"target": {"name": node}}, which alone gives a pod to a node (a PUT
@@ -50,7 +53,7 @@ struct ApiAnswer {
 // object is gone from storage.
 struct Applied {
   const ApiRequest* request = nullptr;  // null: the garbage collector or another built-in part
-  std::string resource;                 // "durablejobs", "pods", "leases", "nodes", "events"
+  std::string resource;  // "durablejobs", "pods", "leases", "nodes", "events", "namespaces"
   const Json* before = nullptr;
   const Json* after = nullptr;
 };
@@ -100,10 +103,11 @@ class ApiServer {
   // Ends all watches, cleanly or without a word (their sinks are not told); the watch cache starts
   // anew at the truth and knows nothing older: a watch from an older version gets 410.
   void restart(bool without_a_word = false);
-  // One step of the garbage collector and the namespace controller over everything. True: it did
-  // something.
+  // One step of the garbage collector and the namespace controller over everything; Events older
+  // than an hour go too. True: it did something.
   bool collect_garbage();
-  // The data of an earlier moment come back (a restore from a snapshot).
+  // The data of an earlier moment come back (a restore from a snapshot), and their versions with
+  // them: the counter goes back. History is gone, and all watches end.
   std::string snapshot() const;
   void restore(const std::string& snapshot);
 
