@@ -191,6 +191,13 @@ void JobController::on_pod(const cache::Change& change) {
   const CachedPod& pod = as_pod(change.after ? change.after : change.before);
   const std::string key = job_key(pod);
   pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
+  // A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
+  // gets no second one, however that answer turns out.
+  const auto memory = memory_.find(key);
+  if (memory != memory_.end() && memory->second->uid == pod.pod.owner_uid) {
+    std::int64_t& seen = memory->second->pod_attempt;
+    seen = std::max(seen, reconciler::attempt_in_name(pod.job_name, pod.pod.owner_uid, pod.name));
+  }
   if (!change.before || !change.after) return;
   const CachedPod& before = as_pod(change.before);
   if (before.job_name != pod.job_name) pool_.queue().add(job_key(before));
