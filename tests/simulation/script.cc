@@ -181,6 +181,12 @@ const std::vector<Profile>& profiles() {
       {"network", all_of({kRequests, kWatches}), false},
       {"server", all_of({kServer, kWatches}), false},
       {"processes", all_of({kProcesses, {kWorkerFails, kEditSpec}}), false},
+      // What S14 and S15 are about: replicas that pause, and requests that are long under way.
+      {"fencing",
+       all_of({{kPause, kCrash, kClockDrift, kLoseRequest, kLoseAnswer, kDelayRequest, kDelayAnswer,
+                kDuplicate, kRefuse429, kRefuse503, kCutSilently, kEtcdStall, kWorkerFails,
+                kEditSpec}}),
+       false},
       {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
       {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),
        false},
