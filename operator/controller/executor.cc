@@ -59,6 +59,12 @@ bool template_is_invalid(const Error& error) {
          static_cast<int>(error.cause_fields.size()) == error.cause_count;
 }
 
+// A patch that carries a UID met another object of the same name: 422 that names metadata.uid,
+// where other writes answer 409.
+bool met_another_object(const Error& error) {
+  return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
+}
+
 }  // namespace
 
 Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
@@ -267,6 +273,7 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
   }
   const ErrorCode code = answer.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  if (met_another_object(answer.error())) co_return Unit{};
   co_return answer.error();
 }
 
@@ -282,7 +289,10 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
   options.content_type = "application/merge-patch+json";
   auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
   const Result<Json> answer = co_await patch;
-  if (!answer) co_return answer.error();
+  if (!answer) {
+    if (met_another_object(answer.error())) co_return Unit{};
+    co_return answer.error();
+  }
   raise(memory.pod_version, *answer);
   co_return Unit{};
 }
