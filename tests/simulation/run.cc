@@ -5,7 +5,7 @@ namespace holdfast::simulation {
 RunResult run_seed(const RunRequest& request) {
   const Profile* const profile = find_profile(request.profile);
   World world({draw_script(request.seed, *profile, request.length), request.selection,
-               request.trace, request.log, request.sabotage});
+               request.trace, request.log, request.stop_at, request.sabotage});
   return world.run();
 }
 

@@ -18,6 +18,7 @@ struct RunRequest {
   Selection selection;
   std::FILE* trace = nullptr;
   Log log;
+  Duration stop_at{0};  // zero: run to the end
   std::function<void(World&)> sabotage = nullptr;
 };
 
@@ -27,8 +28,8 @@ RunResult run_seed(const RunRequest& request);
 std::string rule_of(const std::string& violation);
 
 // Leaves out acts, and then single strikes of those that are left, as long as the same rule is
-// broken: delta debugging, at most `runs` runs.
-Selection shrink(const RunRequest& failing, const std::string& violation, int runs);
+// broken, and not much later: delta debugging, at most `runs` runs.
+Selection shrink(const RunRequest& failing, const RunResult& failed, int runs);
 
 // How to see it again.
 std::string replay_command(const RunRequest& request, const Selection& selection);

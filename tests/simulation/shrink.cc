@@ -7,6 +7,9 @@
 namespace holdfast::simulation {
 namespace {
 
+// Without some acts the same may come about a little later; to wait for longer costs too much.
+constexpr std::chrono::minutes kLater{5};
+
 // A piece of a script that can be left out: an act, or one strike of an act.
 struct Piece {
   int event;
@@ -73,13 +76,15 @@ class Shrinker {
 
 }  // namespace
 
-Selection shrink(const RunRequest& failing, const std::string& violation, int runs) {
+Selection shrink(const RunRequest& failing, const RunResult& failed, int runs) {
   const Script script = draw_script(failing.seed, *find_profile(failing.profile), failing.length);
   std::vector<Piece> pieces;
   for (const ScriptEvent& event : script.events) {
     if (failing.selection.has(event.id)) pieces.push_back({event.id, std::nullopt});
   }
-  Shrinker shrinker(failing, rule_of(violation), runs);
+  RunRequest request = failing;
+  request.stop_at = failed.violated_at + kLater;
+  Shrinker shrinker(request, rule_of(failed.violation), runs);
   pieces = shrinker.minimize(std::move(pieces));
   // Then the single requests that the acts which are left strike.
   const RunResult result = shrinker.run(pieces);

@@ -109,7 +109,7 @@ void report_failure(const Arguments& arguments, RunRequest request, const RunRes
   std::printf("  all of it: %s\n", replay_command(request, request.selection).c_str());
   std::fflush(stdout);
   if (arguments.shrink_runs <= 0 || !arguments.trace.empty()) return;
-  const Selection shortest = shrink(request, result.violation, arguments.shrink_runs);
+  const Selection shortest = shrink(request, result, arguments.shrink_runs);
   std::printf("  shortest:  %s\n", replay_command(request, shortest).c_str());
   request.selection = shortest;
   request.trace = std::tmpfile();

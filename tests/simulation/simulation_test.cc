@@ -40,6 +40,30 @@ TEST(Simulation, AScriptIsTheSameWithAPartLeftOut) {
   EXPECT_EQ(run.selection.text(), "0,1,2,3:0,4,5:1:2");
 }
 
+// A rule that two acts break together: they are what is left, with one request that was struck.
+TEST(Simulation, AFailingScriptIsShrunk) {
+  RunRequest run = request(2, "network", 20);
+  run.sabotage = [](World& world) {
+    for (int i = 1; i < 600; ++i) {
+      world.scheduler().at(std::chrono::seconds(2 * i), [&world] {
+        const Strikes& strikes = world.strikes();
+        if (strikes.count(Act::kLoseRequest) > 0 && strikes.count(Act::kBreakWatch) > 0) {
+          world.ledger().complain("T1 BothOfThem: as the test has it");
+        }
+      });
+    }
+  };
+  const RunResult failed = run_seed(run);
+  ASSERT_EQ(rule_of(failed.violation), "T1 BothOfThem");
+  const Selection shortest = shrink(run, failed, 300);
+  ASSERT_EQ(shortest.events.size(), 2u) << shortest.text();
+  std::size_t struck = 0;
+  for (const auto& [event, strikes] : shortest.events) struck += strikes ? strikes->size() : 0;
+  EXPECT_EQ(struck, 1u) << shortest.text();
+  run.selection = shortest;
+  EXPECT_EQ(rule_of(run_seed(run).violation), "T1 BothOfThem");
+}
+
 TEST(Simulation, AProfileIsCalmOrFullOfFaultsAsItSays) {
   const RunResult calm = run_seed(request(1, "calm", 10));
   for (const auto& [act, count] : calm.fired) EXPECT_EQ(act, Act::kCreateJob) << to_string(act);

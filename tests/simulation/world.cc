@@ -185,6 +185,9 @@ void World::set_up() {
   for (const auto& clock : options_.script.clocks) {
     if (clock.rate_ppm != 1'000'000) scheduled_.insert(Act::kClockDrift);
   }
+  if (options_.stop_at > Duration::zero()) {
+    scheduler_.at(options_.stop_at, [this] { scheduler_.stop(); });
+  }
   tick();
 }
 
@@ -206,7 +209,7 @@ void World::tick() {
 
 bool World::run_part(Duration length) {
   scheduler_.run_until(scheduler_.now() + length);
-  return ledger_.violation().empty();
+  return !scheduler_.stopped();
 }
 
 bool World::settle(Duration limit, const char* what) {
@@ -254,7 +257,7 @@ RunResult World::run() {
       liveness_.watch(true);
       if (settle(kSettleLimit, "after the faults")) examine();
       liveness_.watch(true);
-      if (ledger_.violation().empty() && settle(kSettleLimit, "after the exam")) rest();
+      if (!scheduler_.stopped() && settle(kSettleLimit, "after the exam")) rest();
     }
   }
   RunResult result;

@@ -58,6 +58,7 @@ class World {
     Selection selection;
     std::FILE* trace = nullptr;  // a line for each thing that happens
     Log log;                     // the replicas'
+    Duration stop_at{0};         // zero: run to the end
     // For tests of the checkers: called once the world runs.
     std::function<void(World&)> sabotage = nullptr;
   };
@@ -73,6 +74,7 @@ class World {
   Cluster& cluster() { return cluster_; }
   Ledger& ledger() { return ledger_; }
   Users& users() { return users_; }
+  Strikes& strikes() { return strikes_; }
 
  private:
   struct Seat {  // of a replica: who sits in it changes

@@ -219,7 +219,7 @@ void World::examine() {
     if (!key.empty()) act(key);
   };
   std::uint64_t drawn = mix(options_.script.seed, 0xE8A);
-  for (int i = 0; i < 5 && ledger_.violation().empty(); ++i) {
+  for (int i = 0; i < 5 && !scheduler_.stopped(); ++i) {
     drawn = mix(drawn, static_cast<std::uint64_t>(i));
     const std::string name = "exam-" + std::to_string(i);
     Json spec = drawn_spec(drawn);
