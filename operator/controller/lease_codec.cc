@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "operator/core/json.h"
 #include "reconciler/shards.h"
@@ -13,6 +14,9 @@ constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
 constexpr std::string_view kMemberPrefix = "holdfast-member-";
 constexpr std::string_view kShardPrefix = "holdfast-shard-";
 constexpr std::int64_t kLongestSeconds = 3600;
+// One more is written when a shard is taken, and the API server takes no more than an int32.
+constexpr std::int64_t kMostTransitions = std::numeric_limits<std::int32_t>::max() - 1;
+constexpr std::size_t kMaxNameLength = 253;
 
 // From 0 to the most shards; none: anything else.
 std::optional<int> small_number(std::string_view text) {
@@ -21,6 +25,15 @@ std::optional<int> small_number(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (number < 0 || number > reconciler::kMaxShards) return std::nullopt;
   return number;
+}
+
+// Else no member Lease can bear its name, and there is no such member.
+bool may_be_member(const std::string& holder) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  return member_lease_name(holder).size() <= kMaxNameLength &&
+         std::all_of(holder.begin(), holder.end(), fits);
 }
 
 // metav1.MicroTime takes six digits and no others.
@@ -71,11 +84,17 @@ kube::ObjectPtr decode_lease(const Json& json) {
   }
   lease->shards = small_number(string_at(at(meta, "annotations"), kShardsAnnotation)).value_or(0);
   const Json& spec = at(json, "spec");
-  lease->holder = string_at(spec, "holderIdentity");
+  if (lease->kind == CachedLease::Kind::kMember) {
+    // A member is who its Lease's name says: what somebody wrote into the field is no other member.
+    lease->holder = lease->name.substr(kMemberPrefix.size());
+  } else if (std::string holder = string_at(spec, "holderIdentity"); may_be_member(holder)) {
+    lease->holder = std::move(holder);
+  }
   // Bounded, whatever somebody wrote there: a member that dies is found.
   lease->duration = std::chrono::seconds(
       std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 1), 1, kLongestSeconds));
-  lease->transitions = std::max<std::int64_t>(0, int_at(spec, "leaseTransitions"));
+  lease->transitions =
+      std::clamp<std::int64_t>(int_at(spec, "leaseTransitions"), 0, kMostTransitions);
   return lease;
 }
 

@@ -135,10 +135,18 @@ Task<Status> Membership::check_shards() {
   if (refuse_wrong_number(*lease)) {
     co_return make_error(ErrorCode::kCancelled, "another number of shards");
   }
+  if (lease->shards == 0) {
+    co_return make_error(ErrorCode::kTerminal,
+                         "Lease " + name + " in namespace " + config_.namespace_ +
+                             " does not say how many shards the installation has: annotate it with "
+                             "holdfast.dev/shards=NUMBER, or, when no replica runs, delete it");
+  }
   co_return Unit{};
 }
 
 bool Membership::refuse_wrong_number(const CachedLease& lease) {
+  // Somebody took the annotation off: that is no other number.
+  if (lease.shards == 0) return false;
   if (lease.shards == config_.shards || lease.kind != CachedLease::Kind::kShard) return false;
   const std::string ours = std::to_string(config_.shards);
   const std::string theirs = std::to_string(lease.shards);

@@ -10,6 +10,8 @@ using reconciler::ShardAction;
 
 // Writes of shard Leases under way at a time.
 constexpr int kMostPending = 16;
+// A Lease that was just made is shown by the watch before it is asked for as often as this.
+constexpr int kUnseenIsForeign = 3;
 // A member Lease that is stale for this many of its durations, and holds nothing, is deleted.
 constexpr int kTidyDurations = 10;
 
@@ -178,6 +180,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   ours.pending = false;
   if (answer) {
     ours.written = as_lease(decode_lease(*answer));
+    ours.trouble.clear();
     // An answer from before a lapse proves nothing about the time after it.
     if (ours.written && tenure == tenure_ && state_ == State::kActing &&
         time_left() > Duration::zero()) {
@@ -186,11 +189,27 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
       handlers_.gained(shard);
     }
     evaluate_soon();
-  } else if (answer.error().code != ErrorCode::kConflict &&
-             answer.error().code != ErrorCode::kAlreadyExists) {
-    tell("a shard's Lease could not be taken", answer.error());
   }
+  if (answer || answer.error().code != ErrorCode::kAlreadyExists) ours.unseen = 0;
+  if (!answer) tell_of_shard(shard, answer.error());
   // After a failure the watch or the next tick brings us back: at once would be a hot loop.
+}
+
+void Membership::tell_of_shard(int shard, const Error& error) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  std::string trouble = error.message;
+  if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kCancelled) return;
+  if (error.code == ErrorCode::kAlreadyExists) {
+    if (++ours.unseen < kUnseenIsForeign) return;
+    trouble = "it exists without the label " + std::string(kLeaseLabel) + "=" + kShardLease +
+              ": delete it, it is made anew";
+  }
+  if (std::exchange(ours.trouble, trouble) == trouble) return;
+  log_.warn("a shard's Lease could not be taken; nobody works on its jobs",
+            {{"member", self_},
+             {"lease", shard_lease_name(shard)},
+             {"namespace", config_.namespace_},
+             {"error", trouble}});
 }
 
 Task<void> Membership::take_over(int shard) {
@@ -216,6 +235,14 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   const Result<Json> answer = co_await get;
   if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
   const auto live = as_lease(decode_lease(*answer));
+  kube::Object bare;
+  if (!live && kube::decode_meta(*answer, bare)) {
+    // Its label was taken off, so the watch does not show it: reads like this one do.
+    const Duration now = clock_.read(loop_.now());
+    tracker_.seen(name, bare.version, now);
+    const auto silent = tracker_.silent_for(name, now, clock_.epoch());
+    co_return silent&&* silent >= config_.timings.lease_duration;
+  }
   if (live && judged && live->uid == judged->uid && live->version == judged->version) {
     co_return true;
   }
