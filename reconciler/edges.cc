@@ -203,11 +203,16 @@ std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec
   return std::nullopt;
 }
 
+// A pod that is further ahead is none of a later attempt: somebody gave it such a name, and to go
+// on from there would use the numbers up.
+constexpr std::int64_t kMostAhead = 1'000'000;
+
 void start_attempt(const Context& context, Status& status) {
   std::int64_t last = status.attempt;
   for (const PodView& pod : context.view.pods) {
     if (pod.owner_uid != context.job.uid) continue;
-    last = std::max(last, attempt_in_name(context.job.name, context.job.uid, pod.name));
+    const std::int64_t other = attempt_in_name(context.job.name, context.job.uid, pod.name);
+    if (other - status.attempt <= kMostAhead) last = std::max(last, other);
   }
   status.phase = Phase::kRunning;
   status.attempt = last + 1;
