@@ -1,0 +1,265 @@
+#include "tests/simulation/crash_scenarios.h"
+
+#include <utility>
+
+#include "tests/simulation/crash_trial.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Work = Cluster::Work;
+using Step = Scenario::Step;
+
+constexpr milliseconds kSoon{300};
+constexpr milliseconds kAtOnce{0};
+
+const Work kShort{milliseconds(300)};
+const Work kFails{milliseconds(300), 1};
+const Work kEndless{seconds(1000)};
+
+Work lasting(Duration lasts) { return Work{lasts}; }
+
+auto when_phase(std::string phase) {
+  return [phase = std::move(phase)](Trial& trial) { return trial.phase() == phase; };
+}
+
+auto when_ended(std::string outcome) {
+  return [outcome = std::move(outcome)](Trial& trial) { return trial.ended_with(outcome) > 0; };
+}
+
+bool when_pod_runs(Trial& trial) { return trial.pod_runs(); }
+bool at_the_start(Trial&) { return true; }
+bool when_refused(Trial& trial) {
+  return string_at(at(trial.status(), "waiting"), "reason") == "PodCreationRefused";
+}
+
+auto set(const char* field, bool value) {
+  return [field, value](Trial& trial) { trial.patch({{field, value}}); };
+}
+
+const auto kCancel = set("cancel", true);
+const auto kSuspend = set("suspend", true);
+const auto kResume = set("suspend", false);
+void power_off(Trial& trial) { trial.power_off(); }
+void bring_back(Trial& trial) { trial.bring_back(); }
+
+Scenario named(const char* name, std::vector<Work> works, std::string phase,
+               std::vector<std::string> outcomes) {
+  Scenario scenario;
+  scenario.name = name;
+  scenario.works = std::move(works);
+  scenario.phase = std::move(phase);
+  scenario.outcomes = {std::move(outcomes)};
+  // Nothing can happen with less.
+  scenario.calls = {{"POST leases", 1},     {"PUT leases.member", 1},      {"WATCH durablejobs", 1},
+                    {"WATCH pods", 1},      {"PUT durablejobs.status", 1}, {"WATCH leases", 1},
+                    {"PUT leases.shard", 1}};
+  return scenario;
+}
+
+void add_runs(std::vector<Scenario>& all) {
+  const std::map<std::string, int> one_pod = {
+      {"POST pods", 1}, {"PUT durablejobs.status", 2}, {"PATCH pods", 1}};
+  Scenario run = named("run", {kShort}, "Succeeded", {"Succeeded"});
+  run.tries_start = true;
+  run.calls.insert(one_pod.begin(), one_pod.end());
+  all.push_back(run);
+
+  Scenario run_long =
+      named("run-longer", {lasting(milliseconds(2500))}, "Succeeded", {"Succeeded"});
+  run_long.calls["PUT durablejobs.status"] = 3;
+  all.push_back(run_long);
+
+  Scenario retry =
+      named("retry", {kFails, kFails, kShort}, "Succeeded", {"Failed", "Failed", "Succeeded"});
+  retry.calls["POST pods"] = 3;
+  retry.calls["PATCH pods"] = 3;
+  retry.calls["PUT durablejobs.status"] = 6;
+  all.push_back(retry);
+
+  Scenario spent = named("backoff-limit", {kFails}, "Failed", {"Failed", "Failed"});
+  spent.spec = {{"backoffLimit", 1}};
+  spent.calls["POST pods"] = 2;
+  all.push_back(spent);
+
+  Scenario start = named("start-timeout", {kShort}, "Succeeded", {"StartTimeout", "Succeeded"});
+  start.spec = {{"startDeadlineSeconds", 4}};
+  start.steps = {
+      {at_the_start, kAtOnce, [](Trial& t) { t.cluster().unschedulable(true); }},
+      {when_ended("StartTimeout"), kAtOnce, [](Trial& t) { t.cluster().unschedulable(false); }}};
+  start.calls["GET pods"] = 1;
+  start.calls["DELETE pods"] = 1;
+  all.push_back(start);
+
+  Scenario attempt =
+      named("attempt-deadline", {kEndless, kShort}, "Succeeded", {"DeadlineExceeded", "Succeeded"});
+  attempt.spec = {{"attemptDeadlineSeconds", 3}};
+  attempt.calls["DELETE pods"] = 1;
+  all.push_back(attempt);
+
+  Scenario active = named("active-deadline", {kEndless}, "Failed", {"DeadlineExceeded"});
+  active.spec = {{"activeDeadlineSeconds", 5}};
+  active.calls["DELETE pods"] = 1;
+  all.push_back(active);
+
+  Scenario refused = named("creation-refused", {kShort}, "Succeeded", {"Succeeded"});
+  refused.steps = {{at_the_start, kAtOnce, [](Trial& t) { t.gateway().quota(true); }},
+                   {when_refused, kSoon, [](Trial& t) { t.gateway().quota(false); }}};
+  refused.calls["POST pods"] = 2;
+  all.push_back(refused);
+}
+
+void add_losses(std::vector<Scenario>& all) {
+  Scenario lost = named("lost-node", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  lost.steps = {{when_pod_runs, kSoon, power_off}, {when_ended("Lost"), kSoon, bring_back}};
+  lost.calls["GET leases"] = 1;
+  lost.calls["DELETE pods"] = 1;
+  all.push_back(lost);
+
+  Scenario gone = named("node-object-gone", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  gone.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.remove_node(); }},
+                {when_ended("Lost"), kSoon, bring_back}};
+  gone.calls["DELETE pods"] = 1;
+  all.push_back(gone);
+
+  Scenario deleted = named("pod-deleted", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  deleted.steps = {{when_pod_runs, kSoon, [](Trial& t) { t.delete_pod(/*force=*/false); }}};
+  deleted.calls["PATCH pods"] = 2;
+  all.push_back(deleted);
+
+  Scenario vanished = named("pod-vanished", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  vanished.steps = {{when_pod_runs, kSoon, [](Trial& t) { t.delete_pod(/*force=*/true); }}};
+  vanished.calls["GET pods"] = 1;
+  all.push_back(vanished);
+}
+
+void add_cancels(std::vector<Scenario>& all) {
+  Scenario running = named("cancel-running", {kEndless}, "Cancelled", {"Cancelled"});
+  running.steps = {{when_pod_runs, kSoon, kCancel}};
+  running.calls["DELETE pods"] = 1;
+  all.push_back(running);
+
+  Scenario running_dead = named("cancel-running-dead", {kEndless}, "Cancelled", {"Cancelled"});
+  running_dead.steps = {{when_pod_runs, kSoon, power_off},
+                        {at_the_start, kSoon, kCancel},
+                        {when_phase("Cancelled"), kSoon, bring_back}};
+  running_dead.calls["DELETE pods"] = 1;
+  all.push_back(running_dead);
+
+  Scenario backoff = named("cancel-backoff", {kFails}, "Cancelled", {"Failed"});
+  backoff.spec = {{"retryBackoff", {{"initialSeconds", 60}}}};
+  backoff.steps = {{when_phase("Backoff"), kSoon, kCancel}};
+  all.push_back(backoff);
+
+  Scenario backoff_dead =
+      named("cancel-backoff-dead", {kEndless}, "Cancelled", {"DeadlineExceeded"});
+  backoff_dead.spec = {{"retryBackoff", {{"initialSeconds", 60}}}, {"attemptDeadlineSeconds", 3}};
+  backoff_dead.steps = {{when_pod_runs, kSoon, power_off},
+                        {when_phase("Backoff"), kSoon, kCancel},
+                        {when_phase("Cancelled"), kSoon, bring_back}};
+  all.push_back(backoff_dead);
+
+  Scenario suspended = named("cancel-suspended", {kShort}, "Cancelled", {});
+  suspended.spec = {{"suspend", true}};
+  suspended.steps = {{when_phase("Suspended"), kSoon, kCancel}};
+  suspended.calls["PUT durablejobs.status"] = 2;
+  all.push_back(suspended);
+
+  Scenario suspended_dead = named("cancel-suspended-dead", {kEndless}, "Cancelled", {"Suspended"});
+  suspended_dead.steps = {{when_pod_runs, kSoon, power_off},
+                          {at_the_start, kSoon, kSuspend},
+                          {when_phase("Suspended"), kSoon, kCancel},
+                          {when_phase("Cancelled"), kSoon, bring_back}};
+  all.push_back(suspended_dead);
+
+  // Resumed, and the old pod takes its time: with this policy the next attempt waits for it.
+  Work stubborn = kEndless;
+  stubborn.sigterm_takes = seconds(5);
+  Scenario pending = named("cancel-pending", {stubborn}, "Cancelled", {"Suspended"});
+  pending.spec = {{"podReplacementPolicy", "Failed"},
+                  {"template", {{"spec", {{"terminationGracePeriodSeconds", 8}}}}}};
+  pending.steps = {{when_pod_runs, kSoon, kSuspend},
+                   {when_phase("Suspended"), kSoon, kResume},
+                   {when_phase("Pending"), kSoon, kCancel}};
+  // When nobody was there to see it end the next attempt has begun by then.
+  pending.outcomes.push_back({"Suspended", "Cancelled"});
+  all.push_back(pending);
+
+  Scenario pending_dead = pending;
+  pending_dead.name = "cancel-pending-dead";
+  pending_dead.steps.insert(pending_dead.steps.begin(), Step{when_pod_runs, kSoon, power_off});
+  pending_dead.steps[1].when = at_the_start;
+  pending_dead.steps.push_back({when_phase("Cancelled"), kSoon, bring_back});
+  pending_dead.outcomes = {{"Suspended"}};
+  all.push_back(pending_dead);
+}
+
+void add_ends(std::vector<Scenario>& all) {
+  Scenario suspend =
+      named("suspend-resume", {kEndless, kShort}, "Succeeded", {"Suspended", "Succeeded"});
+  suspend.steps = {{when_pod_runs, kSoon, kSuspend}, {when_phase("Suspended"), kSoon, kResume}};
+  suspend.calls["PUT durablejobs.status"] = 5;
+  all.push_back(suspend);
+
+  Scenario ttl = named("ttl", {kShort}, "", {"Succeeded"});
+  ttl.spec = {{"ttlSecondsAfterFinished", 2}};
+  ttl.calls["DELETE durablejobs"] = 1;
+  all.push_back(ttl);
+
+  for (const char* policy : {"Background", "Foreground", "Orphan"}) {
+    Scenario deletion = named("", {kEndless}, "", {});
+    deletion.name = std::string("delete-") + policy;
+    deletion.steps = {{when_pod_runs, kSoon, [policy](Trial& t) { t.delete_jobs(policy); }}};
+    deletion.calls["PATCH pods"] = 1;
+    all.push_back(deletion);
+  }
+}
+
+void add_replicas(std::vector<Scenario>& all) {
+  Scenario takeover = named("takeover", {lasting(seconds(4))}, "Succeeded", {"Succeeded"});
+  takeover.jobs = 2;
+  takeover.tries_start = true;
+  takeover.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.crash_owner(); }}};
+  takeover.moves = true;
+  takeover.calls["PUT leases.shard"] = 1;
+  all.push_back(takeover);
+
+  Scenario stop = named("clean-stop", {lasting(seconds(4))}, "Succeeded", {"Succeeded"});
+  stop.jobs = 2;
+  stop.moves = true;
+  stop.tries_start = true;
+  stop.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.stop_owner(); }}};
+  stop.calls["DELETE leases.member"] = 1;
+  all.push_back(stop);
+
+  Scenario handover = named("hand-over", {lasting(seconds(6))}, "Succeeded", {"Succeeded"});
+  handover.fewest_replicas = 2;
+  handover.replicas_at_start = 1;
+  handover.jobs = 4;
+  handover.moves = true;
+  handover.tries_start = true;
+  handover.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.start_replica(1); }}};
+  handover.calls["PUT leases.shard"] = 2;
+  all.push_back(handover);
+}
+
+std::vector<Scenario> every_scenario() {
+  std::vector<Scenario> all;
+  add_runs(all);
+  add_losses(all);
+  add_cancels(all);
+  add_ends(all);
+  add_replicas(all);
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+  static const auto* const all = new std::vector<Scenario>(every_scenario());
+  return *all;
+}
+
+}  // namespace holdfast::simulation
