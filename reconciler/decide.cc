@@ -77,7 +77,7 @@ void Plan::write(WriteStatus status) {
   decision_.writes.emplace_back(std::move(status));
 }
 
-void Plan::inform(Status status) {
+void Plan::inform(Status status, bool at_once) {
   if (status.waiting) keep_within_schema(*status.waiting);
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;
@@ -89,7 +89,7 @@ void Plan::inform(Status status) {
     return;
   }
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
-  if (context_.view.observed.since_write < kInfoWriteInterval) {
+  if (!at_once && context_.view.observed.since_write < kInfoWriteInterval) {
     wake_in(kInfoWriteInterval - context_.view.observed.since_write);
     return;
   }

@@ -13,8 +13,9 @@ class Plan {
 
   // The status write, if it says anything new.
   void write(WriteStatus status);
-  // A write of `waiting`, node or start alone: left out while the last write is too young.
-  void inform(Status status);
+  // A write of `waiting`, node or start alone: left out while the last write is too young, unless
+  // it is needed at once.
+  void inform(Status status, bool at_once = false);
   void create_pod();
   void confirm() { decision_.confirm = true; }
   void wake_in(Duration delay);

@@ -74,7 +74,11 @@ void retry_creation(const Context& context, Plan& plan) {
       plan.wake_at(stalled_at);
     }
     plan.wake_in(refusal->retry_in);
-    plan.inform(std::move(status));
+    // Until it is on record, whoever comes next takes the attempt for one that was left behind.
+    const auto& told = context.job.status.waiting;
+    const bool on_record =
+        told && (told->reason == kRefusedReason || told->reason == kNameTakenReason);
+    plan.inform(std::move(status), /*at_once=*/!on_record);
     return;
   }
   // Whoever was refused may not be the only one who tries: only a live look shows that the attempt

@@ -111,6 +111,10 @@ void JobController::resync() {
 void JobController::stop(bool drain, std::function<void()> stopped) {
   stopping_ = true;
   loop_.cancel(resync_timer_);
+  if (!drain) {
+    stopped_hard_ = true;
+    wake_waiters(/*all=*/true);
+  }
   pool_.stop(drain, [this, stopped = std::move(stopped)]() mutable {
     membership_.leave([this, stopped = std::move(stopped)] {
       for (cache::Informer* informer : informers()) informer->stop();
@@ -230,6 +234,7 @@ void JobController::on_progress() {
     time_travels_ = travels;
     on_time_travel();
   }
+  wake_waiters(/*all=*/false);
   for (auto key = held_.begin(); key != held_.end();) {
     const auto memory = memory_.find(*key);
     const std::string ns = namespace_of(*key);

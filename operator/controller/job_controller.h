@@ -6,8 +6,10 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -93,13 +95,18 @@ class JobController {
   void await_refresh(std::function<void()> done);
 
   Task<ReconcileResult> reconcile(std::string key);
-  Task<ReconcileResult> reconcile_job(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                                      std::shared_ptr<JobMemory> memory);
+  // None: a write was refused in a way that is to be put on record at once; decide again.
+  Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
+                                                     Ownership::Claim claim,
+                                                     std::shared_ptr<JobMemory> memory);
   Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
   // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
 
   // Zero: the caches show our own writes. Else how long to wait for them at most.
+  // Until the caches show our own writes, or have had long enough for it.
+  Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
+  void wake_waiters(bool all);
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
   bool lags(const std::string& namespace_, const JobMemory& memory) const;
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
@@ -122,6 +129,13 @@ class JobController {
   WorkerPool pool_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
+  struct Waiter {
+    std::string namespace_;
+    std::shared_ptr<JobMemory> memory;
+    std::function<void(Unit)> shown;
+    TimerId timer = 0;
+  };
+  std::list<Waiter> waiters_;
   std::vector<int> in_flight_;  // reconciles, by shard
   std::set<int> gained_;        // shards whose jobs are still to be looked at
   SteadyTime last_relist_{};
@@ -131,6 +145,7 @@ class JobController {
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
+  bool stopped_hard_ = false;  // nobody waits for anything any more
 };
 
 }  // namespace holdfast::controller

@@ -116,16 +116,55 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     co_return again_after(wait);
   }
-  auto task = reconcile_job(job, *claim, memory);
-  ReconcileResult result = co_await task;
-  if (!result.error && !released) result.error = released.error();
-  if (is_terminal(job->job.status.phase) && !result.error) forget(key);
-  co_return result;
+  // A refusal goes on record in the same reconcile as the intent that it is of: between two the
+  // shard may be handed over, and the next owner would take the attempt for one left behind.
+  auto current = job;
+  while (true) {
+    auto task = reconcile_job(current, *claim, memory);
+    const std::optional<ReconcileResult> done = co_await task;
+    if (done) {
+      ReconcileResult result = *done;
+      if (!result.error && !released) result.error = released.error();
+      if (is_terminal(current->job.status.phase) && !result.error) forget(key);
+      co_return result;
+    }
+    auto shown = own_writes_shown(current->namespace_, memory);
+    co_await shown;
+    current = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const bool is_same = current && current->uid == memory->uid && membership_.holds(*claim);
+    if (!is_same || lags(current->namespace_, *memory)) {
+      co_return again_after(std::chrono::milliseconds(1));
+    }
+  }
 }
 
-Task<ReconcileResult> JobController::reconcile_job(std::shared_ptr<const CachedJob> job,
-                                                   Ownership::Claim claim,
-                                                   std::shared_ptr<JobMemory> memory) {
+Task<void> JobController::own_writes_shown(std::string ns, std::shared_ptr<JobMemory> memory) {
+  if (!lags(ns, *memory) || stopped_hard_) co_return;
+  Callback<Unit> shown([&](Callback<Unit>::Done done) {
+    const auto waiter = waiters_.insert(waiters_.end(), {ns, memory, std::move(done)});
+    waiter->timer = loop_.call_after(kOwnWriteTimeout, [this, waiter] {
+      loop_.post([done = waiter->shown] { done(Unit{}); });
+      waiters_.erase(waiter);
+    });
+  });
+  co_await shown;
+}
+
+void JobController::wake_waiters(bool all) {
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    if (!all && lags(waiter->namespace_, *waiter->memory)) {
+      ++waiter;
+      continue;
+    }
+    loop_.cancel(waiter->timer);
+    loop_.post([done = waiter->shown] { done(Unit{}); });
+    waiter = waiters_.erase(waiter);
+  }
+}
+
+Task<std::optional<ReconcileResult>> JobController::reconcile_job(
+    std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+    std::shared_ptr<JobMemory> memory) {
   const Log log = log_.with({{"reconcile", std::to_string(++reconciles_)},
                              {"job", job->key()},
                              {"uid", job->uid},
@@ -151,9 +190,7 @@ Task<ReconcileResult> JobController::reconcile_job(std::shared_ptr<const CachedJ
       }
       co_return failed(done.error());
     }
-    // A refused creation is put on record at once, unless the job was just written: then the
-    // cache must show that first.
-    if (done->decide_again) co_return again_after(std::chrono::milliseconds(1));
+    if (done->decide_again) co_return std::nullopt;
     co_return again_after(decision.wake_after);
   }
 }
