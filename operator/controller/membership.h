@@ -119,8 +119,7 @@ class Membership : public Ownership {
     std::shared_ptr<const CachedLease> written;
     std::string why;
     std::string planned;
-    int unseen = 0;       // creations in a row that met a Lease which the watch does not show
-    std::string trouble;  // told already
+    int unseen = 0;  // creations in a row that met a Lease which the watch does not show
   };
 
   void tick();
@@ -161,7 +160,7 @@ class Membership : public Ownership {
   kube::CallOptions within_time() const;
   void set_version(const Json& member);
   void tell(const char* what, const Error& error);
-  void tell_of_shard(int shard, const Error& error);
+  void tell_of_foreign(int shard);
 
   Loop& loop_;
   kube::Client& client_;

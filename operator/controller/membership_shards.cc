@@ -180,7 +180,6 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   ours.pending = false;
   if (answer) {
     ours.written = as_lease(decode_lease(*answer));
-    ours.trouble.clear();
     // An answer from before a lapse proves nothing about the time after it.
     if (ours.written && tenure == tenure_ && state_ == State::kActing &&
         time_left() > Duration::zero()) {
@@ -190,26 +189,25 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
     }
     evaluate_soon();
   }
-  if (answer || answer.error().code != ErrorCode::kAlreadyExists) ours.unseen = 0;
-  if (!answer) tell_of_shard(shard, answer.error());
+  if (!answer && answer.error().code == ErrorCode::kAlreadyExists) {
+    if (++ours.unseen == kUnseenIsForeign) tell_of_foreign(shard);
+    co_return;
+  }
+  ours.unseen = 0;
+  if (!answer && answer.error().code != ErrorCode::kConflict) {
+    tell("a shard's Lease could not be taken", answer.error());
+  }
   // After a failure the watch or the next tick brings us back: at once would be a hot loop.
 }
 
-void Membership::tell_of_shard(int shard, const Error& error) {
-  Shard& ours = shards_[static_cast<std::size_t>(shard)];
-  std::string trouble = error.message;
-  if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kCancelled) return;
-  if (error.code == ErrorCode::kAlreadyExists) {
-    if (++ours.unseen < kUnseenIsForeign) return;
-    trouble = "it exists without the label " + std::string(kLeaseLabel) + "=" + kShardLease +
-              ": delete it, it is made anew";
-  }
-  if (std::exchange(ours.trouble, trouble) == trouble) return;
-  log_.warn("a shard's Lease could not be taken; nobody works on its jobs",
-            {{"member", self_},
-             {"lease", shard_lease_name(shard)},
-             {"namespace", config_.namespace_},
-             {"error", trouble}});
+void Membership::tell_of_foreign(int shard) {
+  log_.warn(
+      "a shard's Lease could not be taken; nobody works on its jobs",
+      {{"member", self_},
+       {"lease", shard_lease_name(shard)},
+       {"error", "it exists without the label " + std::string(kLeaseLabel) + "=" + kShardLease},
+       {"what_to_do",
+        "delete it in the namespace " + config_.namespace_ + ", and it is made anew"}});
 }
 
 Task<void> Membership::take_over(int shard) {
@@ -241,7 +239,8 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
     const Duration now = clock_.read(loop_.now());
     tracker_.seen(name, bare.version, now);
     const auto silent = tracker_.silent_for(name, now, clock_.epoch());
-    co_return silent&&* silent >= config_.timings.lease_duration;
+    const bool dead = silent.value_or(Duration::zero()) >= config_.timings.lease_duration;
+    co_return dead;
   }
   if (live && judged && live->uid == judged->uid && live->version == judged->version) {
     co_return true;
