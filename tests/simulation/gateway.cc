@@ -16,6 +16,8 @@ const Time kBeginning = *parse_time("2026-03-01T00:00:00Z");
 constexpr seconds kServerTimeout{60};
 constexpr milliseconds kCacheWait{3000};
 constexpr milliseconds kCachePoll{100};
+// A gap of over 5 s starts windows anew, on a clock that may be a tenth too slow.
+constexpr seconds kLongTrouble{6};
 
 bool is_write(const std::string& method) { return method != "GET"; }
 
@@ -161,7 +163,9 @@ std::optional<ApiAnswer> Gateway::ask(const std::string& user, const std::string
 }
 
 void Gateway::go_down() {
-  if (!std::exchange(up_, false)) return;
+  if (!up_) return;
+  trouble_begins();
+  up_ = false;
   ++incarnation_;
   for (auto& held : std::exchange(held_, {})) held(/*lost=*/true);
   stalled_ = false;
@@ -170,15 +174,26 @@ void Gateway::go_down() {
 
 void Gateway::come_up() {
   if (std::exchange(up_, true)) return;
-  last_trouble_end_ = scheduler_.now();
+  trouble_ends();
   advance();
 }
 
-void Gateway::stall() { stalled_ = up_; }
+void Gateway::stall() {
+  trouble_begins();
+  stalled_ = up_;
+}
+
+void Gateway::trouble_begins() {
+  if (!in_trouble()) trouble_began_ = scheduler_.now();
+}
+
+void Gateway::trouble_ends() {
+  if (scheduler_.now() - trouble_began_ > kLongTrouble) last_trouble_end_ = scheduler_.now();
+}
 
 void Gateway::unstall() {
   if (!std::exchange(stalled_, false)) return;
-  last_trouble_end_ = scheduler_.now();
+  trouble_ends();
   for (auto& held : std::exchange(held_, {})) held(/*lost=*/false);
   advance();
 }

@@ -66,7 +66,7 @@ class Gateway {
   bool stalled() const { return stalled_; }
   void stall();
   void unstall();
-  // When kubelets could not write: the last such time's end, and all of it up to now.
+  // When nobody could write for so long that all windows must start anew: the last such time's end.
   Duration last_trouble_end() const { return last_trouble_end_; }
   bool in_trouble() const { return !up_ || stalled_; }
   // The watch cache is brought up to the truth this much later than usual.
@@ -79,6 +79,8 @@ class Gateway {
 
  private:
   ApiAnswer handle(const Delivery& delivery);
+  void trouble_begins();
+  void trouble_ends();
   void hold(Delivery delivery, Reply reply);
   void advance();
 
@@ -92,6 +94,7 @@ class Gateway {
   std::uint64_t incarnation_ = 0;  // one more for each outage
   Duration lag_{0};
   Duration stepped_{0};
+  Duration trouble_began_{0};
   Duration last_trouble_end_{0};
   bool advance_pending_ = false;
   std::vector<std::function<void(bool late)>> held_;
