@@ -38,10 +38,13 @@ std::optional<Time> last_finish(const PodView& pod) {
 bool lost_by_deletion(const PodView& pod, const ContainerView* container) {
   if (!pod.deletion) return false;
   if (!container || !container->terminated->finished) return true;
-  const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
+  // The kubelet's last word, a deletion with grace 0, leaves the timestamp and takes the grace
+  // away: it was asked for within the pod's own grace before that.
+  const Time last = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
+  const Time first = pod.deletion_grace > seconds(0) ? last : last - pod.termination_grace;
   const Time finished = std::chrono::floor<seconds>(*container->terminated->finished);
-  if (finished < asked) return false;
-  if (finished > asked) return true;
+  if (finished < first) return false;
+  if (finished > last) return true;
   const int exit_code = container->terminated->exit_code;
   return exit_code == kSigkillExit || exit_code == kSigtermExit;
 }
