@@ -105,14 +105,16 @@ void Client::State::observe(const std::string& verb, const Response* response, S
   }
 }
 
-Duration Client::State::qps_delay() {
+std::optional<Duration> Client::State::qps_delay(Duration most) {
   if (deps.qps <= 0) return Duration::zero();
   const SteadyTime now = deps.loop.now();
   tokens = std::min(tokens + to_seconds(now - refilled) * deps.qps, deps.qps * 2);
   refilled = now;
+  const double wait = std::max(0.0, 1 - tokens) / deps.qps;
+  // What is not sent must not delay what comes after it.
+  if (wait > to_seconds(most)) return std::nullopt;
   tokens -= 1;
-  if (tokens >= 0) return Duration::zero();
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(-tokens / deps.qps));
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(wait));
 }
 
 Duration Client::State::backoff(int retries) {
@@ -120,13 +122,13 @@ Duration Client::State::backoff(int retries) {
   return std::chrono::duration_cast<Duration>(full * (0.5 + deps.random.uniform() / 2));
 }
 
-Task<Result<Response>> Client::State::call(http::Request request, Duration timeout) {
+Task<Result<Response>> Client::State::call(http::Request request, Duration timeout, bool urgent) {
   const auto self = shared_from_this();  // outlives the client while this runs
   const SteadyTime deadline = deps.loop.now() + timeout;
-  const Duration delay = qps_delay();
-  if (delay > Duration::zero()) {
-    if (delay > timeout) co_return timed_out("the client's own rate limit");
-    Task<bool> waiting = pause(delay);
+  const std::optional<Duration> delay = urgent ? Duration::zero() : qps_delay(timeout);
+  if (!delay) co_return timed_out("the client's own rate limit");
+  if (*delay > Duration::zero()) {
+    Task<bool> waiting = pause(*delay);
     co_await waiting;
   }
   bool renewed_credentials = false;
@@ -167,12 +169,12 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
   }
 }
 
-Task<Result<Json>> Client::State::json_call(http::Request request, Duration timeout) {
+Task<Result<Json>> Client::State::json_call(http::Request request, Duration timeout, bool urgent) {
   request.decode = [](std::string&& body) -> std::any {
     if (body.empty()) return Result<Json>(Json());
     return parse_json(body);
   };
-  Task<Result<Response>> calling = call(std::move(request), timeout);
+  Task<Result<Response>> calling = call(std::move(request), timeout, urgent);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<Json> json = std::any_cast<Result<Json>&&>(std::move(response->decoded));
@@ -183,7 +185,7 @@ Task<Result<Json>> Client::State::json_call(http::Request request, Duration time
 Task<Result<ListPage>> Client::State::list(std::shared_ptr<const Kind> kind, http::Request request,
                                            Duration timeout) {
   request.decode = [kind](std::string&& body) -> std::any { return decode_list(*kind, body); };
-  Task<Result<Response>> calling = call(std::move(request), timeout);
+  Task<Result<Response>> calling = call(std::move(request), timeout, /*urgent=*/false);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<ListPage> page = std::any_cast<Result<ListPage>&&>(std::move(response->decoded));
@@ -196,27 +198,27 @@ Client::~Client() = default;
 
 Task<Result<Json>> Client::get(std::string path, const CallOptions& options) {
   return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
-                           options.timeout);
+                           options.timeout, options.urgent);
 }
 Task<Result<Json>> Client::post(std::string path, std::string body, const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "POST", std::move(path), std::move(body), options),
-      options.timeout);
+      options.timeout, options.urgent);
 }
 Task<Result<Json>> Client::put(std::string path, std::string body, const CallOptions& options) {
   return state_->json_call(
-      make_request(state_->deps, "PUT", std::move(path), std::move(body), options),
-      options.timeout);
+      make_request(state_->deps, "PUT", std::move(path), std::move(body), options), options.timeout,
+      options.urgent);
 }
 Task<Result<Json>> Client::patch(std::string path, std::string body, const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PATCH", std::move(path), std::move(body), options),
-      options.timeout);
+      options.timeout, options.urgent);
 }
 Task<Result<Json>> Client::del(std::string path, std::string body, const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "DELETE", std::move(path), std::move(body), options),
-      options.timeout);
+      options.timeout, options.urgent);
 }
 
 Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespace_,

@@ -42,6 +42,8 @@ class Credentials {
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
   std::string content_type = "application/json";
+  // Not held up by --qps: what keeps this replica a member.
+  bool urgent = false;
 };
 
 // Told about every HTTP request (each retry is one), for metrics. code 0: no answer.

@@ -23,15 +23,16 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   // One attempt's wait for the network, or a pause; shut_down() ends both.
   using Done = std::function<void(bool completed)>;
 
-  Task<Result<http::Response>> call(http::Request request, Duration timeout);
-  Task<Result<Json>> json_call(http::Request request, Duration timeout);
+  Task<Result<http::Response>> call(http::Request request, Duration timeout, bool urgent);
+  Task<Result<Json>> json_call(http::Request request, Duration timeout, bool urgent);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Duration timeout);
   Task<bool> pause(Duration delay);
   Task<Result<std::string>> authorization(SteadyTime deadline);
   Task<Result<http::Response>> attempt(http::Request request);
 
-  Duration qps_delay();
+  // None: it would be longer than `most`; the request is not counted then.
+  std::optional<Duration> qps_delay(Duration most);
   Duration backoff(int retries);
   void start_watch(WatchId id);
   void open_watch(WatchId id, const std::string& authorization);

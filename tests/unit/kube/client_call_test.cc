@@ -228,5 +228,27 @@ TEST_F(LimitedCallTest, QpsAllowsABurstOfTwiceAsManyAndThenTheRate) {
   EXPECT_EQ(transport_.pending(), 40u);
 }
 
+TEST_F(LimitedCallTest, WhatIsNotSentInTimeDoesNotDelayWhatComesAfterIt) {
+  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  CallOptions hurried;
+  hurried.timeout = 100ms;
+  for (int i = 0; i < 1000; ++i) results.push_back(start(client_.get("/x", hurried)));
+  EXPECT_LE(transport_.pending(), 22u);
+  loop_.advance(1s);
+  const std::size_t before = transport_.pending();
+  results.push_back(start(client_.get("/x")));
+  loop_.advance(1s);
+  EXPECT_EQ(transport_.pending(), before + 1);
+}
+
+TEST_F(LimitedCallTest, WhatIsUrgentIsNotHeldUp) {
+  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  for (int i = 0; i < 40; ++i) results.push_back(start(client_.get("/x")));
+  CallOptions urgent;
+  urgent.urgent = true;
+  results.push_back(start(client_.get("/y", urgent)));
+  EXPECT_EQ(transport_.pending(), 21u);
+}
+
 }  // namespace
 }  // namespace holdfast::kube
