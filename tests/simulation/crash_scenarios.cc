@@ -228,7 +228,6 @@ void add_replicas(std::vector<Scenario>& all) {
 
   Scenario stop = named("clean-stop", {lasting(seconds(4))}, "Succeeded", {"Succeeded"});
   stop.jobs = 2;
-  stop.moves = true;
   stop.tries_start = true;
   stop.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.stop_owner(); }}};
   stop.calls["DELETE leases.member"] = 1;
