@@ -2,7 +2,7 @@
 jobs in flight. The simulator tries all of them (tests/simulation/crash_test.cc); this shows that the
 real API server and the real network are as it takes them to be.
 
-HOLDFAST_SEED repeats the sample; what the machine's scheduler does is not repeated with it.
+HOLDFAST_SEED chooses another sample; what the machine's scheduler does is not repeated with it.
 """
 
 import collections
@@ -257,7 +257,7 @@ def table(faults, fired):
 
 
 def test_a_hundred_crash_points_on_a_real_api_server_end_as_they_should(cluster, jobs):
-    seed = int(os.environ.get("HOLDFAST_SEED", random.SystemRandom().randrange(1_000_000)))
+    seed = int(os.environ.get("HOLDFAST_SEED", 1))
     print(f"crash points: HOLDFAST_SEED={seed}")
     points = sample(random.Random(seed))
     kinds = {f"{point[0]}-{number}": point[0] for number, point in enumerate(points)}
