@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from holdfast import QUICKEST_LEASES, RBAC_PATH, Operator, job
+from holdfast import QUICK_LEASES, RBAC_PATH, Operator, job
 from invariants import lost_intents, unbalanced, violations
 from localcluster import wait_for
 
@@ -183,8 +183,8 @@ def operator_pair(cluster):
     other = "holdfast-other"
     rights = RBAC_PATH.read_text().replace("holdfast-system", other)
     cluster.kubectl("apply", "-f", "-", input=rights)
-    return [Operator(cluster, name="left", leases=QUICKEST_LEASES),
-            Operator(cluster, f"--namespace={other}", name="right", leases=QUICKEST_LEASES)]
+    return [Operator(cluster, name="left", leases=QUICK_LEASES),
+            Operator(cluster, f"--namespace={other}", name="right", leases=QUICK_LEASES)]
 
 
 def judge_undisturbed(record, names):

@@ -64,7 +64,7 @@ def _die_with_parent():
 # For tests that kill operators: their shards are taken over after 5 s, not 15 s to 17 s. A busy machine
 # may make a replica lapse that has little time to renew its Lease.
 QUICK_LEASES = ["--lease-duration=5s", "--renew-deadline=4s", "--retry-period=500ms"]
-QUICKEST_LEASES = ["--lease-duration=2s", "--renew-deadline=1500ms", "--retry-period=300ms"]
+QUICKEST_LEASES = ["--lease-duration=3s", "--renew-deadline=2500ms", "--retry-period=400ms"]
 
 
 class Operator:
@@ -109,7 +109,7 @@ class Operator:
         return self
 
     def start(self, limit=60):
-        """Starts it and waits until it is ready."""
+        """Starts it and waits until it is ready and at work."""
         self.spawn()
 
         def ready():
@@ -118,6 +118,8 @@ class Operator:
             return self.find_address() and self.get("/readyz")[0] == 200
 
         wait_for("the operator to be ready", ready, limit)
+        # One that was killed before keeps its shards until its Lease is old.
+        wait_for("the operator to hold shards", lambda: self.metric("holdfast_shards_held") > 0, limit)
         return self
 
     def find_address(self):
