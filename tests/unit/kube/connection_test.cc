@@ -62,17 +62,20 @@ class ConnectionTest : public testing::Test {
   }
   Task<void> get(std::shared_ptr<std::promise<std::string>> promise) {
     Task<Result<Json>> asking =
-        connection_->client().get("/api/v1/x", {.timeout = std::chrono::seconds(5)});
+        connection_->client().get("/api/v1/x", {.timeout = test::kPatience});
     const Result<Json> answer = co_await asking;
     promise->set_value(answer.ok() ? "ok" : answer.error().message);
     --unanswered_;
   }
   std::string get() {
     auto answer = begin_get();
-    if (answer.wait_for(test::kPatience) != std::future_status::ready) return "no answer";
+    if (answer.wait_for(2 * test::kPatience) != std::future_status::ready) return "no answer";
     return answer.get();
   }
-  test::TlsServer::Request last_request() const { return server_.requests().back(); }
+  test::TlsServer::Request last_request() const {
+    const auto requests = server_.requests();
+    return requests.empty() ? test::TlsServer::Request{} : requests.back();
+  }
 
   std::string exec_user(const std::string& script) {
     folder_.write_script("plugin", script);
