@@ -285,13 +285,16 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, reconciler:
   observed.own_intent = memory.intent_attempt == status.attempt &&
                         std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
                                   status.attempt_start_time) != memory.intent_stamps.end();
-  observed.took_over = memory.inherited_attempt == status.attempt;
   observed.pod_existed = memory.pod_attempt == status.attempt;
   if (memory.bare_attempt != status.attempt) {
     memory.bare_attempt = status.attempt;
     memory.bare_since = steady;
   }
   observed.no_pod_for = steady - memory.bare_since;
+  // Whoever recorded what stood there at the take-over had its time while others held the shard.
+  if (memory.inherited_attempt == status.attempt && status.attempt_start_time) {
+    observed.no_pod_for = std::max(observed.no_pod_for, now() - *status.attempt_start_time);
+  }
   if (memory.refused_attempt == status.attempt) {
     observed.refusal = memory.refusal;
     observed.refusal->retry_in = std::max(Duration::zero(), memory.retry_at - steady);

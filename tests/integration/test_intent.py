@@ -26,10 +26,10 @@ from losses import (
 WAIT_FOR_ITS_WRITER = 17
 
 
-def record_attempt(jobs, name, reason="PodStarting"):
+def record_attempt(jobs, name, reason="PodStarting", ago=0):
     """What a replica that died before it created the pod leaves behind. Returns the pod's name."""
     created = jobs.apply(job(name))
-    now = time_text(time.time())
+    now = time_text(time.time() - ago)
     pod = pod_name(created, 1)
     created["status"] = {
         "phase": "Running",
@@ -76,7 +76,7 @@ def create_late(jobs, name, pod):
 
 
 def test_an_intent_that_a_dead_replica_left_behind_is_lost_as_soon_as_its_shard_is_taken(cluster, jobs):
-    record_attempt(jobs, "left-behind")
+    record_attempt(jobs, "left-behind", ago=WAIT_FOR_ITS_WRITER)
     with Operator(cluster):
         status = wait_attempt(jobs, "left-behind", 2, REACTION + SLACK)
         assert_one_disruption(status, "PodNeverCreated")
