@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
 #include "reconciler/phases.h"
 
@@ -62,9 +63,10 @@ int rank(const Write& write) {
     int operator()(const WriteStatus&) const { return 0; }
     int operator()(const DeletePod&) const { return 1; }
     int operator()(const CreatePod&) const { return 2; }
-    int operator()(const ReleasePod&) const { return 3; }
-    int operator()(const RelabelPod&) const { return 4; }
-    int operator()(const DeleteJob&) const { return 5; }
+    int operator()(const WriteLease&) const { return 3; }
+    int operator()(const ReleasePod&) const { return 4; }
+    int operator()(const RelabelPod&) const { return 5; }
+    int operator()(const DeleteJob&) const { return 6; }
   };
   return std::visit(Rank{}, write);
 }
@@ -152,6 +154,7 @@ Decision decide(const JobView& view, Time now) {
   }
   const Status& next = plan.status();
   tidy_pods(context, next, decision.writes);
+  hand_over_lease(context, next, plan);
   if (next.phase == Phase::kRunning && next.attempt != view.job.status.attempt) {
     plan.create_pod();
   }

@@ -58,16 +58,26 @@ struct RelabelPod {
   std::string uid;
   std::int64_t attempt = 0;
 };
+// The job's Lease with this holder: a take (holder empty) or a grant. A PUT with the UID and
+// resourceVersion that were read; without a UID, a create.
+struct WriteLease {
+  std::string uid;
+  std::uint64_t version = 0;
+  std::int64_t attempt = 0;
+  std::string holder;
+  std::string granted;  // the last one that was granted it, this one included
+};
 // DELETE of the job with UID and resourceVersion: its time to live is over.
 struct DeleteJob {};
 
-using Write = std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, DeleteJob>;
+using Write =
+    std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, WriteLease, DeleteJob>;
 
 struct Decision {
   std::vector<Write> writes;
-  // Read the job, the current attempt's pod (and its node and the node's Lease) live and decide
-  // again with Observed::confirmed: a verdict, or a second request for a pod, hangs on it. A job
-  // that has changed since the view is decided on anew. `writes` is empty then.
+  // Read the job, the current attempt's pod (and its node and the node's Lease) and the job's own
+  // Lease live and decide again with Observed::confirmed: a verdict, or a second request for a pod,
+  // hangs on it. A job that has changed since the view is decided on anew. `writes` is empty then.
   bool confirm = false;
   // Look again after this long, if nothing happens before.
   std::optional<Duration> wake_after;

@@ -218,6 +218,7 @@ void start_attempt(const Context& context, Status& status) {
   status.attempt = last + 1;
   status.pod_name = pod_name(context.job.name, context.job.uid, status.attempt);
   status.node_name.clear();
+  status.progress.clear();
   // Milliseconds are the time, the six digits behind them are this process's mark.
   status.attempt_start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
                               Duration(context.view.observed.nonce % 1'000'000);

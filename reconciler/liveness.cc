@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconciler/heartbeat.h"
+
 namespace holdfast::reconciler {
 namespace {
 
@@ -42,7 +44,8 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                           "node " + pod.node_name + " has not existed for " + in_seconds(window),
                           "node_gone", window - *node.missing_for, *node.missing_for));
   }
-  if (node.silent_for) {
+  // Its kubelet alone is silent while the worker on it proves that it lives.
+  if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
     const Duration allowed = node.breaker ? 2 * window : window;
     limits.push_back(lost("NodeSilent",
                           "node " + pod.node_name + " has not renewed its Lease for " +
@@ -50,6 +53,7 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                           "node_silent", allowed - *node.silent_for, *node.silent_for));
     const Duration notice = worth_telling(context) - *node.silent_for;
     const Duration window_left = window - *node.silent_for;
+    limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {
       limits.back().look_in = notice;
     } else if (node.breaker) {
@@ -133,6 +137,7 @@ std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
     add_start_limit(context, pod, limits);
   }
   if (!pod.node_name.empty()) add_node_limits(context, pod, limits);
+  add_heartbeat_limits(context, pod, limits);
   add_attempt_limit(context, pod, limits);
   return limits;
 }
@@ -148,15 +153,19 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     const Limit* const limit = limit_by(reason);
     return limit ? std::optional(limit->left) : std::nullopt;
   };
-  const Limit* const silent = limit_by("NodeSilent");
+  const auto worth_telling_of = [&](const char* reason) {
+    const Limit* const limit = limit_by(reason);
+    return limit && !limit->quiet;
+  };
   Waiting waiting;
   if (left("NodeGone")) {
     waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
                attempt_text(context) + " ends as Lost unless it comes back",
                context.now + *left("NodeGone")};
-  } else if (silent && silent->trouble_for >= worth_telling(context)) {
+  } else if (worth_telling_of("NodeSilent")) {
     waiting = {"NodeSilent", "node " + pod.node_name + " does not renew its Lease",
-               attempt_text(context) + " ends as Lost unless it does", context.now + silent->left};
+               attempt_text(context) + " ends as Lost unless it does",
+               context.now + *left("NodeSilent")};
   } else if (pod.deletion) {
     waiting = {"PodTerminating", "pod " + pod.name + " was deleted and is being stopped",
                attempt_text(context) + " ends when the pod has, or as Lost",
@@ -177,14 +186,16 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting.next_action =
         attempt_text(context) + " ends as StartTimeout unless a container has run by then";
     waiting.deadline = context.now + *left("StartTimeout");
+  } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
+    waiting = *heartbeat;
   } else {
     waiting = {"PodRunning", "pod " + pod.name + " runs on node " + pod.node_name,
                attempt_text(context) + " ends when the pod does", std::nullopt};
   }
-  // What acts first is what is told; a node that is not worth telling of renews before that.
+  // What acts first is what is told; what is not worth telling of is renewed before that.
   for (const Limit& limit : limits) {
     const Time when = context.now + limit.left;
-    if (&limit == silent || (waiting.deadline && *waiting.deadline <= when)) continue;
+    if (limit.quiet || (waiting.deadline && *waiting.deadline <= when)) continue;
     waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
     waiting.deadline = when;
   }

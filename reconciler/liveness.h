@@ -13,6 +13,8 @@ struct Limit {
   Verdict verdict;          // if it does
   Duration left{0};         // until then; zero or less: now
   Duration trouble_for{0};  // how long the trouble has lasted
+  // Not worth telling yet: what it waits for happens all the time.
+  bool quiet = false;
   // Look again by then, though it does not end the attempt yet; none: no need.
   std::optional<Duration> look_in = std::nullopt;
 };

@@ -24,6 +24,8 @@ std::string pod_name(const std::string& job_name, const std::string& job_uid,
   return job_name + "-" + std::to_string(attempt) + "-" + suffix;
 }
 
+std::string heartbeat_lease_name(const std::string& job_uid) { return "holdfast-" + job_uid; }
+
 std::int64_t attempt_in_name(const std::string& job_name, const std::string& job_uid,
                              const std::string& name) {
   constexpr std::size_t kMaxDigits = 10;

@@ -19,6 +19,9 @@ std::uint64_t hash64(const std::string& text);
 // second create answers AlreadyExists; another for a new job of the same name.
 std::string pod_name(const std::string& job_name, const std::string& job_uid, std::int64_t attempt);
 
+// The heartbeat's Lease of a job, in the job's namespace.
+std::string heartbeat_lease_name(const std::string& job_uid);
+
 // The attempt that a pod name of ours stands for; 0: it is none of this job's. Labels can be
 // edited, names cannot.
 std::int64_t attempt_in_name(const std::string& job_name, const std::string& job_uid,

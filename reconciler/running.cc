@@ -1,6 +1,7 @@
 // Phase Running: an attempt is on record. Its pod runs, ended, is silent, or is not there.
 #include <algorithm>
 
+#include "reconciler/heartbeat.h"
 #include "reconciler/liveness.h"
 #include "reconciler/phases.h"
 
@@ -13,6 +14,8 @@ constexpr const char* kNotCreatedReason = "PodNotCreated";
 constexpr seconds kSlowStart{10};
 // Another replica's creation is on its way for a moment; told is what lasts longer.
 constexpr seconds kIntentNotice{5};
+// A new message of progress alone is written at most this often.
+constexpr seconds kProgressInterval{30};
 
 Verdict verdict_of(Outcome outcome, std::string reason, std::string message,
                    const char* orphan_class = "") {
@@ -132,7 +135,7 @@ void decide_no_pod(const Context& context, Plan& plan) {
       return;
     }
     const Duration left = kForeignIntentWait - observed.no_pod_for;
-    if (!observed.took_over && left > Duration::zero()) {
+    if (left > Duration::zero()) {
       await_foreign_pod(context, plan, left);
       return;
     }
@@ -178,6 +181,14 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
   } else {
     due = due || age >= kInfoWriteInterval;
     if (!due) plan.wake_in(kInfoWriteInterval - age);
+  }
+  if (holds_lease(context, pod) && !context.view.lease->progress_message.empty()) {
+    const Duration pause = kProgressInterval - context.view.observed.since_write;
+    if (pause <= Duration::zero() || status.progress.empty()) {
+      status.progress = context.view.lease->progress_message;
+    } else if (status.progress != context.view.lease->progress_message) {
+      plan.wake_in(pause);
+    }
   }
   status.node_name = pod.node_name;
   if (const auto start = pod.start()) status.attempt_start_time = start;

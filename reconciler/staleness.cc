@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kBreakerMinimum = 3;
 constexpr int kBreakerPercent = 55;
+constexpr std::size_t kMaxHeldBack = 10'000;
 
 }  // namespace
 
@@ -87,6 +88,24 @@ bool RecordTracker::breaker(const std::string& name, Duration window, Duration l
     if (live_now - *record.changed > window / 2) ++silent;
   }
   return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
+}
+
+bool RecordTracker::held_back(const std::string& name, Duration window, Duration live_now,
+                              Duration epoch) {
+  const std::optional<Duration> silent = silent_for(name, live_now, epoch);
+  const auto key = std::pair(name, window);
+  if (!silent || *silent < window) {
+    held_back_.erase(key);
+    return false;
+  }
+  const Duration since = live_now - *silent;
+  const auto before = held_back_.find(key);
+  const bool held = (before != held_back_.end() && before->second == since) ||
+                    (*silent < 2 * window && breaker(name, window, live_now, epoch));
+  // Bounded: forgetting one ends its window at once, or asks the breaker anew.
+  if (held_back_.size() >= kMaxHeldBack) held_back_.clear();
+  if (held) held_back_[key] = since;
+  return held;
 }
 
 }  // namespace holdfast::reconciler

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "operator/core/time.h"
 
@@ -67,6 +69,10 @@ class RecordTracker {
   // have been silent for over half of `window`: the path to them all is in doubt.
   bool breaker(const std::string& name, Duration window, Duration live_now, Duration epoch) const;
 
+  // Whether the verdict on a record that has been silent for `window` or more is held back: where
+  // the breaker holds, for one window more, once for each silence.
+  bool held_back(const std::string& name, Duration window, Duration live_now, Duration epoch);
+
   std::size_t size() const { return records_.size(); }
 
  private:
@@ -76,6 +82,8 @@ class RecordTracker {
     std::optional<Duration> changed;  // none: not seen to change since it was first seen
   };
   std::unordered_map<std::string, Record> records_;
+  // By record and window: the start of the silence for which the verdict was held back.
+  std::map<std::pair<std::string, Duration>, Duration> held_back_;
 };
 
 }  // namespace holdfast::reconciler

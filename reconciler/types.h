@@ -126,6 +126,7 @@ struct Status {
   seconds suspended{0};
   std::optional<Waiting> waiting;
   std::vector<HistoryEntry> history;
+  std::string progress;  // what the worker said last
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions;
   bool operator==(const Status&) const = default;
@@ -159,6 +160,7 @@ struct Terminated {
 struct ContainerView {
   std::string name;
   bool init = false;
+  bool worker = false;   // the first regular one: with a heartbeat, the one under the agent
   bool sidecar = false;  // an init container with restartPolicy Always
   bool started = false;  // runs or has run
   std::optional<Time> started_at;
@@ -182,7 +184,7 @@ struct PodView {
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
   seconds termination_grace{0};  // the pod's own; a deletion may be asked for with another
-  bool has_finalizer = false;  // ours
+  bool has_finalizer = false;    // ours
   bool disruption_target = false;
   std::string disruption_reason;
   std::string unschedulable;  // message of PodScheduled=False, reason Unschedulable
@@ -203,6 +205,28 @@ struct NodeObservation {
   bool breaker = false;
 };
 
+// The Lease of a job with `heartbeat`, as docs/fencing.md has it.
+struct LeaseView {
+  std::string uid;
+  std::uint64_t version = 0;
+  std::string holder;            // holder_identity() of a pod; empty: nobody
+  std::int64_t attempt = 0;      // the holder's, or the one that it was taken for
+  std::string granted;           // the last holder that was ever granted it; empty: none was
+  std::optional<Time> acquired;  // when it was granted
+  bool renewed = false;          // by its holder, since then
+  bool ended = false;            // its holder's child has ended; no more renewals come
+  Duration progress_age{0};      // since the worker's last progress, when it last renewed
+  std::string progress_message;
+};
+
+// What this replica has seen of that Lease, by its own steady clock.
+struct LeaseObservation {
+  Duration silent_for{0};   // unchanged, counted while a change would have been seen
+  Duration stalled_for{0};  // its mark of progress unchanged, likewise
+  Duration taken_for{0};    // since it was first seen without a holder, on any clock
+  bool breaker = false;     // most other holders fell silent with it: one window more, once
+};
+
 // Why the current attempt's pod could not be created, as this replica was last told.
 struct CreationRefusal {
   enum class Kind {
@@ -220,15 +244,14 @@ struct Observed {
   bool own_intent = false;
   // A pod of the current attempt is known to have existed: created or seen by this process.
   bool pod_existed = false;
-  // The job came to this replica by a take-over that already waited its time.
-  bool took_over = false;
   // Since this process first saw the current attempt running without a pod.
   Duration no_pod_for{0};
-  // The job was just read live, and is the one in the view; so were the current attempt's pod, and
-  // its node with the node's Lease.
+  // The job was just read live, and is the one in the view; so were the current attempt's pod, its
+  // node with the node's Lease, and the job's own Lease.
   bool confirmed = false;
   std::optional<CreationRefusal> refusal;
   std::map<std::string, NodeObservation> nodes;
+  LeaseObservation lease;
   // Since the watches have been live without a gap.
   Duration live_for{0};
   // Since this process last wrote the job's status.
@@ -239,7 +262,8 @@ struct Observed {
 
 struct JobView {
   Job job;
-  std::vector<PodView> pods;  // ours by owner UID or by the job-uid label
+  std::vector<PodView> pods;       // ours by owner UID or by the job-uid label
+  std::optional<LeaseView> lease;  // of a job with `heartbeat`
   Observed observed;
 };
 

@@ -5,6 +5,9 @@ namespace {
 
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
+// How an agent ends that stopped its child because it could not be sure of its turn any more.
+constexpr int kFencedExit = 85;
+constexpr const char* kFencedMark = "holdfast: fenced";
 
 // The container that made the pod fail: the first of the regular ones to end badly, else the first
 // such init container. Sidecars are stopped by the kubelet and tell nothing.
@@ -56,6 +59,11 @@ bool end_was_not_seen(const Terminated& terminated) {
          (terminated.reason == "Unknown" && terminated.exit_code == 255);
 }
 
+bool fenced_itself(const ContainerView* container) {
+  return container && container->worker && container->terminated->exit_code == kFencedExit &&
+         container->terminated->message.starts_with(kFencedMark);
+}
+
 Verdict lost(const PodView& pod, std::string reason, std::string message, const char* cls) {
   Verdict verdict;
   verdict.outcome = Outcome::kLost;
@@ -77,6 +85,8 @@ Verdict judge_failed_pod(const PodView& pod) {
              pod.message.empty() ? "no container of the pod ever started" : "", "pod_disrupted");
   } else if (lost_by_deletion(pod, container)) {
     verdict = lost(pod, "PodDeleted", "the pod was deleted while it ran", "pod_vanished");
+  } else if (fenced_itself(container)) {
+    verdict = lost(pod, "Fenced", container->terminated->message, "holder_silent");
   } else if (container && end_was_not_seen(*container->terminated)) {
     verdict = lost(pod, container->terminated->reason,
                    "the kubelet did not see how the container ended", "pod_disrupted");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/controller/heartbeat_codec.h"
+#include "operator/controller/lease_codec.h"
 #include "operator/controller/pod_codec.h"
 #include "reconciler/names.h"
 
@@ -68,8 +70,13 @@ bool met_another_object(const Error& error) {
 }  // namespace
 
 Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
-                   Telemetry& telemetry, EventSink& events)
-    : loop_(loop), client_(client), ownership_(ownership), telemetry_(telemetry), events_(events) {}
+                   Telemetry& telemetry, EventSink& events, std::string agent_image)
+    : loop_(loop),
+      client_(client),
+      ownership_(ownership),
+      telemetry_(telemetry),
+      events_(events),
+      agent_image_(std::move(agent_image)) {}
 
 Status Executor::may_write(const Ownership::Claim& claim) const {
   if (ownership_.holds(claim)) return Unit{};
@@ -103,6 +110,9 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
       done = co_await task;
     } else if (const auto* const relabel = std::get_if<reconciler::RelabelPod>(&write)) {
       auto task = relabel_pod(job, *relabel, memory);
+      done = co_await task;
+    } else if (const auto* const lease = std::get_if<reconciler::WriteLease>(&write)) {
+      auto task = write_lease(job, *lease, memory, log);
       done = co_await task;
     } else {
       auto task = delete_job(job);
@@ -189,7 +199,14 @@ Executor::Outcome Executor::refuse(const CachedJob& job, const reconciler::Creat
 Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job,
                                                      const reconciler::CreatePod& write,
                                                      JobMemory& memory, Log log) {
-  const Result<std::string> body = pod_body(job.job, job.pod_template, write.name, write.attempt);
+  if (job.job.spec.heartbeat && agent_image_.empty()) {
+    co_return refuse(job, write, CreationRefusal::Kind::kRefused,
+                     "spec.heartbeat needs the agent's image, and the operator was not told of it: "
+                     "start it with --agent-image",
+                     memory, log);
+  }
+  const Result<std::string> body =
+      pod_body(job.job, job.pod_template, write.name, write.attempt, agent_image_);
   if (!body) {
     co_return refuse(job, write, CreationRefusal::Kind::kTemplateInvalid, body.error().message,
                      memory, log);
@@ -294,6 +311,60 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
     co_return answer.error();
   }
   raise(memory.pod_version, *answer);
+  co_return Unit{};
+}
+
+Task<Status> Executor::write_lease(const CachedJob& job, const reconciler::WriteLease& write,
+                                   JobMemory& memory, Log log) {
+  const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
+  const std::string name = write.uid.empty() ? "" : reconciler::heartbeat_lease_name(job.uid);
+  const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_, name);
+  auto call = write.uid.empty() ? client_.post(path, body, within_time())
+                                : client_.put(path, body, within_time());
+  const Result<Json> answer = co_await call;
+  if (answer) {
+    raise(memory.lease_version, *answer);
+    log.info(write.holder.empty() ? "the job's Lease was taken" : "the job's Lease was granted",
+             {{"holder", write.holder}, {"lease_attempt", std::to_string(write.attempt)}});
+    co_return Unit{};
+  }
+  if (answer.error().code == ErrorCode::kAlreadyExists) {
+    auto task = on_lease_exists(job, write, memory);
+    co_return co_await task;
+  }
+  co_return answer.error();
+}
+
+// The cache does not show it: it is new, or somebody took the label off.
+Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::WriteLease& write,
+                                       JobMemory& memory) {
+  const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_,
+                                             reconciler::heartbeat_lease_name(job.uid));
+  auto get = client_.get(path);
+  const Result<Json> answer = co_await get;
+  if (!answer) co_return answer.error();
+  kube::Object meta;
+  if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
+    const std::string message = "a Lease that is not the job's is called " +
+                                reconciler::heartbeat_lease_name(job.uid) + "; delete it";
+    events_.record(reference(job.job), true, "LeaseNameTaken", "WriteLease", message);
+    co_return make_error(ErrorCode::kForbidden, message);
+  }
+  memory.lease_version = std::max(memory.lease_version, meta.version);
+  const Json& labels = at(at(*answer, "metadata"), "labels");
+  if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
+    co_return make_error(ErrorCode::kConflict, "the job's Lease is there and not cached yet");
+  }
+  reconciler::WriteLease again = write;
+  again.uid = meta.uid;
+  again.version = meta.version;
+  again.holder.clear();
+  again.granted = "unknown";
+  auto put = client_.put(
+      path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
+  const Result<Json> labelled = co_await put;
+  if (!labelled) co_return labelled.error();
+  raise(memory.lease_version, *labelled);
   co_return Unit{};
 }
 

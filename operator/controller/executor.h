@@ -21,7 +21,7 @@ namespace holdfast::controller {
 class Executor {
  public:
   Executor(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
-           EventSink& events);
+           EventSink& events, std::string agent_image);
 
   struct Outcome {
     // A write was refused in a way that changes what should happen: decide again at once.
@@ -52,6 +52,10 @@ class Executor {
                           JobMemory& memory, Log log);
   Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
                            JobMemory& memory);
+  Task<Status> write_lease(const CachedJob& job, const reconciler::WriteLease& write,
+                           JobMemory& memory, Log log);
+  Task<Status> on_lease_exists(const CachedJob& job, const reconciler::WriteLease& write,
+                               JobMemory& memory);
   Task<Status> delete_job(const CachedJob& job);
   void tell(const CachedJob& job, const reconciler::WriteStatus& write, JobMemory& memory,
             const Log& log);
@@ -61,6 +65,7 @@ class Executor {
   const Ownership& ownership_;
   Telemetry& telemetry_;
   EventSink& events_;
+  const std::string agent_image_;
 };
 
 }  // namespace holdfast::controller

@@ -118,6 +118,7 @@ reconciler::Status decode_status(const Json& json) {
   status.completion_time = time_at(json, "completionTime");
   status.next_attempt_time = time_at(json, "nextAttemptTime");
   status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
+  status.progress = string_at(json, "progress");
   status.observed_generation = int_at(json, "observedGeneration");
   if (const Json& waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting =
@@ -141,6 +142,7 @@ Json encode_status(const reconciler::Status& status) {
                {"observedGeneration", status.observed_generation}};
   put_text(json, "podName", status.pod_name);
   put_text(json, "nodeName", status.node_name);
+  put_text(json, "progress", status.progress);
   put_second(json, "startTime", status.start_time);
   put_time(json, "attemptStartTime", status.attempt_start_time);
   put_second(json, "completionTime", status.completion_time);

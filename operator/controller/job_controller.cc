@@ -42,8 +42,9 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       jobs_({loop_, client_, random_, log_}, job_kind(), config_.namespaces),
       pods_({loop_, client_, random_, log_}, pod_kind(), config_.namespaces),
       nodes_({loop_, client_, random_, log_, pods_}),
+      heartbeats_({loop_, client_, random_, log_}, config_.namespaces),
       membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
-      executor_(loop_, client_, membership_, telemetry_, dependencies.events),
+      executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
@@ -65,18 +66,27 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
   });
   jobs_.on_progress([this] { on_progress(); });
   pods_.on_progress([this] { on_progress(); });
+  heartbeats_.leases().on_progress([this] { on_progress(); });
+  heartbeats_.on_change(
+      [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
 }
 
 JobController::~JobController() = default;
 
 std::vector<cache::Informer*> JobController::informers() {
-  return {&jobs_, &pods_, &nodes_.nodes(), &nodes_.leases(), &membership_.leases()};
+  return {&jobs_,
+          &pods_,
+          &nodes_.nodes(),
+          &nodes_.leases(),
+          &heartbeats_.leases(),
+          &membership_.leases()};
 }
 
 void JobController::start() {
   jobs_.start();
   pods_.start();
   nodes_.start();
+  heartbeats_.leases().start();
   membership_.leases().start();
   begin_when_synced();
 }
@@ -134,7 +144,10 @@ Membership::Handlers JobController::membership_handlers() {
   };
   handlers.busy = [this](int shard) { return in_flight_[static_cast<std::size_t>(shard)] > 0; };
   handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
-  handlers.proof = [this] { nodes_.proof(); };
+  handlers.proof = [this] {
+    nodes_.proof();
+    heartbeats_.proof();
+  };
   handlers.refuse = [this](Error error) {
     if (config_.refuse) config_.refuse(std::move(error));
   };
@@ -227,6 +240,26 @@ void JobController::on_node(const std::string& node) {
   }
 }
 
+// A renewal that says nothing new is no news: the next look at the job is set by the last one.
+void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after) {
+  const CachedHeartbeat& lease = after ? *after : *before;
+  const std::string key = lease.namespace_ + "/" + lease.job_name;
+  if (before && after) {
+    const auto& a = before->lease;
+    const auto& b = after->lease;
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto heartbeat = job ? job->job.spec.heartbeat : std::nullopt;
+    const auto deadline = heartbeat ? heartbeat->progress_deadline : std::nullopt;
+    const bool overdue = deadline && a.progress_age < *deadline && b.progress_age >= *deadline;
+    const bool first_word = a.progress_message.empty() && !b.progress_message.empty();
+    if (a.holder == b.holder && a.attempt == b.attempt && a.renewed == b.renewed &&
+        a.ended == b.ended && !overdue && !first_word) {
+      return;
+    }
+  }
+  pool_.queue().add(key, Priority::kFresh);
+}
+
 void JobController::on_progress() {
   std::uint64_t travels = 0;
   for (cache::Informer* informer : informers()) travels += informer->time_travels();
@@ -255,6 +288,7 @@ void JobController::on_time_travel() {
   for (auto& [key, memory] : memory_) {
     memory->job_version = 0;
     memory->pod_version = 0;
+    memory->lease_version = 0;
   }
   membership_.time_travelled();
   for (cache::Informer* informer : informers()) {

@@ -18,6 +18,7 @@
 
 #include "operator/cache/informer.h"
 #include "operator/controller/executor.h"
+#include "operator/controller/heartbeat_monitor.h"
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/membership.h"
@@ -50,6 +51,7 @@ class JobController {
     std::vector<std::string> namespaces;  // empty: all
     Membership::Config membership;
     WorkerPool::Config pool;
+    std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
     Duration resync = std::chrono::minutes(30);
     // It cannot work here, ever; the error says what to do.
     std::function<void(Error)> refuse = nullptr;
@@ -66,7 +68,7 @@ class JobController {
   // through the client.
   void stop(bool drain, std::function<void()> stopped);
 
-  // For probes and metrics: jobs, pods, nodes, node-leases, leases.
+  // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
   std::vector<cache::Informer*> informers();
   Queue& queue() { return pool_.queue(); }
   Membership& membership() { return membership_; }
@@ -83,6 +85,7 @@ class JobController {
   void on_job(const cache::Change& change);
   void on_pod(const cache::Change& change);
   void on_node(const std::string& node);
+  void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
   void on_progress();
   void on_time_travel();
   void begin_when_synced();
@@ -112,7 +115,9 @@ class JobController {
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
   void forget(const std::string& key);
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
-  void observe(const CachedJob& job, JobMemory& memory, reconciler::JobView& view);
+  void observe(const CachedJob& job, JobMemory& memory, const Live& live,
+               reconciler::JobView& view);
+  HeartbeatPtr current_lease(const CachedJob& job, const Live& live);
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
@@ -124,6 +129,7 @@ class JobController {
   cache::Informer jobs_;
   cache::Informer pods_;
   NodeMonitor nodes_;
+  HeartbeatMonitor heartbeats_;
   Membership membership_;
   Executor executor_;
   WorkerPool pool_;

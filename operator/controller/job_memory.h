@@ -18,6 +18,7 @@ struct JobMemory {
   // Own writes: the cache must have reached these versions before the job is looked at again.
   std::uint64_t job_version = 0;
   std::uint64_t pod_version = 0;
+  std::uint64_t lease_version = 0;
   SteadyTime held_since{};
 
   std::optional<SteadyTime> last_write;

@@ -34,6 +34,7 @@ struct JobController::Live {
   bool read = false;
   std::string pod_name;
   std::shared_ptr<const CachedPod> pod;  // null: it is not there
+  HeartbeatPtr lease;                    // likewise
 };
 
 // A shard is not handed over while one of these is there.
@@ -56,11 +57,11 @@ class JobController::Work {
 };
 
 bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
-  return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns);
+  return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns) ||
+         memory.lease_version > heartbeats_.leases().version(ns);
 }
 
 Duration JobController::held(const std::string& key, const std::string& ns, JobMemory& memory) {
-  const bool job_lags = memory.job_version > jobs_.version(ns);
   if (!lags(ns, memory)) {
     memory.held_since = SteadyTime{};
     return Duration::zero();
@@ -73,9 +74,12 @@ Duration JobController::held(const std::string& key, const std::string& ns, JobM
   memory.held_since = now;
   if (now - last_relist_ >= kOwnWriteTimeout) {
     last_relist_ = now;
+    cache::Informer& behind = memory.job_version > jobs_.version(ns)   ? jobs_
+                              : memory.pod_version > pods_.version(ns) ? pods_
+                                                                       : heartbeats_.leases();
     log_.warn("the watch does not show our own writes; listing anew",
-              {{"job", key}, {"kind", job_lags ? "durablejobs" : "pods"}});
-    (job_lags ? jobs_ : pods_).relist();
+              {{"job", key}, {"kind", behind.kind().name}});
+    behind.relist();
   }
   return kOwnWriteTimeout;
 }
@@ -209,6 +213,12 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
     const Status confirmed = co_await task;
     if (!confirmed) co_return confirmed.error();
   }
+  if (job.job.spec.heartbeat) {
+    auto task = heartbeats_.confirm(job.namespace_, job.uid);
+    const Result<HeartbeatPtr> lease = co_await task;
+    if (!lease) co_return lease.error();
+    live.lease = *lease;
+  }
   // Last: a pod can have come and gone unseen only if the job has changed since.
   auto get_job =
       client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name));
@@ -262,16 +272,25 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
     return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
   });
   view.observed.confirmed = live.read;
-  observe(job, memory, view);
+  observe(job, memory, live, view);
   return view;
 }
 
-void JobController::observe(const CachedJob& job, JobMemory& memory, reconciler::JobView& view) {
+HeartbeatPtr JobController::current_lease(const CachedJob& job, const Live& live) {
+  return live.read ? live.lease : heartbeats_.get(job.namespace_, job.uid);
+}
+
+void JobController::observe(const CachedJob& job, JobMemory& memory, const Live& live,
+                            reconciler::JobView& view) {
   const SteadyTime steady = loop_.now();
   const reconciler::Status& status = job.job.status;
   reconciler::Observed& observed = view.observed;
   observed.nonce = random_.next();
   observed.live_for = nodes_.pods_live_for();
+  if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
+    view.lease = lease->lease;
+    observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
+  }
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   for (const reconciler::PodView& pod : view.pods) {
     if (pod.ended() || pod.node_name.empty()) continue;

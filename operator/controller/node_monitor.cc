@@ -134,18 +134,7 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     lease_tracker_.seen(node, 0, live);  // it has no Lease: silent from now on
   }
   observation.silent_for = lease_tracker_.silent_for(node, live, lease_clock_.epoch());
-  const auto key = std::pair(node, window);
-  if (*observation.silent_for < window) {
-    extended_.erase(key);
-    return observation;
-  }
-  const Duration silent_since = live - *observation.silent_for;
-  const auto extended = extended_.find(key);
-  observation.breaker = (extended != extended_.end() && extended->second == silent_since) ||
-                        (*observation.silent_for < 2 * window &&
-                         lease_tracker_.breaker(node, window, live, lease_clock_.epoch()));
-  if (extended_.size() >= kMaxRemembered) extended_.clear();
-  if (observation.breaker) extended_[key] = silent_since;
+  observation.breaker = lease_tracker_.held_back(node, window, live, lease_clock_.epoch());
   return observation;
 }
 

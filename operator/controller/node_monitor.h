@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -77,8 +76,6 @@ class NodeMonitor {
   reconciler::LiveClock pod_clock_;
   reconciler::RecordTracker lease_tracker_;
   std::unordered_map<std::string, Duration> missing_since_;  // in node_clock_'s live time
-  // Nodes for which the breaker has given a verdict one window more, with that window's start.
-  std::map<std::pair<std::string, Duration>, Duration> extended_;
   std::optional<SteadyTime> last_proof_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "operator/controller/agent_injection.h"
 #include "operator/core/json_time.h"
 #include "operator/core/utf8.h"
 #include "reconciler/names.h"
@@ -67,8 +68,12 @@ void decode_containers(const Json& json, PodView& pod) {
     const std::string name = string_at(container, "name");
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
+  const Json& containers = at(at(json, "spec"), "containers");
+  const std::string worker =
+      containers.is_array() && !containers.empty() ? string_at(containers[0], "name") : "";
   for (const Json& container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false));
+    pod.containers.back().worker = pod.containers.back().name == worker;
   }
 }
 
@@ -169,7 +174,8 @@ kube::ObjectPtr decode_bare(const Json& json) {
 }
 
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
-                             const std::string& name, std::int64_t attempt) {
+                             const std::string& name, std::int64_t attempt,
+                             const std::string& agent_image) {
   Result<Json> parsed = parse_json(pod_template);
   if (!parsed) return parsed.error();
   const Json& given = at(*parsed, "metadata");
@@ -191,6 +197,10 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   Json spec = at(*parsed, "spec");
   if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
   spec["restartPolicy"] = "Never";
+  if (job.spec.heartbeat) {
+    const Status injected = inject_agent(job, name, agent_image, spec);
+    if (!injected) return injected.error();
+  }
   const Json environment = attempt_environment(job, attempt);
   add_environment(spec, "initContainers", environment);
   add_environment(spec, "containers", environment);

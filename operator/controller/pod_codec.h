@@ -23,8 +23,9 @@ kube::ObjectPtr decode_bare(const Json& json);
 
 // The body of the POST of an attempt's pod: the template, our labels over its own, our owner
 // reference and finalizer, and the HOLDFAST_ environment first in every container, so that the
-// template's own variables can refer to it.
+// template's own variables can refer to it. With `heartbeat` also the agent, out of `agent_image`.
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
-                             const std::string& name, std::int64_t attempt);
+                             const std::string& name, std::int64_t attempt,
+                             const std::string& agent_image);
 
 }  // namespace holdfast::controller

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kDefaultNamespace = "holdfast-system";
 constexpr const char* kNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 constexpr int kMaxWorkers = 1000;
+constexpr double kLeastQps = 0.1;  // with less not even the caches' lists get through in time
 // Of the 63 characters of a label, room is left for a random suffix.
 constexpr std::size_t kMaxIdLength = 52;
 constexpr std::size_t kMaxNamespaceLength = 63;  // an RFC 1123 label
@@ -107,9 +108,10 @@ std::optional<Error> parse_qps(const Setting& setting, Options& options) {
   const char* const end = setting.value.data() + setting.value.size();
   const auto [rest, error] = std::from_chars(setting.value.data(), end, options.qps);
   if (error != std::errc() || rest != end || !std::isfinite(options.qps) || options.qps < 0 ||
-      std::signbit(options.qps)) {
+      std::signbit(options.qps) || (options.qps > 0 && options.qps < kLeastQps)) {
     return wrong(setting,
-                 "is not a rate: give requests per second, e.g. 50 or 0.5; 0 sets no limit");
+                 "is not a rate: give requests per second, e.g. 50 or 0.5, at least 0.1; 0 sets no "
+                 "limit");
   }
   return std::nullopt;
 }
@@ -218,6 +220,17 @@ std::optional<Error> parse_retry_period(const Setting& setting, Options& options
   return parse_duration(setting, options.timings.retry_period);
 }
 
+// Its syntax is the kubelet's matter; what no image is called is a mistake of the command line.
+std::optional<Error> parse_agent_image(const Setting& setting, Options& options) {
+  constexpr std::size_t kMaxLength = 512;
+  const bool blank = setting.value.find_first_of(" \t\n\r") != std::string::npos;
+  if (blank || setting.value.size() > kMaxLength) {
+    return wrong(setting, "is not an image: give a name as in a container's image field");
+  }
+  options.agent_image = setting.value;
+  return std::nullopt;
+}
+
 std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) {
   options.kubeconfig = setting.value;
   return std::nullopt;
@@ -231,7 +244,7 @@ struct Flag {
   std::optional<Error> (*parse)(const Setting&, Options&);
 };
 
-constexpr std::array<Flag, 13> kFlags = {{
+constexpr std::array<Flag, 14> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
      "else ~/.kube/config",
@@ -241,6 +254,9 @@ constexpr std::array<Flag, 13> kFlags = {{
      parse_namespace},
     {"--watch-namespace", "HOLDFAST_WATCH_NAMESPACE", "NAME[,NAME]",
      "Namespaces whose jobs are worked on; may be repeated. Default: all", parse_watch_namespaces},
+    {"--agent-image", "HOLDFAST_AGENT_IMAGE", "IMAGE",
+     "Where jobs with a heartbeat get /holdfast-agent from. Default: none, they wait for it",
+     parse_agent_image},
     {"--workers", "HOLDFAST_WORKERS", "NUMBER",
      "Reconciles in flight at a time, 1 to 1000. Default: 16", parse_workers},
     {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",

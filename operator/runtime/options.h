@@ -27,6 +27,7 @@ struct Options {
   std::string kubeconfig;                     // empty: as kubectl looks for it, see kube/config.h
   std::string namespace_;                     // for the operator's own objects
   std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
+  std::string agent_image;                    // empty: jobs with `heartbeat` wait for one
   int workers = 16;
   ListenAddress metrics_address;
   LogLevel log_level = LogLevel::kInfo;

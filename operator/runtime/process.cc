@@ -99,6 +99,7 @@ Status Process::connect() {
   controller::JobController::Config config;
   config.namespaces = options_.watch_namespaces;
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
+  config.agent_image = options_.agent_image;
   config.pool.workers = options_.workers;
   // In a turn of its own: what asks for it goes on to its end first.
   config.refuse = [this](const Error& error) {

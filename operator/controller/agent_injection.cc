@@ -1,0 +1,144 @@
+#include "operator/controller/agent_injection.h"
+
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr const char* kAgentName = "holdfast-agent";  // the init container and the emptyDir
+constexpr const char* kCredentials = "holdfast-credentials";
+constexpr const char* kAgentFolder = "/holdfast";
+constexpr const char* kCredentialsFolder = "/var/run/secrets/holdfast.dev";
+constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
+
+Error taken(const std::string& what, const std::string& name) {
+  return make_error(ErrorCode::kInvalid,
+                    "the template has " + what + " " + name +
+                        ", which spec.heartbeat needs for its agent: give yours another name, or "
+                        "create the job without heartbeat");
+}
+
+Status check_names(const Json& spec) {
+  for (const Json& volume : at(spec, "volumes")) {
+    const std::string name = string_at(volume, "name");
+    if (name == kAgentName || name == kCredentials) return taken("a volume called", name);
+  }
+  for (const char* const list : {"initContainers", "containers"}) {
+    for (const Json& container : at(spec, list)) {
+      if (string_at(container, "name") == kAgentName)
+        return taken("a container called", kAgentName);
+    }
+  }
+  const Json& containers = at(spec, "containers");
+  if (!containers.is_array() || containers.empty()) return Unit{};
+  for (const Json& mount : at(containers[0], "volumeMounts")) {
+    const std::string path = string_at(mount, "mountPath");
+    for (const std::string folder : {kAgentFolder, kCredentialsFolder}) {
+      if (path == folder || path == folder + "/") return taken("a mount at", folder);
+    }
+  }
+  return Unit{};
+}
+
+// As the worker's own, so that what admits the one admits the other, but with nothing that copying
+// a file does not need.
+Json installer_security(const Json& worker) {
+  Json security = at(worker, "securityContext");
+  if (!security.is_object()) security = Json::object();
+  security.erase("privileged");
+  security.erase("procMount");
+  security["allowPrivilegeEscalation"] = false;
+  security["capabilities"] = {{"drop", Json::array({"ALL"})}};
+  return security;
+}
+
+Json installer(const std::string& image, const Json& worker) {
+  Json container = {
+      {"name", kAgentName},
+      {"image", image},
+      {"imagePullPolicy", "IfNotPresent"},
+      {"command", Json::array({"/holdfast-agent", "install", kAgentFolder})},
+      {"securityContext", installer_security(worker)},
+      {"volumeMounts", Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}}})}};
+  // Namespaces with a quota take no container without them.
+  if (at(worker, "resources").is_object()) container["resources"] = at(worker, "resources");
+  return container;
+}
+
+Json volumes() {
+  return Json::array(
+      {{{"name", kAgentName}, {"emptyDir", Json::object()}},
+       {{"name", kCredentials},
+        {"projected",
+         {{"sources", Json::array({{{"serviceAccountToken",
+                                     {{"path", "token"}, {"expirationSeconds", kTokenSeconds}}}},
+                                   {{"configMap",
+                                     {{"name", "kube-root-ca.crt"},
+                                      {"items", Json::array({{{"key", "ca.crt"},
+                                                              {"path", "ca.crt"}}})}}}}})}}}}});
+}
+
+Json settings(const reconciler::Job& job, const std::string& pod_name, const Json& worker) {
+  const auto& heartbeat = *job.spec.heartbeat;
+  Json list = Json::array();
+  const auto add = [&](const char* name, const std::string& value) {
+    list.push_back({{"name", name}, {"value", value}});
+  };
+  add("HOLDFAST_LEASE_NAMESPACE", job.namespace_);
+  add("HOLDFAST_LEASE_NAME", reconciler::heartbeat_lease_name(job.uid));
+  add("HOLDFAST_LEASE_DURATION_SECONDS", std::to_string(heartbeat.lease_duration.count()));
+  if (heartbeat.progress_deadline) {
+    add("HOLDFAST_PROGRESS_DEADLINE_SECONDS", std::to_string(heartbeat.progress_deadline->count()));
+  }
+  add("HOLDFAST_POD_NAME", pod_name);
+  list.push_back({{"name", "HOLDFAST_POD_UID"},
+                  {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}});
+  add("HOLDFAST_PROGRESS_FILE", std::string(kAgentFolder) + "/progress");
+  const std::string log = string_at(worker, "terminationMessagePath");
+  if (!log.empty()) add("HOLDFAST_TERMINATION_LOG", log);
+  return list;
+}
+
+void append(Json& object, const char* key, const Json& items) {
+  Json& list = object[key];
+  if (!list.is_array()) list = Json::array();
+  for (const Json& item : items) list.push_back(item);
+}
+
+}  // namespace
+
+Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
+                    const std::string& image, Json& spec) {
+  const Status free = check_names(spec);
+  if (!free) return free.error();
+  if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
+      !at(spec["containers"][0], "command").is_array()) {
+    return make_error(ErrorCode::kInvalid,
+                      "spec.heartbeat needs the command of the first container: set "
+                      "spec.template.spec.containers[0].command");
+  }
+  Json& worker = spec["containers"][0];
+  Json first = Json::array({installer(image, worker)});
+  for (const Json& container : at(spec, "initContainers")) first.push_back(container);
+  spec["initContainers"] = std::move(first);
+  append(spec, "volumes", volumes());
+
+  Json command = Json::array({std::string(kAgentFolder) + "/agent", "run", "--"});
+  for (const Json& word : worker["command"]) command.push_back(word);
+  worker["command"] = std::move(command);
+  append(worker, "volumeMounts",
+         Json::array(
+             {{{"name", kAgentName}, {"mountPath", kAgentFolder}},
+              {{"name", kCredentials}, {"mountPath", kCredentialsFolder}, {"readOnly", true}}}));
+  // First, so that the template's own variables can refer to them; ours win.
+  Json environment = settings(job, pod_name, worker);
+  for (const Json& variable : at(worker, "env")) {
+    bool ours = false;
+    for (const Json& own : environment) ours = ours || own["name"] == string_at(variable, "name");
+    if (!ours) environment.push_back(variable);
+  }
+  worker["env"] = std::move(environment);
+  return Unit{};
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,102 @@
+#include "operator/controller/heartbeat_codec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "operator/controller/job_codec.h"
+#include "operator/core/json_time.h"
+#include "operator/core/utf8.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr const char* kGranted = "holdfast.dev/granted";
+constexpr const char* kProgress = "holdfast.dev/progress";
+constexpr const char* kProgressAge = "holdfast.dev/progress-age";
+constexpr const char* kProgressMessage = "holdfast.dev/progress-message";
+constexpr const char* kEnded = "holdfast.dev/ended";
+// As the schema has it for status.progress.
+constexpr std::size_t kMessageLimit = 256;
+constexpr double kLongestAge = 366.0 * 24 * 3600;
+
+// Seconds, with a fraction or without; a worker wrote it, so anything may stand there.
+Duration decode_age(const std::string& text) {
+  double age = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), age);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(age)) {
+    return Duration::zero();
+  }
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::clamp(age, 0.0, kLongestAge)));
+}
+
+// metav1.MicroTime takes six digits and no others.
+std::string micro_time(Time time) {
+  const std::string text = format_time_nanos(time);
+  return text.substr(0, text.find('.') + 7) + "Z";
+}
+
+}  // namespace
+
+kube::ObjectPtr decode_heartbeat(const Json& json) {
+  auto cached = std::make_shared<CachedHeartbeat>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const Json& meta = at(json, "metadata");
+  for (const Json& owner : at(meta, "ownerReferences")) {
+    if (string_at(owner, "kind") != kJobKind || string_at(owner, "apiVersion") != kJobApiVersion) {
+      continue;
+    }
+    cached->job_name = string_at(owner, "name");
+    cached->owner_uid = string_at(owner, "uid");
+  }
+  if (cached->job_name.empty()) return nullptr;
+  const Json& spec = at(json, "spec");
+  const Json& annotations = at(meta, "annotations");
+  reconciler::LeaseView& lease = cached->lease;
+  lease.uid = cached->uid;
+  lease.version = cached->version;
+  lease.holder = string_at(spec, "holderIdentity");
+  lease.attempt = int_at(spec, "leaseTransitions");
+  // Somebody took it off: nobody can say who was granted it.
+  lease.granted = string_at(annotations, kGranted, "unknown");
+  lease.acquired = time_at(spec, "acquireTime");
+  lease.renewed = at(spec, "renewTime").is_string();
+  lease.ended = at(annotations, kEnded).is_string();
+  lease.progress_age = decode_age(string_at(annotations, kProgressAge));
+  lease.progress_message = utf8_prefix(string_at(annotations, kProgressMessage), kMessageLimit);
+  cached->mark = string_at(annotations, kProgress);
+  return cached;
+}
+
+std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
+                           Time now) {
+  Json meta = {
+      {"name", reconciler::heartbeat_lease_name(job.uid)},
+      {"namespace", job.namespace_},
+      {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
+      {"annotations", {{kGranted, write.granted}}},
+      {"ownerReferences", Json::array({{{"apiVersion", kJobApiVersion},
+                                        {"kind", kJobKind},
+                                        {"name", job.name},
+                                        {"uid", job.uid},
+                                        {"controller", true}}})}};
+  if (!write.uid.empty()) {
+    meta["uid"] = write.uid;
+    meta["resourceVersion"] = std::to_string(write.version);
+  }
+  const auto duration = job.spec.heartbeat.value_or(reconciler::Heartbeat{}).lease_duration;
+  Json spec = {{"leaseDurationSeconds", duration.count()}, {"leaseTransitions", write.attempt}};
+  if (!write.holder.empty()) {
+    spec["holderIdentity"] = write.holder;
+    spec["acquireTime"] = micro_time(now);
+  }
+  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+}  // namespace holdfast::controller

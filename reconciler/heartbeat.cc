@@ -1,0 +1,188 @@
+#include "reconciler/heartbeat.h"
+
+#include <algorithm>
+
+namespace holdfast::reconciler {
+namespace {
+
+// Whoever was granted a Lease that is not there any more: nobody can say that it is stopped.
+constexpr const char* kUnknownHolder = "unknown";
+
+std::string in_seconds(Duration duration) {
+  return std::to_string(std::chrono::floor<seconds>(duration).count()) + " s";
+}
+
+const ContainerView* worker_of(const PodView& pod) {
+  for (const ContainerView& container : pod.containers) {
+    if (container.worker) return &container;
+  }
+  return nullptr;
+}
+
+// That a pod is gone proves nothing: a force-deleted one's processes run on. One that was told to
+// go before it was bound to a node can never be bound.
+bool is_stopped(const JobView& view, const std::string& holder) {
+  if (holder.empty()) return true;
+  for (const PodView& pod : view.pods) {
+    if (holder_identity(pod) != holder) continue;
+    if (pod.node_name.empty()) return pod.deletion.has_value();
+    const ContainerView* const worker = worker_of(pod);
+    return worker && worker->terminated;
+  }
+  return false;
+}
+
+bool is_taken(const LeaseView& lease, std::int64_t attempt) {
+  return lease.holder.empty() && lease.attempt == attempt;
+}
+
+// The pod runs, and its agent has not spoken: either it was not granted the Lease, or it is silent
+// from the start.
+Limit never_renewed(const Context& context, const PodView& pod) {
+  const auto& lease = context.view.lease;
+  const bool holds = holds_lease(context, pod);
+  const seconds window = context.spec.start_deadline;
+  const Time since =
+      holds && lease->acquired ? std::max(pod.created, *lease->acquired) : pod.created;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kStartTimeout;
+  limit.verdict.reason = "StartTimeout";
+  limit.verdict.message = "the pod's agent had not renewed the job's Lease " + in_seconds(window) +
+                          (holds ? " after it was granted" : " after it could be granted");
+  limit.verdict.orphan_class = "pod_never_started";
+  limit.trouble_for = context.now - since;
+  const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
+  const Duration watched = std::min<Duration>(window, context.spec.heartbeat->lease_duration) -
+                           context.view.observed.live_for;
+  limit.left = std::max(window + grant - limit.trouble_for, watched);
+  return limit;
+}
+
+Limit silent(const Context& context, const PodView& pod) {
+  const LeaseObservation& seen = context.view.observed.lease;
+  const seconds window = context.spec.heartbeat->lease_duration;
+  const Duration allowed = seen.breaker ? 2 * window : window;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kLost;
+  limit.verdict.reason = "HolderSilent";
+  limit.verdict.message = "the agent in pod " + pod.name + " has not renewed the job's Lease for " +
+                          in_seconds(allowed);
+  limit.verdict.orphan_class = "holder_silent";
+  limit.left = allowed - seen.silent_for;
+  limit.trouble_for = seen.silent_for;
+  // An agent renews after a third; one renewal may be lost.
+  const Duration notice = window * 3 / 4 - seen.silent_for;
+  limit.quiet = notice > Duration::zero();
+  if (limit.quiet) limit.look_in = notice;
+  return limit;
+}
+
+Limit stalled(const Context& context) {
+  const LeaseObservation& seen = context.view.observed.lease;
+  const seconds window = *context.spec.heartbeat->progress_deadline;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kHung;
+  limit.verdict.reason = "NoProgress";
+  limit.verdict.message = "the worker lives and has made no progress for " + in_seconds(window);
+  limit.verdict.orphan_class = "holder_hung";
+  limit.left = window - seen.stalled_for;
+  // Progress shows with the next renewal: the verdict waits for one that was sent after the
+  // deadline and says so, or must have been.
+  if (context.view.lease->progress_age < window)
+    limit.left += context.spec.heartbeat->lease_duration;
+  limit.trouble_for = seen.stalled_for;
+  const Duration notice = window / 2 - seen.stalled_for;
+  limit.quiet = notice > Duration::zero();
+  if (limit.quiet) limit.look_in = notice;
+  return limit;
+}
+
+}  // namespace
+
+std::string holder_identity(const PodView& pod) { return pod.name + "/" + pod.uid; }
+
+bool holds_lease(const Context& context, const PodView& pod) {
+  const auto& lease = context.view.lease;
+  return context.spec.heartbeat && lease && lease->attempt == context.job.status.attempt &&
+         lease->holder == holder_identity(pod);
+}
+
+bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
+  return holds_lease(context, pod) && context.view.lease->renewed && !context.view.lease->ended &&
+         context.view.observed.lease.silent_for < context.spec.heartbeat->lease_duration;
+}
+
+void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
+  if (!holds_lease(context, pod) || !context.view.lease->renewed) {
+    limits.push_back(never_renewed(context, pod));
+    return;
+  }
+  if (context.view.lease->ended) return;  // from here on pod and node decide
+  limits.push_back(silent(context, pod));
+  if (context.spec.heartbeat->progress_deadline) limits.push_back(stalled(context));
+}
+
+std::optional<Waiting> describe_heartbeat(const Context& context, const PodView& pod,
+                                          const std::vector<Limit>& limits) {
+  const std::string attempt = "attempt " + std::to_string(context.job.status.attempt);
+  for (const Limit& limit : limits) {
+    const Time then = context.now + limit.left;
+    if (limit.quiet) continue;
+    if (limit.verdict.reason == "HolderSilent") {
+      return Waiting{"HolderSilent",
+                     "the agent in pod " + pod.name + " does not renew the job's Lease",
+                     attempt + " ends as Lost unless it does", then};
+    }
+    if (limit.verdict.reason == "NoProgress") {
+      return Waiting{"NoProgress", "the worker in pod " + pod.name + " lives and makes no progress",
+                     attempt + " ends as Hung unless it does", then};
+    }
+    if (limit.verdict.reason != "StartTimeout") continue;
+    const auto& lease = context.view.lease;
+    if (lease && is_taken(*lease, context.job.status.attempt)) {
+      const Duration left =
+          context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
+      return Waiting{"LeaseHeld",
+                     "pod " + pod.name + " waits for the job's Lease: the pod that held it last (" +
+                         lease->granted + ") may still run",
+                     "the Lease is granted to it", context.now + left};
+    }
+    return Waiting{"HeartbeatAwaited",
+                   "pod " + pod.name + " runs, and its agent has not renewed the job's Lease yet",
+                   attempt + " ends as StartTimeout unless it does", then};
+  }
+  return std::nullopt;
+}
+
+void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
+  if (!context.spec.heartbeat || next.phase != Phase::kRunning) return;
+  const PodView* const pod =
+      next.attempt == context.job.status.attempt ? current_pod(context.view) : nullptr;
+  const std::string holder = pod ? holder_identity(*pod) : "";
+  auto& writes = plan.decision().writes;
+  const auto& lease = context.view.lease;
+  if (!lease) {
+    if (!pod) return;
+    // Nobody ran before the first attempt. Later, a Lease that is gone may have had a holder.
+    const bool first = next.attempt == 1;
+    writes.emplace_back(
+        WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder});
+    return;
+  }
+  const bool taken = is_taken(*lease, next.attempt);
+  // Granted already, or the job in this view is older than its Lease.
+  if (!taken && lease->attempt >= next.attempt) return;
+  const bool stopped = is_stopped(context.view, lease->granted);
+  const Duration left =
+      context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
+  if (pod && (stopped || (taken && left <= Duration::zero()))) {
+    writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, holder, holder});
+  } else if (!taken && !stopped) {
+    writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, "", lease->granted});
+  } else if (pod && taken) {
+    plan.wake_in(left);
+  }
+}
+
+}  // namespace holdfast::reconciler

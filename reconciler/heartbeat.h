@@ -1,0 +1,35 @@
+// The Lease of a job with `heartbeat`: how it changes hands, and what it proves of the worker that
+// holds it. Internal to reconciler/, but for holder_identity(). The protocol is docs/fencing.md's,
+// and is checked by tests/model/heartbeat.pml.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconciler/liveness.h"
+#include "reconciler/phases.h"
+
+namespace holdfast::reconciler {
+
+// "<pod name>/<pod UID>", the Lease's holderIdentity.
+std::string holder_identity(const PodView& pod);
+
+// The Lease names this pod, for its attempt.
+bool holds_lease(const Context& context, const PodView& pod);
+
+// The worker in this pod has proved its life within the Lease's duration.
+bool heartbeat_is_fresh(const Context& context, const PodView& pod);
+
+void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
+
+// What a pod that has started waits for on the heartbeat's account; none: nothing.
+std::optional<Waiting> describe_heartbeat(const Context& context, const PodView& pod,
+                                          const std::vector<Limit>& limits);
+
+// The next step of the hand-over to the attempt in `next`, the status as it will stand: the Lease
+// is taken from an older attempt, then granted to the current pod. It is granted at once if the
+// last pod that was granted it is known to be stopped, else a whole duration after it was taken.
+void hand_over_lease(const Context& context, const Status& next, Plan& plan);
+
+}  // namespace holdfast::reconciler
