@@ -1,7 +1,8 @@
-"""The fence lets through what is right: the holder's renewals, the operator, and everybody whose Leases
-are none of its business, also where it is bound to the control plane's own namespaces."""
+"""The fence lets through what is right: the holder's renewals, the operator, and everybody whose
+Leases are none of its business, also where it is bound to the control plane's own namespaces."""
 
 import itertools
+import uuid
 
 import pytest
 from fence import (
@@ -36,7 +37,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def fenced(cluster):
-    """The cluster, fenced in HERE and, which nobody should do, in the control plane's namespaces."""
+    """Fenced in HERE and, which nobody should do, in the control plane's namespaces."""
     for namespace in (HERE, OPEN):
         expect(cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}))
         grant_operator(cluster, namespace)
@@ -58,18 +59,20 @@ def held_by_a_pod(cluster, namespace=HERE):
 
 
 def account_with(cluster, verbs, namespace=HERE):
-    """(user name, client with an unbound token) of a new service account with these rights on HERE's Leases."""
+    """(user name, client with an unbound token) of a new service account with these rights on the
+    Leases of HERE."""
     name = new_name("account")
-    expect(cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}}))
+    expect(cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts",
+                       {"metadata": {"name": name}}))
     grant(cluster, HERE, name, lease_rules(*verbs), (namespace, name))
     user = f"system:serviceaccount:{namespace}:{name}"
-    wait_allowed(cluster, HERE, user, verbs[0])
+    wait_allowed(cluster, HERE, user, verbs[-1])
     return user, TokenClient(cluster, token_of(cluster, namespace, name))
 
 
-def plain_lease(cluster, namespace=HERE, name=None):
-    return expect(cluster.api("POST", lease_path(namespace), {
-        "metadata": {"name": name or new_name("lock")}, "spec": {"holderIdentity": "somebody"}}))
+def plain_lease(cluster):
+    return expect(cluster.api("POST", lease_path(HERE), {
+        "metadata": {"name": new_name("lock")}, "spec": {"holderIdentity": "somebody"}}))
 
 
 def put_plain(lease, **spec):
@@ -79,7 +82,7 @@ def put_plain(lease, **spec):
 
 
 def test_no_expression_is_doubted(fenced):
-    """The API server checks them against the schema of Leases and warns of what it cannot make sense of."""
+    """The API server checks them against the schema of Leases, and warns."""
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/holdfast-fence"
 
     def checked():
@@ -118,13 +121,15 @@ def test_a_holder_renews_until_its_end_and_its_successor_after_it(fenced):
 def test_the_longest_values_are_let_through(fenced):
     lease, pod = held_by_a_pod(fenced)
     longest = {"progress": "9" * 18, "age": "9" * 9, "ended": "255", "message": "ä" * 128}
-    annotations = expect(pod.client().api("PUT", lease.path, renewed(lease.get(), **longest)))["metadata"]["annotations"]
+    current = expect(pod.client().api("PUT", lease.path, renewed(lease.get(), **longest)))
+    annotations = current["metadata"]["annotations"]
     assert [annotations[key] for key in (PROGRESS, AGE, ENDED, MESSAGE)] == list(longest.values())
 
 
 def test_a_renewal_may_take_progress_back(fenced):
     lease, pod = held_by_a_pod(fenced)
-    current = expect(pod.client().api("PUT", lease.path, renewed(lease.get(), progress="1", age="0", message="x")))
+    current = renewed(lease.get(), progress="1", age="0", message="x")
+    current = expect(pod.client().api("PUT", lease.path, current))
     for key in (PROGRESS, AGE, MESSAGE):
         del current["metadata"]["annotations"][key]
     expect(pod.client().api("PUT", lease.path, renewed(current)))
@@ -160,9 +165,11 @@ def test_a_cluster_admin_may_repair(fenced):
 
 
 def test_a_leader_elector_that_may_create_leases_elects(fenced):
+    """Also when its lock is called nearly as a job's Lease."""
     _, client = account_with(fenced, ["get", "create", "update", "delete"])
+    name = new_name(f"holdfast-{uuid.UUID(int=0)}")
     lease = expect(client.api("POST", lease_path(HERE), {
-        "metadata": {"name": new_name("lock")}, "spec": {"holderIdentity": "a", "leaseTransitions": 0}}))
+        "metadata": {"name": name}, "spec": {"holderIdentity": "a", "leaseTransitions": 0}}))
     lease = expect(client.api(*put_plain(lease, holderIdentity="b", leaseTransitions=1)))
     expect(client.api("DELETE", lease_path(HERE, lease["metadata"]["name"])))
 
@@ -172,7 +179,8 @@ def test_who_is_no_service_account_of_the_namespace_is_no_worker(fenced):
     grant(fenced, HERE, new_name("user"), lease_rules("update"), "some-user")
     wait_allowed(fenced, HERE, "some-user", "update")
     _, elsewhere = account_with(fenced, ["update"], OPEN)
-    lease = expect(fenced.api(*put_plain(plain_lease(fenced), holderIdentity="a"), user="some-user"))
+    request = put_plain(plain_lease(fenced), holderIdentity="a")
+    lease = expect(fenced.api(*request, user="some-user"))
     expect(elsewhere.api(*put_plain(lease, holderIdentity="b")))
 
 
@@ -182,13 +190,13 @@ def test_a_service_account_that_may_delete_leases_deletes(fenced):
 
 
 def test_nodes_and_the_control_plane_go_on(fenced):
-    """Also where the fence is bound to their namespaces: nobody there is a worker, no Lease a job's."""
-    node, groups = "system:node:by-certificate", ("system:nodes",)
+    """Also where the fence is bound to their namespaces: nobody is a worker, no Lease a job's."""
+    node = {"user": "system:node:by-certificate", "groups": ("system:nodes",)}
     expect(fenced.api("POST", "/api/v1/nodes", {"metadata": {"name": "by-certificate"}}))
-    path = lease_path("kube-node-lease")
-    lease = expect(fenced.api("POST", path, {"metadata": {"name": "by-certificate"}, "spec": {
-        "holderIdentity": "by-certificate", "leaseDurationSeconds": 40}}, user=node, groups=groups))
-    expect(fenced.api(*put_plain(lease, renewTime="2026-01-02T03:04:05.000000Z"), user=node, groups=groups))
+    lease = expect(fenced.api("POST", lease_path("kube-node-lease"), {
+        "metadata": {"name": "by-certificate"},
+        "spec": {"holderIdentity": "by-certificate", "leaseDurationSeconds": 40}}, **node))
+    expect(fenced.api(*put_plain(lease, renewTime="2026-01-02T03:04:05.000000Z"), **node))
 
     for user in ("kube-scheduler", "kube-controller-manager"):
         expect(fenced.api("POST", lease_path("kube-system"), {
@@ -220,9 +228,8 @@ def test_an_orphaned_lease_loses_its_owner(fenced):
 
 
 def delete_job(cluster, lease, propagation):
-    path = f"/apis/holdfast.dev/v1alpha1/namespaces/{HERE}/durablejobs/{lease.job['metadata']['name']}"
-    expect(cluster.api("DELETE", path, {"propagationPolicy": propagation}))
-    wait_for("the job to be gone", lambda: cluster.api("GET", path)[0] == 404, 60)
+    expect(cluster.api("DELETE", lease.job_path, {"propagationPolicy": propagation}))
+    wait_for("the job to be gone", lambda: cluster.api("GET", lease.job_path)[0] == 404, 60)
 
 
 def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
@@ -238,7 +245,8 @@ def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
 
 
 @pytest.mark.parametrize("account", [
-    "generic-garbage-collector", "namespace-controller", "storage-version-migrator-controller", None])
+    "generic-garbage-collector", "namespace-controller", "storage-version-migrator-controller",
+    None])
 def test_the_clusters_own_controllers_are_let_through(fenced, account):
     """By name, whether or not this cluster runs them so; None: without credentials of their own."""
     user, api = "system:kube-controller-manager", lambda *request: fenced.api(*request, user=user)

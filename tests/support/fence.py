@@ -1,5 +1,5 @@
-"""The fence of hack/fence.yaml on a local cluster, and who stands before it: pods' own tokens, Leases of
-jobs as the operator makes them.
+"""The fence of hack/fence.yaml on a local cluster, and who stands before it: pods' own tokens, and
+Leases of jobs as the operator makes them.
 
     install_fence(cluster, ["work"])
     pod = Pod(cluster, "work", "holder")
@@ -68,21 +68,24 @@ def wait_fenced(cluster, namespace):
 
 def wait_account(cluster, namespace, name="default"):
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
-    wait_for(f"the service account {name} of {namespace}", lambda: cluster.api("GET", path)[0] == 200, 30)
+    wait_for(f"the service account {name} of {namespace}",
+             lambda: cluster.api("GET", path)[0] == 200, 30)
 
 
 def grant(cluster, namespace, name, rules, *subjects):
-    """A Role and its RoleBinding of this name; a subject is a user's name or (namespace, service account).
-    `rules`: a list, or the name of a ClusterRole."""
-    role = {"kind": "ClusterRole", "name": rules} if isinstance(rules, str) else {"kind": "Role", "name": name}
+    """A Role and its RoleBinding, both of this name. `rules`: a list, or the name of a ClusterRole;
+    a subject is a user's name or (namespace, service account)."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rules}
     if not isinstance(rules, str):
+        role |= {"kind": "Role", "name": name}
         expect(cluster.api("POST", f"{RBAC}/namespaces/{namespace}/roles",
                            {"metadata": {"name": name}, "rules": rules}))
-    expect(cluster.api("POST", f"{RBAC}/namespaces/{namespace}/rolebindings", {
-        "metadata": {"name": name}, "roleRef": role | {"apiGroup": "rbac.authorization.k8s.io"},
-        "subjects": [{"kind": "User", "name": who, "apiGroup": "rbac.authorization.k8s.io"}
-                     if isinstance(who, str) else
-                     {"kind": "ServiceAccount", "namespace": who[0], "name": who[1]} for who in subjects]}))
+    subjects = [{"kind": "ServiceAccount", "namespace": who[0], "name": who[1]}
+                if isinstance(who, tuple) else
+                {"kind": "User", "name": who, "apiGroup": "rbac.authorization.k8s.io"}
+                for who in subjects]
+    expect(cluster.api("POST", f"{RBAC}/namespaces/{namespace}/rolebindings",
+                       {"metadata": {"name": name}, "roleRef": role, "subjects": subjects}))
 
 
 def lease_rules(*verbs):
@@ -91,15 +94,17 @@ def lease_rules(*verbs):
 
 def grant_operator(cluster, namespace):
     """The operator's rights on the Leases of jobs."""
-    grant(cluster, namespace, OPERATOR_USER, lease_rules("get", "list", "watch", "create", "update"), OPERATOR_USER)
+    rules = lease_rules("get", "list", "watch", "create", "update")
+    grant(cluster, namespace, OPERATOR_USER, rules, OPERATOR_USER)
 
 
 def wait_allowed(cluster, namespace, user, verb, resource="leases", group="coordination.k8s.io"):
-    """Until the API server's authorizer has seen a grant. A user's name, also a service account's."""
+    """Until the API server's authorizer has seen a grant to this user, or service account."""
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     review = {"spec": {"user": user, "resourceAttributes": {
         "namespace": namespace, "verb": verb, "group": group, "resource": resource}}}
-    wait_for(f"{user} to have the right to {verb} {resource}", lambda: cluster.api(
-        "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)[1]["status"]["allowed"], 30)
+    wait_for(f"{user} to have the right to {verb} {resource}",
+             lambda: cluster.api("POST", path, review)[1]["status"]["allowed"], 30)
 
 
 def expect(answer, *codes):
@@ -120,12 +125,14 @@ class TokenClient:
 
     def __init__(self, cluster, token, headers=None):
         self._port = cluster.ports["kube-apiserver"]
-        self._tls = ssl.create_default_context(cafile=str(pathlib.Path(cluster.folder) / "pki/ca.crt"))
-        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json", **(headers or {})}
+        self._tls = ssl.create_default_context(cafile=str(cluster.folder / "pki/ca.crt"))
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._headers |= headers or {}
 
     def api(self, method, path, body=None, content_type="application/json"):
         """(status, parsed body), as Cluster.api; content_type is written out."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls,
+                                                 timeout=30)
         try:
             connection.request(method, path, body=None if body is None else json.dumps(body),
                                headers=self._headers | {"Content-Type": content_type})
@@ -135,14 +142,20 @@ class TokenClient:
             connection.close()
 
 
+def bound(target):
+    """The reference by which a token is bound to an object."""
+    metadata = target["metadata"]
+    return {"kind": target["kind"], "apiVersion": "v1", "name": metadata["name"],
+            "uid": metadata["uid"]}
+
+
 def token_of(cluster, namespace, account, bound_to=None, audiences=None):
     """A service account's token by TokenRequest; `bound_to`: an object with kind and metadata."""
     spec = {"expirationSeconds": 3600}
     if audiences:
         spec["audiences"] = audiences
     if bound_to:
-        spec["boundObjectRef"] = {"kind": bound_to["kind"], "apiVersion": "v1",
-                                  "name": bound_to["metadata"]["name"], "uid": bound_to["metadata"]["uid"]}
+        spec["boundObjectRef"] = bound(bound_to)
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     return expect(cluster.api("POST", path, {"spec": spec}))["status"]["token"]
 
@@ -152,40 +165,41 @@ class Pod:
 
     def __init__(self, cluster, namespace, name, account="default"):
         self.cluster, self.namespace, self.name, self.account = cluster, namespace, name, account
-        self.body = expect(cluster.api("POST", f"/api/v1/namespaces/{namespace}/pods", {
-            "metadata": {"name": name},
-            "spec": {"serviceAccountName": account, "containers": [{"name": "main", "image": "x"}]}}))
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        self.body = expect(cluster.api("POST", path, {"metadata": {"name": name}, "spec": {
+            "serviceAccountName": account, "containers": [{"name": "main", "image": "x"}]}}))
+        self.path = f"{path}/{name}"
         self.uid = self.body["metadata"]["uid"]
         self.identity = f"{name}/{self.uid}"
 
     def token(self, **options):
-        return token_of(self.cluster, self.namespace, self.account,
-                        {"kind": "Pod", "metadata": self.body["metadata"]}, **options)
+        return token_of(self.cluster, self.namespace, self.account, self.body, **options)
 
     def client(self):
         return TokenClient(self.cluster, self.token())
 
     def delete(self):
         """At once, as `kubectl delete --force`."""
-        expect(self.cluster.api("DELETE", f"/api/v1/namespaces/{self.namespace}/pods/{self.name}?gracePeriodSeconds=0"))
+        expect(self.cluster.api("DELETE", f"{self.path}?gracePeriodSeconds=0"))
 
 
 class JobLease:
     """A DurableJob and its Lease, which the operator's user makes, takes and grants."""
 
     def __init__(self, cluster, namespace, name):
-        self.cluster, self.namespace = cluster, namespace
+        self.cluster = cluster
+        jobs_path = f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs"
+        self.job_path = f"{jobs_path}/{name}"
         self.job = expect(cluster.api(
-            "POST", f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs",
-            job(name, heartbeat={"leaseDurationSeconds": 10})))
-        uid = self.job["metadata"]["uid"]
-        self.name = f"holdfast-{uid}"
-        self.path = lease_path(namespace, self.name)
+            "POST", jobs_path, job(name, heartbeat={"leaseDurationSeconds": 10})))
+        self.uid = self.job["metadata"]["uid"]
+        self.path = lease_path(namespace, f"holdfast-{self.uid}")
         self.attempt = 0
+        owner = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "name": name,
+                 "uid": self.uid, "controller": True}
         expect(self.as_operator("POST", lease_path(namespace), {
-            "metadata": {"name": self.name, "labels": {JOB_UID: uid, "holdfast.dev/job-name": name},
-                         "ownerReferences": [{"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
-                                              "name": name, "uid": uid, "controller": True}]},
+            "metadata": {"name": f"holdfast-{self.uid}", "ownerReferences": [owner],
+                         "labels": {JOB_UID: self.uid, "holdfast.dev/job-name": name}},
             "spec": {"leaseDurationSeconds": 10, "leaseTransitions": 0}}))
 
     def as_operator(self, method, path, body=None):
@@ -206,7 +220,8 @@ class JobLease:
     def grant(self, pod):
         """Taken, and given to this pod."""
         lease = self.take()
-        lease["spec"] |= {"holderIdentity": pod.identity, "acquireTime": "2026-01-02T03:04:05.000000Z"}
+        lease["spec"] |= {"holderIdentity": pod.identity,
+                          "acquireTime": "2026-01-02T03:04:05.000000Z"}
         lease["metadata"].setdefault("annotations", {})[GRANTED] = f"{self.attempt} {pod.identity}"
         return expect(self.as_operator("PUT", self.path, lease))
 
