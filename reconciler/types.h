@@ -182,7 +182,7 @@ struct PodView {
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
   seconds termination_grace{0};  // the pod's own; a deletion may be asked for with another
-  bool has_finalizer = false;  // ours
+  bool has_finalizer = false;    // ours
   bool disruption_target = false;
   std::string disruption_reason;
   std::string unschedulable;  // message of PodScheduled=False, reason Unschedulable
@@ -220,7 +220,7 @@ struct Observed {
   bool own_intent = false;
   // A pod of the current attempt is known to have existed: created or seen by this process.
   bool pod_existed = false;
-  // The job came to this replica by a take-over that already waited its time.
+  // It stood there when the job's shard came to this replica, again or for the first time.
   bool took_over = false;
   // Since this process first saw the current attempt running without a pod.
   Duration no_pod_for{0};
