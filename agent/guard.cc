@@ -97,7 +97,7 @@ Orders Guard::answered(SteadyTime now, const Answer& answer) {
     if (!pending_) return;
     const Pending request = *pending_;
     pending_.reset();
-    if (phase_ == Phase::kWaiting) answered_waiting(now, request, answer);
+    if (phase_ == Phase::kWaiting) return answered_waiting(now, request, answer);
     if (phase_ == Phase::kRunning) return answered_running(now, request, answer);
     if (phase_ == Phase::kEnding) answered_ending(now, request, answer);
   });
@@ -149,6 +149,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
     return wait(now, answer.lease.holder.empty() ? "it is not given to this pod yet"
                                                  : "it is " + answer.lease.holder + "'s");
   }
+  if (request.put && answer.lease.uid != uid_) return wait(now, "it was made anew");
   uid_ = answer.lease.uid;
   may_renew_ = true;
   // An answer that comes too late renews nothing: the Lease may be somebody else's by now.
