@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from agent import (ENDED, LIMIT, PROGRESS, Beats, Link, Stranger, Turn, agent_binary, alive, beats,
+from agent import (ENDED, LIMIT, PROGRESS, Beats, Gate, Stranger, Turn, agent_binary, alive, beats,
                    descendants, python, turn, work)  # noqa: F401
 from fence import grant, lease_rules
 from localcluster import wait_for
@@ -59,12 +59,13 @@ def test_the_child_starts_only_after_an_acknowledged_renewal(turn, tmp_path):
 def test_without_an_acknowledgement_no_child_starts(turn, cluster, tmp_path):
     heart = Beats(tmp_path / "beats")
     turn.grant()
-    with Link(cluster) as link:
-        link.mute = True
-        with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=link.port) as agent:
+    with Gate(cluster) as gate:
+        gate.close()
+        with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=gate.port) as agent:
+            turn.wait_renewed()
             agent.wait_said("the API server did not answer")
             assert not heart.pids()
-            link.mute = False
+            gate.open()
             heart.wait()
             assert turn.renewed() < heart.first()
 

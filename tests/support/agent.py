@@ -22,6 +22,7 @@ import uuid
 
 import pytest
 
+from fault_proxy import FaultProxy
 from fence import Pod, expect, install_fence, lease_path
 from localcluster import wait_for
 from proxy import Proxy
@@ -246,7 +247,8 @@ class Turn:
     def call(self, *arguments, environment=None):
         """A command of the agent that ends at once: (exit code, stderr)."""
         result = subprocess.run([agent_binary(), *arguments], capture_output=True, text=True,
-                                timeout=LIMIT, check=False, env=environment or self.environment())
+                                timeout=LIMIT, check=False,
+                                env=self.environment() if environment is None else environment)
         assert result.stdout == ""
         return result.returncode, result.stderr
 
@@ -356,6 +358,49 @@ class Link(Proxy):
             key.fileobj.recv(65536)
             return
         super()._forward(key)
+
+
+class Gate(FaultProxy):
+    """The way to the API server, on which the answers to renewals can be kept back. It reads what
+    passes; the agent's token goes on as it is."""
+
+    def __init__(self, cluster):
+        super().__init__(cluster, "gate")
+        self._open = threading.Event()
+        self._open.set()
+
+    def __enter__(self):
+        super().__enter__()
+        self._outside = ssl.create_default_context(cafile=str(self._authority.cert))
+        return self
+
+    @property
+    def port(self):
+        return self._listener.getsockname()[1]
+
+    def close(self):
+        """From now on renewals are applied, and nobody is told."""
+        self._open.clear()
+
+    def open(self):
+        """What was kept back goes on its way."""
+        self._open.set()
+
+    def _handle(self, client, upstream, request):
+        if request.method == "PUT":
+            client = _Patient(client, self._open)
+        return super()._handle(client, upstream, request)
+
+
+class _Patient:
+    """A socket that sends when it may."""
+
+    def __init__(self, one, may):
+        self._one, self._may = one, may
+
+    def sendall(self, data):
+        self._may.wait(LIMIT)
+        self._one.sendall(data)
 
 
 class Stranger:
