@@ -96,9 +96,12 @@ void JobController::forget(const std::string& key) {
   if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
   const JobMemory& memory = *found->second;
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-  const bool is_intent = job && job->uid == memory.uid &&
-                         job->job.status.phase == reconciler::Phase::kRunning &&
-                         job->job.status.attempt == memory.intent_attempt &&
+  // One that was sent may still be applied, or not show yet.
+  const auto stands = [&](const reconciler::Status& status) {
+    if (memory.intent_attempt > status.attempt) return !is_terminal(status.phase);
+    return memory.intent_attempt == status.attempt && status.phase == reconciler::Phase::kRunning;
+  };
+  const bool is_intent = job && job->uid == memory.uid && stands(job->job.status) &&
                          memory.pod_attempt != memory.intent_attempt;
   if (is_intent) return;
   memory_.erase(found);

@@ -135,6 +135,14 @@ def test_a_renewal_may_take_progress_back(fenced):
     expect(pod.client().api("PUT", lease.path, renewed(current)))
 
 
+def test_a_renewal_need_not_repeat_what_the_api_server_keeps(fenced):
+    lease, pod = held_by_a_pod(fenced)
+    current = renewed(lease.get())
+    for key in ("creationTimestamp", "managedFields"):
+        del current["metadata"][key]
+    expect(pod.client().api("PUT", lease.path, current))
+
+
 def test_a_holder_whose_account_may_create_leases_renews(fenced):
     account, _ = account_with(fenced, ["create", "update"])
     pod = Pod(fenced, HERE, new_name("pod"), account.rpartition(":")[2])
@@ -244,18 +252,23 @@ def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
     wait_for("the namespace to be gone", lambda: cluster.api("GET", path)[0] == 404, 60)
 
 
-@pytest.mark.parametrize("account", [
-    "generic-garbage-collector", "namespace-controller", "storage-version-migrator-controller",
-    None])
-def test_the_clusters_own_controllers_are_let_through(fenced, account):
-    """By name, whether or not this cluster runs them so; None: without credentials of their own."""
+@pytest.mark.parametrize("account, rights", [
+    ("generic-garbage-collector", None),
+    ("namespace-controller", lease_rules("delete", "patch")),
+    ("storage-version-migrator-controller", lease_rules("delete", "patch")),
+    (None, "system:controller:generic-garbage-collector"),
+])
+def test_the_clusters_own_controllers_are_let_through(fenced, account, rights):
+    """Whether or not this cluster runs them so. None: a controller manager whose controllers have no
+    credentials of their own, and which has all their rights therefore."""
     user, api = "system:kube-controller-manager", lambda *request: fenced.api(*request, user=user)
     if account:
         user = f"system:serviceaccount:kube-system:{account}"
         expect(fenced.api("POST", "/api/v1/namespaces/kube-system/serviceaccounts",
                           {"metadata": {"name": account}}), 201, 409)
         api = TokenClient(fenced, token_of(fenced, "kube-system", account)).api
-    grant(fenced, HERE, new_name("own"), lease_rules("patch", "delete"), user)
+    if rights:
+        grant(fenced, HERE, new_name("own"), rights, user)
     wait_allowed(fenced, HERE, user, "patch")
     lease, _ = held_by_a_pod(fenced)
     expect(api("PATCH", lease.path, {"metadata": {"ownerReferences": None}}, MERGE))
