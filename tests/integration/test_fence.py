@@ -259,8 +259,8 @@ def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
     (None, "system:controller:generic-garbage-collector"),
 ])
 def test_the_clusters_own_controllers_are_let_through(fenced, account, rights):
-    """Whether or not this cluster runs them so. None: a controller manager whose controllers have no
-    credentials of their own, and which has all their rights therefore."""
+    """Whether or not this cluster runs them so. None: a controller manager whose controllers have
+    no credentials of their own, so that it has the rights of all of them."""
     user, api = "system:kube-controller-manager", lambda *request: fenced.api(*request, user=user)
     if account:
         user = f"system:serviceaccount:kube-system:{account}"
