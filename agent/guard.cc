@@ -22,7 +22,8 @@ constexpr Duration kKillAgain = milliseconds(50);
 Duration terminate_after(Duration duration) { return duration * 2 / 3; }
 // A sixtieth before 5/6, by which everything is promised to be dead: a busy machine needs a while.
 Duration kill_after(Duration duration) { return duration * 49 / 60; }
-// From the refusal: dead within a sixth, with the same reserve.
+// From the refusal: dead within a sixth, with the same reserve. It comes before 2/3, so that this
+// is never later than the kill above.
 Duration grace(Duration duration) { return duration * 9 / 60; }
 Duration request_limit(Duration duration) { return duration / 6; }
 Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
@@ -109,7 +110,7 @@ void Guard::check_deadlines(SteadyTime now) {
     std::string why = "no renewal was acknowledged for " + human_duration(now - *renewed_) +
                       ", the Lease is " + human_duration(duration) + " long";
     if (!last_failure_.empty()) why += " (" + last_failure_ + ")";
-    fence(now, *renewed_ + kill_after(duration), std::move(why));
+    fence(*renewed_ + kill_after(duration), std::move(why));
   }
   if (phase_ == Phase::kEnding && all_dead_ && now >= give_up_) finish(child_exit_code_);
   const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !all_dead_);
@@ -118,6 +119,7 @@ void Guard::check_deadlines(SteadyTime now) {
     kill_again_ = now + kKillAgain;
   }
   if (phase_ == Phase::kDone || !pending_) return;
+  // So no answer is heard that comes late: by then the Lease may be somebody else's.
   if (now - pending_->sent >= request_limit(duration)) {
     pending_.reset();
     orders_.abort_request = true;
@@ -152,8 +154,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
   if (request.put && answer.lease.uid != uid_) return wait(now, "it was made anew");
   uid_ = answer.lease.uid;
   may_renew_ = true;
-  // An answer that comes too late renews nothing: the Lease may be somebody else's by now.
-  if (!request.put || now - request.sent >= terminate_after(settings_.duration)) return;
+  if (!request.put) return;
   phase_ = Phase::kRunning;
   last_progress_ = now;
   renewed(request);
@@ -168,12 +169,12 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
       return conflict(now);
     case Answer::Kind::kGone:
     case Answer::Kind::kFenced:
-      return fence(now, now + grace(settings_.duration), answer.why);
+      return fence(now + grace(settings_.duration), answer.why);
     case Answer::Kind::kLease:
       break;
   }
   std::string why = lost(answer.lease);
-  if (!why.empty()) return fence(now, now + grace(settings_.duration), std::move(why));
+  if (!why.empty()) return fence(now + grace(settings_.duration), std::move(why));
   may_renew_ = true;
   if (request.put) renewed(request);
 }
@@ -248,16 +249,13 @@ void Guard::wait(SteadyTime now, const std::string& why) {
 
 // -- ends --------------------------------------------------------------------------------------
 
-void Guard::fence(SteadyTime now, SteadyTime kill_at, std::string why) {
+void Guard::fence(SteadyTime kill_at, std::string why) {
   phase_ = Phase::kFencing;
   fenced_why_ = std::move(why);
-  kill_at_ = std::min(kill_at, *renewed_ + kill_after(settings_.duration));
+  kill_at_ = kill_at;
   orders_.abort_request = pending_.has_value();
   pending_.reset();
   orders_.stop = Orders::Stop::kTerminate;
-  if (now < kill_at_) return;
-  orders_.stop = Orders::Stop::kKill;
-  kill_again_ = now + kKillAgain;
 }
 
 void Guard::finish(int exit_code, std::string fenced) {

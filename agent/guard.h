@@ -129,7 +129,7 @@ class Guard {
   void failed(SteadyTime now, const std::string& why);
   void conflict(SteadyTime now);
   void wait(SteadyTime now, const std::string& why);
-  void fence(SteadyTime now, SteadyTime kill_at, std::string why);
+  void fence(SteadyTime kill_at, std::string why);
   void finish(int exit_code, std::string fenced = "");
   Duration about(Duration duration, double part);
 

@@ -25,6 +25,7 @@ Json parse_lease(std::string_view text) {
   };
   Json lease = Json::parse(text.begin(), text.end(), watch_depth, /*allow_exceptions=*/false);
   if (too_deep || !lease.is_object() || !at(lease, "metadata").is_object()) return Json();
+  if (!at(lease, "spec").is_null() && !at(lease, "spec").is_object()) return Json();
   lease["metadata"].erase("managedFields");
   return lease;
 }

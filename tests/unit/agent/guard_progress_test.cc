@@ -140,6 +140,14 @@ TEST_F(GuardEndRule, ALeaseThatIsLostByThenKeepsTheExitCode) {
   }
 }
 
+TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsToldNothing) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  guard->child_ended(at(seconds(20)), 9);
+  EXPECT_FALSE(guard->answered(at(seconds(20)), answer(Kind::kGone)).exit_code);
+  EXPECT_EQ(guard->all_dead(at(seconds(21))).exit_code, 9);
+}
+
 TEST_F(GuardEndRule, WhatCannotBeKilledIsWaitedForWithoutRenewals) {
   start();
   guard->child_ended(at(seconds(5)), 0);

@@ -12,18 +12,29 @@ TEST_F(GuardWaitingRule, ItAsksAboutEverySecondUntilTheLeaseNamesItsPod) {
   make();
   SteadyTime now = at(seconds(0));
   ASSERT_TRUE(guard->begin(now).get);
-  const std::vector<Answer> not_yet = {lease(kAttempt - 1, "job-2-abcde/other"),
-                                       lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other")};
+  const std::vector<Answer> not_yet = {lease(kAttempt - 1), lease(kAttempt, ""),
+                                       lease(kAttempt, "job-3-abcde/other")};
+  bool jitter = false;
   for (int i = 0; i < 30; ++i) {
     const Orders told = guard->answered(now, not_yet[static_cast<std::size_t>(i) % 3]);
     EXPECT_FALSE(told.get || told.put || told.start_before || told.exit_code);
     EXPECT_GE(told.wake_at - now, milliseconds(800));
     EXPECT_LE(told.wake_at - now, milliseconds(1200));
+    jitter = jitter || told.wake_at - now != seconds(1);
     now = told.wake_at;
     EXPECT_FALSE(guard->woke(now - milliseconds(1)).get);
     ASSERT_TRUE(guard->woke(now).get);
   }
+  EXPECT_TRUE(jitter);
   EXPECT_TRUE(guard->answered(now, lease()).put);
+}
+
+TEST_F(GuardWaitingRule, ARenewalOfAnotherLeaseThanWasReadStartsNothing) {
+  make();
+  guard->begin(at(seconds(0)));
+  ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).put);
+  EXPECT_FALSE(guard->answered(at(seconds(0)), lease(kAttempt, kHolder, "lease-2")).start_before);
+  EXPECT_TRUE(guard->woke(at(seconds(2))).get);
 }
 
 TEST_F(GuardWaitingRule, TheChildStartsOnlyAfterAnAcknowledgedRenewal) {

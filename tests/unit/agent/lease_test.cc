@@ -85,7 +85,7 @@ TEST_F(LeaseRecordRule, OnlyA403OfTheFenceIsAVerdict) {
       403, status("leases \"holdfast-1\" is forbidden: ValidatingAdmissionPolicy 'p' with binding "
                   "'b' denied request: fenced: another pod holds it"));
   EXPECT_EQ(fenced.kind, Kind::kFenced);
-  EXPECT_EQ(fenced.why, "the API server refused the renewal:  another pod holds it");
+  EXPECT_EQ(fenced.why, "the API server refused the renewal: another pod holds it");
   EXPECT_EQ(record.read(403, status("User \"x\" cannot update resource")).kind, Kind::kNone);
   EXPECT_EQ(record.read(500, status("fenced: by nobody")).kind, Kind::kNone);
 }
@@ -105,6 +105,7 @@ TEST_F(LeaseRecordRule, AnAnswerThatIsNoLeaseIsNone) {
   for (const std::string& body :
        {std::string(), std::string("{"), std::string("[]"), std::string("<html>"), deep,
         std::string(R"({"metadata": {}})"), std::string(R"({"metadata": 7})"),
+        std::string(R"({"metadata": {"name": "holdfast-1", "uid": "u"}, "spec": 7})"),
         std::string(R"({"metadata": {"name": "holdfast-2", "uid": "u"}})")}) {
     EXPECT_EQ(record.read(200, body).kind, Kind::kNone) << body.substr(0, 50);
   }
