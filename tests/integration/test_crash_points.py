@@ -217,7 +217,8 @@ def ended_as_it_should(name, kind, status):
     failures, lost = outcomes.count("Failed"), outcomes.count("Lost")
     spent = (status.get("failures", 0), status.get("disruptions", 0))
     if status.get("phase") != phase or told != outcomes:
-        return f"{name} ended {status.get('phase')} after {told}, not {phase} after {outcomes}"
+        return (f"{name} ended {status.get('phase')} after {told}, not {phase} after {outcomes}: "
+                f"{history}")
     if spent != (failures, lost + never):
         return f"S8 Budget: {name} spent {spent} for {failures} failures, {lost} losses, {never} lost intents"
     if status.get("attempt") != len(history):
@@ -233,6 +234,9 @@ def judge(jobs, record, kinds, doer, kills, copied):
         if kind != "delete":
             fault = ended_as_it_should(name, kind, record.status(name))
             wrong += [fault] if fault else []
+        # What the pods say of it.
+        wrong += [f"  {pod['metadata']} {pod['status'].get('containerStatuses')}"
+                  for pod in (jobs.pods(name) if fault else [])]
     every, pods = record.versions("job"), record.versions("pod")
     kept = {uid: versions for uid, versions in every.items() if kinds[versions[0].name] != "delete"}
     theirs = {uid: versions for uid, versions in pods.items()
