@@ -84,9 +84,10 @@ void retry_creation(const Context& context, Plan& plan) {
     plan.inform(std::move(status), /*at_once=*/!on_record);
     return;
   }
-  // Whoever was refused may not be the only one who tries: only a live look shows that the attempt
-  // has not had its pod and its end already.
-  if ((refusal || !context.view.observed.own_intent) && !context.view.observed.confirmed) {
+  // Whoever was refused, or did not hold the shard for a while, may not be the only one who tries:
+  // only a live look shows that the attempt has not had its pod and its end already.
+  const Observed& observed = context.view.observed;
+  if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
     plan.confirm();
     return;
   }

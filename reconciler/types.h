@@ -244,6 +244,8 @@ struct Observed {
   bool own_intent = false;
   // A pod of the current attempt is known to have existed: created or seen by this process.
   bool pod_existed = false;
+  // It stood there when the job's shard came to this replica, again or for the first time.
+  bool took_over = false;
   // Since this process first saw the current attempt running without a pod.
   Duration no_pod_for{0};
   // The job was just read live, and is the one in the view; so were the current attempt's pod, its

@@ -93,10 +93,21 @@ std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
   return memory;
 }
 
-// Of a job that is at rest, or another replica's: but what we wrote must show first.
+// Of a job that is at rest, or another replica's: but what we wrote must show first, and an intent
+// of ours is still ours when the shard comes back after a lapse.
 void JobController::forget(const std::string& key) {
   const auto found = memory_.find(key);
   if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
+  const JobMemory& memory = *found->second;
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  // One that was sent may still be applied, or not show yet.
+  const auto stands = [&](const reconciler::Status& status) {
+    if (memory.intent_attempt > status.attempt) return !is_terminal(status.phase);
+    return memory.intent_attempt == status.attempt && status.phase == reconciler::Phase::kRunning;
+  };
+  const bool is_intent = job && job->uid == memory.uid && stands(job->job.status) &&
+                         memory.pod_attempt != memory.intent_attempt;
+  if (is_intent) return;
   memory_.erase(found);
 }
 
@@ -304,6 +315,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.own_intent = memory.intent_attempt == status.attempt &&
                         std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
                                   status.attempt_start_time) != memory.intent_stamps.end();
+  observed.took_over = memory.inherited_attempt == status.attempt;
   observed.pod_existed = memory.pod_attempt == status.attempt;
   if (memory.bare_attempt != status.attempt) {
     memory.bare_attempt = status.attempt;
@@ -311,7 +323,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   }
   observed.no_pod_for = steady - memory.bare_since;
   // Whoever recorded what stood there at the take-over had its time while others held the shard.
-  if (memory.inherited_attempt == status.attempt && status.attempt_start_time) {
+  if (observed.took_over && status.attempt_start_time) {
     observed.no_pod_for = std::max(observed.no_pod_for, now() - *status.attempt_start_time);
   }
   if (memory.refused_attempt == status.attempt) {

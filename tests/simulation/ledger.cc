@@ -325,6 +325,11 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
     complain("S2 FencedOutcome: a failure that its pod did not tell: " + what);
   }
   check_loss(write, entry);
+  // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
+  if (entry.reason == "PodNeverCreated" && restored_at_ < Duration::zero() &&
+      book.recorder == Life(current_->replica, current_->life)) {
+    complain("S8 Budget: a replica takes its own intent for left behind: " + what);
+  }
   if (!truth || entry.outcome == Outcome::kSucceeded) return;
   const auto read =
       last_read(pod_target(string_at(at(write.after, "metadata"), "namespace"), entry.pod_name));
@@ -378,6 +383,7 @@ void Ledger::attempt_started(const StatusWrite& write) {
   if (write.spec.cancel) complain("S12 CancelSticks: an attempt of a cancelled job: " + what);
   if (write.spec.suspend) complain("L1: an attempt of a suspended job starts: " + what);
   if (is_deleting(write.before)) complain("L5: an attempt of a job that is deleted: " + what);
+  jobs_[write.uid].recorder = {current_->replica, current_->life};
   if (write.spec.pod_replacement != PodReplacementPolicy::kFailed) return;
   for (const auto& [uid, pod] : pods_) {
     if (pod.owner_uid != write.uid || pod.attempt >= next.attempt || is_final(pod.phase)) continue;

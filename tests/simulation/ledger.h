@@ -70,6 +70,7 @@ class Ledger {
     std::int64_t failures = 0;
     std::int64_t disruptions = 0;
     std::map<std::int64_t, std::string> last_pod;  // by attempt: the UID of its last pod
+    Life recorder{-1, 0};  // replica and life that recorded the last attempt
   };
   struct StatusWrite {
     const Json& before;

@@ -49,11 +49,13 @@ TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
   EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(2));
 }
 
-TEST(NoPod, AfterATakeOverAnothersIntentDoesNotWait) {
+TEST(NoPod, OnesOwnIntentIsCreatedAtOnceAndAfterALapseOnlyWhenALiveLookShowsThatItIsStillDue) {
   JobView view = running_job();
+  view.observed.own_intent = true;
+  EXPECT_EQ(all<CreatePod>(decide(view, now())).at(0).name, pod_of(1));
   view.observed.took_over = true;
   EXPECT_TRUE(decide(view, now()).confirm);
-  EXPECT_EQ(after(view).attempt, 2);
+  EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1));
 }
 
 TEST(NoPod, AnothersIntentWhoseCreationWasRefusedIsTriedAgainUnderItsNumber) {

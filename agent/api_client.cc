@@ -1,0 +1,226 @@
+#include "agent/api_client.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+#include "operator/http/tls.h"
+#include "operator/http/transport.h"
+#include "operator/kube/file_reader.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kMaxTokenBytes = 64 << 10;
+constexpr std::size_t kMaxCaBytes = 1 << 20;
+// No object is larger in etcd.
+constexpr std::size_t kMaxBodyBytes = 2 << 20;
+constexpr std::size_t kMaxHeaderBytes = 32 << 10;
+constexpr int kHttpVersion = 11;
+constexpr const char* kUserAgent = "holdfast-agent/" HOLDFAST_VERSION;
+
+// Without the line break at its end. One that cannot stand in a header is none.
+Result<std::string> read_token(const std::string& folder) {
+  Result<std::string> token = kube::system_files().read(folder + "/token", kMaxTokenBytes);
+  if (!token.ok()) return token;
+  token->erase(token->find_last_not_of(" \r\n") + 1);
+  if (token->empty() || token->find_first_of("\r\n \t") != std::string::npos) {
+    return make_error(ErrorCode::kInvalid, folder + "/token is not a token");
+  }
+  return token;
+}
+
+std::string host_header(const ApiServer& server) {
+  const bool v6 = server.host.find(':') != std::string::npos;
+  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
+}
+
+}  // namespace
+
+// Lives until its last handler has run. What was aborted tells nobody.
+class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::io_context& io, const ApiServer& server)
+      : io_(io), server_(server), context_(asio::ssl::context::tls_client) {}
+
+  // Empty, or why not. Before anything else.
+  std::string prepare() {
+    const std::string path = server_.credentials + "/ca.crt";
+    http::TlsConfig tls;
+    Result<std::string> ca = kube::system_files().read(path, kMaxCaBytes);
+    if (!ca.ok()) return ca.error().message;
+    tls.ca = std::move(ca).value();
+    if (tls.ca.empty()) return path + " is empty";
+    const Status applied = http::apply_tls(context_.native_handle(), tls, server_.host);
+    if (!applied.ok()) return path + ": " + applied.error().message;
+    context_.set_verify_mode(asio::ssl::verify_peer);
+    stream_.emplace(io_, context_);  // takes its settings from the context now
+    return "";
+  }
+
+  void send(beast_http::request<beast_http::string_body> request, Handler handler) {
+    request_ = std::move(request);
+    request_.set(beast_http::field::host, host_header(server_));
+    request_.prepare_payload();
+    handler_ = std::move(handler);
+    if (open_) {
+      write();
+    } else {
+      connect();
+    }
+  }
+
+  void abort() {
+    handler_ = nullptr;
+    error_code ignored;
+    if (stream_) stream_->next_layer().close(ignored);
+  }
+
+  // Between requests the server has nothing to say but that it closes.
+  bool usable() {
+    if (!open_ || handler_) return false;
+    char byte = 0;
+    const ssize_t count =
+        ::recv(stream_->next_layer().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+
+ private:
+  using Stream = asio::ssl::stream<tcp::socket>;
+
+  void connect() {
+    error_code error;
+    const tcp::endpoint endpoint(asio::ip::make_address(server_.host, error),
+                                 static_cast<unsigned short>(server_.port));
+    tcp::socket& socket = stream_->next_layer();
+    if (!error) socket.open(endpoint.protocol(), error);
+    if (error) return fail("cannot connect", error);
+    // The child must not inherit it.
+    ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.async_connect(endpoint, [self = shared_from_this()](error_code failed) {
+      if (failed) return self->fail("cannot connect to " + host_header(self->server_), failed);
+      self->handshake();
+    });
+  }
+
+  void handshake() {
+    if (!handler_) return;
+    stream_->async_handshake(Stream::client, [self = shared_from_this()](error_code failed) {
+      if (failed) return self->fail_handshake(failed);
+      self->open_ = true;
+      self->write();
+    });
+  }
+
+  void write() {
+    if (!handler_) return;
+    beast_http::async_write(*stream_, request_,
+                            [self = shared_from_this()](error_code failed, std::size_t) {
+                              if (failed) return self->fail("the request was not sent", failed);
+                              self->read();
+                            });
+  }
+
+  void read() {
+    if (!handler_) return;
+    parser_.emplace();
+    parser_->body_limit(kMaxBodyBytes);
+    parser_->header_limit(kMaxHeaderBytes);
+    beast_http::async_read(*stream_, buffer_, *parser_,
+                           [self = shared_from_this()](error_code failed, std::size_t) {
+                             if (failed) return self->fail("no whole answer came", failed);
+                             self->done();
+                           });
+  }
+
+  void done() {
+    if (!handler_) return;
+    ApiReply reply;
+    reply.status = static_cast<int>(parser_->get().result_int());
+    reply.body = std::move(parser_->get().body());
+    open_ = parser_->keep_alive();
+    parser_.reset();
+    std::exchange(handler_, nullptr)(std::move(reply));
+  }
+
+  void fail_handshake(error_code error) {
+    const long verdict = SSL_get_verify_result(stream_->native_handle());
+    if (verdict == X509_V_OK) return fail("no TLS connection", error);
+    answer("the certificate of the API server at " + host_header(server_) +
+           " is refused: " + X509_verify_cert_error_string(verdict));
+  }
+  void fail(const std::string& what, error_code error) { answer(what + ": " + error.message()); }
+  void answer(std::string why) {
+    open_ = false;
+    error_code ignored;
+    stream_->next_layer().close(ignored);
+    if (!handler_) return;
+    std::exchange(handler_, nullptr)(ApiReply{.status = 0, .body = "", .why = std::move(why)});
+  }
+
+  asio::io_context& io_;
+  const ApiServer server_;
+  asio::ssl::context context_;
+  std::optional<Stream> stream_;
+  bool open_ = false;  // connected, and the last answer was whole
+  beast_http::request<beast_http::string_body> request_;
+  std::optional<beast_http::response_parser<beast_http::string_body>> parser_;
+  boost::beast::flat_buffer buffer_;
+  Handler handler_;  // none: nothing is under way, or nobody wants to know
+};
+
+ApiClient::ApiClient(asio::io_context& io, ApiServer server)
+    : io_(io), server_(std::move(server)) {}
+
+ApiClient::~ApiClient() { abort(); }
+
+void ApiClient::send(const std::string& method, const std::string& path, std::string body,
+                     Handler handler) {
+  const auto refuse = [&](std::string why) {
+    asio::post(io_, [handler = std::move(handler), why = std::move(why)] {
+      handler(ApiReply{.status = 0, .body = "", .why = why});
+    });
+  };
+  const Result<std::string> token = read_token(server_.credentials);
+  if (!token.ok()) return refuse(token.error().message);
+  if (!connection_ || !connection_->usable()) {
+    abort();
+    connection_ = std::make_shared<Connection>(io_, server_);
+    std::string why = connection_->prepare();
+    if (!why.empty()) {
+      connection_.reset();
+      return refuse(std::move(why));
+    }
+  }
+  beast_http::request<beast_http::string_body> request(beast_http::string_to_verb(method), path,
+                                                       kHttpVersion);
+  request.set(beast_http::field::user_agent, kUserAgent);
+  request.set(beast_http::field::accept, "application/json");
+  request.set(beast_http::field::authorization, "Bearer " + *token);
+  if (!body.empty()) request.set(beast_http::field::content_type, "application/json");
+  request.body() = std::move(body);
+  connection_->send(std::move(request), std::move(handler));
+}
+
+void ApiClient::abort() {
+  if (connection_) connection_->abort();
+  connection_.reset();
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,317 @@
+#include "agent/guard.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kPoll = seconds(1);  // for the turn
+constexpr double kPollJitter = 0.2;
+constexpr Duration kLongestRetry = seconds(1);
+constexpr double kRetryJitter = 0.1;
+constexpr double kRenewalJitter = 0.1;
+constexpr Duration kLastRenewalLimit = seconds(2);
+// What was killed is killed again this often until it is gone: it may have forked meanwhile.
+constexpr Duration kKillAgain = milliseconds(50);
+
+// Parts of the Lease's duration, since the last acknowledged renewal was sent.
+Duration terminate_after(Duration duration) { return duration * 2 / 3; }
+// A sixtieth before 5/6, by which everything is promised to be dead: a busy machine needs a while.
+Duration kill_after(Duration duration) { return duration * 49 / 60; }
+// From the refusal: dead within a sixth, with the same reserve. It comes before 2/3, so that this
+// is never later than the kill above.
+Duration grace(Duration duration) { return duration * 9 / 60; }
+Duration request_limit(Duration duration) { return duration / 6; }
+Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
+// Progress is told this long after the last renewal, not at once: it may come in every moment.
+Duration progress_pause(Duration duration) { return duration / 10; }
+
+}  // namespace
+
+Guard::Guard(GuardSettings settings, Random& random)
+    : settings_(std::move(settings)), random_(random) {}
+
+template <class Event>
+Orders Guard::step(SteadyTime now, Event event) {
+  orders_ = Orders{};
+  check_deadlines(now);
+  if (phase_ != Phase::kDone) event();
+  plan(now);
+  return std::move(orders_);
+}
+
+Orders Guard::woke(SteadyTime now) {
+  return step(now, [] {});
+}
+
+Orders Guard::deadlines(SteadyTime now) {
+  orders_ = Orders{};
+  check_deadlines(now);
+  orders_.wake_at = now;
+  return std::move(orders_);
+}
+
+Orders Guard::progressed(SteadyTime now, std::string message) {
+  return step(now, [&] {
+    if (phase_ != Phase::kRunning && phase_ != Phase::kEnding) return;
+    ++mark_;
+    message_ = std::move(message);
+    last_progress_ = now;
+    told_overdue_ = false;
+  });
+}
+
+Orders Guard::child_ended(SteadyTime now, int exit_code) {
+  return step(now, [&] {
+    if (phase_ != Phase::kRunning && phase_ != Phase::kFencing) return;
+    if (phase_ == Phase::kRunning) phase_ = Phase::kEnding;
+    child_exit_code_ = exit_code;
+    kill_at_ = now;
+    kill_again_ = now + kKillAgain;
+    orders_.stop = Orders::Stop::kKill;
+  });
+}
+
+Orders Guard::all_dead(SteadyTime now) {
+  return step(now, [&] {
+    if (phase_ == Phase::kFencing) return finish(kExitFenced, fenced_why_);
+    if (phase_ != Phase::kEnding || all_dead_) return;
+    all_dead_ = true;
+    orders_.stop = Orders::Stop::kNone;
+    if (lost_) return finish(child_exit_code_);
+    give_up_ = now + kLastRenewalLimit;
+  });
+}
+
+Orders Guard::told_to_end(SteadyTime now, int signal) {
+  return step(now, [&] {
+    if (phase_ == Phase::kWaiting) finish(128 + signal);
+  });
+}
+
+Orders Guard::answered(SteadyTime now, const Answer& answer) {
+  return step(now, [&] {
+    if (!pending_) return;
+    const Pending request = *pending_;
+    pending_.reset();
+    if (phase_ == Phase::kWaiting) return answered_waiting(now, request, answer);
+    if (phase_ == Phase::kRunning) return answered_running(now, request, answer);
+    if (phase_ == Phase::kEnding) answered_ending(now, request, answer);
+  });
+}
+
+void Guard::check_deadlines(SteadyTime now) {
+  const Duration duration = settings_.duration;
+  if (phase_ == Phase::kRunning && now - *renewed_ >= terminate_after(duration)) {
+    std::string why = "no renewal was acknowledged for " + human_duration(now - *renewed_) +
+                      ", the Lease is " + human_duration(duration) + " long";
+    if (!last_failure_.empty()) why += " (" + last_failure_ + ")";
+    fence(*renewed_ + kill_after(duration), std::move(why));
+  }
+  if (phase_ == Phase::kEnding && all_dead_ && now >= give_up_) finish(child_exit_code_);
+  const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !all_dead_);
+  if (killing && now >= kill_at_ && now >= kill_again_) {
+    orders_.stop = Orders::Stop::kKill;
+    kill_again_ = now + kKillAgain;
+  }
+  if (phase_ == Phase::kDone || !pending_) return;
+  // So no answer is heard that comes late: by then the Lease may be somebody else's.
+  if (now - pending_->sent >= request_limit(duration)) {
+    pending_.reset();
+    orders_.abort_request = true;
+    failed(now, "the API server did not answer within " + human_duration(request_limit(duration)));
+  }
+}
+
+// -- answers -----------------------------------------------------------------------------------
+
+void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answer& answer) {
+  switch (answer.kind) {
+    case Answer::Kind::kFenced:
+      return finish(kExitFenced, answer.why);
+    case Answer::Kind::kConflict:
+      return conflict(now);
+    case Answer::Kind::kGone:
+      return failed(now, "it does not exist");
+    case Answer::Kind::kNone:
+      return failed(now, answer.why);
+    case Answer::Kind::kLease:
+      break;
+  }
+  if (answer.lease.attempt > settings_.attempt) return finish(kExitFenced, lost(answer.lease));
+  if (answer.lease.attempt < settings_.attempt) {
+    return wait(now, "it is still attempt " + std::to_string(answer.lease.attempt) +
+                         "'s; this is attempt " + std::to_string(settings_.attempt));
+  }
+  if (answer.lease.holder != settings_.holder) {
+    return wait(now, answer.lease.holder.empty() ? "it is not given to this pod yet"
+                                                 : "it is " + answer.lease.holder + "'s");
+  }
+  if (request.put && answer.lease.uid != uid_) return wait(now, "it was made anew");
+  uid_ = answer.lease.uid;
+  may_renew_ = true;
+  if (!request.put) return;
+  phase_ = Phase::kRunning;
+  last_progress_ = now;
+  renewed(request);
+  orders_.start_before = request.sent + terminate_after(settings_.duration);
+}
+
+void Guard::answered_running(SteadyTime now, const Pending& request, const Answer& answer) {
+  switch (answer.kind) {
+    case Answer::Kind::kNone:
+      return failed(now, answer.why);
+    case Answer::Kind::kConflict:
+      return conflict(now);
+    case Answer::Kind::kGone:
+    case Answer::Kind::kFenced:
+      return fence(now + grace(settings_.duration), answer.why);
+    case Answer::Kind::kLease:
+      break;
+  }
+  std::string why = lost(answer.lease);
+  if (!why.empty()) return fence(now + grace(settings_.duration), std::move(why));
+  may_renew_ = true;
+  if (request.put) renewed(request);
+}
+
+// The child's end is no news for a Lease that is somebody else's: then its exit code is all that is
+// left to tell.
+void Guard::answered_ending(SteadyTime now, const Pending& request, const Answer& answer) {
+  switch (answer.kind) {
+    case Answer::Kind::kNone:
+      return failed(now, answer.why);
+    case Answer::Kind::kConflict:
+      return conflict(now);
+    case Answer::Kind::kGone:
+    case Answer::Kind::kFenced:
+      lost_ = true;
+      break;
+    case Answer::Kind::kLease:
+      lost_ = !lost(answer.lease).empty();
+      may_renew_ = true;
+      if (!lost_ && !request.last) return;
+      break;
+  }
+  if (all_dead_) finish(child_exit_code_);
+}
+
+void Guard::renewed(const Pending& request) {
+  renewed_ = request.sent;
+  told_mark_ = std::max(told_mark_, request.mark);
+  if (settings_.progress_deadline && request.mark == mark_ &&
+      request.sent - last_progress_ >= *settings_.progress_deadline) {
+    told_overdue_ = true;
+  }
+  const Duration third = settings_.duration / 3;
+  next_renewal_ = request.sent + third -
+                  std::chrono::duration_cast<Duration>(third * kRenewalJitter * random_.uniform());
+  not_before_ = SteadyTime{};
+  conflicts_ = 0;
+  last_failure_.clear();
+}
+
+std::string Guard::lost(const LeaseView& lease) const {
+  if (!uid_.empty() && lease.uid != uid_) return "the Lease was deleted and made anew";
+  if (lease.attempt != settings_.attempt) {
+    return "the Lease is attempt " + std::to_string(lease.attempt) + "'s; this is attempt " +
+           std::to_string(settings_.attempt);
+  }
+  if (lease.holder == settings_.holder) return "";
+  return lease.holder.empty() ? "the Lease was taken from this pod"
+                              : "the Lease is " + lease.holder + "'s";
+}
+
+void Guard::failed(SteadyTime now, const std::string& why) {
+  last_failure_ = why;
+  if (phase_ == Phase::kWaiting) return wait(now, why);
+  not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+}
+
+// The Lease is read again at once; somebody who writes it all the time costs a pause each.
+void Guard::conflict(SteadyTime now) {
+  may_renew_ = false;
+  if (++conflicts_ > 1) {
+    not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+  }
+}
+
+void Guard::wait(SteadyTime now, const std::string& why) {
+  may_renew_ = false;
+  not_before_ = now + about(kPoll, kPollJitter);
+  if (why != waiting_why_) orders_.say = "waiting for the Lease: " + why;
+  waiting_why_ = why;
+}
+
+// -- ends --------------------------------------------------------------------------------------
+
+void Guard::fence(SteadyTime kill_at, std::string why) {
+  phase_ = Phase::kFencing;
+  fenced_why_ = std::move(why);
+  kill_at_ = kill_at;
+  orders_.abort_request = pending_.has_value();
+  pending_.reset();
+  orders_.stop = Orders::Stop::kTerminate;
+}
+
+void Guard::finish(int exit_code, std::string fenced) {
+  phase_ = Phase::kDone;
+  orders_.abort_request = orders_.abort_request || pending_.has_value();
+  pending_.reset();
+  orders_.exit_code = exit_code;
+  orders_.fenced = std::move(fenced);
+}
+
+// -- plans -------------------------------------------------------------------------------------
+
+// The moment when the next request is due, whatever it is.
+SteadyTime Guard::renewal_due() const {
+  if (phase_ != Phase::kRunning || !may_renew_) return not_before_;
+  SteadyTime due = next_renewal_;
+  if (mark_ > told_mark_) due = std::min(due, *renewed_ + progress_pause(settings_.duration));
+  if (settings_.progress_deadline && !told_overdue_) {
+    due = std::min(due, last_progress_ + *settings_.progress_deadline);
+  }
+  return std::max(due, not_before_);
+}
+
+void Guard::plan(SteadyTime now) {
+  const Duration duration = settings_.duration;
+  orders_.wake_at = SteadyTime::max();
+  const auto wake = [&](SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); };
+  if (phase_ == Phase::kDone) return;
+  if (phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !all_dead_)) {
+    // What is under way when the child ends is waited for, but nothing new is sent meanwhile.
+    return wake(std::max(kill_at_, kill_again_));
+  }
+  if (phase_ == Phase::kRunning) wake(*renewed_ + terminate_after(duration));
+  if (phase_ == Phase::kEnding) wake(give_up_);
+  if (!pending_ && now >= renewal_due()) {
+    pending_ = Pending{.put = may_renew_,
+                       .last = may_renew_ && phase_ == Phase::kEnding,
+                       .mark = mark_,
+                       .sent = now};
+    orders_.get = !may_renew_;
+    if (may_renew_) {
+      const Duration age = phase_ == Phase::kWaiting ? Duration(0) : now - last_progress_;
+      orders_.put = Renewal{.mark = mark_,
+                            .age_seconds = std::chrono::duration_cast<seconds>(age).count(),
+                            .message = message_,
+                            .ended = std::nullopt};
+      if (phase_ == Phase::kEnding) orders_.put->ended = child_exit_code_;
+    }
+  }
+  wake(pending_ ? pending_->sent + request_limit(duration) : renewal_due());
+}
+
+// The duration, more or less by up to this part of it.
+Duration Guard::about(Duration duration, double part) {
+  return duration +
+         std::chrono::duration_cast<Duration>(duration * part * (2 * random_.uniform() - 1));
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,106 @@
+#include "agent/lease.h"
+
+#include <utility>
+
+#include "agent/text.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr const char* kProgress = "holdfast.dev/progress";
+constexpr const char* kProgressAge = "holdfast.dev/progress-age";
+constexpr const char* kProgressMessage = "holdfast.dev/progress-message";
+constexpr const char* kEnded = "holdfast.dev/ended";
+// What a message of the fence in the API server contains (a ValidatingAdmissionPolicy).
+constexpr std::string_view kFenceMark = "fenced:";
+constexpr std::size_t kMaxWhyBytes = 512;
+
+// As it stands, with all annotations: what a renewal leaves out it would take away. Managed fields
+// are kept by the API server.
+Json parse_lease(std::string_view text) {
+  bool too_deep = false;
+  const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth >= kMaxJsonDepth;
+    return !too_deep;
+  };
+  Json lease = Json::parse(text.begin(), text.end(), watch_depth, /*allow_exceptions=*/false);
+  if (too_deep || !lease.is_object() || !at(lease, "metadata").is_object()) return Json();
+  if (!at(lease, "spec").is_null() && !at(lease, "spec").is_object()) return Json();
+  lease["metadata"].erase("managedFields");
+  return lease;
+}
+
+Answer verdict(Answer::Kind kind, std::string_view why) {
+  Answer answer;
+  answer.kind = kind;
+  answer.why = clean_text(why, kMaxWhyBytes);
+  return answer;
+}
+
+// metav1.MicroTime takes six digits and no others.
+std::string micro_time(Time time) {
+  const std::string text = format_time_nanos(time);
+  return text.substr(0, text.find('.') + 7) + "Z";
+}
+
+Answer refusal(int status, const std::string& message) {
+  const std::size_t mark = message.find(kFenceMark);
+  if (status == 403 && mark != std::string::npos) {
+    return verdict(Answer::Kind::kFenced, "the API server refused the renewal: " +
+                                              message.substr(mark + kFenceMark.size()));
+  }
+  std::string why = "the API server answered " + std::to_string(status);
+  if (!message.empty()) why += ": " + message;
+  return verdict(Answer::Kind::kNone, why);
+}
+
+}  // namespace
+
+LeaseRecord::LeaseRecord(std::string lease_namespace, std::string name)
+    : name_(std::move(name)),
+      path_("/apis/coordination.k8s.io/v1/namespaces/" + std::move(lease_namespace) + "/leases/" +
+            name_) {}
+
+Answer LeaseRecord::read(int status, std::string_view body) {
+  if (status == 200) {
+    Json lease = parse_lease(body);
+    const Json& meta = at(lease, "metadata");
+    Answer answer;
+    answer.lease.uid = string_at(meta, "uid");
+    if (answer.lease.uid.empty() || string_at(meta, "name") != name_) {
+      return verdict(Answer::Kind::kNone,
+                     "the API server answered with something else than a Lease");
+    }
+    answer.kind = Answer::Kind::kLease;
+    answer.lease.holder = string_at(at(lease, "spec"), "holderIdentity");
+    answer.lease.attempt = int_at(at(lease, "spec"), "leaseTransitions");
+    lease_ = std::move(lease);
+    return answer;
+  }
+  const Result<Json> parsed = parse_json(body);
+  const Json& reason = parsed.ok() ? parsed.value() : at(Json(), "");
+  const std::string message = string_at(reason, "message");
+  if (status == 409) return verdict(Answer::Kind::kConflict, message);
+  // A server that does not serve Leases (yet), or a proxy, answers 404 too, and says nothing of it.
+  if (status == 404 && string_at(at(reason, "details"), "name") == name_) {
+    return verdict(Answer::Kind::kGone, "the Lease was deleted");
+  }
+  return refusal(status, message);
+}
+
+std::string LeaseRecord::renewed(const Renewal& renewal, Time now) const {
+  Json lease = lease_;
+  lease["spec"]["renewTime"] = micro_time(now);
+  Json& annotations = lease["metadata"]["annotations"];
+  if (!annotations.is_object()) annotations = Json::object();
+  annotations[kProgress] = std::to_string(renewal.mark);
+  annotations[kProgressAge] = std::to_string(renewal.age_seconds);
+  // An empty one takes an old one away; none is made of nothing.
+  if (!renewal.message.empty() || annotations.contains(kProgressMessage)) {
+    annotations[kProgressMessage] = clean_text(renewal.message, kMaxMessageBytes);
+  }
+  if (renewal.ended) annotations[kEnded] = std::to_string(*renewal.ended);
+  return lease.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,111 @@
+// holdfast-agent. Exit codes of its own: 2 wrong arguments or environment, 85 fenced, 126 and 127
+// as a shell has them, 1 what was asked for could not be done.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "agent/files.h"
+#include "agent/progress.h"
+#include "agent/settings.h"
+#include "agent/state_file.h"
+#include "agent/worker.h"
+#include "operator/core/steady_now.h"
+#include "operator/kube/file_reader.h"
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::agent;
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr std::size_t kMaxStateBytes = 256;
+
+constexpr const char* kHelp =
+    "holdfast-agent: the heartbeat of a worker of a DurableJob\n\n"
+    "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
+    "                                and end the command in time when that fails\n"
+    "  progress [MESSAGE]            tell that there was progress\n"
+    "  check                         0 while the command runs and the Lease is fresh, else 1\n"
+    "  install FOLDER                copy this program to FOLDER/agent\n"
+    "  --version, --help\n\n"
+    "The environment of `run` is set by the Holdfast operator.\n";
+
+int usage(const std::string& what) {
+  say(what + "; holdfast-agent --help shows the commands");
+  return kExitUsage;
+}
+
+int failed(const Error& error, int exit_code) {
+  say(error.message);
+  return exit_code;
+}
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int run(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "--") arguments.erase(arguments.begin());
+  if (arguments.empty() || arguments.front().empty()) {
+    return usage("run needs a command: run -- COMMAND [ARGUMENT...]");
+  }
+  Result<Settings> settings = read_settings(process_environment);
+  if (!settings.ok()) return failed(settings.error(), kExitUsage);
+  block_signals();
+  Worker worker(std::move(settings).value(), std::move(arguments));
+  return worker.run();
+}
+
+int progress(const std::vector<std::string>& arguments) {
+  if (arguments.size() > 1) return usage("progress takes one message: put it into quotes");
+  const Result<std::string> path = read_progress_file(process_environment);
+  if (!path.ok()) return failed(path.error(), kExitUsage);
+  const Status told = tell_progress(*path, arguments.empty() ? "" : arguments.front());
+  return told.ok() ? 0 : failed(told.error(), kExitFailed);
+}
+
+int check(const std::vector<std::string>& arguments) {
+  if (!arguments.empty()) return usage("check takes no arguments");
+  const Result<std::string> path = read_progress_file(process_environment);
+  if (!path.ok()) return failed(path.error(), kExitUsage);
+  const Result<std::string> text = kube::system_files().read(state_file_of(*path), kMaxStateBytes);
+  const std::string why = complaint(text.ok() ? parse_state(*text) : std::nullopt, steady_now());
+  if (why.empty()) return 0;
+  say(why);
+  return kExitFailed;
+}
+
+int install(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) return usage("install needs the folder to copy to");
+  const Status installed = install_self(arguments.front());
+  return installed.ok() ? 0 : failed(installed.error(), kExitFailed);
+}
+
+int dispatch(const std::string& command, std::vector<std::string> arguments) {
+  if (command == "run") return run(std::move(arguments));
+  if (command == "progress") return progress(arguments);
+  if (command == "check") return check(arguments);
+  if (command == "install") return install(arguments);
+  if (command == "--help" || command == "--version") {
+    std::fputs(command == "--help" ? kHelp : "holdfast-agent " HOLDFAST_VERSION "\n", stdout);
+    return std::fflush(stdout) == 0 ? 0 : kExitFailed;
+  }
+  return usage("there is no command \"" + command + "\"");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc < 2) return usage("a command is needed");
+    return dispatch(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+  } catch (const std::exception& error) {
+    say(std::string("an unexpected error ended the agent: ") + error.what());
+    return kExitFailed;
+  }
+}

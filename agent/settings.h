@@ -1,0 +1,37 @@
+// What the agent is told by the environment that the operator and the kubelet give to its
+// container.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/guard.h"
+#include "operator/core/result.h"
+
+namespace holdfast::agent {
+
+// The variable's value; none: it is not set.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+
+struct Settings {
+  std::string lease_namespace;
+  std::string lease_name;
+  GuardSettings guard;
+  std::string host;  // of the API server, an address
+  int port = 443;
+  std::string credentials;      // the folder with `token` and `ca.crt`
+  std::string progress_file;    // its folder is the agent's own
+  std::string termination_log;  // the file that becomes the pod's termination message
+};
+
+// An error names the variable and says what to do.
+Result<Settings> read_settings(const Environment& environment);
+
+// The one setting that `progress` and `check` need.
+Result<std::string> read_progress_file(const Environment& environment);
+
+// Beside the progress file: what `check` reads.
+std::string state_file_of(const std::string& progress_file);
+
+}  // namespace holdfast::agent

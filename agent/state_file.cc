@@ -1,0 +1,48 @@
+#include "agent/state_file.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <string_view>
+
+namespace holdfast::agent {
+namespace {
+
+constexpr const char* kRunning = "running";
+constexpr const char* kNotRunning = "not-running";
+
+}  // namespace
+
+std::string format_state(const AgentState& state) {
+  return std::string(state.running ? kRunning : kNotRunning) + " " +
+         std::to_string(state.renewed ? state.renewed->time_since_epoch().count() : 0) + " " +
+         std::to_string(state.duration.count()) + "\n";
+}
+
+std::optional<AgentState> parse_state(const std::string& text) {
+  std::array<char, 16> first{};
+  std::int64_t renewed = 0;
+  std::int64_t duration = 0;
+  const int count =
+      std::sscanf(text.c_str(), "%15s %" SCNd64 " %" SCNd64, first.data(), &renewed, &duration);
+  if (count != 3) return std::nullopt;
+  const std::string_view word = first.data();
+  if ((word != kRunning && word != kNotRunning) || renewed < 0 || duration <= 0)
+    return std::nullopt;
+  AgentState state;
+  state.running = word == kRunning;
+  if (renewed > 0) state.renewed = SteadyTime(Duration(renewed));
+  state.duration = Duration(duration);
+  return state;
+}
+
+std::string complaint(const std::optional<AgentState>& state, SteadyTime now) {
+  if (!state) return "no agent has started here";
+  if (!state->running || !state->renewed) return "the command does not run";
+  const Duration age = now - *state->renewed;
+  if (age < state->duration * 2 / 3) return "";
+  return "the last renewal that was acknowledged is " + human_duration(age) +
+         " old, and the Lease is " + human_duration(state->duration) + " long";
+}
+
+}  // namespace holdfast::agent

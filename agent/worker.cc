@@ -1,0 +1,234 @@
+#include "agent/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "agent/files.h"
+#include "agent/state_file.h"
+#include "agent/text.h"
+#include "operator/core/steady_now.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kCannotRun = 126;
+// One look at the progress file costs one stat(); it may be this late, and never by much of a
+// Lease.
+constexpr Duration kLongestLookPeriod = seconds(1);
+constexpr Duration kShortestLookPeriod = milliseconds(50);
+
+int checked(int descriptor, const char* what) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
+  return descriptor;
+}
+
+int make_timer() {
+  return checked(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create");
+}
+
+int make_signals() {
+  const sigset_t set = handled_signals();
+  return checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+}
+
+// The file is there in a container; elsewhere none is made.
+void write_termination_message(const std::string& path, const std::string& line) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return;
+  static_cast<void>(!::write(file, line.data(), line.size()));
+  ::close(file);
+}
+
+bool asks_to_end(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+}  // namespace
+
+void say(const std::string& line) {
+  std::string whole = "holdfast: " + clean_text(line, PIPE_BUF - 16) + "\n";
+  pollfd out = {STDERR_FILENO, POLLOUT, 0};
+  // What fits into a pipe at once is written at once.
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) {
+    static_cast<void>(!::write(STDERR_FILENO, whole.data(), whole.size()));
+  }
+}
+
+Worker::Worker(Settings settings, std::vector<std::string> command)
+    : settings_(std::move(settings)),
+      command_(std::move(command)),
+      look_period_(
+          std::clamp(settings_.guard.duration / 30, kShortestLookPeriod, kLongestLookPeriod)),
+      state_file_(state_file_of(settings_.progress_file)),
+      io_(1),
+      timer_(io_, make_timer()),
+      signals_(io_, make_signals()),
+      api_(io_, {settings_.host, settings_.port, settings_.credentials}),
+      random_(std::random_device()()),
+      guard_(settings_.guard, random_),
+      lease_(settings_.lease_namespace, settings_.lease_name),
+      progress_(settings_.progress_file) {}
+
+int Worker::run() {
+  watch(timer_, [this] { time_has_come(); });
+  watch(signals_, [this] { signals_have_come(); });
+  leave_state();
+  obey(guard_.begin(steady_now()));
+  while (!exit_code_) io_.run_one();
+  return *exit_code_;
+}
+
+void Worker::watch(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready) {
+  descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        [this, &descriptor, ready = std::move(ready)](auto error) {
+                          if (error || exit_code_) return;
+                          ready();
+                          watch(descriptor, ready);
+                        });
+}
+
+// -- what wakes it -----------------------------------------------------------------------------
+
+void Worker::time_has_come() {
+  std::uint64_t times = 0;
+  static_cast<void>(!::read(timer_.native_handle(), &times, sizeof times));
+  obey(guard_.deadlines(steady_now()));
+  // What is killed again is looked for again.
+  reap();
+  look_at_progress(steady_now());
+  obey(guard_.woke(steady_now()));
+}
+
+void Worker::signals_have_come() {
+  obey(guard_.deadlines(steady_now()));
+  signalfd_siginfo info{};
+  while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) continue;
+    if (started_) {
+      child_.signal(number);
+    } else if (asks_to_end(number)) {
+      obey(guard_.told_to_end(steady_now(), number));
+    }
+  }
+  reap();
+}
+
+// Before the child's end is told, so that its last word is not lost.
+void Worker::look_at_progress(SteadyTime now) {
+  if (!started_ || exit_code_) return;
+  look_at_ = now + look_period_;
+  std::optional<std::string> message = progress_.look();
+  if (message) obey(guard_.progressed(now, *std::move(message)));
+}
+
+void Worker::reap() {
+  if (!started_ || exit_code_) return;
+  const Child::Reaped reaped = child_.reap();
+  if (reaped.exit_code) {
+    look_at_progress(steady_now());
+    obey(guard_.child_ended(steady_now(), *reaped.exit_code));
+  }
+  if (reaped.none_left) obey(guard_.all_dead(steady_now()));
+}
+
+// -- what it does ------------------------------------------------------------------------------
+
+void Worker::obey(const Orders& orders) {
+  if (exit_code_) return;
+  if (orders.stop == Orders::Stop::kKill) child_.kill_all();
+  if (orders.stop == Orders::Stop::kTerminate) {
+    child_.signal(SIGTERM);
+    child_.signal(SIGCONT);  // one that is stopped would not hear it
+  }
+  if (orders.abort_request) {
+    ++request_;
+    api_.abort();
+  }
+  if (orders.start_before) start_child(*orders.start_before);
+  if (orders.get || orders.put) send(orders);
+  if (!orders.say.empty()) say(orders.say);
+  if (orders.exit_code) return end(orders);
+  wake_at_ = orders.wake_at;
+  set_timer();
+  leave_state();
+}
+
+void Worker::start_child(SteadyTime before) {
+  const std::string why = child_.start(command_, before);
+  started_ = true;
+  look_at_ = steady_now() + look_period_;
+  if (why.empty()) return;
+  say("cannot run \"" + command_.front() + "\": " + why);
+  boost::asio::post(io_, [this] {
+    obey(guard_.child_ended(steady_now(), kCannotRun));
+    reap();
+  });
+}
+
+void Worker::send(const Orders& orders) {
+  const bool put = orders.put.has_value();
+  std::string body = put ? lease_.renewed(*orders.put, std::chrono::system_clock::now()) : "";
+  const std::uint64_t number = ++request_;
+  api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body), [this, number](ApiReply reply) {
+    if (exit_code_ || number != request_) return;
+    // Not even reading it comes before the deadlines; they may make it nobody's.
+    obey(guard_.deadlines(steady_now()));
+    if (number != request_) return;
+    Answer answer;
+    answer.why = std::move(reply.why);
+    if (reply.status != 0) answer = lease_.read(reply.status, reply.body);
+    obey(guard_.answered(steady_now(), answer));
+  });
+}
+
+void Worker::end(const Orders& orders) {
+  exit_code_ = orders.exit_code;
+  api_.abort();
+  leave_state();
+  if (orders.fenced.empty()) return;
+  const std::string line = "fenced: " + orders.fenced;
+  say(line);
+  write_termination_message(settings_.termination_log, "holdfast: " + line + "\n");
+}
+
+void Worker::set_timer() {
+  SteadyTime due = wake_at_;
+  if (started_) due = std::min(due, look_at_);
+  itimerspec when{};
+  // Never zero: that would mean never.
+  const Duration since_boot = std::max(due.time_since_epoch(), Duration(1));
+  when.it_value.tv_sec = since_boot / seconds(1);
+  when.it_value.tv_nsec = (since_boot % seconds(1)).count();
+  timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+// A full disk makes `check` say no, and nothing else.
+void Worker::leave_state() {
+  AgentState state;
+  state.running = guard_.phase() == Guard::Phase::kRunning && started_;
+  state.renewed = guard_.renewed();
+  state.duration = settings_.guard.duration;
+  std::string text = format_state(state);
+  if (text == left_state_) return;
+  static_cast<void>(replace_file(state_file_, text, 0644));
+  left_state_ = std::move(text);
+}
+
+}  // namespace holdfast::agent

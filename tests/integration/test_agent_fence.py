@@ -1,0 +1,251 @@
+"""The agent fences itself: a child never outlives its Lease, by the children's own timestamps, and
+nothing less than that ends one."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from agent import EXIT_FENCED, LIMIT, Beats, Gate, Link, Turn, beats, turn, work  # noqa: F401
+from localcluster import wait_for
+
+CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+# Where it is the deadlines themselves that are looked at: their reserve grows with the duration.
+LONG = 20
+
+
+@pytest.fixture()
+def long_turn(cluster, work, tmp_path):
+    return Turn(cluster, work, tmp_path, duration=LONG)
+
+
+@pytest.fixture()
+def link(cluster):
+    with Link(cluster) as link:
+        yield link
+
+
+def check_ended_in_time(turn, heart, renewed):
+    """All workers are dead, and were by five sixths of the Lease's duration since that renewal."""
+    assert not heart.living()
+    assert heart.last() <= renewed + turn.duration * 5 / 6
+
+
+# -- a Lease that is lost ----------------------------------------------------------------------
+
+
+def taken(turn):
+    turn.take()
+
+
+def given_to_the_next(turn):
+    turn.grant("job-2-next/some-uid", attempt=turn.attempt + 1)
+
+
+def given_to_another_pod(turn):
+    turn.grant("job-1-other/some-uid")
+
+
+def deleted(turn):
+    turn.delete()
+
+
+def made_anew(turn):
+    turn.delete()
+    turn.make(turn.pod.identity)
+
+
+@pytest.mark.parametrize("loss,words", [
+    (taken, "the Lease is attempt 2's; this is attempt 1"),
+    (given_to_the_next, "the Lease is attempt 2's; this is attempt 1"),
+    (given_to_another_pod, "the Lease is job-1-other/some-uid's"),
+    (deleted, "the Lease was deleted"),
+    (made_anew, "the Lease was deleted and made anew"),
+])  # fmt: skip
+def test_a_worker_whose_lease_is_lost_is_dead_within_a_sixth_of_its_duration(
+    turn, tmp_path, loss, words
+):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf", "away")) as agent:
+        heart.wait(2)
+        turn.wait_renewed()
+        renewed = turn.renewed()
+        loss(turn)
+        agent.check_fenced(words)
+        [told] = heart.told_to_end().values()  # the one in the process group
+        assert heart.last() <= told + turn.duration / 6
+        check_ended_in_time(turn, heart, renewed)
+
+
+def test_nobody_else_s_lease_is_made_or_renewed_by_a_worker_that_lost_its_own(turn, tmp_path):
+    turn.grant()
+    heart = Beats(tmp_path / "beats")
+    with turn.agent(beats(heart.path)) as agent:
+        heart.wait()
+        turn.delete()
+        agent.check_fenced("the Lease was deleted")
+    assert turn.cluster.api("GET", turn.path)[0] == 404
+
+
+# -- no answers --------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_cut_off_is_told_to_end_at_two_thirds_and_dead_by_five_sixths(
+    long_turn, link, tmp_path
+):
+    turn, heart = long_turn, Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf", "away"), KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait(2)
+        turn.wait_renewed()
+        link.cut_off()
+        renewed = turn.renewed()
+        agent.check_fenced("no renewal was acknowledged for")
+        [told] = heart.told_to_end().values()
+        # The agent counts from shortly before it writes the time into the renewal.
+        assert renewed + turn.duration * 2 / 3 - 1 < told
+        check_ended_in_time(turn, heart, renewed)
+
+
+def test_a_child_that_hears_the_end_is_not_killed(turn, link, tmp_path):
+    turn.grant()
+    script = f"trap 'echo tidy; exit 0' TERM; touch {tmp_path}/there; while :; do sleep 0.05; done"
+    with turn.agent(["sh", "-c", script], KUBERNETES_SERVICE_PORT=link.port) as agent:
+        wait_for("the child", (tmp_path / "there").exists, LIMIT)
+        link.cut_off()
+        agent.check_fenced("no renewal was acknowledged for")
+        assert agent.stdout() == b"tidy\n"
+
+
+def test_there_is_no_way_back_once_fencing_has_begun(turn, link, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf"), KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait()
+        link.cut_off()
+        wait_for("the child to be told to end", heart.told_to_end, LIMIT)
+        link.mend()
+        before = turn.get()
+        agent.check_fenced("no renewal was acknowledged for")
+        assert turn.get() == before
+        assert not heart.living()
+
+
+def test_an_api_server_that_is_away_for_half_the_duration_changes_nothing(turn, link, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait()
+        for _ in range(2):
+            turn.wait_renewed()
+            link.cut_off()
+            time.sleep(turn.duration / 2)  # this long, whatever happens meanwhile
+            link.mend()
+            turn.wait_renewed()
+        assert agent.process.poll() is None and agent.stderr() == ""
+        assert not heart.told_to_end() and len(heart.living()) == 1
+
+
+def test_a_renewal_whose_answer_was_lost_does_not_end_the_worker(turn, link, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait()
+        link.mute = True
+        turn.wait_renewed()  # applied, and nobody was told
+        link.mute = False
+        turn.wait_renewed()
+        turn.wait_renewed()
+        assert agent.process.poll() is None and len(heart.living()) == 1
+
+
+def test_an_annotation_that_the_operator_writes_does_not_end_the_worker(turn, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path)) as agent:
+        heart.wait()
+        for number in range(3):
+            turn.write(lambda lease, number=number: lease["metadata"]["annotations"].update(
+                {"holdfast.dev/of-the-operator": str(number)}))
+            turn.wait_renewed()
+            assert turn.annotation("holdfast.dev/of-the-operator") == str(number)
+        assert agent.process.poll() is None and len(heart.living()) == 1
+
+
+def test_a_token_that_is_rotated_on_disk_is_used_by_the_next_request(turn, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path)) as agent:
+        heart.wait()
+        turn.wait_renewed()
+        turn.write_token("no-token-at-all")
+        before = turn.get()["spec"]["renewTime"]
+        time.sleep(turn.duration / 2)  # a renewal falls into this, and is refused
+        assert turn.get()["spec"]["renewTime"] == before
+        turn.write_token(turn.pod.token())
+        turn.wait_renewed()
+        assert agent.process.poll() is None and len(heart.living()) == 1
+
+
+# -- an agent that is stopped ------------------------------------------------------------------
+
+
+def test_an_agent_that_was_stopped_for_longer_than_its_lease_kills_before_anything_else(
+    turn, tmp_path
+):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf", "away")) as agent:
+        heart.wait(2)
+        turn.wait_renewed()
+        agent.signal(signal.SIGSTOP)
+        stopped = turn.get()
+        time.sleep(turn.duration + 1)  # this long
+        assert len(heart.living()) == 2
+        # It would be let in again.
+        agent.signal(signal.SIGCONT)
+        agent.check_fenced("no renewal was acknowledged for")
+        assert not heart.living()
+        assert not heart.told_to_end(), "there was time for a SIGTERM, so not at once"
+        assert turn.get() == stopped
+
+
+def test_an_agent_that_is_stopped_before_its_child_starts_none_when_it_wakes(
+    turn, cluster, tmp_path
+):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with Gate(cluster) as gate:
+        gate.close()
+        with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=gate.port) as agent:
+            turn.wait_renewed()
+            agent.signal(signal.SIGSTOP)
+            gate.open()  # the acknowledgement is there when it wakes
+            time.sleep(turn.duration + 1)  # this long
+            given_to_the_next(turn)
+            agent.signal(signal.SIGCONT)
+            agent.check_fenced("attempt 2's")
+    assert not heart.path.exists()
+
+
+# -- as the first process of a container -------------------------------------------------------
+
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, tmp_path):
+    if subprocess.run([*CONTAINER, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine lets nobody make a process namespace (unshare)")
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf", "away"), prefix=CONTAINER,
+                    KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait(2)
+        turn.wait_renewed()
+        link.cut_off()
+        renewed = turn.renewed()
+        assert agent.wait() == EXIT_FENCED
+        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert turn.termination_log.read_text() == agent.stderr()

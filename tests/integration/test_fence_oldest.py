@@ -1,0 +1,22 @@
+"""The fence's expressions are understood by the oldest Kubernetes that it is made for: this API
+server, emulating that version, knows no CEL that came later."""
+
+from fence import JobLease, Pod, grant_operator, install_fence, renewed, wait_allowed
+from holdfast import OPERATOR_USER
+
+CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False, "audit": False,
+           "apiserver_flags": ["--emulated-version=1.32"]}
+
+
+def test_on_kubernetes_1_32_the_holder_renews_and_another_pod_does_not(cluster, namespace):
+    assert cluster.api("GET", "/version")[1]["emulationMinor"] == "32"
+    grant_operator(cluster, namespace)
+    wait_allowed(cluster, namespace, OPERATOR_USER, "create")
+    install_fence(cluster, [namespace])
+    lease, holder, rival = (JobLease(cluster, namespace, "job"), Pod(cluster, namespace, "holder"),
+                            Pod(cluster, namespace, "rival"))
+    current = renewed(lease.grant(holder), progress="0", age="0")
+    assert holder.client().api("PUT", lease.path, current)[0] == 200
+    status, answer = rival.client().api("PUT", lease.path, renewed(lease.get()))
+    assert status == 403, answer
+    assert "fenced: only the pod that holds this Lease" in answer["message"]

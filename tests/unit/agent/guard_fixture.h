@@ -1,0 +1,79 @@
+// A Guard, a clock by hand, and the API server's answers: what the tests of its rules share. D is
+// 60 s, so that all parts of it are whole seconds.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "agent/guard.h"
+
+namespace holdfast::agent::testing {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline constexpr std::int64_t kAttempt = 3;
+inline const std::string kHolder = "job-3-abcde/uid-of-pod";
+inline constexpr seconds kDuration{60};
+inline constexpr seconds kTerminate{40};  // 2/3 D
+inline constexpr seconds kKill{49};       // 49/60 D
+inline constexpr seconds kEnd{50};        // 5/6 D
+
+inline Answer lease(std::int64_t attempt = kAttempt, const std::string& holder = kHolder,
+                    const std::string& uid = "lease-1") {
+  Answer answer;
+  answer.kind = Answer::Kind::kLease;
+  answer.lease = {uid, holder, attempt};
+  return answer;
+}
+
+inline Answer answer(Answer::Kind kind, const std::string& why = "because") {
+  Answer answer;
+  answer.kind = kind;
+  answer.why = why;
+  return answer;
+}
+
+class GuardTest : public ::testing::Test {
+ protected:
+  SteadyTime at(Duration since_start) const { return SteadyTime(seconds(1000)) + since_start; }
+
+  void make(std::optional<Duration> progress_deadline = std::nullopt) {
+    guard.emplace(GuardSettings{.duration = kDuration,
+                                .progress_deadline = progress_deadline,
+                                .attempt = kAttempt,
+                                .holder = kHolder},
+                  random);
+  }
+  // The Lease is read and renewed at 0; the child runs.
+  void start(std::optional<Duration> progress_deadline = std::nullopt) {
+    make(progress_deadline);
+    ASSERT_TRUE(guard->begin(at(seconds(0))).get);
+    ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).put);
+    ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).start_before);
+  }
+  // Goes on to when it wants to be woken, until it asks for a renewal.
+  Orders next_renewal(SteadyTime& now) {
+    for (;;) {
+      const SteadyTime next = guard->woke(now).wake_at;
+      EXPECT_GT(next, now);
+      now = next;
+      Orders orders = guard->woke(now);
+      if (orders.put || orders.stop != Orders::Stop::kNone) return orders;
+    }
+  }
+  // A renewal is sent at `now` and acknowledged at once.
+  void renew(SteadyTime now) {
+    Orders orders = guard->woke(now);
+    ASSERT_TRUE(orders.put);
+    guard->answered(now, lease());
+    ASSERT_EQ(guard->renewed(), now);
+  }
+
+  SeededRandom random{7};
+  std::optional<Guard> guard;
+};
+
+}  // namespace holdfast::agent::testing

@@ -1,0 +1,164 @@
+// What the renewals carry: the progress, and the child's end.
+#include "tests/unit/agent/guard_fixture.h"
+
+namespace holdfast::agent::testing {
+namespace {
+
+using Kind = Answer::Kind;
+using Stop = Orders::Stop;
+
+class GuardProgressRule : public GuardTest {};
+class GuardEndRule : public GuardTest {};
+
+TEST_F(GuardProgressRule, EachProgressAddsOneToTheMarkAndStartsTheAgeAnew) {
+  start();
+  guard->progressed(at(seconds(2)), "one");
+  guard->progressed(at(seconds(4)), "two");
+  const Orders orders = guard->woke(at(milliseconds(8999)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->mark, 2);
+  EXPECT_EQ(orders.put->message, "two");
+  EXPECT_EQ(orders.put->age_seconds, 4);
+  EXPECT_FALSE(orders.put->ended);
+}
+
+TEST_F(GuardProgressRule, ItIsToldAtOnceWhereTheLastRenewalIsATenthOld) {
+  start();
+  EXPECT_FALSE(guard->woke(at(seconds(7))).put);
+  EXPECT_TRUE(guard->progressed(at(seconds(7)), "").put);
+}
+
+TEST_F(GuardProgressRule, ItIsNotToldMoreOftenThanThat) {
+  start();
+  const Orders orders = guard->progressed(at(seconds(2)), "");
+  EXPECT_FALSE(orders.put);
+  EXPECT_EQ(orders.wake_at, at(seconds(6)));
+  EXPECT_TRUE(guard->woke(at(seconds(6))).put);
+  guard->answered(at(seconds(6)), lease());
+  // All is told: the next one is an ordinary one.
+  EXPECT_GE(guard->woke(at(seconds(7))).wake_at, at(seconds(24)));
+}
+
+TEST_F(GuardProgressRule, WhatComesWhileARenewalIsUnderWayIsToldByTheNext) {
+  start();
+  ASSERT_TRUE(guard->progressed(at(seconds(7)), "one").put);
+  EXPECT_FALSE(guard->progressed(at(seconds(8)), "two").put);
+  EXPECT_EQ(guard->answered(at(seconds(9)), lease()).wake_at, at(seconds(13)));
+  const Orders orders = guard->woke(at(seconds(13)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->mark, 2);
+}
+
+TEST_F(GuardProgressRule, ThatTheDeadlineHasPassedIsToldAtThatMomentAndOnce) {
+  start(seconds(65));
+  renew(at(seconds(20)));
+  renew(at(seconds(40)));
+  renew(at(seconds(60)));
+  const Orders before = guard->woke(at(seconds(65)) - milliseconds(1));
+  EXPECT_FALSE(before.put);
+  EXPECT_EQ(before.wake_at, at(seconds(65)));
+  const Orders orders = guard->woke(at(seconds(65)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->age_seconds, 65);
+  guard->answered(at(seconds(66)), lease());
+  EXPECT_GE(guard->woke(at(seconds(67))).wake_at, at(seconds(83)));
+}
+
+TEST_F(GuardProgressRule, ADeadlineThatWasNotToldIsToldAgain) {
+  start(seconds(65));
+  for (const int second : {20, 40, 60}) renew(at(seconds(second)));
+  ASSERT_TRUE(guard->woke(at(seconds(65))).put);
+  guard->answered(at(seconds(65)), answer(Kind::kNone));
+  const Orders orders = guard->woke(at(seconds(67)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->age_seconds, 67);
+}
+
+TEST_F(GuardProgressRule, ProgressStartsTheDeadlineAnew) {
+  start(seconds(65));
+  for (const int second : {20, 40, 60}) renew(at(seconds(second)));
+  guard->progressed(at(seconds(64)), "");
+  EXPECT_TRUE(guard->woke(at(seconds(66))).put);
+  guard->answered(at(seconds(66)), lease());
+  for (const int second : {86, 106, 126}) renew(at(seconds(second)));
+  EXPECT_FALSE(guard->woke(at(seconds(128))).put);
+  EXPECT_TRUE(guard->woke(at(seconds(129))).put);
+}
+
+TEST_F(GuardEndRule, WhatTheChildLeftIsKilledThenTheEndIsToldThenItEnds) {
+  start();
+  const Orders ended = guard->child_ended(at(seconds(5)), 7);
+  EXPECT_EQ(ended.stop, Stop::kKill);
+  EXPECT_FALSE(ended.put || ended.exit_code);
+  const Orders dead = guard->all_dead(at(seconds(6)));
+  ASSERT_TRUE(dead.put);
+  EXPECT_EQ(dead.put->ended, 7);
+  const Orders told = guard->answered(at(seconds(6)), lease());
+  EXPECT_EQ(told.exit_code, 7);
+  EXPECT_EQ(told.fenced, "");
+}
+
+TEST_F(GuardEndRule, ARenewalUnderWayIsWaitedForFirst) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  guard->child_ended(at(seconds(20)), 0);
+  EXPECT_FALSE(guard->all_dead(at(seconds(20))).put);
+  const Orders next = guard->answered(at(seconds(21)), lease());
+  ASSERT_TRUE(next.put);
+  EXPECT_EQ(next.put->ended, 0);
+  EXPECT_EQ(guard->answered(at(seconds(21)), lease()).exit_code, 0);
+}
+
+TEST_F(GuardEndRule, AConflictIsOvercome) {
+  start();
+  guard->child_ended(at(seconds(5)), 1);
+  ASSERT_TRUE(guard->all_dead(at(seconds(5))).put);
+  ASSERT_TRUE(guard->answered(at(seconds(5)), answer(Kind::kConflict)).get);
+  const Orders again = guard->answered(at(seconds(5)), lease());
+  ASSERT_TRUE(again.put);
+  EXPECT_EQ(again.put->ended, 1);
+  EXPECT_EQ(guard->answered(at(seconds(5)), lease()).exit_code, 1);
+}
+
+TEST_F(GuardEndRule, TwoSecondsAreEnough) {
+  start();
+  guard->child_ended(at(seconds(5)), 1);
+  ASSERT_TRUE(guard->all_dead(at(seconds(5))).put);
+  EXPECT_FALSE(guard->woke(at(milliseconds(6999))).exit_code);
+  EXPECT_EQ(guard->woke(at(seconds(7))).exit_code, 1);
+}
+
+TEST_F(GuardEndRule, ALeaseThatIsLostByThenKeepsTheExitCode) {
+  for (const Answer& verdict :
+       {answer(Kind::kGone), answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2")}) {
+    start();
+    guard->child_ended(at(seconds(5)), 9);
+    ASSERT_TRUE(guard->all_dead(at(seconds(5))).put);
+    const Orders orders = guard->answered(at(seconds(5)), verdict);
+    EXPECT_EQ(orders.exit_code, 9);
+    EXPECT_EQ(orders.fenced, "");
+  }
+}
+
+TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsToldNothing) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  guard->child_ended(at(seconds(20)), 9);
+  EXPECT_FALSE(guard->answered(at(seconds(20)), answer(Kind::kGone)).exit_code);
+  EXPECT_EQ(guard->all_dead(at(seconds(21))).exit_code, 9);
+}
+
+TEST_F(GuardEndRule, WhatCannotBeKilledIsWaitedForWithoutRenewals) {
+  start();
+  guard->child_ended(at(seconds(5)), 0);
+  SteadyTime now = at(seconds(5));
+  for (int i = 0; i < 2000; ++i) {
+    const Orders orders = guard->woke(now);
+    EXPECT_FALSE(orders.put || orders.get || orders.exit_code);
+    now = orders.wake_at;
+  }
+  EXPECT_EQ(guard->phase(), Guard::Phase::kEnding);
+}
+
+}  // namespace
+}  // namespace holdfast::agent::testing

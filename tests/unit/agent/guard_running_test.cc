@@ -1,0 +1,193 @@
+// While the child runs: renewals, what refuses them, and the two deadlines.
+#include "tests/unit/agent/guard_fixture.h"
+
+namespace holdfast::agent::testing {
+namespace {
+
+using Kind = Answer::Kind;
+using Stop = Orders::Stop;
+
+class GuardRunningRule : public GuardTest {};
+
+TEST_F(GuardRunningRule, ItRenewsAtAThirdOfTheDurationLessUpToATenthOfThat) {
+  start();
+  SteadyTime now = at(seconds(0));
+  bool jitter = false;
+  for (int i = 0; i < 50; ++i) {
+    const SteadyTime last = now;
+    ASSERT_TRUE(next_renewal(now).put);
+    EXPECT_GE(now - last, seconds(18));
+    EXPECT_LE(now - last, seconds(20));
+    jitter = jitter || (now - last < seconds(19));
+    guard->answered(now + seconds(2), lease());
+    EXPECT_EQ(guard->renewed(), now);
+  }
+  EXPECT_TRUE(jitter);
+}
+
+TEST_F(GuardRunningRule, AFailedRenewalIsTriedAgainAfterASecond) {
+  start();
+  SteadyTime now = at(seconds(0));
+  ASSERT_TRUE(next_renewal(now).put);
+  const Orders failed = guard->answered(now, answer(Kind::kNone));
+  EXPECT_FALSE(failed.put);
+  EXPECT_GE(failed.wake_at - now, milliseconds(900));
+  EXPECT_LE(failed.wake_at - now, milliseconds(1100));
+  EXPECT_TRUE(guard->woke(failed.wake_at).put);
+}
+
+TEST_F(GuardRunningRule, ARequestGetsASixthOfTheDuration) {
+  start();
+  SteadyTime now = at(seconds(0));
+  ASSERT_TRUE(next_renewal(now).put);
+  EXPECT_EQ(guard->woke(now).wake_at, now + seconds(10));
+  EXPECT_TRUE(guard->woke(now + seconds(10)).abort_request);
+}
+
+TEST_F(GuardRunningRule, ThatTheChildMustDieIsDecidedByTheLastAcknowledgedSending) {
+  start();
+  renew(at(seconds(20)));
+  SteadyTime now = at(seconds(20));
+  ASSERT_TRUE(next_renewal(now).put);
+  EXPECT_EQ(guard->woke(at(seconds(20) + kTerminate) - milliseconds(1)).stop, Stop::kNone);
+  const Orders orders = guard->woke(at(seconds(20) + kTerminate));
+  EXPECT_EQ(orders.stop, Stop::kTerminate);
+  EXPECT_TRUE(orders.abort_request || orders.wake_at <= at(seconds(20) + kKill));
+  EXPECT_EQ(orders.wake_at, at(seconds(20) + kKill));
+  EXPECT_EQ(guard->woke(at(seconds(20) + kKill) - milliseconds(1)).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(at(seconds(20) + kKill)).stop, Stop::kKill);
+}
+
+TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
+  start();
+  SteadyTime now = at(kKill);
+  EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
+  for (int i = 0; i < 100; ++i) {
+    const Orders orders = guard->woke(now);
+    EXPECT_EQ(orders.stop, Stop::kNone);
+    EXPECT_LE(orders.wake_at - now, milliseconds(50));
+    now = orders.wake_at;
+    EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
+  }
+  const Orders dead = guard->all_dead(now);
+  EXPECT_EQ(dead.exit_code, kExitFenced);
+  EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
+}
+
+TEST_F(GuardRunningRule, AfterALongPauseItKillsBeforeAnythingElse) {
+  const std::vector<std::function<Orders(SteadyTime)>> first_words = {
+      [&](SteadyTime now) { return guard->woke(now); },
+      [&](SteadyTime now) { return guard->deadlines(now); },
+      [&](SteadyTime now) { return guard->answered(now, lease()); },
+      [&](SteadyTime now) { return guard->progressed(now, "more"); },
+      [&](SteadyTime now) { return guard->told_to_end(now, 15); },
+  };
+  for (const auto& first_word : first_words) {
+    start();
+    ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+    const Orders orders = first_word(at(seconds(300)));
+    EXPECT_EQ(orders.stop, Stop::kKill);
+    EXPECT_TRUE(orders.abort_request);
+    EXPECT_FALSE(orders.put || orders.get || orders.start_before || orders.exit_code);
+    EXPECT_EQ(guard->renewed(), at(seconds(0)));
+  }
+}
+
+TEST_F(GuardRunningRule, AnAnswerBetweenTheTwoDeadlinesChangesNothing) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(39))).put);
+  const Orders orders = guard->answered(at(kTerminate), lease());
+  EXPECT_EQ(orders.stop, Stop::kTerminate);
+  EXPECT_EQ(guard->phase(), Guard::Phase::kFencing);
+  EXPECT_EQ(guard->renewed(), at(seconds(0)));
+}
+
+TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixth) {
+  const std::vector<std::pair<Answer, std::string>> verdicts = {
+      {answer(Kind::kGone, "the Lease was deleted"), "deleted"},
+      {answer(Kind::kFenced, "not the holder"), "not the holder"},
+      {lease(kAttempt, kHolder, "lease-2"), "made anew"},
+  };
+  for (const auto& [verdict, words] : verdicts) {
+    start();
+    ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+    const Orders orders = guard->answered(at(seconds(21)), verdict);
+    EXPECT_EQ(orders.stop, Stop::kTerminate);
+    EXPECT_FALSE(orders.exit_code);
+    EXPECT_EQ(orders.wake_at, at(seconds(30)));
+    EXPECT_EQ(guard->woke(at(seconds(30))).stop, Stop::kKill);
+    EXPECT_NE(guard->all_dead(at(seconds(30))).fenced.find(words), std::string::npos) << words;
+  }
+}
+
+TEST_F(GuardRunningRule, ALateRefusalDoesNotPutOffTheKill) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(39))).put);
+  const Orders orders = guard->answered(at(milliseconds(39900)), answer(Kind::kGone));
+  EXPECT_EQ(orders.stop, Stop::kTerminate);
+  EXPECT_LE(orders.wake_at, at(kKill));
+}
+
+TEST_F(GuardRunningRule, AfterAConflictTheLeaseIsReadAndRenewedAtOnceWhereItIsStillTheirs) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  ASSERT_TRUE(guard->answered(at(seconds(20)), answer(Kind::kConflict)).get);
+  const Orders orders = guard->answered(at(seconds(21)), lease());
+  EXPECT_TRUE(orders.put);
+  EXPECT_EQ(orders.stop, Stop::kNone);
+  // Reading it is no renewal.
+  EXPECT_EQ(guard->renewed(), at(seconds(0)));
+  guard->answered(at(seconds(22)), lease());
+  EXPECT_EQ(guard->renewed(), at(seconds(21)));
+}
+
+TEST_F(GuardRunningRule, AfterAConflictAnotherHolderAttemptOrUidFencesIt) {
+  const std::vector<Answer> others = {
+      lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other"), lease(kAttempt + 1),
+      lease(kAttempt - 1), lease(kAttempt, kHolder, "lease-2"),  answer(Kind::kGone)};
+  for (const Answer& other : others) {
+    start();
+    ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+    ASSERT_TRUE(guard->answered(at(seconds(20)), answer(Kind::kConflict)).get);
+    EXPECT_EQ(guard->answered(at(seconds(20)), other).stop, Stop::kTerminate);
+  }
+}
+
+TEST_F(GuardRunningRule, SomebodyWhoWritesAllTheTimeMakesNoHotLoop) {
+  start();
+  SteadyTime now = at(seconds(20));
+  int requests = 0;
+  Orders orders = guard->woke(now);
+  while (now < at(seconds(39)) && requests <= 60) {
+    if (orders.put || orders.get) ++requests;
+    orders = orders.put   ? guard->answered(now, answer(Kind::kConflict))
+             : orders.get ? guard->answered(now, lease())
+                          : guard->woke(now = orders.wake_at);
+  }
+  EXPECT_LE(requests, 60);
+  EXPECT_GE(requests, 30);
+}
+
+TEST_F(GuardRunningRule, WhatIsNoVerdictIsTriedAgainUntilTheDeadline) {
+  start();
+  SteadyTime now = at(seconds(0));
+  int tries = 0;
+  for (Orders orders; orders.stop == Stop::kNone; ++tries) {
+    orders = next_renewal(now);
+    if (orders.put) guard->answered(now, answer(Kind::kNone, "401 Unauthorized"));
+  }
+  EXPECT_EQ(now, at(kTerminate));
+  EXPECT_GE(tries, 18);
+  EXPECT_NE(guard->all_dead(now).fenced.find("401 Unauthorized"), std::string::npos);
+}
+
+TEST_F(GuardRunningRule, AChildThatEndsOnTheWayDownIsStillFenced) {
+  start();
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
+  // What it left is killed at once.
+  EXPECT_EQ(guard->child_ended(at(seconds(41)), 0).stop, Stop::kKill);
+  EXPECT_EQ(guard->all_dead(at(seconds(41))).exit_code, kExitFenced);
+}
+
+}  // namespace
+}  // namespace holdfast::agent::testing

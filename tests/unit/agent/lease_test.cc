@@ -1,0 +1,121 @@
+// What the API server's answers mean, and what a renewal changes.
+#include "agent/lease.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::agent {
+namespace {
+
+using Kind = Answer::Kind;
+
+constexpr const char* kLease = R"({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+  "metadata": {"name": "holdfast-1", "namespace": "media", "uid": "u-1", "resourceVersion": "77",
+    "labels": {"holdfast.dev/job-uid": "1"}, "managedFields": [{"manager": "x"}],
+    "annotations": {"holdfast.dev/granted": "3 a/b", "theirs": "kept",
+      "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+  "spec": {"holderIdentity": "a/b", "leaseTransitions": 3, "leaseDurationSeconds": 30}})";
+constexpr const char* kNotFound = R"({"kind": "Status", "code": 404, "reason": "NotFound",
+  "message": "leases \"holdfast-1\" not found", "details": {"name": "holdfast-1", "kind": "leases"}})";
+
+std::string status(const std::string& message) {
+  return Json({{"kind", "Status"}, {"message", message}}).dump();
+}
+
+class LeaseRecordRule : public ::testing::Test {
+ protected:
+  LeaseRecord record{"media", "holdfast-1"};
+};
+
+TEST_F(LeaseRecordRule, ALeaseIsReadWithItsUidHolderAndAttempt) {
+  const Answer answer = record.read(200, kLease);
+  ASSERT_EQ(answer.kind, Kind::kLease);
+  EXPECT_EQ(answer.lease.uid, "u-1");
+  EXPECT_EQ(answer.lease.holder, "a/b");
+  EXPECT_EQ(answer.lease.attempt, 3);
+  EXPECT_EQ(record.path(), "/apis/coordination.k8s.io/v1/namespaces/media/leases/holdfast-1");
+}
+
+TEST_F(LeaseRecordRule, ARenewalChangesTheTimeAndItsOwnAnnotationsAlone) {
+  record.read(200, kLease);
+  const Renewal renewal{.mark = 4, .age_seconds = 2, .message = "42 %", .ended = 137};
+  Json expected = Json::parse(kLease);
+  expected["metadata"].erase("managedFields");  // the API server's own business
+  expected["spec"]["renewTime"] = "2026-01-02T03:04:05.678901Z";
+  Json& annotations = expected["metadata"]["annotations"];
+  annotations["holdfast.dev/progress"] = "4";
+  annotations["holdfast.dev/progress-age"] = "2";
+  annotations["holdfast.dev/progress-message"] = "42 %";
+  annotations["holdfast.dev/ended"] = "137";
+  const Time now = *parse_time("2026-01-02T03:04:05.678901234Z");
+  EXPECT_EQ(Json::parse(record.renewed(renewal, now)), expected);
+}
+
+TEST_F(LeaseRecordRule, WithoutAMessageOrAnEndNoneIsWritten) {
+  record.read(200, kLease);
+  const Json body = Json::parse(record.renewed(Renewal{}, Time()));
+  EXPECT_FALSE(body["metadata"]["annotations"].contains("holdfast.dev/progress-message"));
+  EXPECT_FALSE(body["metadata"]["annotations"].contains("holdfast.dev/ended"));
+}
+
+TEST_F(LeaseRecordRule, AMessageThatIsTakenBackBecomesEmpty) {
+  Json lease = Json::parse(kLease);
+  lease["metadata"]["annotations"]["holdfast.dev/progress-message"] = "old";
+  record.read(200, lease.dump());
+  const Json body = Json::parse(record.renewed(Renewal{}, Time()));
+  EXPECT_EQ(body["metadata"]["annotations"]["holdfast.dev/progress-message"], "");
+}
+
+TEST_F(LeaseRecordRule, ALeaseWithoutAnnotationsGetsThem) {
+  Json lease = Json::parse(kLease);
+  lease["metadata"].erase("annotations");
+  record.read(200, lease.dump());
+  const Json body = Json::parse(record.renewed(Renewal{}, Time()));
+  EXPECT_EQ(body["metadata"]["annotations"]["holdfast.dev/progress"], "0");
+}
+
+TEST_F(LeaseRecordRule, OnlyA404ThatNamesTheLeaseSaysThatItIsGone) {
+  EXPECT_EQ(record.read(404, kNotFound).kind, Kind::kGone);
+  EXPECT_EQ(record.read(404, "404 page not found").kind, Kind::kNone);
+  EXPECT_EQ(record.read(404, status("the server could not find the requested resource")).kind,
+            Kind::kNone);
+}
+
+TEST_F(LeaseRecordRule, OnlyA403OfTheFenceIsAVerdict) {
+  const Answer fenced = record.read(
+      403, status("leases \"holdfast-1\" is forbidden: ValidatingAdmissionPolicy 'p' with binding "
+                  "'b' denied request: fenced: another pod holds it"));
+  EXPECT_EQ(fenced.kind, Kind::kFenced);
+  EXPECT_EQ(fenced.why, "the API server refused the renewal: another pod holds it");
+  EXPECT_EQ(record.read(403, status("User \"x\" cannot update resource")).kind, Kind::kNone);
+  EXPECT_EQ(record.read(500, status("fenced: by nobody")).kind, Kind::kNone);
+}
+
+TEST_F(LeaseRecordRule, NothingElseIsAVerdict) {
+  EXPECT_EQ(record.read(409, status("the object has been modified")).kind, Kind::kConflict);
+  for (const int code : {201, 301, 400, 401, 422, 429, 500, 503}) {
+    const Answer answer = record.read(code, status("words of the server"));
+    EXPECT_EQ(answer.kind, Kind::kNone) << code;
+    EXPECT_NE(answer.why.find(std::to_string(code)), std::string::npos);
+    EXPECT_NE(answer.why.find("words of the server"), std::string::npos);
+  }
+}
+
+TEST_F(LeaseRecordRule, AnAnswerThatIsNoLeaseIsNone) {
+  const std::string deep = std::string(100000, '[');
+  for (const std::string& body :
+       {std::string(), std::string("{"), std::string("[]"), std::string("<html>"), deep,
+        std::string(R"({"metadata": {}})"), std::string(R"({"metadata": 7})"),
+        std::string(R"({"metadata": {"name": "holdfast-1", "uid": "u"}, "spec": 7})"),
+        std::string(R"({"metadata": {"name": "holdfast-2", "uid": "u"}})")}) {
+    EXPECT_EQ(record.read(200, body).kind, Kind::kNone) << body.substr(0, 50);
+  }
+}
+
+TEST_F(LeaseRecordRule, WhatAServerSaysIsShownOnOneLineAndBounded) {
+  const Answer answer = record.read(500, status("a\nb\x1b[31m" + std::string(5000, 'x')));
+  EXPECT_EQ(answer.why.find_first_of("\n\x1b"), std::string::npos);
+  EXPECT_LE(answer.why.size(), 512u);
+}
+
+}  // namespace
+}  // namespace holdfast::agent

@@ -1,0 +1,129 @@
+// The small parts: texts, files, progress, the state that `check` reads, the child.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <gtest/gtest.h>
+
+#include "agent/files.h"
+#include "agent/progress.h"
+#include "agent/state_file.h"
+#include "agent/text.h"
+#include "tests/unit/kube/temporary_folder.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(CleanTextRule, ControlCharactersBecomeSpacesAndTheEndsAreTrimmed) {
+  EXPECT_EQ(clean_text("  a\tb\r\nc\x7f\x1b[1m\n\n", 100), "a b  c  [1m");
+  EXPECT_EQ(clean_text("a\xC2\x85"
+                       "b\xE2\x80\xA8"
+                       "c",
+                       100),
+            "a b c");
+  EXPECT_EQ(clean_text("42 % \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x9A\x80", 100),
+            "42 % \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x9A\x80");
+}
+
+TEST(CleanTextRule, WhatIsNotUtf8IsReplaced) {
+  const std::string replaced = "\xEF\xBF\xBD";
+  for (const std::string bytes : {"\xFF", "\xC3", "\x80", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80",
+                                  "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80"}) {
+    const std::string clean = clean_text("a" + bytes + "b", 100);
+    EXPECT_EQ(clean.find("a" + replaced), 0u);
+    EXPECT_EQ(clean.back(), 'b');
+  }
+}
+
+TEST(CleanTextRule, ItIsCutBetweenTwoCharacters) {
+  EXPECT_EQ(clean_text("abc\xE2\x82\xAC", 5), "abc");
+  EXPECT_EQ(clean_text("abc\xE2\x82\xAC", 6), "abc\xE2\x82\xAC");
+  EXPECT_EQ(clean_text(std::string(100000, '\n') + "x", 3), "x");
+}
+
+TEST(ProgressFileRule, TouchingWritingAndReplacingAreProgress) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/progress";
+  ProgressFile file(path);
+  EXPECT_EQ(file.look(), std::nullopt);
+  ASSERT_TRUE(tell_progress(path, "one").ok());
+  EXPECT_EQ(file.look(), "one");
+  EXPECT_EQ(file.look(), std::nullopt);
+  const utimbuf past = {1000, 1000};
+  ASSERT_EQ(::utime(path.c_str(), &past), 0);
+  EXPECT_EQ(file.look(), "one");
+  folder.write("progress", "two words\nand more\n");
+  EXPECT_EQ(file.look(), "two words and more");
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  EXPECT_EQ(file.look(), std::nullopt);
+  folder.write("progress", "");
+  EXPECT_EQ(file.look(), "");
+}
+
+TEST(ProgressFileRule, WhatIsThereAtTheStartIsNone) {
+  const test::TemporaryFolder folder;
+  ProgressFile file(folder.write("progress", "old"));
+  EXPECT_EQ(file.look(), std::nullopt);
+}
+
+TEST(ProgressFileRule, AMessageIsBoundedAndAPipeIsNotWaitedFor) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/progress";
+  ProgressFile file(path);
+  folder.write("progress", std::string(100000, 'x'));
+  EXPECT_EQ(file.look(), std::string(256, 'x'));
+  ::unlink(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(file.look(), "");
+}
+
+TEST(ReplaceFileRule, TheModeIsAsAskedAndNothingElseIsLeft) {
+  const test::TemporaryFolder folder;
+  const mode_t before = ::umask(077);
+  ASSERT_TRUE(replace_file(folder.path() + "/file", "text", 0644).ok());
+  ASSERT_TRUE(install_self(folder.path()).ok());
+  ::umask(before);
+  struct stat file = {};
+  struct stat self = {};
+  ASSERT_EQ(::stat((folder.path() + "/file").c_str(), &file), 0);
+  ASSERT_EQ(::stat((folder.path() + "/agent").c_str(), &self), 0);
+  EXPECT_EQ(file.st_mode & 07777u, 0644u);
+  EXPECT_EQ(self.st_mode & 07777u, 0755u);
+  EXPECT_EQ(folder.read("file"), "text");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+TEST(ReplaceFileRule, AnErrorNamesThePath) {
+  const Status status = replace_file("/nowhere/at/all", "", 0644);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("/nowhere/at/all"), std::string::npos);
+}
+
+TEST(StateRule, ItIsReadAsItWasWritten) {
+  const AgentState state{
+      .running = true, .renewed = SteadyTime(seconds(77)), .duration = seconds(30)};
+  const std::optional<AgentState> read = parse_state(format_state(state));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->running, true);
+  EXPECT_EQ(read->renewed, state.renewed);
+  EXPECT_EQ(read->duration, seconds(30));
+  for (const char* const other :
+       {"", "running", "running 1", "running -1 5", "running 1 0", "ran 1 2", "running x y"}) {
+    EXPECT_FALSE(parse_state(other)) << other;
+  }
+}
+
+TEST(StateRule, AWorkerIsWellWhileItsChildRunsAndItsLastRenewalIsYoung) {
+  AgentState state{.running = true, .renewed = SteadyTime(seconds(100)), .duration = seconds(30)};
+  EXPECT_EQ(complaint(state, SteadyTime(seconds(119))), "");
+  EXPECT_NE(complaint(state, SteadyTime(seconds(120))), "");
+  state.running = false;
+  EXPECT_NE(complaint(state, SteadyTime(seconds(101))), "");
+  EXPECT_NE(complaint(std::nullopt, SteadyTime(seconds(101))), "");
+}
+
+}  // namespace
+}  // namespace holdfast::agent
