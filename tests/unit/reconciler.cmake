@@ -12,6 +12,7 @@ holdfast_test(
   reconciler/waiting_test.cc
   reconciler/tidy_test.cc
   reconciler/shards_test.cc
+  reconciler/heartbeat_test.cc
   reconciler/staleness_test.cc
   reconciler/ledger.cc
   reconciler/world.cc

@@ -115,7 +115,8 @@ TEST(JobCodec, WhatIsNoJobIsLeftOut) {
 Json made_pod() {
   const kube::ObjectPtr object = decode_job(job_json());
   const auto& cached = static_cast<const CachedJob&>(*object);
-  const Result<std::string> body = pod_body(cached.job, cached.pod_template, "encode-3-abcde", 3);
+  const Result<std::string> body =
+      pod_body(cached.job, cached.pod_template, "encode-3-abcde", 3, "");
   return json(*body);
 }
 

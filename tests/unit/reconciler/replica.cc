@@ -206,6 +206,11 @@ Answer Replica::send(const Write& write, bool fresh) {
     Answer operator()(const DeletePod& w) const { return world.delete_pod(w); }
     Answer operator()(const ReleasePod& w) const { return world.release_pod(w); }
     Answer operator()(const RelabelPod& w) const { return world.relabel_pod(w); }
+    // No job of this world has a heartbeat.
+    Answer operator()(const WriteLease&) const {
+      world.ledger().complain("a Lease for a job without heartbeat");
+      return Answer::kRefused;
+    }
     Answer operator()(const DeleteJob&) const { return world.delete_job(version); }
   };
   const std::uint64_t before = world_.version();

@@ -1,0 +1,314 @@
+// The job's Lease: its hand-over in two steps, and what its silence and its marks bring.
+#include "reconciler/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+constexpr seconds kDuration{30};
+
+// Running its second attempt with a pod, and a Lease that this pod holds and renews.
+JobView held_job() {
+  JobView view = running_job(2);
+  view.job.spec.heartbeat = Heartbeat{kDuration, std::nullopt};
+  PodView& pod = add_pod(view, 2, PodPhase::kRunning);
+  view.job.status.node_name = kNode;
+  LeaseView lease;
+  lease.uid = "lease-uid";
+  lease.version = 70;
+  lease.attempt = 2;
+  lease.holder = lease.granted = holder_identity(pod);
+  lease.acquired = now() - seconds(95);
+  lease.renewed = true;
+  view.lease = lease;
+  return view;
+}
+
+// The same, but the Lease is still the first attempt's.
+JobView lease_of_the_first() {
+  JobView view = held_job();
+  view.lease->attempt = 1;
+  view.lease->holder = view.lease->granted = pod_of(1) + "/uid-of-1";
+  return view;
+}
+
+PodView& first_pod(JobView& view) {
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  pod.uid = "uid-of-1";
+  pod.deletion = now() - seconds(5);
+  ContainerView worker;
+  worker.name = "main";
+  worker.worker = worker.started = true;
+  pod.containers = {worker};
+  return pod;
+}
+
+std::vector<WriteLease> lease_writes(const JobView& view) { return all<WriteLease>(settle(view)); }
+
+TEST(LeaseHandOver, TheFirstAttemptsPodIsGrantedANewLeaseInOneWrite) {
+  JobView view = held_job();
+  view.job.status.attempt = 1;
+  view.job.status.pod_name = pod_of(1);
+  view.pods.clear();
+  const PodView pod = add_pod(view, 1, PodPhase::kPending);
+  view.lease.reset();
+  const auto writes = lease_writes(view);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].uid, "");
+  EXPECT_EQ(writes[0].attempt, 1);
+  EXPECT_EQ(writes[0].holder, holder_identity(pod));
+  EXPECT_EQ(writes[0].granted, writes[0].holder);
+}
+
+TEST(LeaseHandOver, ALeaseThatIsGoneMayHaveHadAHolderSoItIsMadeForNobody) {
+  JobView view = held_job();
+  view.lease.reset();
+  const auto writes = lease_writes(view);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].holder, "");
+  EXPECT_EQ(writes[0].attempt, 2);
+  EXPECT_EQ(writes[0].granted, "unknown");
+}
+
+TEST(LeaseHandOver, ItIsTakenFirstWhileItsLastPodMayRun) {
+  for (const bool pod_is_there : {false, true}) {
+    JobView view = lease_of_the_first();
+    if (pod_is_there) first_pod(view);
+    const auto writes = lease_writes(view);
+    ASSERT_EQ(writes.size(), 1u) << "a pod that is gone may run on";
+    EXPECT_EQ(writes[0].holder, "");
+    EXPECT_EQ(writes[0].attempt, 2);
+    EXPECT_EQ(writes[0].granted, pod_of(1) + "/uid-of-1");
+    EXPECT_EQ(writes[0].version, 70u);
+    EXPECT_EQ(writes[0].uid, "lease-uid");
+  }
+}
+
+TEST(LeaseHandOver, ItIsTakenInTheDecisionThatRecordsTheNextAttempt) {
+  JobView view = held_job();
+  view.observed.lease.silent_for = kDuration;
+  const Decision decision = settle(view);
+  const auto writes = all<WriteLease>(decision);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].attempt, 3);
+  EXPECT_EQ(writes[0].holder, "");
+  EXPECT_LT(place<WriteStatus>(decision), place<WriteLease>(decision));
+}
+
+TEST(LeaseHandOver, ItIsGrantedAWholeDurationAfterItWasTaken) {
+  JobView view = lease_of_the_first();
+  view.lease->attempt = 2;
+  view.lease->holder.clear();
+  view.lease->renewed = false;
+  view.observed.lease.taken_for = kDuration - std::chrono::milliseconds(1);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteLease>(waits).empty());
+  EXPECT_EQ(waits.wake_after, std::chrono::milliseconds(1));
+  EXPECT_EQ(after(view).waiting->reason, "LeaseHeld");
+  view.observed.lease.taken_for = kDuration;
+  const auto writes = lease_writes(view);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].holder, holder_identity(view.pods[0]));
+  EXPECT_EQ(writes[0].granted, writes[0].holder);
+}
+
+TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
+  JobView ended = lease_of_the_first();
+  first_pod(ended).containers[0].terminated = Terminated{};
+  JobView unbound = lease_of_the_first();
+  first_pod(unbound).node_name.clear();
+  for (const JobView& view : {ended, unbound}) {
+    const auto writes = lease_writes(view);
+    ASSERT_EQ(writes.size(), 1u);
+    EXPECT_EQ(writes[0].attempt, 2);
+    EXPECT_NE(writes[0].holder, "");
+  }
+}
+
+TEST(LeaseHandOver, AnUnboundPodThatNobodyDeletesMayStillBeBound) {
+  JobView view = lease_of_the_first();
+  PodView& pod = first_pod(view);
+  pod.node_name.clear();
+  pod.deletion.reset();
+  EXPECT_EQ(lease_writes(view).at(0).holder, "");
+}
+
+TEST(LeaseHandOver, ThatAnotherContainerOrThePodHasEndedProvesNothing) {
+  JobView view = lease_of_the_first();
+  PodView& pod = first_pod(view);
+  pod.phase = PodPhase::kFailed;  // as the garbage collector says of a pod on a lost node
+  ContainerView other = pod.containers[0];
+  other.worker = false;
+  other.terminated = Terminated{};
+  pod.containers.push_back(other);
+  EXPECT_EQ(lease_writes(view).at(0).holder, "");
+}
+
+TEST(LeaseHandOver, ALeaseOfALaterAttemptIsLeftAlone) {
+  JobView view = held_job();
+  view.lease->attempt = 3;
+  view.lease->holder = "train-3/other";
+  EXPECT_TRUE(lease_writes(view).empty());
+}
+
+TEST(LeaseHandOver, AJobWithoutHeartbeatHasNone) {
+  JobView view = held_job();
+  view.job.spec.heartbeat.reset();
+  view.lease.reset();
+  EXPECT_TRUE(lease_writes(view).empty());
+}
+
+TEST(Heartbeat, AHolderThatIsSilentForTheDurationIsLost) {
+  JobView view = held_job();
+  view.observed.lease.silent_for = kDuration - seconds(1);
+  EXPECT_EQ(after(view).attempt, 2);
+  EXPECT_LE(*settle(view).wake_after, seconds(1));
+  view.observed.lease.silent_for = kDuration;
+  EXPECT_TRUE(decide(view, now()).confirm);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.history.back().outcome, Outcome::kLost);
+  EXPECT_EQ(write.status.history.back().reason, "HolderSilent");
+  EXPECT_EQ(write.orphan_class, "holder_silent");
+  EXPECT_EQ(write.status.disruptions, 1);
+  view.observed.lease.breaker = true;
+  EXPECT_EQ(after(view).attempt, 2) << "most fell silent together: one window more";
+  view.observed.lease.silent_for = 2 * kDuration;
+  EXPECT_EQ(after(view).attempt, 3);
+}
+
+TEST(Heartbeat, AFreshOneOutweighsASilentNodeAndNothingElseDoes) {
+  JobView view = held_job();
+  view.observed.nodes[kNode].silent_for = seconds(3600);
+  EXPECT_EQ(after(view).attempt, 2);
+  view.lease->ended = true;
+  EXPECT_EQ(after(view).attempt, 3) << "the child has ended: the node decides";
+  view.lease->ended = false;
+  view.lease->renewed = false;
+  EXPECT_EQ(after(view).attempt, 3);
+  view.lease->renewed = true;
+  view.lease->holder = "another/one";
+  EXPECT_EQ(after(view).attempt, 3);
+}
+
+TEST(Heartbeat, OnceItsChildHasEndedSilenceIsNoSign) {
+  JobView view = held_job();
+  view.lease->ended = true;
+  view.observed.lease.silent_for = seconds(600);
+  EXPECT_EQ(after(view).attempt, 2);
+}
+
+TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
+  JobView view = held_job();
+  view.lease->renewed = false;
+  view.job.spec.start_deadline = seconds(60);
+  view.pods[0].created = now() - seconds(600);
+  view.lease->acquired = now() - seconds(59);
+  EXPECT_EQ(after(view).attempt, 2);
+  EXPECT_EQ(after(view).waiting->reason, "HeartbeatAwaited");
+  view.lease->acquired = now() - seconds(60);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
+  EXPECT_EQ(write.orphan_class, "pod_never_started");
+}
+
+TEST(Heartbeat, APodThatIsNeverGrantedItEndsADurationLater) {
+  JobView view = lease_of_the_first();
+  view.job.spec.start_deadline = seconds(60);
+  view.pods[0].created = now() - seconds(89);
+  EXPECT_EQ(after(view).attempt, 2);
+  view.pods[0].created = now() - seconds(90);
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
+}
+
+JobView watched_job() {
+  JobView view = held_job();
+  view.job.spec.heartbeat->progress_deadline = seconds(60);
+  view.observed.lease.stalled_for = seconds(60);
+  view.lease->progress_age = seconds(60);
+  return view;
+}
+
+TEST(Heartbeat, AHolderThatMakesNoProgressHasHungWhichIsAFailure) {
+  const JobView view = watched_job();
+  EXPECT_TRUE(decide(view, now()).confirm);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.history.back().outcome, Outcome::kHung);
+  EXPECT_EQ(write.orphan_class, "holder_hung");
+  EXPECT_EQ(write.status.failures, 1);
+  EXPECT_EQ(write.status.disruptions, 0);
+  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u) << "the child is stopped";
+}
+
+TEST(Heartbeat, ProgressThatMayBeOnItsWayIsWaitedForADurationAtMost) {
+  JobView view = watched_job();
+  view.lease->progress_age = seconds(59);  // the last renewal is older than the deadline
+  EXPECT_EQ(after(view).attempt, 2);
+  view.observed.lease.stalled_for = seconds(60) + kDuration;
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kHung);
+}
+
+TEST(Heartbeat, WithoutAProgressDeadlineNobodyHangs) {
+  JobView view = watched_job();
+  view.job.spec.heartbeat->progress_deadline.reset();
+  EXPECT_EQ(after(view).attempt, 2);
+}
+
+TEST(Heartbeat, RenewalsAndProgressThatComeInTimeWriteNothing) {
+  JobView view = watched_job();
+  view.lease->progress_age = seconds(20);
+  view.observed.lease.stalled_for = seconds(20);
+  view.observed.lease.silent_for = seconds(10);
+  view.job.status = after(view);
+  view.observed.lease.stalled_for = seconds(25);
+  view.observed.lease.silent_for = seconds(3);
+  EXPECT_TRUE(settle(view, now() + seconds(5)).writes.empty());
+}
+
+TEST(Heartbeat, WhatIsHalfwayToAVerdictIsTold) {
+  JobView view = watched_job();
+  view.observed.lease.stalled_for = seconds(31);
+  view.lease->progress_age = seconds(31);
+  EXPECT_EQ(after(view).waiting->reason, "NoProgress");
+  view.observed.lease.silent_for = seconds(23);
+  EXPECT_EQ(after(view).waiting->reason, "HolderSilent");
+}
+
+TEST(Heartbeat, AMessageOfProgressIsWrittenEveryHalfMinuteAtMost) {
+  JobView view = held_job();
+  view.job.status = after(view);
+  view.lease->progress_message = "10 %";
+  view.observed.since_write = seconds(2);
+  EXPECT_EQ(after(view).progress, "10 %") << "the first at once";
+  view.job.status = after(view);
+  view.lease->progress_message = "11 %";
+  const Decision decision = settle(view);
+  EXPECT_TRUE(decision.writes.empty());
+  EXPECT_LE(*decision.wake_after, seconds(28));
+  view.observed.since_write = seconds(30);
+  EXPECT_EQ(after(view).progress, "11 %");
+  view.observed.lease.silent_for = kDuration;
+  EXPECT_EQ(after(view).progress, "") << "the next attempt has made none";
+}
+
+TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {
+  JobView view = held_job();
+  PodView& pod = view.pods[0];
+  pod.phase = PodPhase::kFailed;
+  ContainerView worker;
+  worker.name = "main";
+  worker.worker = worker.started = true;
+  worker.terminated = Terminated{};
+  worker.terminated->exit_code = 85;
+  worker.terminated->message = "holdfast: fenced: cut off\n";
+  pod.containers = {worker};
+  EXPECT_EQ(written(view).status.history.back().reason, "Fenced");
+  EXPECT_EQ(written(view).status.disruptions, 1);
+  pod.containers[0].terminated->message = "something else";
+  EXPECT_EQ(written(view).status.failures, 1) << "85 may be the worker's own";
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
