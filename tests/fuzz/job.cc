@@ -47,7 +47,7 @@ void check_pod(const CachedJob& cached) {
   const reconciler::Job& job = cached.job;
   const std::string name = reconciler::pod_name(job.name, job.uid, 7);
   FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
-  const Result<std::string> body = controller::pod_body(job, cached.pod_template, name, 7);
+  const Result<std::string> body = controller::pod_body(job, cached.pod_template, name, 7, "agent");
   FUZZ_REQUIRE(body.ok() == at(*parse_json(cached.pod_template), "spec").is_object());
   if (!body.ok()) return;
   Result<Json> pod = parse_json(*body);
