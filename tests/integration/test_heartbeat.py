@@ -1,12 +1,238 @@
-"""Jobs with a heartbeat on a real API server, with real agents and real workers."""
+"""Jobs with a heartbeat on a real API server, with real agents and real workers: what goes as asked,
+and what a node tells of at once."""
 
-from agent import work  # noqa: F401
-from host_worker import beating, jobs, lives, nodes, operator  # noqa: F401
-from lives import settle
+import signal
+
+import pytest
+
+from agent import MESSAGE, work  # noqa: F401
+from fence import expect, lease_path
+from holdfast import Operator
+from host_node import HOSTED
+from host_worker import SOON, beating, jobs, lives, nodes, operator  # noqa: F401
+from lives import budgets, flush_audit, operator_writes, outcomes, settle, wait_told
+from localcluster import wait_for
+from losses import REACTION, recoveries
 
 CLUSTER = {"nodes": 0, "kwok": False}
+# What the machine's noise may add to a bound.
+NOISE = 2
+
+STATUS = ("update", "durablejobs/status", 200)
+POD = ("create", "pods", 201)
+LEASE = ("create", "leases", 201)
+GRANT = ("update", "leases", 200)
+RELEASE = ("patch", "pods", 200)
 
 
-def test_a_job_with_a_heartbeat_succeeds(operator, nodes, jobs, lives):
-    jobs.apply(beating("works", lives, {"run": 3}))
-    assert settle(jobs, "works")["phase"] == "Succeeded"
+def lease_of(jobs, name):
+    uid = jobs.get(name)["metadata"]["uid"]
+    return expect(jobs.cluster.api("GET", lease_path(jobs.namespace, f"holdfast-{uid}")))
+
+
+def writes_of(cluster, offset, jobs, name):
+    """The operator's writes for this job, its Events left out."""
+    uid = jobs.get(name)["metadata"]["uid"]
+    flush_audit(cluster, offset)
+    return [(write.verb, write.what, write.code)
+            for write in operator_writes(cluster, offset, jobs.namespace)
+            if (write.name.startswith(f"{name}-") or write.name in (name, f"holdfast-{uid}"))
+            and write.what != "events"]
+
+
+# -- what it costs -----------------------------------------------------------------------------
+
+
+def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(
+    cluster, operator, nodes, jobs, lives
+):
+    offset = cluster.audit_offset()
+    jobs.apply(beating("proves", lives, {"run": 3}))
+    plain = beating("plain", lives, {"run": 3})
+    del plain["spec"]["heartbeat"]
+    jobs.apply(plain)
+    for name in ("proves", "plain"):
+        assert budgets(settle(jobs, name)) == (1, 0, 0)
+    assert writes_of(cluster, offset, jobs, "plain") == [STATUS, POD, STATUS, STATUS, RELEASE]
+    assert writes_of(cluster, offset, jobs, "proves") == [
+        STATUS, POD, LEASE, STATUS, STATUS, RELEASE]
+
+
+def test_the_worker_and_nobody_else_gets_the_agent_and_its_settings(
+    operator, nodes, jobs, lives
+):
+    jobs.apply(beating("looks", lives, {"run": 0}))
+    assert settle(jobs, "looks")["phase"] == "Succeeded"
+    [pod] = jobs.pods("looks")
+    lease = lease_of(jobs, "looks")
+    holder = f"{pod['metadata']['name']}/{pod['metadata']['uid']}"
+    assert lease["spec"]["holderIdentity"] == holder
+    assert lease["spec"]["leaseTransitions"] == 1
+    annotations = lease["metadata"]["annotations"]
+    assert annotations["holdfast.dev/granted"] == holder
+    assert annotations["holdfast.dev/ended"] == "0"
+    [owner] = lease["metadata"]["ownerReferences"]
+    assert owner["uid"] == jobs.get("looks")["metadata"]["uid"]
+
+
+# -- ends that the node tells of ---------------------------------------------------------------
+
+
+def check_goes_on_at_once(jobs, lives, name, outcome, exit_code):
+    """Attempt 1 ended so; the last pod granted the Lease has ended, so attempt 2 need not wait for
+    it."""
+    status = jobs.wait(name, lambda s: s.get("attempt") == 2, 30)
+    [entry] = status["history"]
+    assert (entry["outcome"], entry.get("exitCode")) == (outcome, exit_code), entry
+    second = lives.wait(2)
+    # The end, the report of it, the back-off of a second, and the start of the next one.
+    assert second.first - lives.last(1) <= 1 + REACTION + NOISE
+    assert lives.overlaps() == []
+    return status
+
+
+def test_a_failure_is_tried_again_and_the_lease_changes_hands_at_once(
+    cluster, operator, nodes, jobs, lives
+):
+    offset = cluster.audit_offset()
+    jobs.apply(beating("fails", lives, {"run": 1, "exit": 3}, {"run": 1}))
+    status = check_goes_on_at_once(jobs, lives, "fails", "Failed", 3)
+    assert budgets(status) == (2, 1, 0)
+    assert budgets(settle(jobs, "fails")) == (2, 1, 0)
+    leases = [write for write in writes_of(cluster, offset, jobs, "fails") if "leases" in write]
+    assert leases == [LEASE, GRANT]
+
+
+def kill_both(pod):
+    pod.kill()
+
+
+def kill_the_agent(pod):
+    pod.signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", [kill_both, kill_the_agent])
+def test_a_worker_whose_agent_is_killed_is_dead_with_it_and_has_failed(
+    operator, nodes, jobs, lives, how
+):
+    name = how.__name__.replace("_", "-")
+    jobs.apply(beating(name, lives, {"deaf": True, "away": True}, {"run": 1}))
+    lives.wait(1, count=2)
+    how(nodes.pod_of(jobs, name))
+    assert budgets(check_goes_on_at_once(jobs, lives, name, "Failed", 137)) == (2, 1, 0)
+    assert not lives.living(1)
+    assert outcomes(settle(jobs, name)) == ["Failed", "Succeeded"]
+
+
+def test_a_child_that_was_forked_away_ends_with_its_worker(operator, nodes, jobs, lives):
+    jobs.apply(beating("forks", lives, {"run": 2, "exit": 1, "away": True}, {"run": 1}))
+    lives.wait(1, count=2)
+    check_goes_on_at_once(jobs, lives, "forks", "Failed", 1)
+    assert settle(jobs, "forks")["phase"] == "Succeeded"
+
+
+# -- what a user asks for ----------------------------------------------------------------------
+
+
+def test_a_suspended_job_s_worker_is_stopped_and_its_next_attempt_gets_the_lease(
+    operator, nodes, jobs, lives
+):
+    jobs.apply(beating("sleeps", lives, {}, {"run": 1}))
+    lives.wait(1)
+    jobs.patch("sleeps", suspend=True)
+    jobs.wait_phase("sleeps", "Suspended")
+    wait_for("its worker to end", lambda: not lives.living(), 30)
+    jobs.patch("sleeps", suspend=False)
+    assert budgets(settle(jobs, "sleeps")) == (2, 0, 0)
+    assert outcomes(jobs.status("sleeps")) == ["Suspended", "Succeeded"]
+    assert lives.overlaps() == []
+
+
+def test_a_cancelled_job_s_worker_is_stopped(operator, nodes, jobs, lives):
+    jobs.apply(beating("cancels", lives))
+    lives.wait(1)
+    jobs.patch("cancels", cancel=True)
+    assert outcomes(settle(jobs, "cancels")) == ["Cancelled"]
+    wait_for("its worker to end", lambda: not lives.living(), 30)
+
+
+# -- progress ----------------------------------------------------------------------------------
+
+
+def test_kubectl_shows_what_the_worker_says_of_its_progress(cluster, operator, nodes, jobs, lives):
+    jobs.apply(beating("tells", lives, {"says": "17 of 42 rows"}))
+    status = jobs.wait("tells", lambda s: s.get("progress"), 30)
+    assert status["progress"] == "17 of 42 rows"
+    assert lease_of(jobs, "tells")["metadata"]["annotations"][MESSAGE] == "17 of 42 rows"
+    shown = cluster.kubectl("get", "dj", "tells", "-n", jobs.namespace).stdout
+    assert "17 of 42 rows" in shown
+    jobs.patch("tells", cancel=True)
+    settle(jobs, "tells")
+
+
+DEADLINE = 10
+WATCHED = {"leaseDurationSeconds": 10, "progressDeadlineSeconds": DEADLINE}
+
+
+def test_a_worker_that_lives_and_makes_no_progress_has_hung_in_time(operator, nodes, jobs, lives):
+    before = recoveries(operator, "holder_hung")
+    jobs.apply(beating("hangs", lives, {"progress": 2, "until": 5}, {"run": 1},
+                       heartbeat=WATCHED))
+    waiting = wait_told(jobs, "hangs", "NoProgress", limit=30)["waiting"]
+    assert "Hung" in waiting["nextAction"] and waiting["deadline"]
+    status = jobs.wait("hangs", lambda s: s["failures"] == 1, 30)
+    [entry] = status["history"]
+    assert (entry["outcome"], entry["reason"]) == ("Hung", "NoProgress")
+    assert budgets(settle(jobs, "hangs")) == (2, 1, 0)
+    # The child of a hung attempt is told to end when it is judged.
+    [*_, (_, _, progressed)] = lives.times("progress", 1)
+    assert DEADLINE <= lives.last(1) - progressed <= DEADLINE + REACTION + NOISE
+    assert lives.overlaps() == []
+    count, total = recoveries(operator, "holder_hung")
+    assert count == before[0] + 1
+    assert DEADLINE <= total - before[1] <= DEADLINE + REACTION + NOISE
+
+
+def test_a_slow_worker_that_makes_progress_just_within_its_deadline_is_never_ended(
+    operator, nodes, jobs, lives
+):
+    jobs.apply(beating("slow", lives, {"progress": DEADLINE - 1, "run": 3 * DEADLINE},
+                       heartbeat=WATCHED))
+    assert budgets(settle(jobs, "slow", limit=60)) == (1, 0, 0)
+
+
+# -- what can never work, and what works later -------------------------------------------------
+
+
+TAKEN = {
+    "volume": {"volumes": [{"name": "holdfast-agent", "emptyDir": {}}]},
+    "credentials": {"volumes": [{"name": "holdfast-credentials", "emptyDir": {}}]},
+    "container": {"initContainers": [{"name": "holdfast-agent", "image": "x"}]},
+}
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_a_template_that_uses_the_agent_s_names_is_refused_with_a_word(
+    operator, nodes, jobs, lives, what
+):
+    name = f"takes-{what}"
+    jobs.apply(beating(name, lives, pod=HOSTED | TAKEN[what]))
+    jobs.wait_phase(name, "Failed")
+    assert budgets(jobs.status(name)) == (1, 0, 0)
+    failed = jobs.conditions(name)["Failed"]
+    assert failed["reason"] == "PodTemplateInvalid"
+    assert "which spec.heartbeat needs for its agent" in failed["message"]
+    assert not jobs.pods(name)
+
+
+def test_without_the_agent_s_image_such_a_job_waits_and_says_so(cluster, operator, nodes, jobs, lives):
+    operator.stop()
+    try:
+        with Operator(cluster, name="without-image"):
+            jobs.apply(beating("waits", lives, {"run": 0}, retryBackoff=SOON))
+            waiting = wait_told(jobs, "waits", "PodCreationRefused")["waiting"]
+            assert "--agent-image" in waiting["message"]
+            assert not jobs.pods("waits")
+    finally:
+        operator.start()
+    assert budgets(settle(jobs, "waits", limit=60)) == (1, 0, 0)
