@@ -200,7 +200,10 @@ void Liveness::look_at_job(const Job& job) {
       if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
       const Duration due = std::max(instant(status.next_attempt_time), Duration(1));
       if (due <= scheduler_.now()) {
-        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max), due);
+        // With that policy the old pod may have ended only now: since when it is seen here.
+        const bool since_seen = spec.pod_replacement == PodReplacementPolicy::kFailed;
+        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max),
+              since_seen ? Duration::zero() : due);
       }
       break;
     }
