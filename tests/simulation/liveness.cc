@@ -203,7 +203,7 @@ void Liveness::look_at_job(const Job& job) {
         // With that policy the old pod may have ended only now: since when it is seen here.
         const bool since_seen = spec.pod_replacement == PodReplacementPolicy::kFailed;
         holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max),
-              since_seen ? Duration::zero() : due);
+              since_seen ? std::nullopt : std::optional(due));
       }
       break;
     }
