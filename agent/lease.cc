@@ -46,7 +46,7 @@ std::string micro_time(Time time) {
 Answer refusal(int status, const std::string& message) {
   const std::size_t mark = message.find(kFenceMark);
   if (status == 403 && mark != std::string::npos) {
-    return verdict(Answer::Kind::kFenced, "the API server refused the renewal: " +
+    return verdict(Answer::Kind::kFenced, "the API server refused the renewal:" +
                                               message.substr(mark + kFenceMark.size()));
   }
   std::string why = "the API server answered " + std::to_string(status);

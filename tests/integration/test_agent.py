@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from agent import (ENDED, LIMIT, PROGRESS, Beats, Gate, Stranger, Turn, agent_binary, alive, beats,
+from agent import (ENDED, LIMIT, PROGRESS, Beats, Turn, agent_binary, alive, beats,
                    descendants, python, turn, work)  # noqa: F401
+from agent_ways import Gate, Stranger
 from fence import grant, lease_rules
 from localcluster import wait_for
 from localcluster.pki import Authority

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from agent import EXIT_FENCED, LIMIT, Beats, Gate, Link, Turn, beats, turn, work  # noqa: F401
+from agent import EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, work  # noqa: F401
+from agent_ways import Gate, Link
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}

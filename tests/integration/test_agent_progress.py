@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from agent import (AGE, ENDED, LIMIT, MESSAGE, PROGRESS, Beats, Link, Turn, agent_binary, beats,
+from agent import (AGE, ENDED, LIMIT, MESSAGE, PROGRESS, Beats, agent_binary, beats,
                    turn, work)  # noqa: F401
+from agent_ways import Link
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}

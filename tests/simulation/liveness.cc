@@ -25,7 +25,8 @@ constexpr Duration kServerTime = milliseconds(1200);
 // A creation that was refused is tried again after this long at most.
 constexpr Duration kRefusalRetry = seconds(30);
 
-// What users give their pods.
+// What users give their jobs and pods.
+constexpr Duration kLongestWindow = seconds(60);
 constexpr Duration kLongestGrace = seconds(30);
 // A member's lease and a retry period, and the round trips that they take.
 constexpr Duration kTakeOver = seconds(17) + milliseconds(200);
@@ -164,8 +165,9 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   look_at_shards(replicas);
   for (Replica* const replica : replicas) {
     if (replica->oldest_overdue() > own(kServerTime + kLook)) {
-      note("replica " + std::to_string(replica->index()), "a told deadline has passed", kReconcile,
-           std::nullopt);
+      // It was told in the server's time, and is kept by the replica's clock.
+      note("replica " + std::to_string(replica->index()), "a told deadline has passed",
+           kReconcile + late(kLongestWindow), std::nullopt);
     }
   }
   forget_what_passed();
@@ -200,7 +202,10 @@ void Liveness::look_at_job(const Job& job) {
       if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
       const Duration due = std::max(instant(status.next_attempt_time), Duration(1));
       if (due <= scheduler_.now()) {
-        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max), due);
+        // With that policy the old pod may have ended only now: since when it is seen here.
+        const bool since_seen = spec.pod_replacement == PodReplacementPolicy::kFailed;
+        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max),
+              since_seen ? std::nullopt : std::optional(due));
       }
       break;
     }

@@ -151,6 +151,8 @@ def put(*path_and_value):
             for step in path:
                 target = target[step]
             target[key] = value
+            if value is None:
+                del target[key]
         return "PUT", scene.path, lease
 
     return request
