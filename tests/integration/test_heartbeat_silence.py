@@ -1,0 +1,235 @@
+"""Workers with a heartbeat that fall silent, each in its own way: when that is found, what it costs,
+and that what the old worker does later does no harm."""
+
+import signal
+
+import pytest
+
+from agent import DURATION, work  # noqa: F401
+from fence import TokenClient, expect, lease_path, renewed
+from host_worker import beating, jobs, lives, nodes, operator  # noqa: F401
+from lives import budgets, outcomes, settle, wait_told
+from localcluster import wait_for
+from losses import (
+    LOST_AFTER, REACTION, assert_one_disruption, created_at, delete_pod, recoveries, wait_attempt,
+    wait_renewals, write_times,
+)
+
+CLUSTER = {"nodes": 0, "kwok": False}
+# What the machine's noise may add to a bound.
+NOISE = 2
+WORKER = "system:serviceaccount:work:default"
+
+
+def lease_name(jobs, name):
+    return f"holdfast-{jobs.get(name)['metadata']['uid']}"
+
+
+def lease_of(jobs, name):
+    return expect(jobs.cluster.api("GET", lease_path(jobs.namespace, lease_name(jobs, name))))
+
+
+def wait_renewal(jobs, name):
+    """Until the worker has renewed the job's Lease once more."""
+    before = lease_of(jobs, name)["spec"].get("renewTime")
+    wait_for(f"a renewal of {name}", lambda: lease_of(jobs, name)["spec"].get("renewTime") not in (
+        None, before), 30)
+
+
+class Fall:
+    """A job's worker that is about to fall silent, and what came of it."""
+
+    def __init__(self, cluster, jobs, nodes, lives, name, *plans, **spec):
+        self.cluster, self.jobs, self.lives, self.name = cluster, jobs, lives, name
+        self.offset = cluster.audit_offset()
+        jobs.apply(beating(name, lives, *plans, **spec))
+        lives.wait(1, count=2 if plans and plans[0].get("away") else 1)
+        self.pod = nodes.pod_of(jobs, name)
+        wait_renewal(jobs, name)
+
+    def renewals(self):
+        """When the workers' renewals were answered."""
+        return write_times(self.cluster, self.offset, "update", lease_name(self.jobs, self.name),
+                           resource="leases", user=WORKER)
+
+    def check_found(self, before, reason, least, most, orphan_class="holder_silent"):
+        """Attempt 1 was lost for this reason so many seconds after its last renewal, at the cost
+        of a disruption, on its class's counter."""
+        status = wait_attempt(self.jobs, self.name, 2, limit=40)
+        assert_one_disruption(status, reason)
+        created = created_at(self.cluster, self.offset, status["podName"])
+        last = max(when for when in self.renewals() if when < created)
+        assert least <= created - last <= most + REACTION + NOISE
+        operator, (count, total) = before
+        after = recoveries(operator, orphan_class)
+        assert after[0] == count + 1
+        assert after[1] - total <= most + REACTION + NOISE
+        return status
+
+    def finish(self, spends=(2, 0, 1)):
+        """The next attempt succeeds; no two children were there at one time."""
+        assert budgets(settle(self.jobs, self.name, limit=60)) == spends
+        assert self.lives.overlaps() == []
+
+
+def counted(operator, orphan_class="holder_silent"):
+    return operator, recoveries(operator, orphan_class)
+
+
+def check_late_work_is_refused(fall):
+    """The token of the old attempt's pod opens the Lease no more."""
+    lease = lease_of(fall.jobs, fall.name)
+    worker = TokenClient(fall.cluster, fall.pod.token)
+    status, answer = worker.api("PUT", lease_path(fall.jobs.namespace, lease["metadata"]["name"]),
+                                renewed(lease, ended="0"))
+    assert (status, "fenced: " in answer["message"]) in ((403, True), (401, False)), answer
+
+
+# -- the kubelet lives -------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_cut_off_fences_itself_and_is_lost_as_a_disruption(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "cut", {"deaf": True, "away": True}, {"run": 1})
+    before = counted(operator)
+    fall.pod.link.cut_off()
+    status = fall.check_found(before, "Fenced", DURATION / 2, DURATION)
+    assert status["history"][0]["exitCode"] == 85
+    fall.finish()
+
+
+def test_a_worker_that_hears_its_end_is_back_from_a_cut_before_the_lease_could_be_given_on(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "heals", {"run": 12})
+    fall.pod.link.cut_off()
+    wait_told(jobs, "heals", "PodRunning")
+    fall.pod.link.mend()
+    wait_renewal(jobs, "heals")
+    fall.finish(spends=(1, 0, 0))
+
+
+def test_a_stopped_agent_is_lost_and_what_its_child_does_late_is_refused(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "stopped", {"deaf": True}, {"run": 1})
+    fall.pod.lose()  # its container does not end when it is told to
+    before = counted(operator)
+    fall.pod.signal(signal.SIGSTOP)
+    waiting = wait_told(jobs, "stopped", "HolderSilent")["waiting"]
+    assert "Lost" in waiting["nextAction"] and waiting["deadline"]
+    fall.check_found(before, "HolderSilent", DURATION, DURATION)
+    # The next one waits a duration longer: the Lease is taken, and a child is still there.
+    waiting = wait_told(jobs, "stopped", "LeaseHeld", limit=15)["waiting"]
+    assert fall.pod.pod_name in waiting["message"]
+    lives.wait(2)
+    assert lives.living(1), "its agent is stopped, so nobody has ended it"
+    check_late_work_is_refused(fall)
+    renewals = len(fall.renewals())
+    fall.pod.signal(signal.SIGCONT)
+    assert fall.pod.process.wait(30) == 85
+    assert not lives.living(1)
+    assert "fenced: " in fall.pod.output().splitlines()[-1]
+    fall.pod.find()
+    assert budgets(settle(jobs, "stopped")) == (2, 0, 1)
+    assert outcomes(jobs.status("stopped")) == ["Lost", "Succeeded"]
+    # What has renewed since is the next one.
+    assert lease_of(jobs, "stopped")["spec"]["holderIdentity"] == "/".join(
+        jobs.pods("stopped")[-1]["metadata"][key] for key in ("name", "uid"))
+    assert len(fall.renewals()) >= renewals
+
+
+@pytest.mark.parametrize("whom", ["both", "agent"])
+def test_a_killed_worker_whose_node_does_not_tell_is_lost_by_its_silence(
+    cluster, operator, nodes, jobs, lives, whom
+):
+    fall = Fall(cluster, jobs, nodes, lives, f"killed-{whom}", {"deaf": True}, {"run": 1})
+    fall.pod.lose()
+    before = counted(operator)
+    if whom == "both":
+        fall.pod.kill()
+    else:
+        fall.pod.signal(signal.SIGKILL)
+    wait_for("its child to be dead", lambda: not lives.living(1), 5)
+    fall.check_found(before, "HolderSilent", DURATION, DURATION)
+    fall.pod.find()
+    fall.finish()
+
+
+# -- the node is silent ------------------------------------------------------------------------
+
+
+def test_a_silent_node_is_no_matter_while_its_worker_proves_that_it_lives(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "apart", {"run": LOST_AFTER + 12})
+    wait_renewals(cluster, [fall.pod.node.name])
+    fall.pod.node.partition()
+    try:
+        assert fall.pod.process.wait(60) == 0
+        # The end mark came from its agent; now only the node could tell the rest.
+        assert budgets(jobs.status("apart")) == (1, 0, 0)
+    finally:
+        fall.pod.node.heal()
+    fall.finish(spends=(1, 0, 0))
+
+
+def test_a_node_that_dies_with_its_worker_is_lost_after_the_lease_s_duration_not_its_own(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "dies", {"deaf": True}, {"run": 1})
+    before = counted(operator)
+    # The scheduler does not know yet, and would send the next one there too.
+    cluster.kubectl("cordon", fall.pod.node.name)
+    fall.pod.node.die()
+    try:
+        fall.check_found(before, "HolderSilent", DURATION, DURATION)
+        fall.finish()
+    finally:
+        fall.pod.node.heal()
+        cluster.kubectl("uncordon", fall.pod.node.name)
+
+
+# -- who was granted it and may run ------------------------------------------------------------
+
+
+def test_no_child_starts_beside_one_whose_pod_was_deleted_by_force(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "forced", {"deaf": True, "away": True}, {"run": 1})
+    fall.pod.lose()
+    [pod] = jobs.pods("forced")
+    delete_pod(jobs, pod, grace=0)
+    status = wait_attempt(jobs, "forced", 2, limit=40)
+    assert_one_disruption(status, "PodStuckTerminating")
+    # It runs and renews until the Lease is taken from it.
+    assert fall.pod.process.wait(30) == 85
+    second = lives.wait(2)
+    assert second.first - lives.last(1) > 0
+    fall.pod.find()
+    fall.finish()
+
+
+def test_an_operator_that_is_killed_between_lets_the_whole_duration_pass_anew(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "between", {"deaf": True}, {"run": 1})
+    fall.pod.lose()
+    fall.pod.signal(signal.SIGSTOP)
+    wait_attempt(jobs, "between", 2, limit=40)
+    taken = wait_for("the Lease to be taken", lambda: "holderIdentity" not in lease_of(
+        jobs, "between")["spec"], 10)
+    assert taken
+    operator.kill()
+    operator.spawn()
+    second = lives.wait(2)
+    began = write_times(cluster, fall.offset, "update", lease_name(jobs, "between"),
+                        resource="leases", user="holdfast-operator")
+    # Taken; granted by one that has watched it for a whole duration since it has it.
+    assert len(began) == 2 and began[1] - began[0] > DURATION
+    assert second
+    fall.pod.signal(signal.SIGCONT)
+    assert fall.pod.process.wait(30) == 85
+    fall.pod.find()
+    assert budgets(settle(jobs, "between")) == (2, 0, 1)
