@@ -17,7 +17,8 @@ import subprocess
 import threading
 import time
 
-from agent import Link, _die_with_parent, agent_binary, alive, descendants
+from agent import _die_with_parent, agent_binary, alive, descendants
+from agent_ways import Link
 from fence import token_of
 from localcluster import wait_for
 from losses import time_text
