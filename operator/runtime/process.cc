@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "operator/runtime/fence_check.h"
 #include "operator/runtime/ownership_json.h"
 #include "operator/runtime/sync_report.h"
 #include "operator/runtime/version.h"
@@ -142,6 +143,7 @@ void Process::look_at_caches() {
   if (controller_->synced()) {
     if (!std::exchange(ready_told_, true)) {
       log_.info("ready", {{"took", human_duration(now - started_at_)}});
+      spawn(report_fence(connection_->client(), log_));
     }
     return;
   }
