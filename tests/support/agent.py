@@ -36,6 +36,7 @@ LIMIT = 60
 
 # A worker that writes a line of its pid and CLOCK_BOOTTIME every 10 ms for as long as it lives.
 # deaf: SIGTERM is written down and not obeyed; away: a second one leaves by setsid and a double fork.
+# After four minutes it ends: one that a broken agent leaves behind must not stay for good.
 _BEATS = """
 import os, signal, sys, time
 path, how = sys.argv[1], sys.argv[2:]
@@ -48,7 +49,8 @@ if "away" in how and os.fork() == 0:
     os.setsid()
     if os.fork() != 0:
         os._exit(0)
-while True:
+end = time.monotonic() + 240
+while time.monotonic() < end:
     tell(b"beat")
     time.sleep(0.01)
 """
