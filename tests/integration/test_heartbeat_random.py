@@ -3,6 +3,7 @@ have written down, no two of one job were ever at work at one time. Agents are k
 stopped: what a stopped one's child does is the fence's matter."""
 
 import collections
+import contextlib
 import signal
 import time
 
@@ -25,6 +26,11 @@ def plans(rng):
     """What a job's worker does in each attempt: it never succeeds, so there is always a next one."""
     return [{"run": round(rng.uniform(0.5, 12), 2), "exit": 1, "deaf": rng.random() < 0.5,
              "away": rng.random() < 0.3} for _ in range(MOST_ATTEMPTS)]
+
+
+def mend(pod):
+    with contextlib.suppress(OSError):  # the pod has ended, and its link with it
+        pod.link.mend()
 
 
 class Disturber:
@@ -69,11 +75,11 @@ class Disturber:
 
     def _cut_off(self, pod):
         pod.link.cut_off()
-        self._in(self.rng.uniform(1, 9), pod.link.mend)
+        self._in(self.rng.uniform(1, 9), lambda: mend(pod))
 
     def _cut_off_for_long(self, pod):
         pod.link.cut_off()
-        self._in(30, pod.link.mend)
+        self._in(30, lambda: mend(pod))
 
     def _delete(self, pod, grace=None):
         found = pod_named(self.jobs, pod.pod_name)
