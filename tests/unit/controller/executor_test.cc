@@ -1,0 +1,104 @@
+// The executor writes only while the job's shard is held, one write after the other.
+#include "operator/controller/executor.h"
+
+#include "tests/unit/kube/client_fixture.h"
+
+namespace holdfast::controller {
+namespace {
+
+class FakeOwnership : public Ownership {
+ public:
+  std::optional<Claim> claim(const std::string&) const override { return Claim{}; }
+  bool holds(const Claim&) const override { return held; }
+  Duration time_left() const override { return std::chrono::seconds(8); }
+  bool held = true;
+};
+
+class SilentTelemetry : public Telemetry {
+ public:
+  void attempt_ended(const std::string&) override {}
+  void recovered(const std::string&, Duration) override {}
+  void fenced_outcome(const std::string&) override {}
+  void shard_moved(const std::string&) override {}
+};
+
+class SilentEvents : public EventSink {
+ public:
+  void record(const ObjectReference&, bool, const std::string&, const std::string&,
+              const std::string&) override {}
+};
+
+class ExecutorTest : public kube::ClientTest {
+ protected:
+  ExecutorTest() {
+    job_.name = job_.job.name = "train";
+    job_.namespace_ = job_.job.namespace_ = "default";
+    job_.uid = job_.job.uid = "job-uid";
+    job_.pod_template = R"({"spec": {"containers": [{"name": "main", "image": "x"}]}})";
+    reconciler::WriteStatus intent;
+    intent.status.phase = reconciler::Phase::kRunning;
+    intent.status.attempt = 1;
+    intent.status.pod_name = "train-1-abcde";
+    intent.status.waiting = reconciler::Waiting{"PodStarting", "m", "n", std::nullopt};
+    decision_.writes = {intent, reconciler::CreatePod{1, "train-1-abcde"}};
+  }
+  auto perform() {
+    return start(executor_.perform(job_, Ownership::Claim{}, decision_, memory_, Log()));
+  }
+
+  FakeOwnership ownership_;
+  SilentTelemetry telemetry_;
+  SilentEvents events_;
+  Executor executor_{loop_, client_, ownership_, telemetry_, events_, "agent"};
+  CachedJob job_;
+  JobMemory memory_;
+  reconciler::Decision decision_;
+};
+
+TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
+  const auto done = perform();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "PUT");
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  EXPECT_TRUE((*done)->ok());
+  EXPECT_EQ(memory_.job_version, 7u);
+  EXPECT_EQ(memory_.pod_version, 8u);
+}
+
+TEST_F(ExecutorTest, NothingIsWrittenOnceTheShardIsLost) {
+  ownership_.held = false;
+  const auto done = perform();
+  EXPECT_TRUE(transport_.history.empty());
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(ExecutorTest, WhatFollowsIsNotWrittenWhenTheShardIsLostMeanwhile) {
+  const auto done = perform();
+  ownership_.held = false;
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.history.size(), 1u);
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(ExecutorTest, WhatFollowsARefusedWriteIsNotWritten) {
+  const auto done = perform();
+  transport_.answer(409, R"({"kind": "Status", "reason": "Conflict", "code": 409})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.history.size(), 1u);
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kConflict);
+}
+
+}  // namespace
+}  // namespace holdfast::controller
