@@ -326,7 +326,7 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   }
   check_loss(write, entry);
   // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
-  if (entry.reason == "PodNeverCreated" && restored_at_ < Duration::zero() &&
+  if (entry.reason == "PodNeverCreated" && !truth && restored_at_ < Duration::zero() &&
       book.recorder == Life(current_->replica, current_->life)) {
     complain("S8 Budget: a replica takes its own intent for left behind: " + what);
   }
