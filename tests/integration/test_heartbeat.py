@@ -5,14 +5,14 @@ import signal
 
 import pytest
 
-from agent import MESSAGE, work  # noqa: F401
-from fence import expect, lease_path
+from agent import DURATION, MESSAGE, work  # noqa: F401
+from fence import lease_path
 from holdfast import Operator
 from host_node import HOSTED
 from host_worker import SOON, beating, jobs, lives, nodes, operator  # noqa: F401
-from lives import budgets, flush_audit, operator_writes, outcomes, settle, wait_told
+from lives import BY_HAND, budgets, flush_audit, operator_writes, outcomes, settle, wait_told
 from localcluster import wait_for
-from losses import REACTION, recoveries
+from losses import REACTION, assert_one_disruption, delete_pod, recoveries, wait_attempt
 
 CLUSTER = {"nodes": 0, "kwok": False}
 # What the machine's noise may add to a bound.
@@ -26,8 +26,10 @@ RELEASE = ("patch", "pods", 200)
 
 
 def lease_of(jobs, name):
+    """The job's Lease, or None."""
     uid = jobs.get(name)["metadata"]["uid"]
-    return expect(jobs.cluster.api("GET", lease_path(jobs.namespace, f"holdfast-{uid}")))
+    status, lease = jobs.cluster.api("GET", lease_path(jobs.namespace, f"holdfast-{uid}"))
+    return lease if status == 200 else None
 
 
 def writes_of(cluster, offset, jobs, name):
@@ -41,6 +43,18 @@ def writes_of(cluster, offset, jobs, name):
 
 
 # -- what it costs -----------------------------------------------------------------------------
+
+
+def test_a_job_with_a_heartbeat_whose_pod_ends_at_once_costs_five_writes(
+    cluster, operator, jobs, lives
+):
+    offset = cluster.audit_offset()
+    jobs.apply(beating("short", lives, pod=BY_HAND))
+    pod = jobs.wait_pod("short", lambda pod: True)
+    wait_for("the Lease to be granted", lambda: lease_of(jobs, "short"), 15)
+    jobs.end_pod(pod)
+    assert settle(jobs, "short")["phase"] == "Succeeded"
+    assert writes_of(cluster, offset, jobs, "short") == [STATUS, POD, LEASE, STATUS, RELEASE]
 
 
 def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(
@@ -129,6 +143,19 @@ def test_a_child_that_was_forked_away_ends_with_its_worker(operator, nodes, jobs
     lives.wait(1, count=2)
     check_goes_on_at_once(jobs, lives, "forks", "Failed", 1)
     assert settle(jobs, "forks")["phase"] == "Succeeded"
+
+
+def test_a_worker_whose_pod_is_deleted_ends_and_the_next_one_waits_at_most_a_lease(
+    operator, nodes, jobs, lives
+):
+    jobs.apply(beating("drained", lives, {}, {"run": 1}))
+    lives.wait(1)
+    delete_pod(jobs, jobs.pod("drained"))
+    assert_one_disruption(wait_attempt(jobs, "drained", 2), "PodDeleted")
+    second = lives.wait(2)
+    print(f"the next one starts {second.first - lives.last(1):.1f} s after the last one's end")
+    assert 0 < second.first - lives.last(1) <= DURATION + REACTION + NOISE
+    assert budgets(settle(jobs, "drained")) == (2, 0, 1)
 
 
 # -- what a user asks for ----------------------------------------------------------------------

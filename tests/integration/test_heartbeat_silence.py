@@ -8,11 +8,11 @@ import pytest
 from agent import DURATION, work  # noqa: F401
 from fence import TokenClient, expect, lease_path, renewed
 from host_worker import beating, jobs, lives, nodes, operator  # noqa: F401
-from lives import budgets, outcomes, settle, wait_told
+from lives import budgets, flush_audit, outcomes, settle, wait_told
 from localcluster import wait_for
 from losses import (
-    LOST_AFTER, REACTION, assert_one_disruption, created_at, delete_pod, recoveries, wait_attempt,
-    wait_renewals, write_times,
+    LOST_AFTER, REACTION, assert_one_disruption, created_at, delete_pod, recoveries, seconds_of,
+    wait_attempt, wait_renewals, write_times,
 )
 
 CLUSTER = {"nodes": 0, "kwok": False}
@@ -47,10 +47,16 @@ class Fall:
         self.pod = nodes.pod_of(jobs, name)
         wait_renewal(jobs, name)
 
-    def renewals(self):
-        """When the workers' renewals were answered."""
-        return write_times(self.cluster, self.offset, "update", lease_name(self.jobs, self.name),
-                           resource="leases", user=WORKER)
+    def renewals(self, pod=None):
+        """When the workers' renewals (this pod's) were accepted."""
+        lease, found = lease_name(self.jobs, self.name), []
+        for event in self.cluster.audit_events(self.offset)[0]:
+            user = event["user"]
+            if (user["username"] == WORKER and event.get("objectRef", {}).get("name") == lease
+                    and event["verb"] == "update" and event["responseStatus"]["code"] == 200
+                    and pod in (None, *user["extra"]["authentication.kubernetes.io/pod-name"])):
+                found.append(seconds_of(event["stageTimestamp"]))
+        return found
 
     def check_found(self, before, reason, least, most, orphan_class="holder_silent"):
         """Attempt 1 was lost for this reason so many seconds after its last renewal, at the cost
@@ -58,7 +64,7 @@ class Fall:
         status = wait_attempt(self.jobs, self.name, 2, limit=40)
         assert_one_disruption(status, reason)
         created = created_at(self.cluster, self.offset, status["podName"])
-        last = max(when for when in self.renewals() if when < created)
+        last = max(self.renewals(self.pod.pod_name))
         assert least <= created - last <= most + REACTION + NOISE
         operator, (count, total) = before
         after = recoveries(operator, orphan_class)
@@ -76,13 +82,13 @@ def counted(operator, orphan_class="holder_silent"):
     return operator, recoveries(operator, orphan_class)
 
 
-def check_late_work_is_refused(fall):
+def check_late_work_is_refused(fall, code, why):
     """The token of the old attempt's pod opens the Lease no more."""
     lease = lease_of(fall.jobs, fall.name)
     worker = TokenClient(fall.cluster, fall.pod.token)
     status, answer = worker.api("PUT", lease_path(fall.jobs.namespace, lease["metadata"]["name"]),
                                 renewed(lease, ended="0"))
-    assert (status, "fenced: " in answer["message"]) in ((403, True), (401, False)), answer
+    assert status == code and why in answer["message"], answer
 
 
 # -- the kubelet lives -------------------------------------------------------------------------
@@ -125,19 +131,20 @@ def test_a_stopped_agent_is_lost_and_what_its_child_does_late_is_refused(
     assert fall.pod.pod_name in waiting["message"]
     lives.wait(2)
     assert lives.living(1), "its agent is stopped, so nobody has ended it"
-    check_late_work_is_refused(fall)
-    renewals = len(fall.renewals())
+    check_late_work_is_refused(fall, 403, "fenced: ")
+    renewals = fall.renewals(fall.pod.pod_name)
+    fenced = operator.metric("holdfast_fenced_outcomes_total", pod_phase="Failed")
     fall.pod.signal(signal.SIGCONT)
     assert fall.pod.process.wait(30) == 85
     assert not lives.living(1)
     assert "fenced: " in fall.pod.output().splitlines()[-1]
     fall.pod.find()
+    wait_for("its end to be counted as one that does not count", lambda: operator.metric(
+        "holdfast_fenced_outcomes_total", pod_phase="Failed") == fenced + 1, 15)
     assert budgets(settle(jobs, "stopped")) == (2, 0, 1)
     assert outcomes(jobs.status("stopped")) == ["Lost", "Succeeded"]
-    # What has renewed since is the next one.
-    assert lease_of(jobs, "stopped")["spec"]["holderIdentity"] == "/".join(
-        jobs.pods("stopped")[-1]["metadata"][key] for key in ("name", "uid"))
-    assert len(fall.renewals()) >= renewals
+    flush_audit(cluster, fall.offset)
+    assert fall.renewals(fall.pod.pod_name) == renewals
 
 
 @pytest.mark.parametrize("whom", ["both", "agent"])
@@ -203,10 +210,10 @@ def test_no_child_starts_beside_one_whose_pod_was_deleted_by_force(
     delete_pod(jobs, pod, grace=0)
     status = wait_attempt(jobs, "forced", 2, limit=40)
     assert_one_disruption(status, "PodStuckTerminating")
-    # It runs and renews until the Lease is taken from it.
+    # It runs, and renews until its pod is gone or the Lease is taken from it.
     assert fall.pod.process.wait(30) == 85
-    second = lives.wait(2)
-    assert second.first - lives.last(1) > 0
+    check_late_work_is_refused(fall, 401, "")
+    assert lives.last(1) < lives.wait(2).first
     fall.pod.find()
     fall.finish()
 
