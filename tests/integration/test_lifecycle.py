@@ -260,13 +260,13 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     node = jobs.status("done")["nodeName"]
 
     heads, rows = table(cluster.kubectl("get", "dj", "-n", jobs.namespace).stdout)
-    assert heads == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE"]
+    assert heads == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
     done, waits = rows
     assert list(done.values())[:5] == ["done", "Succeeded", "1", "", "0"]
     assert list(waits.values())[:5] == ["waits", "Backoff", "1", "RetryBackoff", "1"]
 
     heads, rows = table(cluster.kubectl("get", "djob", "-n", jobs.namespace, "-o", "wide").stdout)
-    assert heads[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED"]
+    assert heads[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert (rows[0]["NODE"], rows[0]["DISRUPTIONS"]) == (node, "0")
     assert rows[0]["STARTED"] and rows[0]["COMPLETED"] and not rows[1]["COMPLETED"]
 

@@ -187,7 +187,7 @@ def columns_of(api, name, *flags):
 def test_get_prints_phase_attempt_waiting_failures_and_age(api, phase):
     current = api.job_in(phase)
     columns = columns_of(api, current["metadata"]["name"])
-    assert list(columns) == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE"]
+    assert list(columns) == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
     assert columns["PHASE"] == phase
     assert columns["WAITING"] == current["status"].get("waiting", {}).get("reason", "")
     assert (columns["ATTEMPT"], columns["FAILURES"]) == ("1", "1")
@@ -198,7 +198,7 @@ def test_get_wide_adds_node_disruptions_and_the_two_ends_of_the_duration(api):
     code, current = api.put_status(current, status("Succeeded", nodeName="node-1", disruptions=4))
     assert code == 200, current
     columns = columns_of(api, current["metadata"]["name"], "-o", "wide")
-    assert list(columns)[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED"]
+    assert list(columns)[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert (columns["NODE"], columns["DISRUPTIONS"]) == ("node-1", "4")
     assert columns["STARTED"] and columns["COMPLETED"]
 
