@@ -15,7 +15,7 @@ from localcluster import wait_for
 from losses import delete_pod, pod_named
 
 CLUSTER = {"nodes": 0, "kwok": False}
-JOBS = 14
+JOBS = 20
 ATTEMPTS = 100
 # Enough for ATTEMPTS on a busy machine, and less than anybody waits.
 LIMIT = 200
@@ -26,7 +26,7 @@ def plans(rng):
     """What a job's worker does in each attempt: it never succeeds, so there is always a next one. Some
     are still there long after their pod is."""
     return [{"run": round(rng.choice([rng.uniform(0.5, 5), 40]), 2), "exit": 1,
-             "deaf": rng.random() < 0.5, "away": rng.random() < 0.3} for _ in range(MOST_ATTEMPTS)]
+             "deaf": rng.random() < 0.7, "away": rng.random() < 0.3} for _ in range(MOST_ATTEMPTS)]
 
 
 def mend(pod):
@@ -63,8 +63,8 @@ class Disturber:
         if pod.uid in self._disturbed or self.rng.random() < 0.3:
             return
         self._disturbed.add(pod.uid)
-        ways = [self._cut_off, self._cut_off_for_long, self._delete, self._delete_unheard,
-                self._delete_by_force, self._kill_unheard, self._kill_agent]
+        ways = [self._cut_off, self._cut_off_for_long, self._cut_off_unheard, self._delete,
+                self._delete_unheard, self._delete_by_force, self._kill_unheard, self._kill_agent]
         way = self.rng.choice(ways)
         self.done[way.__name__.strip("_").replace("_", " ")] += 1
         way(pod)
@@ -81,6 +81,10 @@ class Disturber:
     def _cut_off_for_long(self, pod):
         pod.link.cut_off()
         self._in(30, lambda: mend(pod))
+
+    def _cut_off_unheard(self, pod):
+        self._lose(pod)
+        self._cut_off_for_long(pod)
 
     def _delete(self, pod, grace=None):
         found = pod_named(self.jobs, pod.pod_name)
@@ -106,7 +110,7 @@ class Disturber:
 
     def _lose(self, pod):
         pod.lose()
-        self._in(self.rng.uniform(5, 40), pod.find)
+        self._in(self.rng.uniform(5, 60), pod.find)
 
     def _in(self, seconds, what):
         self._later.append((time.monotonic() + seconds, what))
@@ -118,7 +122,7 @@ def test_no_two_children_of_a_job_are_ever_at_work_at_one_time(
     rng = seeded("random heartbeats")
     lives = {f"job-{number}": Lives(tmp_path / f"job-{number}") for number in range(JOBS)}
     for name, one in lives.items():
-        policy = rng.choice(["Failed", "TerminatingOrFailed"])
+        policy = rng.choice(["Failed"] + 3 * ["TerminatingOrFailed"])
         jobs.apply(beating(name, one, *plans(rng), backoffLimit=1000, disruptionLimit=1000,
                            podReplacementPolicy=policy,
                            pod=HOSTED | {"terminationGracePeriodSeconds": rng.randint(1, 4)}))

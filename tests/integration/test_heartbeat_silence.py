@@ -166,6 +166,21 @@ def test_a_killed_worker_whose_node_does_not_tell_is_lost_by_its_silence(
     fall.finish()
 
 
+def test_a_deaf_worker_that_is_cut_off_from_everybody_is_dead_before_the_lease_is_given_on(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "alone", {"deaf": True, "away": True}, {"run": 1})
+    fall.pod.lose()
+    fall.pod.link.cut_off()
+    before = counted(operator)
+    fall.check_found(before, "HolderSilent", DURATION, DURATION)
+    lives.wait(2)
+    # Not by its kubelet, which is as cut off as it is.
+    assert not lives.living(1)
+    fall.pod.find()
+    fall.finish()
+
+
 # -- the node is silent ------------------------------------------------------------------------
 
 
