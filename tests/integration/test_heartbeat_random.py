@@ -25,7 +25,7 @@ MOST_ATTEMPTS = 100
 def plans(rng):
     """What a job's worker does in each attempt: it never succeeds, so there is always a next one. Some
     are still there long after their pod is."""
-    return [{"run": round(rng.choice([rng.uniform(0.5, 5), 40]), 2), "exit": 1,
+    return [{"run": round(rng.choice([rng.uniform(0.5, 5), 300]), 2), "exit": 1,
              "deaf": rng.random() < 0.7, "away": rng.random() < 0.3} for _ in range(MOST_ATTEMPTS)]
 
 
