@@ -104,7 +104,7 @@ check-format: setup ## Say which C++ files are not formatted
 
 .PHONY: tidy
 tidy: configure ## Run clang-tidy over everything
-	@git ls-files 'operator/*.cc' 'reconciler/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
+	@git ls-files 'operator/*.cc' 'reconciler/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
 generate: tools ## Make the CRD and its documentation anew

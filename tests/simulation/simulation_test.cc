@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
+#include "operator/controller/job_codec.h"
 #include "tests/simulation/run.h"
 
 namespace holdfast::simulation {
@@ -68,6 +70,48 @@ TEST(Simulation, AProfileIsCalmOrFullOfFaultsAsItSays) {
   const RunResult calm = run_seed(request(1, "calm", 10));
   for (const auto& [act, count] : calm.fired) EXPECT_EQ(act, Act::kCreateJob) << to_string(act);
   EXPECT_GT(run_seed(request(1, "everything", 30)).fired.size(), 25u);
+}
+
+// In a world without faults an attempt that is lost is lost falsely, and a minute later each job
+// has been looked at and each pod's end is on record.
+void complain_of_what_is_left(World& world) {
+  std::map<std::string, std::string> ended;  // pods, by name
+  world.server().for_each("pods", [&](const Json& pod) {
+    const std::string phase = string_at(at(pod, "status"), "phase");
+    if (phase == "Succeeded" || phase == "Failed") {
+      ended[string_at(at(pod, "metadata"), "name")] = phase;
+    }
+  });
+  world.server().for_each("durablejobs", [&](const Json& json) {
+    const kube::ObjectPtr object = controller::decode_job(json);
+    const reconciler::Job& job = static_cast<const controller::CachedJob&>(*object).job;
+    if (job.status.disruptions > 0) world.ledger().complain(job.name + " has lost an attempt");
+    if (world.gateway().wall_clock() - job.created < std::chrono::seconds(3)) return;
+    const bool unseen = job.status.phase == reconciler::Phase::kNone;
+    const bool unrecorded =
+        job.status.phase == reconciler::Phase::kRunning && ended.count(job.status.pod_name) > 0;
+    if (unseen || unrecorded) world.ledger().complain(job.name + " does not go on");
+  });
+}
+
+TEST(Simulation, AnApiServerThatIsAwayForHalfAnHourCostsNoAttemptAndAllGoesOnWithinAMinute) {
+  for (std::uint64_t seed = 1; seed <= kSeedsOfAProfile; ++seed) {
+    RunRequest run = request(seed, "calm", 60);
+    bool down = false;
+    run.sabotage = [&down](World& world) {
+      using std::chrono::minutes;
+      world.scheduler().at(minutes(15), [&] {
+        world.gateway().go_down();
+        down = true;
+      });
+      world.scheduler().at(minutes(45), [&] { world.gateway().come_up(); });
+      for (const int minute : {46, 59}) {
+        world.scheduler().at(minutes(minute), [&] { complain_of_what_is_left(world); });
+      }
+    };
+    EXPECT_EQ(run_seed(run).violation, "") << "seed " << seed;
+    EXPECT_TRUE(down);
+  }
 }
 
 struct Share {
