@@ -19,17 +19,11 @@ const ContainerView* worker_of(const PodView& pod) {
   return nullptr;
 }
 
-// That a pod is gone proves nothing: a force-deleted one's processes run on. One that was told to
-// go before it was bound to a node can never be bound.
 bool is_stopped(const JobView& view, const std::string& holder) {
-  if (holder.empty()) return true;
-  for (const PodView& pod : view.pods) {
-    if (holder_identity(pod) != holder) continue;
-    if (pod.node_name.empty()) return pod.deletion.has_value();
-    const ContainerView* const worker = worker_of(pod);
-    return worker && worker->terminated;
-  }
-  return false;
+  if (holder.empty() || view.observed.lease.granted_stopped) return true;
+  return std::any_of(view.pods.begin(), view.pods.end(), [&](const PodView& pod) {
+    return holder_identity(pod) == holder && worker_is_stopped(pod);
+  });
 }
 
 bool is_taken(const LeaseView& lease, std::int64_t attempt) {
@@ -100,6 +94,12 @@ Limit stalled(const Context& context) {
 }  // namespace
 
 std::string holder_identity(const PodView& pod) { return pod.name + "/" + pod.uid; }
+
+bool worker_is_stopped(const PodView& pod) {
+  if (pod.node_name.empty()) return pod.deletion.has_value();
+  const ContainerView* const worker = worker_of(pod);
+  return worker && worker->terminated;
+}
 
 bool holds_lease(const Context& context, const PodView& pod) {
   const auto& lease = context.view.lease;

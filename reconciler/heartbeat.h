@@ -21,6 +21,11 @@ bool holds_lease(const Context& context, const PodView& pod);
 // The worker in this pod has proved its life within the Lease's duration.
 bool heartbeat_is_fresh(const Context& context, const PodView& pod);
 
+// The pod with this identity can do nothing any more: its worker has terminated, or it was told to
+// go before it was bound to a node and can never be. That it is gone proves nothing: a
+// force-deleted one's processes run on.
+bool worker_is_stopped(const PodView& pod);
+
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
 
 // What a pod that has started waits for on the heartbeat's account; none: nothing.

@@ -46,13 +46,18 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   }
   // Its kubelet alone is silent while the worker on it proves that it lives.
   if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
+    // Until its end mark the worker spoke for itself; its kubelet has the window from then on.
+    const auto& ended_for = context.view.observed.lease.ended_for;
+    const Duration silent_for = holds_lease(context, pod) && ended_for
+                                    ? std::min(*node.silent_for, *ended_for)
+                                    : *node.silent_for;
     const Duration allowed = node.breaker ? 2 * window : window;
     limits.push_back(lost("NodeSilent",
                           "node " + pod.node_name + " has not renewed its Lease for " +
                               in_seconds(std::chrono::floor<seconds>(allowed)),
-                          "node_silent", allowed - *node.silent_for, *node.silent_for));
-    const Duration notice = worth_telling(context) - *node.silent_for;
-    const Duration window_left = window - *node.silent_for;
+                          "node_silent", allowed - silent_for, silent_for));
+    const Duration notice = worth_telling(context) - silent_for;
+    const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {
       limits.back().look_in = notice;

@@ -221,10 +221,12 @@ struct LeaseView {
 
 // What this replica has seen of that Lease, by its own steady clock.
 struct LeaseObservation {
-  Duration silent_for{0};   // unchanged, counted while a change would have been seen
-  Duration stalled_for{0};  // its mark of progress unchanged, likewise
-  Duration taken_for{0};    // since it was first seen without a holder, on any clock
-  bool breaker = false;     // most other holders fell silent with it: one window more, once
+  Duration silent_for{0};             // unchanged, counted while a change would have been seen
+  Duration stalled_for{0};            // its mark of progress unchanged, likewise
+  Duration taken_for{0};              // since it was first seen without a holder, on any clock
+  std::optional<Duration> ended_for;  // since it was first seen with its holder's end mark
+  bool granted_stopped = false;       // its last holder's worker was seen to have terminated
+  bool breaker = false;  // most other holders fell silent with it: one window more, once
 };
 
 // Why the current attempt's pod could not be created, as this replica was last told.

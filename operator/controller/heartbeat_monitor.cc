@@ -76,6 +76,11 @@ void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
     marks.progress = lease.mark;
     marks.progressed = std::max(marks.progressed, live - lease.lease.progress_age);
   }
+  if (!lease.lease.ended) {
+    marks.ended.reset();
+  } else if (!marks.ended) {
+    marks.ended = loop_.now();
+  }
   // Only what is being renewed can fall silent, alone or with others.
   if (lease.lease.holder.empty() || !lease.lease.renewed || lease.lease.ended) {
     tracker_.gone(lease.key());
@@ -101,6 +106,7 @@ reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& le
   if (marks->second.taken_for == lease.lease.attempt) {
     observation.taken_for = now - marks->second.taken;
   }
+  if (marks->second.ended) observation.ended_for = now - *marks->second.ended;
   observation.stalled_for =
       std::max(Duration::zero(), live - std::max(marks->second.progressed, clock_.epoch()));
   observation.silent_for =

@@ -57,6 +57,7 @@ class HeartbeatMonitor {
     Duration progressed{0};      // in live time
     std::int64_t taken_for = 0;  // the attempt that it stands without a holder for; 0: it has one
     SteadyTime taken{};
+    std::optional<SteadyTime> ended;  // first seen with the end mark
   };
   void update_clock();
   void seen(const CachedHeartbeat& lease);

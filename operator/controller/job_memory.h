@@ -42,6 +42,10 @@ struct JobMemory {
   int refusals = 0;
   SteadyTime retry_at{};
 
+  // The last holder of the job's Lease whose worker was seen to have terminated, though its pod may
+  // be gone by now.
+  std::string stopped_holder;
+
   // A recovery that is not over until the next attempt's pod exists.
   std::string orphan_class;
   SteadyTime trouble_began{};

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "operator/controller/job_controller.h"
+#include "reconciler/heartbeat.h"
 
 namespace holdfast::controller {
 namespace {
@@ -301,6 +302,13 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
     view.lease = lease->lease;
     observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
+    for (const reconciler::PodView& pod : view.pods) {
+      const std::string holder = reconciler::holder_identity(pod);
+      if (holder == lease->lease.granted && reconciler::worker_is_stopped(pod)) {
+        memory.stopped_holder = holder;
+      }
+    }
+    observed.lease.granted_stopped = memory.stopped_holder == lease->lease.granted;
   }
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   for (const reconciler::PodView& pod : view.pods) {

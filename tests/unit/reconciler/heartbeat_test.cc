@@ -128,6 +128,12 @@ TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
   }
 }
 
+TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodWasSeenToStopAndIsGone) {
+  JobView view = lease_of_the_first();
+  view.observed.lease.granted_stopped = true;
+  EXPECT_NE(lease_writes(view).at(0).holder, "");
+}
+
 TEST(LeaseHandOver, AnUnboundPodThatNobodyDeletesMayStillBeBound) {
   JobView view = lease_of_the_first();
   PodView& pod = first_pod(view);
@@ -190,6 +196,16 @@ TEST(Heartbeat, AFreshOneOutweighsASilentNodeAndNothingElseDoes) {
   EXPECT_EQ(after(view).attempt, 3);
   view.lease->renewed = true;
   view.lease->holder = "another/one";
+  EXPECT_EQ(after(view).attempt, 3);
+}
+
+TEST(Heartbeat, AKubeletHasAWholeWindowToReportTheEndOfAWorkerThatSpokeForItself) {
+  JobView view = held_job();
+  view.lease->ended = true;
+  view.observed.nodes[kNode].silent_for = seconds(3600);
+  view.observed.lease.ended_for = view.job.spec.lost_after - seconds(1);
+  EXPECT_EQ(after(view).attempt, 2);
+  view.observed.lease.ended_for = view.job.spec.lost_after;
   EXPECT_EQ(after(view).attempt, 3);
 }
 
