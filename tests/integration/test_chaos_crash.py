@@ -1,7 +1,8 @@
 """The operator dies without a word, again and again: what it had recorded is all that its successor
 has, and that is enough."""
 
-from chaos import Feeder, Killer, check_run, look_again, mixed_jobs, names_of, seeded, summary
+from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, seeded,
+                   summary)
 from holdfast import QUICKEST_LEASES, Operator
 from record import STORE_AS_JSON, Recorder
 
@@ -25,4 +26,4 @@ def test_an_operator_killed_fifty_times_loses_no_job_and_repeats_no_success(clus
         look_again([operator])
         record.wait_ended(names_of(made), END_LIMIT)
         print(summary(record, killer.kills))
-        check_run(record, names_of(made), killer.kills)
+        check_run(record, names_of(made), killer.kills + lapses([operator]))

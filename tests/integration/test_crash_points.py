@@ -6,16 +6,14 @@ HOLDFAST_SEED chooses another sample; what the machine's scheduler does is not r
 """
 
 import collections
-import datetime
 import os
 import random
-import re
 import threading
 import time
 
 import pytest
 
-from chaos import await_work, unexplained
+from chaos import await_work, lapses, unexplained
 from fault_proxy import FAULTS, KILLS, Fault, FaultProxy
 from holdfast import OPERATOR_USER, Operator, job, runs
 from invariants import violations
@@ -196,15 +194,6 @@ class Restarter:
             self.error = error
 
 
-def lapses(operator):
-    """When it stopped acting because its member Lease was not renewed in time, as (name, monotonic
-    seconds): what it was at then is left behind as by one that was killed."""
-    offset = time.monotonic() - time.time()
-    times = re.findall(r"^(\S+)Z WARN this replica stops acting", operator.log(), re.MULTILINE)
-    return [(operator.name, datetime.datetime.fromisoformat(f"{at}+00:00").timestamp() + offset)
-            for at in times]
-
-
 def ended_as_it_should(name, kind, status):
     """What is wrong with the end of a job, or None."""
     phase, outcomes = ENDS[kind]
@@ -293,13 +282,13 @@ def test_a_hundred_crash_points_on_a_real_api_server_end_as_they_should(cluster,
             fired = proxy.fired()
             print(table(faults, fired))
             print(f"{len(fired)} of {len(faults)} points fired, {len(restarter.kills)} kills, "
-                  f"{len(lapses(restarter.operator))} lapses, "
+                  f"{len(lapses([restarter.operator]))} lapses, "
                   f"{proxy.requests} requests, {record.size()} versions")
             restarter.stop()
         assert (doer.error, restarter.error, proxy.errors) == (None, None, [])
         copied = {fault.key[0] for fault in fired
                   if (fault.kind, fault.key[1:]) == ("duplicate-late", ("POST", "pods"))}
-        wrong = judge(jobs, record, kinds, doer, restarter.kills + lapses(restarter.operator), copied)
+        wrong = judge(jobs, record, kinds, doer, restarter.kills + lapses([restarter.operator]), copied)
         if wrong:
             pytest.fail(f"{len(wrong)} violations:\n" + "\n".join(wrong[:40]), pytrace=False)
     assert len(fired) >= LEAST_FIRED

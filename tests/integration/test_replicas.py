@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from chaos import check_run, names_of
+from chaos import check_run, lapses, names_of
 from holdfast import QUICK_LEASES, job, runs
 from localcluster import wait_for
 from proxy import Proxy
@@ -89,7 +89,7 @@ def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(clu
         assert acted == []
         assert "this replica stops acting" in replicas[2].log()
         assert "this replica acts again" in replicas[2].log()
-        check_run(record, names_of(made), deaths)
+        check_run(record, names_of(made), deaths + lapses(replicas))
         assert trespasses(cluster, offset, uids) == []
 
 
@@ -146,10 +146,9 @@ def test_replicas_come_and_go_twenty_times_during_1000_jobs_and_the_shards_are_e
             leaver.start()
         record.wait_ended(names_of(made), END_LIMIT)
         replicas.wait_shared()
-        # On a machine that is too busy a replica stands still for seconds, as if it were paused.
-        lapses = [one.name for one in replicas if "this replica stops acting" in one.log()]
-        print(f"lapsed: {lapses}")
-        check_run(record, names_of(made), deaths)
+        lapsed = lapses(replicas)
+        print(f"{len(lapsed)} lapses")
+        check_run(record, names_of(made), deaths + lapsed)
         assert trespasses(cluster, offset, uids_of(jobs)) == []
         assert [lease for lease in members(cluster) if not lease.startswith(USER)] == []
 

@@ -4,9 +4,11 @@ Randomness comes from one seed, which every run prints; CHAOS_SEED repeats it. W
 scheduler does is not repeated with it.
 """
 
+import datetime
 import http.client
 import os
 import random
+import re
 import threading
 import time
 
@@ -137,6 +139,19 @@ class Killer:
         self.kills.append((operator.name, time.monotonic()))
         if restart:
             operator.spawn()
+
+
+def lapses(operators):
+    """When they stopped acting because their member Lease was not renewed in time, as (name,
+    time.monotonic()): what they were at then is left behind as by one that was killed. On a machine
+    that is too busy a process stands still for seconds."""
+    offset = time.monotonic() - time.time()
+    found = []
+    for operator in operators:
+        times = re.findall(r"^(\S+)Z WARN this replica stops acting", operator.log(), re.MULTILINE)
+        found += [(operator.name, datetime.datetime.fromisoformat(f"{at}+00:00").timestamp() + offset)
+                  for at in times]
+    return found
 
 
 def look_again(operators):

@@ -119,8 +119,14 @@ class Operator:
 
         wait_for("the operator to be ready", ready, limit)
         # One that was killed before keeps its shards until its Lease is old.
-        wait_for("the operator to hold shards", lambda: self.metric("holdfast_shards_held") > 0, limit)
+        wait_for("the operator to hold shards", self._holds_shards, limit)
         return self
+
+    def _holds_shards(self):
+        """On a machine that is too busy /metrics may answer 503."""
+        status, text = self.get("/metrics")
+        held = re.search(r"^holdfast_shards_held (\d+)", text, re.MULTILINE)
+        return status == 200 and held and int(held[1]) > 0
 
     def find_address(self):
         text = self.log(self._log_offset)

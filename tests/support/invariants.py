@@ -47,7 +47,9 @@ def accounts(versions, pods):
     attempts without a pod). `versions` and `pods` are those of one job."""
     spec = versions[-1].object["spec"]
     last_attempt = max(_status(version).get("attempt", 0) for version in versions)
-    ends = {_attempt(history): history[-1].object["status"].get("phase") for history in pods}
+    late = _given_up(versions)
+    ends = {_attempt(history): history[-1].object["status"].get("phase") for history in pods
+            if _attempt(history) not in late}
     failures = sum(1 for phase in ends.values() if phase == "Failed")
     bare = sorted(set(range(1, last_attempt + 1)) - set(ends))
     succeeded = ends.get(last_attempt) == "Succeeded"
@@ -70,7 +72,8 @@ def unbalanced(jobs, pods):
             found.append(f"job {versions[0].name} tells {told}, its pods tell {expected[:4]}")
         for history in mine:
             succeeded = history[-1].object["status"].get("phase") == "Succeeded"
-            if succeeded and _attempt(history) != status.get("attempt"):
+            if succeeded and _attempt(history) != status.get("attempt") and (
+                    _attempt(history) not in _given_up(versions)):
                 found.append(f"job {versions[0].name} ran on after attempt {_attempt(history)} "
                              f"had succeeded, to {status.get('attempt')}")
         if status.get("phase") not in TERMINAL:
@@ -79,6 +82,13 @@ def unbalanced(jobs, pods):
                   if not history[-1].deleted
                   and FINALIZER in history[-1].object["metadata"].get("finalizers", [])]
     return found
+
+
+def _given_up(versions):
+    """The attempts that were lost before their pod existed; one that comes late is fenced, whatever
+    becomes of it."""
+    return {entry["attempt"] for version in versions for entry in _status(version).get("history", [])
+            if entry.get("reason") == NEVER_CREATED}
 
 
 def lost_intents(jobs):
