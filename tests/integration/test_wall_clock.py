@@ -74,6 +74,9 @@ def test_a_wall_clock_that_jumps_by_an_hour_changes_nothing(cluster, jobs, clock
             offset.write_text(f"{seconds:+d}")
             said = len(jumping.log())
             settle_all(jobs, f"at{seconds}")
+            # One of them is the jumping replica's, which logs what it does.
+            for number in range(12):
+                jobs.apply(job(f"at{seconds}-tick-{number}", annotations=runs(0)))
             wait_for("the jump to be seen in the times of the log", lambda: times_off(
                 jumping.log()[said:], seconds), 30)
             # No lapse, no new tenure, no job that changed hands.

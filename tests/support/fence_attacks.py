@@ -139,7 +139,10 @@ class Scene:
 
     def snapshot(self, path):
         """All Leases here, and what the attack aims at."""
-        return self.cluster.api("GET", lease_path(HERE))[1]["items"], self.cluster.api("GET", path)
+        status, aim = self.cluster.api("GET", path)
+        if "items" in aim:
+            aim = aim["items"]  # a list's own version is the whole cluster's
+        return self.cluster.api("GET", lease_path(HERE))[1]["items"], (status, aim)
 
 
 def put(*path_and_value):
