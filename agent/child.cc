@@ -110,6 +110,7 @@ Child::Child() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 std::string Child::start(const std::vector<std::string>& command, SteadyTime before) {
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t agent = ::getpid();

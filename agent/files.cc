@@ -65,7 +65,7 @@ Status replace_file(const std::string& path, const std::string& content, mode_t 
 Status install_self(const std::string& folder) {
   const int self = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   if (self < 0) return system_error("/proc/self/exe", errno);
-  const Status copied =
+  Status copied =
       make_and_rename(folder + "/agent", 0755, [&](int file) { return copy(self, file); });
   ::close(self);
   return copied;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconciler/names.h"
+
 namespace holdfast::agent {
 namespace {
 
@@ -78,7 +80,7 @@ Orders Guard::child_ended(SteadyTime now, int exit_code) {
 
 Orders Guard::all_dead(SteadyTime now) {
   return step(now, [&] {
-    if (phase_ == Phase::kFencing) return finish(kExitFenced, fenced_why_);
+    if (phase_ == Phase::kFencing) return finish(reconciler::kFencedExitCode, fenced_why_);
     if (phase_ != Phase::kEnding || all_dead_) return;
     all_dead_ = true;
     orders_.stop = Orders::Stop::kNone;
@@ -132,7 +134,7 @@ void Guard::check_deadlines(SteadyTime now) {
 void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kFenced:
-      return finish(kExitFenced, answer.why);
+      return finish(reconciler::kFencedExitCode, answer.why);
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
@@ -142,7 +144,8 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kLease:
       break;
   }
-  if (answer.lease.attempt > settings_.attempt) return finish(kExitFenced, lost(answer.lease));
+  if (answer.lease.attempt > settings_.attempt)
+    return finish(reconciler::kFencedExitCode, lost(answer.lease));
   if (answer.lease.attempt < settings_.attempt) {
     return wait(now, "it is still attempt " + std::to_string(answer.lease.attempt) +
                          "'s; this is attempt " + std::to_string(settings_.attempt));

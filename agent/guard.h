@@ -22,9 +22,6 @@
 
 namespace holdfast::agent {
 
-// The agent's exit code when it has fenced itself.
-inline constexpr int kExitFenced = 85;
-
 struct GuardSettings {
   Duration duration{};                        // of the Lease
   std::optional<Duration> progress_deadline;  // none: the job has none
@@ -72,7 +69,7 @@ struct Orders {
   std::optional<Renewal> put;
   std::string say;  // a line for people, when not empty
   std::optional<int> exit_code;
-  std::string fenced;  // why, with exit_code kExitFenced
+  std::string fenced;  // why, with exit_code kFencedExitCode
   SteadyTime wake_at{};
 };
 

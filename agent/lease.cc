@@ -3,14 +3,11 @@
 #include <utility>
 
 #include "agent/text.h"
+#include "reconciler/names.h"
 
 namespace holdfast::agent {
 namespace {
 
-constexpr const char* kProgress = "holdfast.dev/progress";
-constexpr const char* kProgressAge = "holdfast.dev/progress-age";
-constexpr const char* kProgressMessage = "holdfast.dev/progress-message";
-constexpr const char* kEnded = "holdfast.dev/ended";
 // What a message of the fence in the API server contains (a ValidatingAdmissionPolicy).
 constexpr std::string_view kFenceMark = "fenced:";
 constexpr std::size_t kMaxWhyBytes = 512;
@@ -35,12 +32,6 @@ Answer verdict(Answer::Kind kind, std::string_view why) {
   answer.kind = kind;
   answer.why = clean_text(why, kMaxWhyBytes);
   return answer;
-}
-
-// metav1.MicroTime takes six digits and no others.
-std::string micro_time(Time time) {
-  const std::string text = format_time_nanos(time);
-  return text.substr(0, text.find('.') + 7) + "Z";
 }
 
 Answer refusal(int status, const std::string& message) {
@@ -90,16 +81,17 @@ Answer LeaseRecord::read(int status, std::string_view body) {
 
 std::string LeaseRecord::renewed(const Renewal& renewal, Time now) const {
   Json lease = lease_;
-  lease["spec"]["renewTime"] = micro_time(now);
+  lease["spec"]["renewTime"] = format_time_micros(now);
   Json& annotations = lease["metadata"]["annotations"];
   if (!annotations.is_object()) annotations = Json::object();
-  annotations[kProgress] = std::to_string(renewal.mark);
-  annotations[kProgressAge] = std::to_string(renewal.age_seconds);
+  annotations[reconciler::kProgressAnnotation] = std::to_string(renewal.mark);
+  annotations[reconciler::kProgressAgeAnnotation] = std::to_string(renewal.age_seconds);
   // An empty one takes an old one away; none is made of nothing.
-  if (!renewal.message.empty() || annotations.contains(kProgressMessage)) {
-    annotations[kProgressMessage] = clean_text(renewal.message, kMaxMessageBytes);
+  if (!renewal.message.empty() || annotations.contains(reconciler::kProgressMessageAnnotation)) {
+    annotations[reconciler::kProgressMessageAnnotation] =
+        clean_text(renewal.message, kMaxMessageBytes);
   }
-  if (renewal.ended) annotations[kEnded] = std::to_string(*renewal.ended);
+  if (renewal.ended) annotations[reconciler::kEndedAnnotation] = std::to_string(*renewal.ended);
   return lease.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -27,7 +27,7 @@ class Reader {
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
   std::string text(const char* name) {
-    const std::string value = environment_(name).value_or("");
+    std::string value = environment_(name).value_or("");
     if (value.empty()) fail(std::string(name) + " is not set");
     return value;
   }
@@ -48,7 +48,7 @@ class Reader {
   }
   // One part of a path on the API server.
   std::string object_name(const char* name) {
-    const std::string value = text(name);
+    std::string value = text(name);
     const auto fits = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
     };
@@ -59,14 +59,14 @@ class Reader {
     return value;
   }
   std::string path(const char* name, const char* fallback = nullptr) {
-    const std::string value = fallback == nullptr ? text(name) : text_or(name, fallback);
+    std::string value = fallback == nullptr ? text(name) : text_or(name, fallback);
     if (!value.starts_with('/') || value.ends_with('/')) {
       fail(std::string(name) + " is \"" + value + "\", not an absolute path");
     }
     return value;
   }
   std::string address(const char* name) {
-    const std::string value = text(name);
+    std::string value = text(name);
     if (!http::is_ip_literal(value)) {
       fail(std::string(name) + " is \"" + value +
            "\", not an IP address, and names are not resolved here: the kubelet sets it to the "

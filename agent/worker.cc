@@ -20,6 +20,7 @@
 #include "agent/state_file.h"
 #include "agent/text.h"
 #include "operator/core/steady_now.h"
+#include "reconciler/names.h"
 
 namespace holdfast::agent {
 namespace {
@@ -203,9 +204,9 @@ void Worker::end(const Orders& orders) {
   api_.abort();
   leave_state();
   if (orders.fenced.empty()) return;
-  const std::string line = "fenced: " + orders.fenced;
-  say(line);
-  write_termination_message(settings_.termination_log, "holdfast: " + line + "\n");
+  say("fenced: " + orders.fenced);
+  write_termination_message(settings_.termination_log,
+                            reconciler::kFencedMark + orders.fenced + "\n");
 }
 
 void Worker::set_timer() {

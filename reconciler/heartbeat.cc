@@ -8,10 +8,6 @@ namespace {
 // Whoever was granted a Lease that is not there any more: nobody can say that it is stopped.
 constexpr const char* kUnknownHolder = "unknown";
 
-std::string in_seconds(Duration duration) {
-  return std::to_string(std::chrono::floor<seconds>(duration).count()) + " s";
-}
-
 const ContainerView* worker_of(const PodView& pod) {
   for (const ContainerView& container : pod.containers) {
     if (container.worker) return &container;

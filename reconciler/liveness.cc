@@ -32,8 +32,6 @@ Limit lost(const char* reason, std::string message, const char* orphan_class, Du
   return limit;
 }
 
-std::string in_seconds(seconds duration) { return std::to_string(duration.count()) + " s"; }
-
 void add_node_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   const auto found = context.view.observed.nodes.find(pod.node_name);
   if (found == context.view.observed.nodes.end()) return;
@@ -52,10 +50,10 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                                     ? std::min(*node.silent_for, *ended_for)
                                     : *node.silent_for;
     const Duration allowed = node.breaker ? 2 * window : window;
-    limits.push_back(lost("NodeSilent",
-                          "node " + pod.node_name + " has not renewed its Lease for " +
-                              in_seconds(std::chrono::floor<seconds>(allowed)),
-                          "node_silent", allowed - silent_for, silent_for));
+    limits.push_back(
+        lost("NodeSilent",
+             "node " + pod.node_name + " has not renewed its Lease for " + in_seconds(allowed),
+             "node_silent", allowed - silent_for, silent_for));
     const Duration notice = worth_telling(context) - silent_for;
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
@@ -121,6 +119,10 @@ std::string attempt_text(const Context& context) {
 }
 
 }  // namespace
+
+std::string in_seconds(Duration duration) {
+  return std::to_string(std::chrono::floor<seconds>(duration).count()) + " s";
+}
 
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
   if (!pod.deletion) return std::nullopt;

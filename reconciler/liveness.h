@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "reconciler/edges.h"
 
@@ -18,6 +20,9 @@ struct Limit {
   // Look again by then, though it does not end the attempt yet; none: no need.
   std::optional<Duration> look_in = std::nullopt;
 };
+
+// "40 s", for people.
+std::string in_seconds(Duration duration);
 
 // All limits that run against this pod, unordered.
 std::vector<Limit> limits_on(const Context& context, const PodView& pod);

@@ -12,6 +12,16 @@ inline constexpr const char* kJobUidLabel = "holdfast.dev/job-uid";
 inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
 inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
+// Annotations of a heartbeat's Lease: the operator's, and what the agent says (docs/fencing.md).
+inline constexpr const char* kGrantedAnnotation = "holdfast.dev/granted";
+inline constexpr const char* kProgressAnnotation = "holdfast.dev/progress";
+inline constexpr const char* kProgressAgeAnnotation = "holdfast.dev/progress-age";
+inline constexpr const char* kProgressMessageAnnotation = "holdfast.dev/progress-message";
+inline constexpr const char* kEndedAnnotation = "holdfast.dev/ended";
+// How an agent ends that has fenced itself: its exit code, and how its termination message begins.
+inline constexpr int kFencedExitCode = 85;
+inline constexpr const char* kFencedMark = "holdfast: fenced: ";
+
 // FNV-1a, 64 bits: spreads UIDs, nothing secret hangs on it.
 std::uint64_t hash64(const std::string& text);
 

@@ -1,13 +1,12 @@
 #include "reconciler/verdict.h"
 
+#include "reconciler/names.h"
+
 namespace holdfast::reconciler {
 namespace {
 
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
-// How an agent ends that stopped its child because it could not be sure of its turn any more.
-constexpr int kFencedExit = 85;
-constexpr const char* kFencedMark = "holdfast: fenced";
 
 // The container that made the pod fail: the first of the regular ones to end badly, else the first
 // such init container. Sidecars are stopped by the kubelet and tell nothing.
@@ -60,15 +59,15 @@ bool end_was_not_seen(const Terminated& terminated) {
 }
 
 bool fenced_itself(const ContainerView* container) {
-  return container && container->worker && container->terminated->exit_code == kFencedExit &&
+  return container && container->worker && container->terminated->exit_code == kFencedExitCode &&
          container->terminated->message.starts_with(kFencedMark);
 }
 
-Verdict lost(const PodView& pod, std::string reason, std::string message, const char* cls) {
+Verdict lost(const PodView& pod, std::string reason, const std::string& message, const char* cls) {
   Verdict verdict;
   verdict.outcome = Outcome::kLost;
   verdict.reason = std::move(reason);
-  verdict.message = message.empty() ? pod.message : std::move(message);
+  verdict.message = message.empty() ? pod.message : message;
   verdict.orphan_class = cls;
   return verdict;
 }

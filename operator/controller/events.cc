@@ -60,12 +60,6 @@ std::string cut(std::string text, std::size_t limit) {
   return utf8_prefix(Json::parse(quoted).get<std::string>(), limit);
 }
 
-// metav1.MicroTime.
-std::string micro_time(Time time) {
-  std::string text = format_time_nanos(time);
-  return text.erase(text.size() - 4, 3);  // three of nine digits, before the Z
-}
-
 std::string series_key(const Series& series) {
   std::string key;
   for (const std::string* part :
@@ -85,7 +79,7 @@ std::string event_name(const Series& series) {
 }
 
 Json series_json(const Series& series) {
-  return {{"count", series.count}, {"lastObservedTime", micro_time(series.last)}};
+  return {{"count", series.count}, {"lastObservedTime", format_time_micros(series.last)}};
 }
 
 std::string event_json(const Series& series, const std::string& instance) {
@@ -94,7 +88,7 @@ std::string event_json(const Series& series, const std::string& instance) {
       {"apiVersion", "events.k8s.io/v1"},
       {"kind", "Event"},
       {"metadata", {{"name", series.name}, {"namespace", regarding.namespace_}}},
-      {"eventTime", micro_time(series.first)},
+      {"eventTime", format_time_micros(series.first)},
       {"reportingController", kReportingController},
       {"reportingInstance", instance},
       {"regarding",

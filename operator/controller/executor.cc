@@ -182,7 +182,7 @@ void Executor::pod_created(const CachedJob&, std::int64_t attempt, const Json& p
 
 Executor::Outcome Executor::refuse(const CachedJob& job, const reconciler::CreatePod& write,
                                    CreationRefusal::Kind kind, const std::string& message,
-                                   JobMemory& memory, Log log) {
+                                   JobMemory& memory, const Log& log) {
   if (memory.refused_attempt != write.attempt) memory.refusals = 0;
   memory.refused_attempt = write.attempt;
   memory.refusal = CreationRefusal{kind, message, Duration::zero()};

@@ -46,7 +46,7 @@ class Executor {
                                       JobMemory& memory, Log log);
   Outcome refuse(const CachedJob& job, const reconciler::CreatePod& write,
                  reconciler::CreationRefusal::Kind kind, const std::string& message,
-                 JobMemory& memory, Log log);
+                 JobMemory& memory, const Log& log);
   void pod_created(const CachedJob& job, std::int64_t attempt, const Json& pod, JobMemory& memory);
   Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                           JobMemory& memory, Log log);

@@ -12,11 +12,6 @@
 namespace holdfast::controller {
 namespace {
 
-constexpr const char* kGranted = "holdfast.dev/granted";
-constexpr const char* kProgress = "holdfast.dev/progress";
-constexpr const char* kProgressAge = "holdfast.dev/progress-age";
-constexpr const char* kProgressMessage = "holdfast.dev/progress-message";
-constexpr const char* kEnded = "holdfast.dev/ended";
 // As the schema has it for status.progress.
 constexpr std::size_t kMessageLimit = 256;
 constexpr double kLongestAge = 366.0 * 24 * 3600;
@@ -30,12 +25,6 @@ Duration decode_age(const std::string& text) {
   }
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(std::clamp(age, 0.0, kLongestAge)));
-}
-
-// metav1.MicroTime takes six digits and no others.
-std::string micro_time(Time time) {
-  const std::string text = format_time_nanos(time);
-  return text.substr(0, text.find('.') + 7) + "Z";
 }
 
 }  // namespace
@@ -60,13 +49,14 @@ kube::ObjectPtr decode_heartbeat(const Json& json) {
   lease.holder = string_at(spec, "holderIdentity");
   lease.attempt = int_at(spec, "leaseTransitions");
   // Somebody took it off: nobody can say who was granted it.
-  lease.granted = string_at(annotations, kGranted, "unknown");
+  lease.granted = string_at(annotations, reconciler::kGrantedAnnotation, "unknown");
   lease.acquired = time_at(spec, "acquireTime");
   lease.renewed = at(spec, "renewTime").is_string();
-  lease.ended = at(annotations, kEnded).is_string();
-  lease.progress_age = decode_age(string_at(annotations, kProgressAge));
-  lease.progress_message = utf8_prefix(string_at(annotations, kProgressMessage), kMessageLimit);
-  cached->mark = string_at(annotations, kProgress);
+  lease.ended = at(annotations, reconciler::kEndedAnnotation).is_string();
+  lease.progress_age = decode_age(string_at(annotations, reconciler::kProgressAgeAnnotation));
+  lease.progress_message =
+      utf8_prefix(string_at(annotations, reconciler::kProgressMessageAnnotation), kMessageLimit);
+  cached->mark = string_at(annotations, reconciler::kProgressAnnotation);
   return cached;
 }
 
@@ -76,7 +66,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
       {"name", reconciler::heartbeat_lease_name(job.uid)},
       {"namespace", job.namespace_},
       {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
-      {"annotations", {{kGranted, write.granted}}},
+      {"annotations", {{reconciler::kGrantedAnnotation, write.granted}}},
       {"ownerReferences", Json::array({{{"apiVersion", kJobApiVersion},
                                         {"kind", kJobKind},
                                         {"name", job.name},
@@ -90,7 +80,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   Json spec = {{"leaseDurationSeconds", duration.count()}, {"leaseTransitions", write.attempt}};
   if (!write.holder.empty()) {
     spec["holderIdentity"] = write.holder;
-    spec["acquireTime"] = micro_time(now);
+    spec["acquireTime"] = format_time_micros(now);
   }
   const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
                      {"kind", "Lease"},

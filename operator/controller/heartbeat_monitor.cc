@@ -24,12 +24,11 @@ HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
 
 }  // namespace
 
-HeartbeatMonitor::HeartbeatMonitor(Dependencies dependencies, std::vector<std::string> namespaces)
+HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
+                                   std::vector<std::string> namespaces)
     : loop_(dependencies.loop),
       client_(dependencies.client),
-      log_(dependencies.log),
-      leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
-              heartbeat_kind(), std::move(namespaces)) {
+      leases_(dependencies, heartbeat_kind(), std::move(namespaces)) {
   leases_.on_progress([this] { update_clock(); });
   leases_.on_change([this](const cache::Change& change) {
     update_clock();

@@ -22,16 +22,10 @@ using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
 class HeartbeatMonitor {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    Random& random;
-    Log log;
-  };
-  HeartbeatMonitor(Dependencies dependencies, std::vector<std::string> namespaces);
+  HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
+                   std::vector<std::string> namespaces);
 
-  // Something else than a renewal happened to this Lease, or a renewal told of an age of progress
-  // that `told` (its job's deadline, say) wants to know of.
+  // A Lease came (before is null), changed or went (after is null).
   void on_change(
       std::function<void(const HeartbeatPtr& before, const HeartbeatPtr& after)> handler);
 
@@ -64,7 +58,6 @@ class HeartbeatMonitor {
 
   Loop& loop_;
   kube::Client& client_;
-  Log log_;
   cache::Informer leases_;
   std::function<void(const HeartbeatPtr&, const HeartbeatPtr&)> on_change_;
   reconciler::LiveClock clock_;

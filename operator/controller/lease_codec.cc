@@ -36,13 +36,6 @@ bool may_be_member(const std::string& holder) {
          std::all_of(holder.begin(), holder.end(), fits);
 }
 
-// metav1.MicroTime takes six digits and no others.
-std::string micro_time(Time time) {
-  std::string text = format_time_nanos(time);
-  const std::size_t point = text.find('.');
-  return text.substr(0, point + 7) + "Z";
-}
-
 std::string lease_body(const LeaseWrite& write, const std::string& name, const char* label,
                        bool with_holder_times) {
   Json meta = {{"name", name},
@@ -57,8 +50,8 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
                {"leaseDurationSeconds",
                 std::chrono::duration_cast<std::chrono::seconds>(write.duration).count()},
                {"leaseTransitions", write.transitions}};
-  spec["renewTime"] = micro_time(write.now);
-  if (with_holder_times) spec["acquireTime"] = micro_time(write.now);
+  spec["renewTime"] = format_time_micros(write.now);
+  if (with_holder_times) spec["acquireTime"] = format_time_micros(write.now);
   const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
                      {"kind", "Lease"},
                      {"metadata", std::move(meta)},

@@ -24,7 +24,7 @@ kube::Kind lease_kind() {
 
 }  // namespace
 
-Membership::Membership(Dependencies dependencies, Config config, Handlers handlers)
+Membership::Membership(const Dependencies& dependencies, Config config, Handlers handlers)
     : loop_(dependencies.loop),
       client_(dependencies.client),
       random_(dependencies.random),

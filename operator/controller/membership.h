@@ -82,7 +82,7 @@ class Membership : public Ownership {
     // It cannot go on, ever.
     std::function<void(Error error)> refuse;
   };
-  Membership(Dependencies dependencies, Config config, Handlers handlers);
+  Membership(const Dependencies& dependencies, Config config, Handlers handlers);
   ~Membership() override;
 
   // The caches are the caller's to start and to wait for; join() comes after they are synced.

@@ -167,6 +167,11 @@ std::string format_time_nanos(Time time) {
   return format_seconds(broken) + fraction.data();
 }
 
+std::string format_time_micros(Time time) {
+  std::string text = format_time_nanos(time);
+  return text.erase(text.size() - 4, 3);  // three of nine digits, before the Z
+}
+
 std::optional<Time> parse_http_date(std::string_view text) {
   Reader reader(text);
   Civil civil;

@@ -28,6 +28,9 @@ std::string format_time(Time time);
 // With nine fractional digits.
 std::string format_time_nanos(Time time);
 
+// With six: metav1.MicroTime takes no others.
+std::string format_time_micros(Time time);
+
 // RFC 9110 IMF-fixdate, e.g. "Sun, 06 Nov 1994 08:49:37 GMT".
 std::optional<Time> parse_http_date(std::string_view text);
 

@@ -95,13 +95,22 @@ std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& opt
   return std::nullopt;
 }
 
-std::optional<Error> parse_workers(const Setting& setting, Options& options) {
+std::optional<Error> parse_whole(const Setting& setting, const char* what, int most, int& number) {
   const char* const end = setting.value.data() + setting.value.size();
-  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.workers);
-  if (error != std::errc() || rest != end || options.workers < 1 || options.workers > kMaxWorkers) {
-    return wrong(setting, "is not a number of workers: give a whole number from 1 to 1000");
+  const auto [rest, error] = std::from_chars(setting.value.data(), end, number);
+  if (error != std::errc() || rest != end || number < 1 || number > most) {
+    return wrong(setting, std::string("is not a number of ") + what +
+                              ": give a whole number from 1 to " + std::to_string(most));
   }
   return std::nullopt;
+}
+
+std::optional<Error> parse_workers(const Setting& setting, Options& options) {
+  return parse_whole(setting, "workers", kMaxWorkers, options.workers);
+}
+
+std::optional<Error> parse_shards(const Setting& setting, Options& options) {
+  return parse_whole(setting, "shards", reconciler::kMaxShards, options.shards);
 }
 
 std::optional<Error> parse_qps(const Setting& setting, Options& options) {
@@ -177,16 +186,6 @@ std::optional<Error> parse_id(const Setting& setting, Options& options) {
                  "or digit at both ends");
   }
   options.id = setting.value;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_shards(const Setting& setting, Options& options) {
-  const char* const end = setting.value.data() + setting.value.size();
-  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.shards);
-  if (error != std::errc() || rest != end || options.shards < 1 ||
-      options.shards > reconciler::kMaxShards) {
-    return wrong(setting, "is not a number of shards: give a whole number from 1 to 1024");
-  }
   return std::nullopt;
 }
 

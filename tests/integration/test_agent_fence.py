@@ -3,11 +3,10 @@ nothing less than that ends one."""
 
 import signal
 import subprocess
-import time
 
 import pytest
 
-from agent import EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, work  # noqa: F401
+from agent import EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, wait_passed, work  # noqa: F401
 from agent_ways import Gate, Link
 from localcluster import wait_for
 
@@ -142,7 +141,7 @@ def test_an_api_server_that_is_away_for_half_the_duration_changes_nothing(turn, 
         for _ in range(2):
             turn.wait_renewed()
             link.cut_off()
-            time.sleep(turn.duration / 2)  # this long, whatever happens meanwhile
+            wait_passed(turn.duration / 2)
             link.mend()
             turn.wait_renewed()
         assert agent.process.poll() is None and agent.stderr() == ""
@@ -183,7 +182,7 @@ def test_a_token_that_is_rotated_on_disk_is_used_by_the_next_request(turn, tmp_p
         turn.wait_renewed()
         turn.write_token("no-token-at-all")
         before = turn.get()["spec"]["renewTime"]
-        time.sleep(turn.duration / 2)  # a renewal falls into this, and is refused
+        wait_passed(turn.duration / 2)  # a renewal falls into this, and is refused
         assert turn.get()["spec"]["renewTime"] == before
         turn.write_token(turn.pod.token())
         turn.wait_renewed()
@@ -203,7 +202,7 @@ def test_an_agent_that_was_stopped_for_longer_than_its_lease_kills_before_anythi
         turn.wait_renewed()
         agent.signal(signal.SIGSTOP)
         stopped = turn.get()
-        time.sleep(turn.duration + 1)  # this long
+        wait_passed(turn.duration + 1)
         assert len(heart.living()) == 2
         # It would be let in again.
         agent.signal(signal.SIGCONT)
@@ -224,7 +223,7 @@ def test_an_agent_that_is_stopped_before_its_child_starts_none_when_it_wakes(
             turn.wait_renewed()
             agent.signal(signal.SIGSTOP)
             gate.open()  # the acknowledgement is there when it wakes
-            time.sleep(turn.duration + 1)  # this long
+            wait_passed(turn.duration + 1)
             given_to_the_next(turn)
             agent.signal(signal.SIGCONT)
             agent.check_fenced("attempt 2's")

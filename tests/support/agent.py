@@ -7,7 +7,6 @@ token the agent has, and workers that write down when they lived.
         agent.wait_said(...)
 """
 
-import ctypes
 import datetime
 import os
 import pathlib
@@ -19,16 +18,12 @@ import uuid
 
 import pytest
 
-from fence import Pod, expect, install_fence, lease_path
+from fence import (AGE, ENDED, GRANTED, MESSAGE, PROGRESS, Pod, expect, install_fence,
+                   lease_path)
+from holdfast import built, die_with_parent
 from localcluster import wait_for
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXIT_FENCED = 85
-GRANTED = "holdfast.dev/granted"
-PROGRESS = "holdfast.dev/progress"
-AGE = "holdfast.dev/progress-age"
-MESSAGE = "holdfast.dev/progress-message"
-ENDED = "holdfast.dev/ended"
 # The least that the API takes; parts of it are the contract's deadlines.
 DURATION = 10
 # For what must happen and has no deadline of its own.
@@ -57,15 +52,7 @@ while time.monotonic() < end:
 
 
 def agent_binary():
-    """HOLDFAST_AGENT, else the newest build of the tree."""
-    named = os.environ.get("HOLDFAST_AGENT")
-    if named:
-        return named
-    built = [ROOT / "build" / preset / "agent/holdfast-agent" for preset in ("dev", "release")]
-    built = [path for path in built if path.exists()]
-    if not built:
-        raise RuntimeError("no holdfast-agent was built: run `make build`, or name one in HOLDFAST_AGENT")
-    return str(max(built, key=lambda path: path.stat().st_mtime))
+    return built("agent/holdfast-agent", "HOLDFAST_AGENT")
 
 
 def python(script, *arguments):
@@ -126,6 +113,12 @@ def alive(pid):
 def boot_time():
     """CLOCK_BOOTTIME, as the agent and the workers read it, in seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def wait_passed(seconds):
+    """So long, whatever happens meanwhile: where time itself is the trouble."""
+    began = boot_time()
+    wait_for(f"{seconds} s to pass", lambda: boot_time() - began >= seconds, seconds + LIMIT)
 
 
 class Turn:
@@ -250,10 +243,6 @@ class Turn:
         return result.returncode, result.stderr
 
 
-def _die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 class Agent:
     """One process."""
 
@@ -267,7 +256,7 @@ class Agent:
         with open(self._out, "wb") as out, open(self._err, "wb") as err:
             self.process = subprocess.Popen(
                 self._argv, stdin=self._stdin, stdout=out, stderr=err, env=self._environment,
-                cwd=self.turn.folder, preexec_fn=_die_with_parent)
+                cwd=self.turn.folder, preexec_fn=die_with_parent)
         return self
 
     def __exit__(self, *_):

@@ -37,16 +37,21 @@ TERMINAL = {"Succeeded", "Failed", "Cancelled"}
 _numbers = itertools.count(1)
 
 
-def operator_binary():
-    """HOLDFAST_OPERATOR, else the newest build of the tree."""
-    named = os.environ.get("HOLDFAST_OPERATOR")
+def built(path, variable):
+    """What this environment variable names, else the newest build of the tree."""
+    named = os.environ.get(variable)
     if named:
         return named
-    built = [ROOT / "build" / preset / "operator/runtime/holdfast-operator" for preset in ("dev", "release")]
-    built = [path for path in built if path.exists()]
-    if not built:
-        raise RuntimeError("no holdfast-operator was built: run `make build`, or name one in HOLDFAST_OPERATOR")
-    return str(max(built, key=lambda path: path.stat().st_mtime))
+    builds = [ROOT / "build" / preset / path for preset in ("dev", "release")]
+    builds = [build for build in builds if build.exists()]
+    if not builds:
+        name = pathlib.Path(path).name
+        raise RuntimeError(f"no {name} was built: run `make build`, or name one in {variable}")
+    return str(max(builds, key=lambda build: build.stat().st_mtime))
+
+
+def operator_binary():
+    return built("operator/runtime/holdfast-operator", "HOLDFAST_OPERATOR")
 
 
 def install(cluster):
@@ -57,7 +62,7 @@ def install(cluster):
              lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
 
 
-def _die_with_parent():
+def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -103,7 +108,7 @@ class Operator:
             self.process = subprocess.Popen(
                 [operator_binary(), f"--kubeconfig={self.kubeconfig}", "--metrics-address=127.0.0.1:0",
                  f"--id={self.name}", *self.flags],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent,
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
                 env={**os.environ, **self.env})
         self._log_offset = offset
         return self

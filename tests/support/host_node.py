@@ -17,9 +17,10 @@ import subprocess
 import threading
 import time
 
-from agent import _die_with_parent, agent_binary, alive, descendants
+from agent import agent_binary, alive, descendants
 from agent_ways import Link
 from fence import token_of
+from holdfast import die_with_parent
 from localcluster import wait_for
 from losses import time_text
 
@@ -324,7 +325,7 @@ class HostPod:
         with open(self.folder / "output", "wb") as output:
             self.process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
-                env=self._environment(), preexec_fn=_die_with_parent)
+                env=self._environment(), preexec_fn=die_with_parent)
 
     def _obey(self):
         """SIGTERM, the grace, SIGKILL; at once, if it is gone."""

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/guard.h"
+#include "reconciler/names.h"
 
 namespace holdfast::agent::testing {
 

@@ -117,7 +117,7 @@ class History {
     if (orders.exit_code) {
       EXPECT_FALSE(alive_) << "it ends before its child";
       over_ = true;
-      fenced_ = *orders.exit_code == kExitFenced;
+      fenced_ = *orders.exit_code == reconciler::kFencedExitCode;
     }
     wake_at_ = orders.wake_at;
     check_running();

@@ -70,7 +70,7 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
     EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
   }
   const Orders dead = guard->all_dead(now);
-  EXPECT_EQ(dead.exit_code, kExitFenced);
+  EXPECT_EQ(dead.exit_code, reconciler::kFencedExitCode);
   EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
 }
 
@@ -186,7 +186,7 @@ TEST_F(GuardRunningRule, AChildThatEndsOnTheWayDownIsStillFenced) {
   EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
   // What it left is killed at once.
   EXPECT_EQ(guard->child_ended(at(seconds(41)), 0).stop, Stop::kKill);
-  EXPECT_EQ(guard->all_dead(at(seconds(41))).exit_code, kExitFenced);
+  EXPECT_EQ(guard->all_dead(at(seconds(41))).exit_code, reconciler::kFencedExitCode);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(GuardWaitingRule, ALaterAttemptFencesItAtOnce) {
   make();
   guard->begin(at(seconds(0)));
   const Orders orders = guard->answered(at(seconds(0)), lease(kAttempt + 1, ""));
-  EXPECT_EQ(orders.exit_code, kExitFenced);
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
   EXPECT_NE(orders.fenced.find("attempt 4's"), std::string::npos) << orders.fenced;
   EXPECT_EQ(guard->phase(), Guard::Phase::kDone);
 }
@@ -89,7 +89,7 @@ TEST_F(GuardWaitingRule, TheFenceOfTheApiServerEndsIt) {
   guard->begin(at(seconds(0)));
   ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).put);
   const Orders orders = guard->answered(at(seconds(0)), answer(Kind::kFenced, "not the holder"));
-  EXPECT_EQ(orders.exit_code, kExitFenced);
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
   EXPECT_EQ(orders.fenced, "not the holder");
 }
 

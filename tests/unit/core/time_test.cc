@@ -65,6 +65,7 @@ TEST(ParseTime, RefusesWhatIsNoTime) {
 TEST(FormatTime, IsWhatParseTimeReads) {
   EXPECT_EQ(format_time(at(1767323045, 999'999'999)), "2026-01-02T03:04:05Z");
   EXPECT_EQ(format_time_nanos(at(1767323045, 12)), "2026-01-02T03:04:05.000000012Z");
+  EXPECT_EQ(format_time_micros(at(1767323045, 12'345)), "2026-01-02T03:04:05.000012Z");
   EXPECT_EQ(format_time(at(-1, 500'000'000)), "1969-12-31T23:59:59Z") << "cut, not rounded";
   for (const std::int64_t seconds : {0, 951782400, 1767323045}) {
     EXPECT_EQ(parse_time(format_time_nanos(at(seconds, 987'654'321))), at(seconds, 987'654'321));
