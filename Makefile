@@ -94,6 +94,12 @@ bench: tools ## Measure throughput, cost per job, memory and reaction, beside ba
 	@$(MAKE) --no-print-directory build PRESET=release
 	@tests/bench/throughput.py --operator build/release/operator/runtime/holdfast-operator --batch
 
+.PHONY: bench-heartbeats
+bench-heartbeats: tools ## Measure what 2,000 heartbeats cost the API server, the operator and a pod
+	@$(MAKE) --no-print-directory build PRESET=release
+	@HOLDFAST_AGENT=$(CURDIR)/build/release/agent/holdfast-agent tests/bench/heartbeats.py \
+		--operator build/release/operator/runtime/holdfast-operator
+
 .PHONY: format
 format: ## Format the C++ code
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i

@@ -196,6 +196,7 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
         """Starts kwok again; it renews its nodes' Leases within about 11 s."""
         self._release_node_leases()
         self._launch("kwok")
+        self._introduce_nodes()
 
     def kill(self, part):
         """SIGKILL; returns when the process is gone and its port free."""

@@ -78,9 +78,26 @@ class NodesMixin:
 
     def _release_node_leases(self):
         # A new kwok has a new identity and would wait until its predecessor's hold has run out.
-        for lease in self.api("GET", NODE_LEASES)[1].get("items", []):
-            self.api("PATCH", f"{NODE_LEASES}/{lease['metadata']['name']}",
-                     {"spec": {"holderIdentity": None}}, "merge")
+        for lease in self._expect(self.api("GET", NODE_LEASES), "list node Leases")["items"]:
+            self._expect(self.api("PATCH", f"{NODE_LEASES}/{lease['metadata']['name']}",
+                                  {"spec": {"holderIdentity": None}}, "merge"), "release a node Lease")
+
+    def _introduce_nodes(self):
+        """Takes the living nodes from kwok and gives them back, once it holds their Leases.
+
+        It looks at the pods that a node has when it takes the node's Lease, and passes them over where
+        its own watch has not told it yet that the Lease is its own: they would never start. The second
+        time it knows.
+        """
+        listed = self._expect(self.api("GET", f"/api/v1/nodes?labelSelector={NODE_LABEL}%3Dfake"),
+                              "list nodes")
+        names = [node["metadata"]["name"] for node in listed["items"]]
+        wait_for("kwok to hold its nodes' Leases", lambda: all(
+            (self.node_lease(name) or {}).get("spec", {}).get("holderIdentity") for name in names),
+            FENCE_LIMIT_SECONDS, self.log_path("kwok"))
+        for label in (None, "fake"):
+            for name in names:
+                self._patch_node(name, {"metadata": {"labels": {NODE_LABEL: label}}})
 
     def _is_ready(self, name):
         conditions = self.node(name).get("status", {}).get("conditions", [])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent import DURATION, work  # noqa: F401
+from agent import DURATION, ENDED, work  # noqa: F401
 from fence import TokenClient, expect, lease_path, renewed
 from host_worker import beating, jobs, lives, nodes, operator  # noqa: F401
 from lives import budgets, flush_audit, outcomes, settle, wait_told, wait_until
@@ -193,6 +193,20 @@ def test_a_silent_node_is_no_matter_while_its_worker_proves_that_it_lives(
     try:
         wait_until(time.time() + LOST_AFTER + REACTION + NOISE, lambda: budgets(
             jobs.status("apart")) == (1, 0, 0))
+    finally:
+        fall.pod.node.heal()
+    fall.finish(spends=(1, 0, 0))
+
+
+def test_a_success_on_a_node_that_was_silent_for_long_counts_when_the_node_tells_of_it(
+    cluster, operator, nodes, jobs, lives
+):
+    fall = Fall(cluster, jobs, nodes, lives, "late", {"run": LOST_AFTER + 5})
+    wait_renewals(cluster, [fall.pod.node.name])
+    fall.pod.node.partition()
+    try:
+        ended = lambda: ENDED in lease_of(jobs, "late")["metadata"]["annotations"]
+        wait_for("the worker to tell its end by its Lease", ended, LOST_AFTER + 30)
     finally:
         fall.pod.node.heal()
     fall.finish(spends=(1, 0, 0))

@@ -69,7 +69,11 @@ def unbalanced(jobs, pods):
         told = (status.get("phase"), status.get("attempt"), status.get("failures", 0),
                 status.get("disruptions", 0))
         if told != expected[:4]:
-            found.append(f"job {versions[0].name} tells {told}, its pods tell {expected[:4]}")
+            entries = [f"{entry['attempt']}: {entry['outcome']}, {entry.get('reason')}, "
+                       f"{entry.get('message')}" for entry in status.get("history", [])]
+            ends = [f"{history[-1].name}: {history[-1].object['status']}" for history in mine]
+            found.append(f"job {versions[0].name} tells {told}, its pods tell {expected[:4]}: "
+                         f"{entries}, {ends}")
         for history in mine:
             succeeded = history[-1].object["status"].get("phase") == "Succeeded"
             if succeeded and _attempt(history) != status.get("attempt") and (
