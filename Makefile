@@ -3,6 +3,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PRESET ?= dev
 BUILD := build/$(PRESET)
+# The Kubernetes that local clusters are of, one of hack/tools/kubernetes-*; empty: 1.34.4.
+K8S ?=
+export HOLDFAST_K8S := $(K8S)
 # Test files that run at the same time: they mostly wait, each has its own control plane.
 JOBS ?= 4
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).

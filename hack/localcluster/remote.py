@@ -144,7 +144,7 @@ def remove_folder(folder):
 
 
 class FolderLock:
-    """Keeps two `up`s or `down`s of the same name apart."""
+    """Keeps two `up`s or `down`s of the same name apart. Nothing of it stays."""
 
     def __init__(self, path, limit=120):
         self._path = Path(path)
@@ -153,17 +153,22 @@ class FolderLock:
 
     def __enter__(self):
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._path, "a", encoding="ascii")
-
-        def locked():
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                return False
-
-        wait_for(f"the lock {self._path}, held by another command", locked, self._limit)
+        wait_for(f"the lock {self._path}, held by another command", self._locked, self._limit)
         return self
 
     def __exit__(self, *_):
+        self._path.unlink()
         self._file.close()
+
+    def _locked(self):
+        file = open(self._path, "a", encoding="ascii")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who held it before has removed it meanwhile: then this is no lock any more.
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(self._path)):
+                self._file = file
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        file.close()
+        return False

@@ -161,8 +161,10 @@ def run(jobs, operator, count, agents=None, **spec):
         LIMIT, poll=1)
 
 
-def gone(cluster, jobs):
-    cluster.api("DELETE", jobs.path)
+def delete(jobs, count):
+    """All of them, and waits until their pods are gone."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: jobs.delete(f"job-{number}"), range(count)))
     wait_for("the jobs and their pods to be gone",
              lambda: not jobs.list() and not jobs.pods(), LIMIT, poll=2)
 
@@ -213,7 +215,7 @@ def main():
             run(jobs, operator, options.jobs)
             time.sleep(SETTLE_SECONDS)
             result["plain"] = watch(cluster, operator, options.seconds)
-            gone(cluster, jobs)
+            delete(jobs, options.jobs)
             say(f"{options.jobs} jobs with one, and their agents ...")
             run(jobs, operator, options.jobs, agents, heartbeat={})
             time.sleep(SETTLE_SECONDS)

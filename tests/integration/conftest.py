@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 from holdfast import QUICK_LEASES, Jobs, Operator, install  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
+from localcluster.tools import DEFAULT_K8S_VERSION, PINNED_K8S_VERSION  # noqa: E402
 from resource_api import CRD_PATH, Api  # noqa: E402
 
 _numbers = itertools.count(1)
@@ -28,6 +29,13 @@ def pytest_collection_modifyitems(items):
         return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def pinned_kubernetes():
+    """For what is compared with one Kubernetes, or has it pretend to be an older one."""
+    if DEFAULT_K8S_VERSION != PINNED_K8S_VERSION:
+        pytest.skip(f"made for Kubernetes {PINNED_K8S_VERSION}; this is {DEFAULT_K8S_VERSION}")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,14 @@
 """The fence's expressions are understood by the oldest Kubernetes that it is made for: this API
 server, emulating that version, knows no CEL that came later."""
 
+import pytest
+
 from fence import JobLease, Pod, grant_operator, install_fence, renewed, wait_allowed
 from holdfast import OPERATOR_USER
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False, "audit": False,
            "apiserver_flags": ["--emulated-version=1.32"]}
+pytestmark = pytest.mark.usefixtures("pinned_kubernetes")
 
 
 def test_on_kubernetes_1_32_the_holder_renews_and_another_pod_does_not(cluster, namespace):

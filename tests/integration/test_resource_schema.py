@@ -23,7 +23,9 @@ def run(*command):
 # -- generated files ----------------------------------------------------------------------------
 
 
-def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(bare_cluster, tmp_path):
+def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(
+    pinned_kubernetes, bare_cluster, tmp_path
+):
     document = tmp_path / "openapi.json"
     code, answer = bare_cluster.api("GET", "/openapi/v3/api/v1")
     assert code == 200
@@ -32,7 +34,9 @@ def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(bare_cl
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_generator_says_when_the_definition_is_out_of_date(bare_cluster, tmp_path):
+def test_the_generator_says_when_the_definition_is_out_of_date(
+    pinned_kubernetes, bare_cluster, tmp_path
+):
     _, answer = bare_cluster.api("GET", "/openapi/v3/api/v1")
     pod_spec = answer["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]
     pod_spec["properties"]["brandNew"] = {"type": "string"}
