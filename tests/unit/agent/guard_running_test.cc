@@ -62,7 +62,7 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
   start();
   SteadyTime now = at(kKill);
   EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 9; ++i) {
     const Orders orders = guard->woke(now);
     EXPECT_EQ(orders.stop, Stop::kNone);
     EXPECT_LE(orders.wake_at - now, milliseconds(50));
@@ -72,6 +72,43 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
   const Orders dead = guard->all_dead(now);
   EXPECT_EQ(dead.exit_code, reconciler::kFencedExitCode);
   EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
+}
+
+TEST_F(GuardRunningRule, WhatCannotBeKilledDoesNotKeepItBeyondFiveSixths) {
+  start();
+  SteadyTime now = at(kKill);
+  Orders orders = guard->woke(now);
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_LT(now, at(kEnd));
+  EXPECT_EQ(now, at(kKill) + milliseconds(500));
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_NE(orders.fenced.find("no renewal was acknowledged"), std::string::npos) << orders.fenced;
+  EXPECT_EQ(guard->phase(), Guard::Phase::kDone);
+}
+
+TEST_F(GuardRunningRule, AfterALongPauseToo) {
+  start();
+  SteadyTime now = at(seconds(300));
+  Orders orders = guard->woke(now);
+  EXPECT_FALSE(orders.exit_code) << "what can be killed is not given the time to die";
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_EQ(now, at(seconds(300)) + milliseconds(500));
+}
+
+TEST_F(GuardRunningRule, AFencedChildsLeftoversThatCannotBeKilledDoNotKeepItEither) {
+  start();
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
+  SteadyTime now = at(seconds(41));
+  Orders orders = guard->child_ended(now, 0);
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(now, at(seconds(41)) + milliseconds(500));
 }
 
 TEST_F(GuardRunningRule, AfterALongPauseItKillsBeforeAnythingElse) {
