@@ -92,9 +92,13 @@ Orders Guard::all_dead(SteadyTime now) {
   });
 }
 
-Orders Guard::told_to_end(SteadyTime now, int signal) {
+Orders Guard::told_to_end(SteadyTime now) {
   return step(now, [&] {
-    if (phase_ == Phase::kWaiting) finish(128 + signal);
+    told_to_end_ = true;
+    // Nothing of the job has run, so there is nothing of it to judge: a lost turn, no failure.
+    if (phase_ == Phase::kWaiting) {
+      finish(reconciler::kFencedExitCode, "told to end before it had the Lease");
+    }
   });
 }
 
@@ -181,6 +185,10 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
+      // Deleting a job deletes its Lease while the pod still has its grace. As safe as fencing at
+      // once: whoever finds no Lease waits a whole duration before anybody gets the next.
+      if (told_to_end_) return failed(now, answer.why);
+      [[fallthrough]];
     case Answer::Kind::kFenced:
       return fence(now + grace(settings_.duration), answer.why);
     case Answer::Kind::kLease:

@@ -99,8 +99,10 @@ class Guard {
   Orders child_ended(SteadyTime now, int exit_code);
   // Nothing that descends from the agent is left. Also when the child had left nothing.
   Orders all_dead(SteadyTime now);
-  // A signal that asks to end, before there is a child to hand it to.
-  Orders told_to_end(SteadyTime now, int signal);
+  // A signal that asks to end; the child, if there is one, has been told too. From then on a Lease
+  // that is gone may have gone with the pod (the job was deleted): it is no verdict any more, and
+  // the child has what time its last renewal gives it.
+  Orders told_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
   // When the last acknowledged renewal was sent; none before the first.
@@ -156,6 +158,7 @@ class Guard {
   std::string message_;
   SteadyTime last_progress_{};
   bool told_overdue_ = false;
+  bool told_to_end_ = false;
 
   std::string fenced_why_;
   SteadyTime kill_at_{};

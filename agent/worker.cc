@@ -122,11 +122,8 @@ void Worker::signals_have_come() {
   while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) continue;
-    if (started_) {
-      child_.signal(number);
-    } else if (asks_to_end(number)) {
-      obey(guard_.told_to_end(steady_now(), number));
-    }
+    if (started_) child_.signal(number);
+    if (asks_to_end(number)) obey(guard_.told_to_end(steady_now()));
   }
   reap();
 }

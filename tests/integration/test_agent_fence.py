@@ -92,6 +92,23 @@ def test_nobody_else_s_lease_is_made_or_renewed_by_a_worker_that_lost_its_own(tu
     assert turn.cluster.api("GET", turn.path)[0] == 404
 
 
+def test_a_worker_that_was_told_to_end_keeps_its_time_when_the_lease_goes_with_the_job(
+    turn, tmp_path
+):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf")) as agent:
+        heart.wait()
+        turn.wait_renewed()
+        renewed = turn.renewed()
+        agent.signal(signal.SIGTERM)
+        wait_for("the child to be told to end", heart.told_to_end, LIMIT)
+        turn.delete()
+        agent.check_fenced("no renewal was acknowledged for")
+        assert heart.last() > renewed + turn.duration * 2 / 3
+        check_ended_in_time(turn, heart, renewed)
+
+
 # -- no answers --------------------------------------------------------------------------------
 
 

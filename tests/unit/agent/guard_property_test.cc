@@ -61,7 +61,7 @@ class History {
       if (!over_) obey(guard_.all_dead(now_));
       return;
     }
-    if (what == 60 && !started()) return obey(guard_.told_to_end(now_, 15));
+    if (what == 60 && !over_) return obey(guard_.told_to_end(now_));
     obey(guard_.woke(now_));
   }
 

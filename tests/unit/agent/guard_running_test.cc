@@ -117,7 +117,7 @@ TEST_F(GuardRunningRule, AfterALongPauseItKillsBeforeAnythingElse) {
       [&](SteadyTime now) { return guard->deadlines(now); },
       [&](SteadyTime now) { return guard->answered(now, lease()); },
       [&](SteadyTime now) { return guard->progressed(now, "more"); },
-      [&](SteadyTime now) { return guard->told_to_end(now, 15); },
+      [&](SteadyTime now) { return guard->told_to_end(now); },
   };
   for (const auto& first_word : first_words) {
     start();
@@ -154,6 +154,33 @@ TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixt
     EXPECT_EQ(orders.wake_at, at(seconds(30)));
     EXPECT_EQ(guard->woke(at(seconds(30))).stop, Stop::kKill);
     EXPECT_NE(guard->all_dead(at(seconds(30))).fenced.find(words), std::string::npos) << words;
+  }
+}
+
+TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndItsTime) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  EXPECT_EQ(guard->told_to_end(at(seconds(20))).stop, Stop::kNone);
+  EXPECT_EQ(guard->answered(at(seconds(20)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
+  // Asked again and again, and told the same.
+  ASSERT_TRUE(guard->woke(at(seconds(22))).put);
+  ASSERT_TRUE(guard->answered(at(seconds(22)), answer(Kind::kConflict)).get);
+  EXPECT_EQ(guard->answered(at(seconds(22)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(at(kTerminate) - milliseconds(1)).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
+  EXPECT_EQ(guard->woke(at(kKill)).stop, Stop::kKill);
+  EXPECT_EQ(guard->all_dead(at(kKill)).exit_code, reconciler::kFencedExitCode);
+}
+
+TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
+  for (const Answer& verdict : {answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2"),
+                                lease(kAttempt + 1, ""), lease(kAttempt, "job-3-abcde/other")}) {
+    start();
+    guard->told_to_end(at(seconds(5)));
+    ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+    const Orders orders = guard->answered(at(seconds(21)), verdict);
+    EXPECT_EQ(orders.stop, Stop::kTerminate);
+    EXPECT_EQ(orders.wake_at, at(seconds(30)));
   }
 }
 
