@@ -11,6 +11,7 @@
 #include "agent/progress.h"
 #include "agent/settings.h"
 #include "agent/state_file.h"
+#include "agent/text.h"
 #include "agent/worker.h"
 #include "operator/core/steady_now.h"
 #include "operator/kube/file_reader.h"
@@ -23,6 +24,7 @@ using namespace holdfast::agent;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr std::size_t kMaxStateBytes = 256;
+constexpr std::size_t kMaxReasonBytes = 1024;  // of 4096 that the kubelet reads
 
 constexpr const char* kHelp =
     "holdfast-agent: the heartbeat of a worker of a DurableJob\n\n"
@@ -55,7 +57,13 @@ int run(std::vector<std::string> arguments) {
     return usage("run needs a command: run -- COMMAND [ARGUMENT...]");
   }
   Result<Settings> settings = read_settings(process_environment);
-  if (!settings.ok()) return failed(settings.error(), kExitUsage);
+  if (!settings.ok()) {
+    // stderr is for who has the logs; this is for who has the pod.
+    write_termination_message(
+        termination_log_of(process_environment),
+        "holdfast: " + clean_text(settings.error().message, kMaxReasonBytes) + "\n");
+    return failed(settings.error(), kExitUsage);
+  }
   block_signals();
   Worker worker(std::move(settings).value(), std::move(arguments));
   return worker.run();

@@ -1,6 +1,5 @@
 #include "agent/worker.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -46,14 +45,6 @@ int make_timer() {
 int make_signals() {
   const sigset_t set = handled_signals();
   return checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-}
-
-// The file is there in a container; elsewhere none is made.
-void write_termination_message(const std::string& path, const std::string& line) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file < 0) return;
-  static_cast<void>(!::write(file, line.data(), line.size()));
-  ::close(file);
 }
 
 bool asks_to_end(int number) {

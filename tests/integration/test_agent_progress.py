@@ -171,6 +171,15 @@ def test_a_wrong_environment_is_refused_in_one_line_that_names_it(turn, name, va
     code, line = turn.call("run", "--", "true", environment=turn.environment(**{name: value}))
     assert code == 2
     assert line.startswith(f"holdfast: {name} ") and words in line and line.count("\n") == 1
+    assert turn.termination_log.read_text() == line
+
+
+def test_a_wrong_environment_is_refused_also_where_there_is_no_termination_log(turn, tmp_path):
+    for log in (tmp_path / "none", tmp_path / "no/folder", "relative"):
+        code, line = turn.call("run", "--", "true", environment=turn.environment(
+            HOLDFAST_POD_UID="", HOLDFAST_TERMINATION_LOG=log))
+        assert code == 2 and "HOLDFAST_POD_UID is not set" in line
+        assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("arguments", [
