@@ -31,7 +31,9 @@ constexpr const char* kHelp =
     "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
     "                                and end the command in time when that fails\n"
     "  progress [MESSAGE]            tell that there was progress\n"
-    "  check                         0 while the command runs and the Lease is fresh, else 1\n"
+    "  check                         0 while the command runs and the Lease is fresh, or the "
+    "agent\n"
+    "                                waits for it and is at work; else 1\n"
     "  install FOLDER                copy this program to FOLDER/agent\n"
     "  --version, --help\n\n"
     "The environment of `run` is set by the Holdfast operator.\n";

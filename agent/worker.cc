@@ -211,9 +211,18 @@ void Worker::set_timer() {
 // A full disk makes `check` say no, and nothing else.
 void Worker::leave_state() {
   AgentState state;
-  state.running = guard_.phase() == Guard::Phase::kRunning && started_;
-  state.renewed = guard_.renewed();
   state.duration = settings_.guard.duration;
+  if (guard_.phase() == Guard::Phase::kWaiting) {
+    // In steps of a sixth, so that not each look at the Lease is a write.
+    const Duration now = steady_now().time_since_epoch();
+    state.phase = AgentState::Phase::kWaiting;
+    state.renewed = SteadyTime(now - now % (state.duration / 6));
+  } else {
+    if (guard_.phase() == Guard::Phase::kRunning && started_) {
+      state.phase = AgentState::Phase::kRunning;
+    }
+    state.renewed = guard_.renewed();
+  }
   std::string text = format_state(state);
   if (text == left_state_) return;
   static_cast<void>(replace_file(state_file_, text, 0644));

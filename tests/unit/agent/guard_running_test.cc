@@ -97,6 +97,7 @@ TEST_F(GuardRunningRule, AfterALongPauseToo) {
     now = orders.wake_at;
   }
   EXPECT_EQ(now, at(seconds(300)) + milliseconds(500));
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
 }
 
 TEST_F(GuardRunningRule, AFencedChildsLeftoversThatCannotBeKilledDoNotKeepItEither) {
