@@ -160,7 +160,7 @@ struct Terminated {
 struct ContainerView {
   std::string name;
   bool init = false;
-  bool worker = false;   // the first regular one: with a heartbeat, the one under the agent
+  bool worker = false;   // the one under the agent; where there is no agent, the first regular one
   bool sidecar = false;  // an init container with restartPolicy Always
   bool started = false;  // runs or has run
   std::optional<Time> started_at;
