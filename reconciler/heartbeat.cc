@@ -110,6 +110,8 @@ bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
 
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
+  // Nobody renews any more, whether or not the end mark was written; another container may work on.
+  if (worker_is_stopped(pod)) return;
   if (!holds_lease(context, pod) || !context.view.lease->renewed) {
     limits.push_back(never_renewed(context, pod));
     return;

@@ -216,6 +216,23 @@ TEST(Heartbeat, OnceItsChildHasEndedSilenceIsNoSign) {
   EXPECT_EQ(after(view).attempt, 2);
 }
 
+TEST(Heartbeat, AWorkerThatWasSeenToEndOwesNoRenewalWhileAnotherContainerWorksOn) {
+  for (const bool renewed : {true, false}) {
+    JobView view = held_job();
+    view.lease->renewed = renewed;
+    view.lease->acquired = now() - seconds(5000);
+    view.pods[0].created = now() - seconds(5000);
+    ContainerView other = view.pods[0].containers[0];
+    other.name = "other";
+    view.pods[0].containers[0].worker = true;
+    view.pods[0].containers[0].terminated = Terminated{};
+    view.pods[0].containers.push_back(other);
+    view.observed.lease.silent_for = seconds(600);
+    EXPECT_EQ(after(view).attempt, 2) << renewed;
+    EXPECT_EQ(after(view).waiting->reason, "PodRunning");
+  }
+}
+
 TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   JobView view = held_job();
   view.lease->renewed = false;
