@@ -108,6 +108,11 @@ bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
          context.view.observed.lease.silent_for < context.spec.heartbeat->lease_duration;
 }
 
+bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod) {
+  if (status.phase != Phase::kRunning || status.attempt != lease.attempt) return false;
+  return !pod || holder_identity(*pod) != lease.holder || !worker_is_stopped(*pod);
+}
+
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
   // Nobody renews any more, whether or not the end mark was written; another container may work on.

@@ -26,6 +26,11 @@ bool heartbeat_is_fresh(const Context& context, const PodView& pod);
 // force-deleted one's processes run on.
 bool worker_is_stopped(const PodView& pod);
 
+// A worker is known to stand behind this Lease: the job runs the attempt that holds it, and the
+// holder's worker was not seen to be stopped. Else nobody owes a renewal, and silence says nothing
+// about the path to the others. `pod`: of the holder's name; null: it is not there.
+bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod);
+
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
 
 // What a pod that has started waits for on the heartbeat's account; none: nothing.

@@ -326,6 +326,29 @@ TEST(Heartbeat, AMessageOfProgressIsWrittenEveryHalfMinuteAtMost) {
   EXPECT_EQ(after(view).progress, "") << "the next attempt has made none";
 }
 
+TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd) {
+  JobView view = held_job();
+  view.pods[0].containers[0].worker = true;
+  const auto counts = [&] {
+    return is_worked_on(*view.lease, view.job.status, view.pods.empty() ? nullptr : &view.pods[0]);
+  };
+  EXPECT_TRUE(counts());
+  for (const Phase over : {Phase::kFailed, Phase::kSuspended, Phase::kBackoff}) {
+    view.job.status.phase = over;
+    EXPECT_FALSE(counts()) << to_string(over);
+  }
+  view.job.status.phase = Phase::kRunning;
+  view.job.status.attempt = 3;
+  EXPECT_FALSE(counts());
+  view.job.status.attempt = 2;
+  view.pods[0].containers[0].terminated = Terminated{};
+  EXPECT_FALSE(counts());
+  view.pods[0].uid = "of-another";
+  EXPECT_TRUE(counts());
+  view.pods.clear();
+  EXPECT_TRUE(counts());
+}
+
 TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {
   JobView view = held_job();
   PodView& pod = view.pods[0];
