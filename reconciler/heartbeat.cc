@@ -154,6 +154,13 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
                      attempt + " ends as Hung unless it does", then};
     }
     if (limit.verdict.reason != "StartTimeout") continue;
+    const auto& refusal = context.view.observed.lease_refusal;
+    if (refusal && !holds_lease(context, pod)) {
+      return Waiting{"LeaseWriteRefused", refusal->message,
+                     "the job's Lease is written again, after 5 to 30 s each time; " + attempt +
+                         " ends as StartTimeout unless its agent has renewed it by then",
+                     then};
+    }
     const auto& lease = context.view.lease;
     if (lease && is_taken(*lease, context.job.status.attempt) && !lease->granted.empty()) {
       const Duration left =
@@ -172,6 +179,11 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
 
 void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   if (!context.spec.heartbeat || next.phase != Phase::kRunning) return;
+  const auto& refusal = context.view.observed.lease_refusal;
+  if (refusal && refusal->retry_in > Duration::zero()) {
+    plan.wake_in(refusal->retry_in);
+    return;
+  }
   const PodView* const pod =
       next.attempt == context.job.status.attempt ? current_pod(context.view) : nullptr;
   const std::string holder = pod ? holder_identity(*pod) : "";

@@ -191,6 +191,22 @@ TEST(LeaseHandOver, ALeaseOfALaterAttemptIsLeftAlone) {
   EXPECT_TRUE(lease_writes(view).empty());
 }
 
+TEST(LeaseHandOver, ARefusedWriteIsToldAndTriedAgainLaterAndHoldsUpNoVerdict) {
+  JobView view = lease_of_the_first();
+  view.job.spec.start_deadline = seconds(300);
+  view.observed.lease_refusal = LeaseRefusal{"exceeded quota: leases", seconds(5)};
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteLease>(waits).empty());
+  EXPECT_LE(*waits.wake_after, seconds(5));
+  EXPECT_EQ(after(view).waiting->reason, "LeaseWriteRefused");
+  EXPECT_EQ(after(view).waiting->message, "exceeded quota: leases");
+  view.observed.lease_refusal->retry_in = seconds(0);
+  EXPECT_EQ(lease_writes(view).size(), 1u);
+  view.pods[0].created = now() - seconds(330);
+  view.observed.lease_refusal->retry_in = seconds(5);
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
+}
+
 TEST(LeaseHandOver, AJobWithoutHeartbeatHasNone) {
   JobView view = held_job();
   view.job.spec.heartbeat.reset();
