@@ -195,6 +195,34 @@ TEST(AgentInjection, AVariableThatTheAgentWouldBelieveIsRefusedWithTheWayOut) {
   EXPECT_TRUE(spec_with_agent(side).is_object());
 }
 
+reconciler::PodView pod_as_admitted(const Json& spec, const char* ended) {
+  Json pod = {{"metadata", {{"name", "encode-1-x"}, {"uid", "pod-uid"}, {"resourceVersion", "5"}}},
+              {"spec", spec}};
+  for (const Json& container : spec["containers"]) {
+    const Json state = container["name"] == ended ? Json{{"terminated", {{"exitCode", 0}}}}
+                                                  : Json{{"running", Json::object()}};
+    pod["status"]["containerStatuses"].push_back({{"name", container["name"]}, {"state", state}});
+  }
+  return static_cast<const CachedPod&>(*decode_pod(pod)).pod;
+}
+
+std::string worker_in(const reconciler::PodView& pod) {
+  std::string found;
+  for (const auto& container : pod.containers) {
+    if (container.worker) found += container.name;
+  }
+  return found;
+}
+
+TEST(AgentInjection, TheWorkerIsTheContainerUnderTheAgentWhereverAWebhookPutsItsOwn) {
+  Json spec = spec_with_agent();
+  spec["containers"].insert(spec["containers"].begin(),
+                            Json{{"name", "proxy"}, {"command", {"/bin/proxy", "run"}}});
+  EXPECT_EQ(worker_in(pod_as_admitted(spec, "proxy")), "main");
+  EXPECT_EQ(worker_in(pod_as_admitted(plain_template()["spec"], "side")), "main")
+      << "without an agent it is the first";
+}
+
 TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat.reset();
