@@ -1,5 +1,7 @@
 #include "operator/controller/agent_injection.h"
 
+#include <utility>
+
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -115,11 +117,14 @@ Status check_environment(const Json& worker, const Json& own) {
          {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HOLDFAST_CREDENTIALS",
           "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS"}) {
       if (name == read && !sets(own, name)) {
-        return make_error(ErrorCode::kInvalid,
-                          "the template's first container has the environment variable " + name +
-                              ", which spec.heartbeat's agent reads there: take it out (where your "
-                              "program needs it, its command can set it: \"/usr/bin/env\", \"" +
-                              name + "=...\", ...), or create the job without heartbeat");
+        std::string advice = "the template's first container has the environment variable ";
+        advice += name;
+        advice +=
+            ", which spec.heartbeat's agent reads there: take it out (where your program needs it, "
+            "its command can set it: \"/usr/bin/env\", \"";
+        advice += name;
+        advice += "=...\", ...), or create the job without heartbeat";
+        return make_error(ErrorCode::kInvalid, std::move(advice));
       }
     }
   }
