@@ -158,7 +158,7 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
   spec["initContainers"] = std::move(first);
   append(spec, "volumes", volumes());
 
-  Json command = Json::array({std::string(kAgentFolder) + "/agent", "run", "--"});
+  Json command = Json::array({kAgentProgram, "run", "--"});
   for (const Json& word : worker["command"]) command.push_back(word);
   worker["command"] = std::move(command);
   append(worker, "volumeMounts",

@@ -268,15 +268,13 @@ void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr&
   pool_.queue().add(key, Priority::kFresh);
 }
 
-bool JobController::is_worked_on(const CachedHeartbeat& lease) const {
-  const auto& jobs = const_cast<cache::Informer&>(jobs_).store();
-  const auto& pods = const_cast<cache::Informer&>(pods_).store();
-  const auto job =
-      std::static_pointer_cast<const CachedJob>(jobs.get(lease.namespace_ + "/" + lease.job_name));
+bool JobController::is_worked_on(const CachedHeartbeat& lease) {
+  const auto job = std::static_pointer_cast<const CachedJob>(
+      jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
   if (!job || job->uid != lease.owner_uid) return false;
   const std::string& holder = lease.lease.holder;
   const auto pod = std::static_pointer_cast<const CachedPod>(
-      pods.get(lease.namespace_ + "/" + holder.substr(0, holder.find('/'))));
+      pods_.store().get(lease.namespace_ + "/" + holder.substr(0, holder.find('/'))));
   return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 

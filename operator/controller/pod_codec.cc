@@ -17,8 +17,6 @@ using reconciler::PodView;
 using reconciler::seconds;
 
 constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a message
-// As agent_injection.cc puts it before the worker's command.
-constexpr const char* kAgentProgram = "/holdfast/agent";
 // What the API server writes into a pod that does not say it.
 constexpr seconds kDefaultTerminationGrace{30};
 
