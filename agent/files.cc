@@ -62,6 +62,13 @@ Status replace_file(const std::string& path, const std::string& content, mode_t 
   return make_and_rename(path, mode, [&](int file) { return write_all(file, content); });
 }
 
+void write_termination_message(const std::string& path, const std::string& line) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return;
+  static_cast<void>(!::write(file, line.data(), line.size()));
+  ::close(file);
+}
+
 Status install_self(const std::string& folder) {
   const int self = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   if (self < 0) return system_error("/proc/self/exe", errno);

@@ -19,6 +19,9 @@ constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
 // What was killed is killed again this often until it is gone: it may have forked meanwhile.
 constexpr Duration kKillAgain = milliseconds(50);
+// What the child left gets this long to die of that, then its exit code is told: it may be
+// another user's, whom no signal of this process reaches.
+constexpr Duration kLeftoversLimit = milliseconds(200);
 
 // Parts of the Lease's duration, since the last acknowledged renewal was sent.
 Duration terminate_after(Duration duration) { return duration * 2 / 3; }
@@ -27,6 +30,9 @@ Duration kill_after(Duration duration) { return duration * 49 / 60; }
 // From the refusal: dead within a sixth, with the same reserve. It comes before 2/3, so that this
 // is never later than the kill above.
 Duration grace(Duration duration) { return duration * 9 / 60; }
+// From the first SIGKILL: half of that reserve, so that the agent has ended by 5/6 too, whatever
+// did not die. In the shortest Lease (10 s) that is less than three kills take, which also fit.
+Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
 Duration request_limit(Duration duration) { return duration / 6; }
 Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
 // Progress is told this long after the last renewal, not at once: it may come in every moment.
@@ -73,25 +79,26 @@ Orders Guard::child_ended(SteadyTime now, int exit_code) {
     if (phase_ == Phase::kRunning) phase_ = Phase::kEnding;
     child_exit_code_ = exit_code;
     kill_at_ = now;
-    kill_again_ = now + kKillAgain;
-    orders_.stop = Orders::Stop::kKill;
+    kill(now);
   });
 }
 
 Orders Guard::all_dead(SteadyTime now) {
   return step(now, [&] {
     if (phase_ == Phase::kFencing) return finish(reconciler::kFencedExitCode, fenced_why_);
-    if (phase_ != Phase::kEnding || all_dead_) return;
-    all_dead_ = true;
+    if (phase_ != Phase::kEnding || settled_) return;
     orders_.stop = Orders::Stop::kNone;
-    if (lost_) return finish(child_exit_code_);
-    give_up_ = now + kLastRenewalLimit;
+    settle(now, now + kLastRenewalLimit);
   });
 }
 
-Orders Guard::told_to_end(SteadyTime now, int signal) {
+Orders Guard::told_to_end(SteadyTime now) {
   return step(now, [&] {
-    if (phase_ == Phase::kWaiting) finish(128 + signal);
+    told_to_end_ = true;
+    // Nothing of the job has run, so there is nothing of it to judge: a lost turn, no failure.
+    if (phase_ == Phase::kWaiting) {
+      finish(reconciler::kFencedExitCode, "told to end before it had the Lease");
+    }
   });
 }
 
@@ -114,11 +121,18 @@ void Guard::check_deadlines(SteadyTime now) {
     if (!last_failure_.empty()) why += " (" + last_failure_ + ")";
     fence(*renewed_ + kill_after(duration), std::move(why));
   }
-  if (phase_ == Phase::kEnding && all_dead_ && now >= give_up_) finish(child_exit_code_);
-  const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !all_dead_);
-  if (killing && now >= kill_at_ && now >= kill_again_) {
-    orders_.stop = Orders::Stop::kKill;
-    kill_again_ = now + kKillAgain;
+  if (phase_ == Phase::kEnding && settled_ && now >= give_up_) finish(child_exit_code_);
+  const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !settled_);
+  if (killing && now >= kill_at_ && now >= kill_again_) kill(now);
+  // A child of another user is out of reach without CAP_KILL: kill() says EPERM, for ever. The end
+  // of a container's first process is not: the kernel then kills all of its process namespace,
+  // whoever they belong to, and lets the container end only when they are gone.
+  if (killing && killed_ && phase_ == Phase::kFencing && now - *killed_ >= kill_limit(duration)) {
+    finish(reconciler::kFencedExitCode, fenced_why_);
+  }
+  if (killing && phase_ == Phase::kEnding && now - *killed_ >= kLeftoversLimit) {
+    // What still runs may not do so for longer than it might with the child alive.
+    settle(now, std::min(now + kLastRenewalLimit, *renewed_ + kill_after(duration)));
   }
   if (phase_ == Phase::kDone || !pending_) return;
   // So no answer is heard that comes late: by then the Lease may be somebody else's.
@@ -171,6 +185,10 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
+      // Deleting a job deletes its Lease while the pod still has its grace. As safe as fencing at
+      // once: whoever finds no Lease waits a whole duration before anybody gets the next.
+      if (told_to_end_) return failed(now, answer.why);
+      [[fallthrough]];
     case Answer::Kind::kFenced:
       return fence(now + grace(settings_.duration), answer.why);
     case Answer::Kind::kLease:
@@ -200,7 +218,7 @@ void Guard::answered_ending(SteadyTime now, const Pending& request, const Answer
       if (!lost_ && !request.last) return;
       break;
   }
-  if (all_dead_) finish(child_exit_code_);
+  if (settled_) finish(child_exit_code_);
 }
 
 void Guard::renewed(const Pending& request) {
@@ -261,6 +279,19 @@ void Guard::fence(SteadyTime kill_at, std::string why) {
   orders_.stop = Orders::Stop::kTerminate;
 }
 
+void Guard::kill(SteadyTime now) {
+  if (!killed_) killed_ = now;
+  kill_again_ = now + kKillAgain;
+  orders_.stop = Orders::Stop::kKill;
+}
+
+// The last renewal is next, where there is time for it and still a Lease to renew.
+void Guard::settle(SteadyTime now, SteadyTime give_up) {
+  settled_ = true;
+  give_up_ = give_up;
+  if (lost_ || now >= give_up_) finish(child_exit_code_);
+}
+
 void Guard::finish(int exit_code, std::string fenced) {
   phase_ = Phase::kDone;
   orders_.abort_request = orders_.abort_request || pending_.has_value();
@@ -287,9 +318,11 @@ void Guard::plan(SteadyTime now) {
   orders_.wake_at = SteadyTime::max();
   const auto wake = [&](SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); };
   if (phase_ == Phase::kDone) return;
-  if (phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !all_dead_)) {
+  if (phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !settled_)) {
     // What is under way when the child ends is waited for, but nothing new is sent meanwhile.
-    return wake(std::max(kill_at_, kill_again_));
+    wake(std::max(kill_at_, kill_again_));
+    if (!killed_) return;
+    return wake(*killed_ + (phase_ == Phase::kEnding ? kLeftoversLimit : kill_limit(duration)));
   }
   if (phase_ == Phase::kRunning) wake(*renewed_ + terminate_after(duration));
   if (phase_ == Phase::kEnding) wake(give_up_);

@@ -11,6 +11,9 @@
 // is lost does the same at once, with D/6 in between. There is no way back from that. Every call
 // checks these deadlines before it looks at what it was called for: after a pause of any length
 // nothing else comes first.
+//
+// What cannot be killed is not waited for: a few rounds of SIGKILL, and the agent ends all the
+// same. As a container's first process it takes the others with it, whoever they belong to.
 #pragma once
 
 #include <cstdint>
@@ -96,8 +99,10 @@ class Guard {
   Orders child_ended(SteadyTime now, int exit_code);
   // Nothing that descends from the agent is left. Also when the child had left nothing.
   Orders all_dead(SteadyTime now);
-  // A signal that asks to end, before there is a child to hand it to.
-  Orders told_to_end(SteadyTime now, int signal);
+  // A signal that asks to end; the child, if there is one, has been told too. From then on a Lease
+  // that is gone may have gone with the pod (the job was deleted): it is no verdict any more, and
+  // the child has what time its last renewal gives it.
+  Orders told_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
   // When the last acknowledged renewal was sent; none before the first.
@@ -127,6 +132,8 @@ class Guard {
   void conflict(SteadyTime now);
   void wait(SteadyTime now, const std::string& why);
   void fence(SteadyTime kill_at, std::string why);
+  void kill(SteadyTime now);
+  void settle(SteadyTime now, SteadyTime give_up);
   void finish(int exit_code, std::string fenced = "");
   Duration about(Duration duration, double part);
 
@@ -151,12 +158,14 @@ class Guard {
   std::string message_;
   SteadyTime last_progress_{};
   bool told_overdue_ = false;
+  bool told_to_end_ = false;
 
   std::string fenced_why_;
   SteadyTime kill_at_{};
   SteadyTime kill_again_{};
-  bool all_dead_ = false;
-  bool lost_ = false;  // the Lease, when the child had ended already
+  std::optional<SteadyTime> killed_;  // when for the first time
+  bool settled_ = false;              // what the child left is dead, or was waited for long enough
+  bool lost_ = false;                 // the Lease, when the child had ended already
   int child_exit_code_ = 0;
   SteadyTime give_up_{};  // the last renewal
 };

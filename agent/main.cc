@@ -11,6 +11,7 @@
 #include "agent/progress.h"
 #include "agent/settings.h"
 #include "agent/state_file.h"
+#include "agent/text.h"
 #include "agent/worker.h"
 #include "operator/core/steady_now.h"
 #include "operator/kube/file_reader.h"
@@ -23,13 +24,16 @@ using namespace holdfast::agent;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr std::size_t kMaxStateBytes = 256;
+constexpr std::size_t kMaxReasonBytes = 1024;  // of 4096 that the kubelet reads
 
 constexpr const char* kHelp =
     "holdfast-agent: the heartbeat of a worker of a DurableJob\n\n"
     "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
     "                                and end the command in time when that fails\n"
     "  progress [MESSAGE]            tell that there was progress\n"
-    "  check                         0 while the command runs and the Lease is fresh, else 1\n"
+    "  check                         0 while the command runs and the Lease is fresh, or the "
+    "agent\n"
+    "                                waits for it and is at work; else 1\n"
     "  install FOLDER                copy this program to FOLDER/agent\n"
     "  --version, --help\n\n"
     "The environment of `run` is set by the Holdfast operator.\n";
@@ -55,7 +59,13 @@ int run(std::vector<std::string> arguments) {
     return usage("run needs a command: run -- COMMAND [ARGUMENT...]");
   }
   Result<Settings> settings = read_settings(process_environment);
-  if (!settings.ok()) return failed(settings.error(), kExitUsage);
+  if (!settings.ok()) {
+    // stderr is for who has the logs; this is for who has the pod.
+    write_termination_message(
+        termination_log_of(process_environment),
+        "holdfast: " + clean_text(settings.error().message, kMaxReasonBytes) + "\n");
+    return failed(settings.error(), kExitUsage);
+  }
   block_signals();
   Worker worker(std::move(settings).value(), std::move(arguments));
   return worker.run();

@@ -15,6 +15,8 @@ constexpr std::int64_t kLongestLeaseSeconds = 3600;
 constexpr std::int64_t kLongestSeconds = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMaxNameLength = 253;
 constexpr const char* kProgressFile = "HOLDFAST_PROGRESS_FILE";
+constexpr const char* kTerminationLog = "HOLDFAST_TERMINATION_LOG";
+constexpr const char* kUsualTerminationLog = "/dev/termination-log";
 
 Error wrong(const std::string& what) {
   return make_error(ErrorCode::kInvalid,
@@ -105,9 +107,15 @@ Result<Settings> read_settings(const Environment& environment) {
   settings.host = reader.address("KUBERNETES_SERVICE_HOST");
   settings.port = static_cast<int>(reader.number("KUBERNETES_SERVICE_PORT", 1, 65535));
   settings.credentials = reader.path("HOLDFAST_CREDENTIALS", "/var/run/secrets/holdfast.dev");
-  settings.termination_log = reader.path("HOLDFAST_TERMINATION_LOG", "/dev/termination-log");
+  settings.termination_log = reader.path(kTerminationLog, kUsualTerminationLog);
   if (!reader.error().empty()) return wrong(reader.error());
   return settings;
+}
+
+std::string termination_log_of(const Environment& environment) {
+  Reader reader(environment);
+  std::string path = reader.path(kTerminationLog, kUsualTerminationLog);
+  return reader.error().empty() ? path : "";
 }
 
 Result<std::string> read_progress_file(const Environment& environment) {

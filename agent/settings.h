@@ -28,6 +28,9 @@ struct Settings {
 // An error names the variable and says what to do.
 Result<Settings> read_settings(const Environment& environment);
 
+// Where it is said that the settings are wrong; empty: the file's own setting is no path.
+std::string termination_log_of(const Environment& environment);
+
 // The one setting that `progress` and `check` need.
 Result<std::string> read_progress_file(const Environment& environment);
 

@@ -13,9 +13,15 @@
 namespace holdfast::agent {
 
 struct AgentState {
-  bool running = false;               // the child
-  std::optional<SteadyTime> renewed;  // when the last acknowledged renewal was sent
-  Duration duration{};                // the Lease's
+  enum class Phase {
+    kWaiting,  // for its turn
+    kRunning,  // the child
+    kOver,
+  };
+  Phase phase = Phase::kOver;
+  // When the last acknowledged renewal was sent; kWaiting: when the agent was at work.
+  std::optional<SteadyTime> renewed;
+  Duration duration{};  // the Lease's
 };
 
 std::string format_state(const AgentState& state);

@@ -1,6 +1,5 @@
 #include "agent/worker.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -46,14 +45,6 @@ int make_timer() {
 int make_signals() {
   const sigset_t set = handled_signals();
   return checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-}
-
-// The file is there in a container; elsewhere none is made.
-void write_termination_message(const std::string& path, const std::string& line) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file < 0) return;
-  static_cast<void>(!::write(file, line.data(), line.size()));
-  ::close(file);
 }
 
 bool asks_to_end(int number) {
@@ -122,11 +113,8 @@ void Worker::signals_have_come() {
   while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) continue;
-    if (started_) {
-      child_.signal(number);
-    } else if (asks_to_end(number)) {
-      obey(guard_.told_to_end(steady_now(), number));
-    }
+    if (started_) child_.signal(number);
+    if (asks_to_end(number)) obey(guard_.told_to_end(steady_now()));
   }
   reap();
 }
@@ -223,9 +211,18 @@ void Worker::set_timer() {
 // A full disk makes `check` say no, and nothing else.
 void Worker::leave_state() {
   AgentState state;
-  state.running = guard_.phase() == Guard::Phase::kRunning && started_;
-  state.renewed = guard_.renewed();
   state.duration = settings_.guard.duration;
+  if (guard_.phase() == Guard::Phase::kWaiting) {
+    // In steps of a sixth, so that not each look at the Lease is a write.
+    const Duration now = steady_now().time_since_epoch();
+    state.phase = AgentState::Phase::kWaiting;
+    state.renewed = SteadyTime(now - now % (state.duration / 6));
+  } else {
+    if (guard_.phase() == Guard::Phase::kRunning && started_) {
+      state.phase = AgentState::Phase::kRunning;
+    }
+    state.renewed = guard_.renewed();
+  }
   std::string text = format_state(state);
   if (text == left_state_) return;
   static_cast<void>(replace_file(state_file_, text, 0644));

@@ -26,6 +26,12 @@ bool is_taken(const LeaseView& lease, std::int64_t attempt) {
   return lease.holder.empty() && lease.attempt == attempt;
 }
 
+// Its holder has not renewed it since it was granted: the child, which starts after an acknowledged
+// renewal, has not run. A renewal that comes yet makes the write on this version a conflict.
+bool never_ran(const LeaseView& lease) {
+  return !lease.holder.empty() && lease.holder == lease.granted && !lease.renewed;
+}
+
 // The pod runs, and its agent has not spoken: either it was not granted the Lease, or it is silent
 // from the start.
 Limit never_renewed(const Context& context, const PodView& pod) {
@@ -39,6 +45,7 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   limit.verdict.reason = "StartTimeout";
   limit.verdict.message = "the pod's agent had not renewed the job's Lease " + in_seconds(window) +
                           (holds ? " after it was granted" : " after it could be granted");
+  if (worker_is_starting(pod)) limit.verdict.message += why_not_started(pod);
   limit.verdict.orphan_class = "pod_never_started";
   limit.trouble_for = context.now - since;
   const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
@@ -97,6 +104,11 @@ bool worker_is_stopped(const PodView& pod) {
   return worker && worker->terminated;
 }
 
+bool worker_is_starting(const PodView& pod) {
+  const ContainerView* const worker = worker_of(pod);
+  return worker && !worker->started;
+}
+
 bool holds_lease(const Context& context, const PodView& pod) {
   const auto& lease = context.view.lease;
   return context.spec.heartbeat && lease && lease->attempt == context.job.status.attempt &&
@@ -108,8 +120,15 @@ bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
          context.view.observed.lease.silent_for < context.spec.heartbeat->lease_duration;
 }
 
+bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod) {
+  if (status.phase != Phase::kRunning || status.attempt != lease.attempt) return false;
+  return !pod || holder_identity(*pod) != lease.holder || !worker_is_stopped(*pod);
+}
+
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
+  // Nobody renews any more, whether or not the end mark was written; another container may work on.
+  if (worker_is_stopped(pod)) return;
   if (!holds_lease(context, pod) || !context.view.lease->renewed) {
     limits.push_back(never_renewed(context, pod));
     return;
@@ -135,8 +154,15 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
                      attempt + " ends as Hung unless it does", then};
     }
     if (limit.verdict.reason != "StartTimeout") continue;
+    const auto& refusal = context.view.observed.lease_refusal;
+    if (refusal && !holds_lease(context, pod)) {
+      return Waiting{"LeaseWriteRefused", refusal->message,
+                     "the job's Lease is written again, after 5 to 30 s each time; " + attempt +
+                         " ends as StartTimeout unless its agent has renewed it by then",
+                     then};
+    }
     const auto& lease = context.view.lease;
-    if (lease && is_taken(*lease, context.job.status.attempt)) {
+    if (lease && is_taken(*lease, context.job.status.attempt) && !lease->granted.empty()) {
       const Duration left =
           context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
       return Waiting{"LeaseHeld",
@@ -153,6 +179,11 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
 
 void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   if (!context.spec.heartbeat || next.phase != Phase::kRunning) return;
+  const auto& refusal = context.view.observed.lease_refusal;
+  if (refusal && refusal->retry_in > Duration::zero()) {
+    plan.wake_in(refusal->retry_in);
+    return;
+  }
   const PodView* const pod =
       next.attempt == context.job.status.attempt ? current_pod(context.view) : nullptr;
   const std::string holder = pod ? holder_identity(*pod) : "";
@@ -169,13 +200,15 @@ void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   const bool taken = is_taken(*lease, next.attempt);
   // Granted already, or the job in this view is older than its Lease.
   if (!taken && lease->attempt >= next.attempt) return;
+  const bool unused = never_ran(*lease);
   const bool stopped = is_stopped(context.view, lease->granted);
   const Duration left =
       context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
-  if (pod && (stopped || (taken && left <= Duration::zero()))) {
+  if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
     writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, holder, holder});
   } else if (!taken && !stopped) {
-    writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, "", lease->granted});
+    writes.emplace_back(
+        WriteLease{lease->uid, lease->version, next.attempt, "", unused ? "" : lease->granted});
   } else if (pod && taken) {
     plan.wake_in(left);
   }

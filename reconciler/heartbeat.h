@@ -26,6 +26,14 @@ bool heartbeat_is_fresh(const Context& context, const PodView& pod);
 // force-deleted one's processes run on.
 bool worker_is_stopped(const PodView& pod);
 
+// The worker's container has not run yet, though others of its pod may have.
+bool worker_is_starting(const PodView& pod);
+
+// A worker is known to stand behind this Lease: the job runs the attempt that holds it, and the
+// holder's worker was not seen to be stopped. Else nobody owes a renewal, and silence says nothing
+// about the path to the others. `pod`: of the holder's name; null: it is not there.
+bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod);
+
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
 
 // What a pod that has started waits for on the heartbeat's account; none: nothing.
@@ -34,7 +42,8 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
 
 // The next step of the hand-over to the attempt in `next`, the status as it will stand: the Lease
 // is taken from an older attempt, then granted to the current pod. It is granted at once if the
-// last pod that was granted it is known to be stopped, else a whole duration after it was taken.
+// last pod that was granted it is known to be stopped, or never renewed it, else a whole duration
+// after it was taken.
 void hand_over_lease(const Context& context, const Status& next, Plan& plan);
 
 }  // namespace holdfast::reconciler

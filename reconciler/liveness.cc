@@ -77,21 +77,28 @@ void add_start_limit(const Context& context, const PodView& pod, std::vector<Lim
   limit.verdict.message =
       "no container had run " + in_seconds(window) + " after the pod's creation";
   if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
-  for (const ContainerView& container : pod.containers) {
-    if (container.waiting_reason.empty()) continue;
-    limit.verdict.message += "; container " + container.name + ": " + container.waiting_reason;
-    break;
-  }
+  limit.verdict.message += why_not_started(pod);
   limit.verdict.orphan_class = "pod_never_started";
   limit.left = std::max(window - age, watched);
   limit.trouble_for = age;
   limits.push_back(std::move(limit));
 }
 
-void add_attempt_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
-  if (!context.spec.attempt_deadline || !pod.started()) return;
+// Since when the attempt's own time runs. The wait for the job's Lease is not part of it: that has
+// a bound of its own (heartbeat.cc), unless the worker has ended before it was granted.
+std::optional<Time> run_began(const Context& context, const PodView& pod) {
   const std::optional<Time> start =
       pod.start() ? pod.start() : context.job.status.attempt_start_time;
+  if (!start || !context.spec.heartbeat) return start;
+  if (holds_lease(context, pod)) {
+    return std::max(*start, context.view.lease->acquired.value_or(*start));
+  }
+  return worker_is_stopped(pod) ? start : std::nullopt;
+}
+
+void add_attempt_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  if (!context.spec.attempt_deadline || !pod.started()) return;
+  const std::optional<Time> start = run_began(context, pod);
   if (!start) return;
   Limit limit;
   limit.verdict.outcome = Outcome::kDeadlineExceeded;
@@ -122,6 +129,14 @@ std::string attempt_text(const Context& context) {
 
 std::string in_seconds(Duration duration) {
   return std::to_string(std::chrono::floor<seconds>(duration).count()) + " s";
+}
+
+std::string why_not_started(const PodView& pod) {
+  for (const ContainerView& container : pod.containers) {
+    if (container.waiting_reason.empty()) continue;
+    return "; container " + container.name + ": " + container.waiting_reason;
+  }
+  return "";
 }
 
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
@@ -164,6 +179,8 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     const Limit* const limit = limit_by(reason);
     return limit && !limit->quiet;
   };
+  const bool starts = !pod.started() || (context.spec.heartbeat && worker_is_starting(pod) &&
+                                         left("StartTimeout").has_value());
   Waiting waiting;
   if (left("NodeGone")) {
     waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
@@ -177,7 +194,7 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting = {"PodTerminating", "pod " + pod.name + " was deleted and is being stopped",
                attempt_text(context) + " ends when the pod has, or as Lost",
                context.now + *left("PodStuckTerminating")};
-  } else if (!pod.started()) {
+  } else if (starts) {
     const ContainerView* const container = waiting_container(pod);
     waiting.reason = "PodStarting";
     waiting.message = pod.node_name.empty()
@@ -191,7 +208,9 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
       waiting.message = "container " + container->name + ": " + container->waiting_message;
     }
     waiting.next_action =
-        attempt_text(context) + " ends as StartTimeout unless a container has run by then";
+        attempt_text(context) + " ends as StartTimeout unless " +
+        (pod.started() ? "its agent has renewed the job's Lease" : "a container has run") +
+        " by then";
     waiting.deadline = context.now + *left("StartTimeout");
   } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
     waiting = *heartbeat;

@@ -24,6 +24,9 @@ struct Limit {
 // "40 s", for people.
 std::string in_seconds(Duration duration);
 
+// "; container main: ErrImagePull", for a message; empty: no container says why.
+std::string why_not_started(const PodView& pod);
+
 // All limits that run against this pod, unordered.
 std::vector<Limit> limits_on(const Context& context, const PodView& pod);
 

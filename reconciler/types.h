@@ -160,7 +160,7 @@ struct Terminated {
 struct ContainerView {
   std::string name;
   bool init = false;
-  bool worker = false;   // the first regular one: with a heartbeat, the one under the agent
+  bool worker = false;   // the one under the agent; where there is no agent, the first regular one
   bool sidecar = false;  // an init container with restartPolicy Always
   bool started = false;  // runs or has run
   std::optional<Time> started_at;
@@ -241,6 +241,13 @@ struct CreationRefusal {
   Duration retry_in{0};  // not before
 };
 
+// The API server refused the last write of the job's Lease: quota, rights, a policy, a foreign
+// Lease of its name.
+struct LeaseRefusal {
+  std::string message;
+  Duration retry_in{0};  // not before
+};
+
 struct Observed {
   // This process wrote the intent that stands in the status, and knows of no pod of it yet.
   bool own_intent = false;
@@ -256,6 +263,7 @@ struct Observed {
   std::optional<CreationRefusal> refusal;
   std::map<std::string, NodeObservation> nodes;
   LeaseObservation lease;
+  std::optional<LeaseRefusal> lease_refusal;
   // Since the watches have been live without a gap.
   Duration live_for{0};
   // Since this process last wrote the job's status.

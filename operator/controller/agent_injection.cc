@@ -1,5 +1,7 @@
 #include "operator/controller/agent_injection.h"
 
+#include <utility>
+
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -78,6 +80,13 @@ Json volumes() {
                                                               {"path", "ca.crt"}}})}}}}})}}}}});
 }
 
+bool sets(const Json& environment, const std::string& name) {
+  for (const Json& variable : environment) {
+    if (string_at(variable, "name") == name) return true;
+  }
+  return false;
+}
+
 Json settings(const reconciler::Job& job, const std::string& pod_name, const Json& worker) {
   const auto& heartbeat = *job.spec.heartbeat;
   Json list = Json::array();
@@ -99,6 +108,29 @@ Json settings(const reconciler::Job& job, const std::string& pod_name, const Jso
   return list;
 }
 
+// What the agent reads beside its settings, and what is left out of these for some jobs: it would
+// believe the template. These are refused, not dropped: their author means something by them.
+Status check_environment(const Json& worker, const Json& own) {
+  for (const Json& variable : at(worker, "env")) {
+    const std::string name = string_at(variable, "name");
+    for (const char* const read :
+         {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HOLDFAST_CREDENTIALS",
+          "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS"}) {
+      if (name == read && !sets(own, name)) {
+        std::string advice = "the template's first container has the environment variable ";
+        advice += name;
+        advice +=
+            ", which spec.heartbeat's agent reads there: take it out (where your program needs it, "
+            "its command can set it: \"/usr/bin/env\", \"";
+        advice += name;
+        advice += "=...\", ...), or create the job without heartbeat";
+        return make_error(ErrorCode::kInvalid, std::move(advice));
+      }
+    }
+  }
+  return Unit{};
+}
+
 void append(Json& object, const char* key, const Json& items) {
   Json& list = object[key];
   if (!list.is_array()) list = Json::array();
@@ -118,12 +150,15 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
                       "spec.template.spec.containers[0].command");
   }
   Json& worker = spec["containers"][0];
+  Json environment = settings(job, pod_name, worker);
+  const Status unread = check_environment(worker, environment);
+  if (!unread) return unread.error();
   Json first = Json::array({installer(image, worker)});
   for (const Json& container : at(spec, "initContainers")) first.push_back(container);
   spec["initContainers"] = std::move(first);
   append(spec, "volumes", volumes());
 
-  Json command = Json::array({std::string(kAgentFolder) + "/agent", "run", "--"});
+  Json command = Json::array({kAgentProgram, "run", "--"});
   for (const Json& word : worker["command"]) command.push_back(word);
   worker["command"] = std::move(command);
   append(worker, "volumeMounts",
@@ -131,11 +166,8 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
              {{{"name", kAgentName}, {"mountPath", kAgentFolder}},
               {{"name", kCredentials}, {"mountPath", kCredentialsFolder}, {"readOnly", true}}}));
   // First, so that the template's own variables can refer to them; ours win.
-  Json environment = settings(job, pod_name, worker);
   for (const Json& variable : at(worker, "env")) {
-    bool ours = false;
-    for (const Json& own : environment) ours = ours || own["name"] == string_at(variable, "name");
-    if (!ours) environment.push_back(variable);
+    if (!sets(environment, string_at(variable, "name"))) environment.push_back(variable);
   }
   worker["env"] = std::move(environment);
   return Unit{};

@@ -11,6 +11,9 @@
 
 namespace holdfast::controller {
 
+// What the worker's command begins with, before "run".
+inline constexpr const char* kAgentProgram = "/holdfast/agent";
+
 // Adds it to a pod's spec. An error: the template uses names that the agent needs, or has no
 // command to run.
 Status inject_agent(const reconciler::Job& job, const std::string& pod_name,

@@ -12,8 +12,13 @@ namespace {
 
 using reconciler::CreationRefusal;
 
-constexpr std::chrono::seconds kFirstCreationRetry{5};
-constexpr std::chrono::seconds kLastCreationRetry{30};
+constexpr std::chrono::seconds kFirstRetry{5};
+constexpr std::chrono::seconds kLastRetry{30};
+
+// After so many refusals before this one.
+Duration retry_delay(int refusals) {
+  return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
+}
 
 std::uint64_t version_of(const Json& object) {
   kube::Object meta;
@@ -113,7 +118,8 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
       done = co_await task;
     } else if (const auto* const lease = std::get_if<reconciler::WriteLease>(&write)) {
       auto task = write_lease(job, *lease, memory, log);
-      done = co_await task;
+      Result<Outcome> written = co_await task;
+      if (!written || written->decide_again) co_return written;
     } else {
       auto task = delete_job(job);
       done = co_await task;
@@ -186,9 +192,7 @@ Executor::Outcome Executor::refuse(const CachedJob& job, const reconciler::Creat
   if (memory.refused_attempt != write.attempt) memory.refusals = 0;
   memory.refused_attempt = write.attempt;
   memory.refusal = CreationRefusal{kind, message, Duration::zero()};
-  const int doublings = std::min(memory.refusals++, 3);
-  memory.retry_at =
-      loop_.now() + std::min<Duration>(kFirstCreationRetry * (1 << doublings), kLastCreationRetry);
+  memory.retry_at = loop_.now() + retry_delay(memory.refusals++);
   log.warn("the pod could not be created", {{"pod", write.name}, {"error", message}});
   if (kind != CreationRefusal::Kind::kTemplateInvalid) {
     events_.record(reference(job.job), true, "PodRejected", "CreatePod", message);
@@ -314,8 +318,29 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
   co_return Unit{};
 }
 
-Task<Status> Executor::write_lease(const CachedJob& job, const reconciler::WriteLease& write,
-                                   JobMemory& memory, Log log) {
+// What a person must mend holds up nothing else: verdicts and their times stand, and the job says
+// what it waits for.
+Task<Result<Executor::Outcome>> Executor::write_lease(const CachedJob& job,
+                                                      const reconciler::WriteLease& write,
+                                                      JobMemory& memory, Log log) {
+  auto task = send_lease(job, write, memory, log);
+  const Status done = co_await task;
+  if (done) {
+    memory.lease_refusal.clear();
+    memory.lease_refusals = 0;
+    co_return Outcome{};
+  }
+  const Error& error = done.error();
+  if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
+  memory.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
+  memory.lease_retry_at = loop_.now() + retry_delay(memory.lease_refusals++);
+  log.warn("the job's Lease could not be written", {{"error", error.message}});
+  events_.record(reference(job.job), true, "LeaseRefused", "WriteLease", memory.lease_refusal);
+  co_return Outcome{true};
+}
+
+Task<Status> Executor::send_lease(const CachedJob& job, const reconciler::WriteLease& write,
+                                  JobMemory& memory, Log log) {
   const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
   const std::string name = write.uid.empty() ? "" : reconciler::heartbeat_lease_name(job.uid);
   const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_, name);
@@ -347,7 +372,6 @@ Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::W
   if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
     const std::string message = "a Lease that is not the job's is called " +
                                 reconciler::heartbeat_lease_name(job.uid) + "; delete it";
-    events_.record(reference(job.job), true, "LeaseNameTaken", "WriteLease", message);
     co_return make_error(ErrorCode::kForbidden, message);
   }
   memory.lease_version = std::max(memory.lease_version, meta.version);

@@ -52,8 +52,10 @@ class Executor {
                           JobMemory& memory, Log log);
   Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
                            JobMemory& memory);
-  Task<Status> write_lease(const CachedJob& job, const reconciler::WriteLease& write,
-                           JobMemory& memory, Log log);
+  Task<Result<Outcome>> write_lease(const CachedJob& job, const reconciler::WriteLease& write,
+                                    JobMemory& memory, Log log);
+  Task<Status> send_lease(const CachedJob& job, const reconciler::WriteLease& write,
+                          JobMemory& memory, Log log);
   Task<Status> on_lease_exists(const CachedJob& job, const reconciler::WriteLease& write,
                                JobMemory& memory);
   Task<Status> delete_job(const CachedJob& job);

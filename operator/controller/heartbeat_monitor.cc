@@ -1,7 +1,5 @@
 #include "operator/controller/heartbeat_monitor.h"
 
-#include <algorithm>
-
 #include "operator/controller/lease_codec.h"
 #include "reconciler/names.h"
 
@@ -25,18 +23,18 @@ HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
 }  // namespace
 
 HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                                   std::vector<std::string> namespaces)
+                                   std::vector<std::string> namespaces, WorkedOn worked_on)
     : loop_(dependencies.loop),
       client_(dependencies.client),
-      leases_(dependencies, heartbeat_kind(), std::move(namespaces)) {
+      leases_(dependencies, heartbeat_kind(), std::move(namespaces)),
+      worked_on_(std::move(worked_on)) {
   leases_.on_progress([this] { update_clock(); });
   leases_.on_change([this](const cache::Change& change) {
     update_clock();
     if (change.after) {
       seen(*as_heartbeat(change.after));
     } else {
-      tracker_.gone(change.before->key());
-      marks_.erase(change.before->key());
+      records_.gone(change.before->key());
     }
     if (on_change_) on_change_(as_heartbeat(change.before), as_heartbeat(change.after));
   });
@@ -48,43 +46,22 @@ void HeartbeatMonitor::on_change(
 }
 
 void HeartbeatMonitor::update_clock() {
-  clock_.watch(leases_.synced() && leases_.live(), loop_.now());
+  records_.watch(leases_.synced() && leases_.live(), loop_.now());
 }
 
 void HeartbeatMonitor::proof() {
   update_clock();
-  clock_.proof(loop_.now());
+  records_.proof(loop_.now());
 }
 
 void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
-  const Duration live = clock_.read(loop_.now());
-  const auto [found, added] = marks_.try_emplace(lease.key());
-  Marks& marks = found->second;
-  if (!lease.lease.holder.empty()) {
-    marks.taken_for = 0;
-  } else if (marks.taken_for != lease.lease.attempt) {
-    marks.taken_for = lease.lease.attempt;
-    marks.taken = loop_.now();
-  }
-  if (added || marks.holder != lease.lease.holder) {
-    marks.holder = lease.lease.holder;
-    marks.progress = lease.mark;
-    marks.progressed = live;
-    tracker_.gone(lease.key());
-  } else if (marks.progress != lease.mark) {
-    marks.progress = lease.mark;
-    marks.progressed = std::max(marks.progressed, live - lease.lease.progress_age);
-  }
-  if (!lease.lease.ended) {
-    marks.ended.reset();
-  } else if (!marks.ended) {
-    marks.ended = loop_.now();
-  }
-  // Only what is being renewed can fall silent, alone or with others.
-  if (lease.lease.holder.empty() || !lease.lease.renewed || lease.lease.ended) {
-    tracker_.gone(lease.key());
-  } else {
-    tracker_.seen(lease.key(), lease.version, live);
+  records_.seen(lease, worked_on_(lease), loop_.now());
+}
+
+void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& job_uid) {
+  if (const HeartbeatPtr lease = get(namespace_, job_uid)) {
+    update_clock();
+    seen(*lease);
   }
 }
 
@@ -97,21 +74,7 @@ HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::str
 reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& lease,
                                                        Duration window) {
   update_clock();
-  const SteadyTime now = loop_.now();
-  const Duration live = clock_.read(now);
-  reconciler::LeaseObservation observation;
-  const auto marks = marks_.find(lease.key());
-  if (marks == marks_.end()) return observation;
-  if (marks->second.taken_for == lease.lease.attempt) {
-    observation.taken_for = now - marks->second.taken;
-  }
-  if (marks->second.ended) observation.ended_for = now - *marks->second.ended;
-  observation.stalled_for =
-      std::max(Duration::zero(), live - std::max(marks->second.progressed, clock_.epoch()));
-  observation.silent_for =
-      tracker_.silent_for(lease.key(), live, clock_.epoch()).value_or(Duration::zero());
-  observation.breaker = tracker_.held_back(lease.key(), window, live, clock_.epoch());
-  return observation;
+  return records_.observe(lease, window, loop_.now());
 }
 
 Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid) {

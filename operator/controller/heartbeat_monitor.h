@@ -5,15 +5,14 @@
 
 #include <functional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "operator/cache/informer.h"
 #include "operator/controller/heartbeat_codec.h"
+#include "operator/controller/heartbeat_records.h"
 #include "operator/core/loop.h"
 #include "operator/core/task.h"
 #include "operator/kube/client.h"
-#include "reconciler/staleness.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
@@ -22,12 +21,17 @@ using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
 class HeartbeatMonitor {
  public:
+  // Whether a worker is known to stand behind the Lease, as reconciler::is_worked_on() has it.
+  using WorkedOn = std::function<bool(const CachedHeartbeat& lease)>;
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                   std::vector<std::string> namespaces);
+                   std::vector<std::string> namespaces, WorkedOn worked_on);
 
   // A Lease came (before is null), changed or went (after is null).
   void on_change(
       std::function<void(const HeartbeatPtr& before, const HeartbeatPtr& after)> handler);
+
+  // What `worked_on` answers for this job's Lease may have changed.
+  void look_again(const std::string& namespace_, const std::string& job_uid);
 
   // A write of ours, or a consistent read, succeeded.
   void proof();
@@ -45,14 +49,6 @@ class HeartbeatMonitor {
   const cache::Informer& leases() const { return leases_; }
 
  private:
-  struct Marks {
-    std::string holder;
-    std::string progress;
-    Duration progressed{0};      // in live time
-    std::int64_t taken_for = 0;  // the attempt that it stands without a holder for; 0: it has one
-    SteadyTime taken{};
-    std::optional<SteadyTime> ended;  // first seen with the end mark
-  };
   void update_clock();
   void seen(const CachedHeartbeat& lease);
 
@@ -60,9 +56,8 @@ class HeartbeatMonitor {
   kube::Client& client_;
   cache::Informer leases_;
   std::function<void(const HeartbeatPtr&, const HeartbeatPtr&)> on_change_;
-  reconciler::LiveClock clock_;
-  reconciler::RecordTracker tracker_;             // of those that are being renewed
-  std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases
+  WorkedOn worked_on_;
+  HeartbeatRecords records_;
 };
 
 }  // namespace holdfast::controller

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -42,7 +43,8 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       jobs_({loop_, client_, random_, log_}, job_kind(), config_.namespaces),
       pods_({loop_, client_, random_, log_}, pod_kind(), config_.namespaces),
       nodes_({loop_, client_, random_, log_, pods_}),
-      heartbeats_({loop_, client_, random_, log_}, config_.namespaces),
+      heartbeats_({loop_, client_, random_, log_}, config_.namespaces,
+                  [this](const CachedHeartbeat& lease) { return is_worked_on(lease); }),
       membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
@@ -202,12 +204,18 @@ void JobController::await_refresh(std::function<void()> done) {
 void JobController::on_job(const cache::Change& change) {
   const std::string key = change.after ? change.after->key() : change.before->key();
   pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
+  if (change.after) {
+    heartbeats_.look_again(change.after->namespace_, change.after->uid);
+  } else {
+    heartbeats_.look_again(change.before->namespace_, change.before->uid);
+  }
 }
 
 void JobController::on_pod(const cache::Change& change) {
   const CachedPod& pod = as_pod(change.after ? change.after : change.before);
   const std::string key = job_key(pod);
   pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
+  heartbeats_.look_again(pod.namespace_, pod.job_uid());
   // A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
   // gets no second one, however that answer turns out.
   const auto memory = memory_.find(key);
@@ -258,6 +266,16 @@ void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr&
     }
   }
   pool_.queue().add(key, Priority::kFresh);
+}
+
+bool JobController::is_worked_on(const CachedHeartbeat& lease) {
+  const auto job = std::static_pointer_cast<const CachedJob>(
+      jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
+  if (!job || job->uid != lease.owner_uid) return false;
+  const std::string& holder = lease.lease.holder;
+  const auto pod = std::static_pointer_cast<const CachedPod>(
+      pods_.store().get(lease.namespace_ + "/" + holder.substr(0, holder.find('/'))));
+  return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 
 void JobController::on_progress() {

@@ -86,6 +86,7 @@ class JobController {
   void on_pod(const cache::Change& change);
   void on_node(const std::string& node);
   void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
+  bool is_worked_on(const CachedHeartbeat& lease);
   void on_progress();
   void on_time_travel();
   void begin_when_synced();

@@ -42,6 +42,11 @@ struct JobMemory {
   int refusals = 0;
   SteadyTime retry_at{};
 
+  // The last write of the job's Lease was refused; empty: it was not.
+  std::string lease_refusal;
+  int lease_refusals = 0;
+  SteadyTime lease_retry_at{};
+
   // The last holder of the job's Lease whose worker was seen to have terminated, though its pod may
   // be gone by now.
   std::string stopped_holder;

@@ -310,6 +310,10 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     }
     observed.lease.granted_stopped = memory.stopped_holder == lease->lease.granted;
   }
+  if (!memory.lease_refusal.empty()) {
+    observed.lease_refusal = reconciler::LeaseRefusal{
+        memory.lease_refusal, std::max(Duration::zero(), memory.lease_retry_at - steady)};
+  }
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   for (const reconciler::PodView& pod : view.pods) {
     if (pod.ended() || pod.node_name.empty()) continue;

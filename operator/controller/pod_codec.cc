@@ -58,6 +58,20 @@ ContainerView decode_container(const Json& json, bool init) {
   return view;
 }
 
+// A webhook may have put a container of its own first (a mesh's proxy, say): where there is an
+// agent, the worker is the container under it.
+std::string worker_name(const Json& containers) {
+  if (!containers.is_array() || containers.empty()) return "";
+  for (const Json& container : containers) {
+    const Json& command = at(container, "command");
+    if (command.is_array() && command.size() >= 2 && command[0] == kAgentProgram &&
+        command[1] == "run") {
+      return string_at(container, "name");
+    }
+  }
+  return string_at(containers[0], "name");
+}
+
 void decode_containers(const Json& json, PodView& pod) {
   const Json& status = at(json, "status");
   for (const Json& container : at(status, "initContainerStatuses")) {
@@ -68,9 +82,7 @@ void decode_containers(const Json& json, PodView& pod) {
     const std::string name = string_at(container, "name");
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
-  const Json& containers = at(at(json, "spec"), "containers");
-  const std::string worker =
-      containers.is_array() && !containers.empty() ? string_at(containers[0], "name") : "";
+  const std::string worker = worker_name(at(at(json, "spec"), "containers"));
   for (const Json& container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false));
     pod.containers.back().worker = pod.containers.back().name == worker;

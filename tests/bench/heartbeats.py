@@ -12,7 +12,6 @@ JSON. Numbers are of the machine that it runs on.
 
 import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
 import re
@@ -30,7 +29,7 @@ from agent import agent_binary  # noqa: E402
 from fence import install_fence, token_of  # noqa: E402
 from holdfast import Jobs, Operator, die_with_parent, install, job, operator_binary  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
-from measure import cpu_seconds, memory_mib, precise_cpu_seconds, proportional_kib  # noqa: E402
+from measure import cpu_seconds, memory_mib, precise_cpu_seconds, proportional_kib, write_result  # noqa: E402
 
 NAMESPACE = "work"
 AGENT = "/holdfast/agent"
@@ -221,11 +220,9 @@ def main():
             time.sleep(SETTLE_SECONDS)
             result["heartbeat"] = watch(cluster, operator, options.seconds, agents)
             say("done")
-    output = pathlib.Path(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     print(table(result))
-    say(f"written to {output}")
+    say(f"written to {options.output}")
 
 
 if __name__ == "__main__":

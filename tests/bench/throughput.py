@@ -11,7 +11,6 @@ are of the machine that it runs on, API server, etcd and simulated nodes beside 
 
 import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
 import sys
@@ -23,7 +22,7 @@ sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tes
 from holdfast import (OPERATOR_USER, Jobs, Operator, install, job, operator_binary,  # noqa: E402
                       runs)
 from localcluster import Cluster, wait_for  # noqa: E402
-from measure import JOBS, Audit, cpu_seconds, memory_mib, quantiles  # noqa: E402
+from measure import JOBS, Audit, cpu_seconds, memory_mib, quantiles, write_result  # noqa: E402
 
 BATCH_USER = "system:serviceaccount:kube-system:job-controller"
 # As unthrottled as the operator is, so that the comparison is fair.
@@ -232,11 +231,9 @@ def main():
         if options.batch:
             say(f"{options.jobs} batch/v1 Jobs at once ...")
             result["batch"] = batch_at_once(cluster, options.jobs)
-    output = pathlib.Path(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     print(table(result))
-    say(f"written to {output}")
+    say(f"written to {options.output}")
 
 
 if __name__ == "__main__":

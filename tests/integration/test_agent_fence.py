@@ -1,12 +1,15 @@
 """The agent fences itself: a child never outlives its Lease, by the children's own timestamps, and
 nothing less than that ends one."""
 
+import os
+import pathlib
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
-from agent import EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, wait_passed, work  # noqa: F401
+from agent import ENDED, EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, wait_passed, work  # noqa: F401
 from agent_ways import Gate, Link
 from localcluster import wait_for
 
@@ -87,6 +90,23 @@ def test_nobody_else_s_lease_is_made_or_renewed_by_a_worker_that_lost_its_own(tu
         turn.delete()
         agent.check_fenced("the Lease was deleted")
     assert turn.cluster.api("GET", turn.path)[0] == 404
+
+
+def test_a_worker_that_was_told_to_end_keeps_its_time_when_the_lease_goes_with_the_job(
+    turn, tmp_path
+):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf")) as agent:
+        heart.wait()
+        turn.wait_renewed()
+        renewed = turn.renewed()
+        agent.signal(signal.SIGTERM)
+        wait_for("the child to be told to end", heart.told_to_end, LIMIT)
+        turn.delete()
+        agent.check_fenced("no renewal was acknowledged for")
+        assert heart.last() > renewed + turn.duration * 2 / 3
+        check_ended_in_time(turn, heart, renewed)
 
 
 # -- no answers --------------------------------------------------------------------------------
@@ -249,3 +269,47 @@ def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, 
         assert agent.wait() == EXIT_FENCED
         assert heart.last() <= renewed + turn.duration * 5 / 6
         assert turn.termination_log.read_text() == agent.stderr()
+
+
+# As root without CAP_KILL, whose child is another user: signals do not reach it.
+NO_KILL = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+           "setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill")
+ANOTHER = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups")
+
+
+@pytest.fixture()
+def common():
+    """A folder for everybody."""
+    if subprocess.run([*NO_KILL, *ANOTHER, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this needs root, unshare and setpriv")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield pathlib.Path(folder)
+
+
+def test_a_child_that_no_signal_reaches_ends_with_the_agent_in_time(turn, link, common):
+    heart = Beats(common / "beats")
+    turn.grant()
+    with turn.agent([*ANOTHER, *beats(heart.path)], prefix=NO_KILL,
+                    KUBERNETES_SERVICE_PORT=link.port) as agent:
+        heart.wait()
+        turn.wait_renewed()
+        link.cut_off()
+        renewed = turn.renewed()
+        assert agent.wait() == EXIT_FENCED
+        assert not heart.told_to_end()
+        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert "no renewal was acknowledged for" in turn.termination_log.read_text()
+
+
+def test_a_daemon_that_no_signal_reaches_does_not_keep_a_finished_worker(turn, common):
+    heart = Beats(common / "beats")
+    turn.grant()
+    script = f'"$@" & until [ -s {heart.path} ]; do sleep 0.05; done; exit 4'
+    with turn.agent(["sh", "-c", script, "sh", *ANOTHER, *beats(heart.path)],
+                    prefix=NO_KILL) as agent:
+        assert agent.wait() == 4
+        ended = heart.last()
+        assert turn.annotation(ENDED) == "4"
+        wait_passed(1)
+        assert heart.last() == ended

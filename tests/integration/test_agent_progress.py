@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from agent import (AGE, ENDED, LIMIT, MESSAGE, PROGRESS, Beats, agent_binary, beats,
-                   turn, work)  # noqa: F401
+                   turn, wait_passed, work)  # noqa: F401
 from agent_ways import Link
 from localcluster import wait_for
 
@@ -104,12 +104,13 @@ def test_an_end_that_cannot_be_told_is_not_waited_for(turn, cluster, tmp_path):
 # -- check -------------------------------------------------------------------------------------
 
 
-def test_check_is_content_while_the_child_runs_and_the_lease_is_fresh(turn, tmp_path):
+def test_check_is_content_while_the_agent_waits_or_the_child_runs_and_the_lease_is_fresh(turn, tmp_path):
     heart = Beats(tmp_path / "beats")
     assert turn.call("check") == (1, "holdfast: no agent has started here\n")
     with turn.agent(beats(heart.path)) as agent:
         agent.wait_said("it is not given to this pod yet")
-        assert turn.call("check") == (1, "holdfast: the command does not run\n")
+        wait_passed(turn.duration)
+        assert turn.call("check") == (0, "")
         turn.grant()
         heart.wait()
         assert turn.call("check") == (0, "")
@@ -129,6 +130,14 @@ def test_check_sees_that_the_agent_was_killed_or_stopped(turn, tmp_path):
         agent.signal(19)
         wait_for("check to see it", lambda: turn.call("check")[0] == 1, LIMIT)
         assert "the last renewal that was acknowledged is" in turn.call("check")[1]
+
+
+def test_check_sees_that_an_agent_that_waits_was_stopped(turn):
+    with turn.agent(["true"]) as agent:
+        agent.wait_said("it is not given to this pod yet")
+        agent.signal(19)
+        wait_for("check to see it", lambda: turn.call("check")[0] == 1, LIMIT)
+        assert "has not been at work for" in turn.call("check")[1]
 
 
 # -- install -----------------------------------------------------------------------------------
@@ -171,6 +180,15 @@ def test_a_wrong_environment_is_refused_in_one_line_that_names_it(turn, name, va
     code, line = turn.call("run", "--", "true", environment=turn.environment(**{name: value}))
     assert code == 2
     assert line.startswith(f"holdfast: {name} ") and words in line and line.count("\n") == 1
+    assert turn.termination_log.read_text() == line
+
+
+def test_a_wrong_environment_is_refused_also_where_there_is_no_termination_log(turn, tmp_path):
+    for log in (tmp_path / "none", tmp_path / "no/folder", "relative"):
+        code, line = turn.call("run", "--", "true", environment=turn.environment(
+            HOLDFAST_POD_UID="", HOLDFAST_TERMINATION_LOG=log))
+        assert code == 2 and "HOLDFAST_POD_UID is not set" in line
+        assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("arguments", [

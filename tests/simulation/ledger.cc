@@ -23,6 +23,8 @@ constexpr seconds kClockTolerance{4};
 // As the replicas are configured.
 constexpr seconds kRenewDeadline{10};
 constexpr const char* kMemberPrefix = "holdfast-member-";
+// From a live look at a node to the write of the verdict, at the most: its answer, two more reads.
+constexpr seconds kLookTime{2};
 // A replica that still acts on what a restore has undone finds out within this.
 constexpr seconds kRestoreTolerance{60};
 
@@ -354,7 +356,8 @@ void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
   // As of when it was decided: the request may have been under way for long.
   const Duration decided = current_ ? current_->sent : scheduler_.now();
   const std::vector<Duration>& renewals = node_renewals_[entry.node_name];
-  const auto next = std::upper_bound(renewals.begin(), renewals.end(), decided);
+  // What the node renews after the live look, nobody knows: other reads and the way come after it.
+  const auto next = std::upper_bound(renewals.begin(), renewals.end(), decided - kLookTime);
   const Duration renewed = next == renewals.begin() ? Duration::zero() : *std::prev(next);
   const Duration trouble_end = gateway_.last_trouble_end();
   const Duration since = std::max(renewed, trouble_end);

@@ -53,11 +53,6 @@ SimTransport::SimTransport(Network& network, SimLoop& loop, int replica, std::ui
   network_.transports_.push_back(this);
 }
 
-SimTransport::~SimTransport() {
-  *alive_ = false;
-  std::erase(network_.transports_, this);
-}
-
 http::CallId SimTransport::send(http::Request request, http::ResponseHandler handler) {
   const auto call = std::make_shared<Call>();
   call->id = next_id_++;
@@ -256,6 +251,12 @@ struct SimTransport::Stream {
   Duration last_due{0};
 };
 
+SimTransport::~SimTransport() {
+  *alive_ = false;
+  for (const auto& [id, stream] : streams_) stream->pipe.clear();
+  std::erase(network_.transports_, this);
+}
+
 http::CallId SimTransport::open(http::StreamRequest request, http::StreamHandlers handlers) {
   const auto stream = std::make_shared<Stream>();
   stream->id = next_id_++;
@@ -421,6 +422,7 @@ void SimTransport::flush(const StreamPtr& stream) {
 void SimTransport::end(const StreamPtr& stream, std::optional<Error> error) {
   if (std::exchange(stream->closed, true)) return;
   streams_.erase(stream->id);
+  stream->pipe.clear();  // what waits there holds the stream
   loop_.cancel(std::exchange(stream->timer, 0));
   network_.scheduler_.cancel(std::exchange(stream->server_end, 0));
   if (stream->watch != 0) network_.gateway_.server().close_watch(std::exchange(stream->watch, 0));

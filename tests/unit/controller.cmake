@@ -2,3 +2,5 @@ holdfast_test(queue_test SOURCES controller/queue_test.cc LIBRARIES holdfast_con
 holdfast_test(worker_pool_test SOURCES controller/worker_pool_test.cc
               LIBRARIES holdfast_controller)
 holdfast_test(executor_test SOURCES controller/executor_test.cc LIBRARIES holdfast_controller)
+holdfast_test(heartbeat_records_test SOURCES controller/heartbeat_records_test.cc
+              LIBRARIES holdfast_controller)

@@ -148,16 +148,34 @@ TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsToldNothing) {
   EXPECT_EQ(guard->all_dead(at(seconds(21))).exit_code, 9);
 }
 
-TEST_F(GuardEndRule, WhatCannotBeKilledIsWaitedForWithoutRenewals) {
+TEST_F(GuardEndRule, WhatCannotBeKilledIsKilledAgainThenTheEndIsToldAllTheSame) {
   start();
-  guard->child_ended(at(seconds(5)), 0);
   SteadyTime now = at(seconds(5));
-  for (int i = 0; i < 2000; ++i) {
-    const Orders orders = guard->woke(now);
-    EXPECT_FALSE(orders.put || orders.get || orders.exit_code);
+  Orders orders = guard->child_ended(now, 4);
+  int kills = 0;
+  for (int i = 0; i < 100 && !orders.put; ++i, orders = guard->woke(now)) {
+    EXPECT_FALSE(orders.get || orders.exit_code);
+    if (orders.stop == Stop::kKill) ++kills;
     now = orders.wake_at;
   }
-  EXPECT_EQ(guard->phase(), Guard::Phase::kEnding);
+  EXPECT_GE(kills, 4);
+  EXPECT_EQ(now, at(seconds(5)) + milliseconds(200));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->ended, 4);
+  EXPECT_FALSE(guard->all_dead(now).put) << "once is enough";
+  const Orders told = guard->answered(now, lease());
+  EXPECT_EQ(told.exit_code, 4);
+  EXPECT_EQ(told.fenced, "");
+}
+
+TEST_F(GuardEndRule, WhatCannotBeKilledIsNotLeftToRunBeyondTheLeaseForTheLastRenewal) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  guard->answered(at(seconds(20)), answer(Kind::kNone));
+  guard->child_ended(at(milliseconds(39900)), 4);
+  // The agent was stopped for so long.
+  ASSERT_TRUE(guard->woke(at(kKill) - milliseconds(1)).put);
+  EXPECT_EQ(guard->woke(at(kKill)).exit_code, 4);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
   start();
   SteadyTime now = at(kKill);
   EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 9; ++i) {
     const Orders orders = guard->woke(now);
     EXPECT_EQ(orders.stop, Stop::kNone);
     EXPECT_LE(orders.wake_at - now, milliseconds(50));
@@ -74,13 +74,51 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
   EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
 }
 
+TEST_F(GuardRunningRule, WhatCannotBeKilledDoesNotKeepItBeyondFiveSixths) {
+  start();
+  SteadyTime now = at(kKill);
+  Orders orders = guard->woke(now);
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_LT(now, at(kEnd));
+  EXPECT_EQ(now, at(kKill) + milliseconds(500));
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_NE(orders.fenced.find("no renewal was acknowledged"), std::string::npos) << orders.fenced;
+  EXPECT_EQ(guard->phase(), Guard::Phase::kDone);
+}
+
+TEST_F(GuardRunningRule, AfterALongPauseToo) {
+  start();
+  SteadyTime now = at(seconds(300));
+  Orders orders = guard->woke(now);
+  EXPECT_FALSE(orders.exit_code) << "what can be killed is not given the time to die";
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_EQ(now, at(seconds(300)) + milliseconds(500));
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+}
+
+TEST_F(GuardRunningRule, AFencedChildsLeftoversThatCannotBeKilledDoNotKeepItEither) {
+  start();
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
+  SteadyTime now = at(seconds(41));
+  Orders orders = guard->child_ended(now, 0);
+  for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
+    now = orders.wake_at;
+  }
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(now, at(seconds(41)) + milliseconds(500));
+}
+
 TEST_F(GuardRunningRule, AfterALongPauseItKillsBeforeAnythingElse) {
   const std::vector<std::function<Orders(SteadyTime)>> first_words = {
       [&](SteadyTime now) { return guard->woke(now); },
       [&](SteadyTime now) { return guard->deadlines(now); },
       [&](SteadyTime now) { return guard->answered(now, lease()); },
       [&](SteadyTime now) { return guard->progressed(now, "more"); },
-      [&](SteadyTime now) { return guard->told_to_end(now, 15); },
+      [&](SteadyTime now) { return guard->told_to_end(now); },
   };
   for (const auto& first_word : first_words) {
     start();
@@ -117,6 +155,33 @@ TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixt
     EXPECT_EQ(orders.wake_at, at(seconds(30)));
     EXPECT_EQ(guard->woke(at(seconds(30))).stop, Stop::kKill);
     EXPECT_NE(guard->all_dead(at(seconds(30))).fenced.find(words), std::string::npos) << words;
+  }
+}
+
+TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndItsTime) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  EXPECT_EQ(guard->told_to_end(at(seconds(20))).stop, Stop::kNone);
+  EXPECT_EQ(guard->answered(at(seconds(20)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
+  // Asked again and again, and told the same.
+  ASSERT_TRUE(guard->woke(at(seconds(22))).put);
+  ASSERT_TRUE(guard->answered(at(seconds(22)), answer(Kind::kConflict)).get);
+  EXPECT_EQ(guard->answered(at(seconds(22)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(at(kTerminate) - milliseconds(1)).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
+  EXPECT_EQ(guard->woke(at(kKill)).stop, Stop::kKill);
+  EXPECT_EQ(guard->all_dead(at(kKill)).exit_code, reconciler::kFencedExitCode);
+}
+
+TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
+  for (const Answer& verdict : {answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2"),
+                                lease(kAttempt + 1, ""), lease(kAttempt, "job-3-abcde/other")}) {
+    start();
+    guard->told_to_end(at(seconds(5)));
+    ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+    const Orders orders = guard->answered(at(seconds(21)), verdict);
+    EXPECT_EQ(orders.stop, Stop::kTerminate);
+    EXPECT_EQ(orders.wake_at, at(seconds(30)));
   }
 }
 

@@ -125,10 +125,11 @@ TEST_F(GuardWaitingRule, AnAnswerIsWaitedForASixthOfTheDuration) {
 TEST_F(GuardWaitingRule, ASignalThatAsksToEndEndsIt) {
   make();
   guard->begin(at(seconds(0)));
-  const Orders orders = guard->told_to_end(at(seconds(1)), 15);
-  EXPECT_EQ(orders.exit_code, 143);
+  const Orders orders = guard->told_to_end(at(seconds(1)));
+  // Lost, and no failure of the job's.
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
   EXPECT_TRUE(orders.abort_request);
-  EXPECT_EQ(orders.fenced, "");
+  EXPECT_EQ(orders.fenced, "told to end before it had the Lease");
 }
 
 }  // namespace

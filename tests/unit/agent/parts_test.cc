@@ -103,24 +103,37 @@ TEST(ReplaceFileRule, AnErrorNamesThePath) {
 }
 
 TEST(StateRule, ItIsReadAsItWasWritten) {
-  const AgentState state{
-      .running = true, .renewed = SteadyTime(seconds(77)), .duration = seconds(30)};
-  const std::optional<AgentState> read = parse_state(format_state(state));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->running, true);
-  EXPECT_EQ(read->renewed, state.renewed);
-  EXPECT_EQ(read->duration, seconds(30));
+  for (const auto phase :
+       {AgentState::Phase::kWaiting, AgentState::Phase::kRunning, AgentState::Phase::kOver}) {
+    const AgentState state{
+        .phase = phase, .renewed = SteadyTime(seconds(77)), .duration = seconds(30)};
+    const std::optional<AgentState> read = parse_state(format_state(state));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->phase, phase);
+    EXPECT_EQ(read->renewed, state.renewed);
+    EXPECT_EQ(read->duration, seconds(30));
+  }
   for (const char* const other :
        {"", "running", "running 1", "running -1 5", "running 1 0", "ran 1 2", "running x y"}) {
     EXPECT_FALSE(parse_state(other)) << other;
   }
 }
 
-TEST(StateRule, AWorkerIsWellWhileItsChildRunsAndItsLastRenewalIsYoung) {
-  AgentState state{.running = true, .renewed = SteadyTime(seconds(100)), .duration = seconds(30)};
+TEST(StateRule, AnAgentThatWaitsIsWellWhileItIsAtWork) {
+  const AgentState state{.phase = AgentState::Phase::kWaiting,
+                         .renewed = SteadyTime(seconds(100)),
+                         .duration = seconds(30)};
   EXPECT_EQ(complaint(state, SteadyTime(seconds(119))), "");
   EXPECT_NE(complaint(state, SteadyTime(seconds(120))), "");
-  state.running = false;
+}
+
+TEST(StateRule, AWorkerIsWellWhileItsChildRunsAndItsLastRenewalIsYoung) {
+  AgentState state{.phase = AgentState::Phase::kRunning,
+                   .renewed = SteadyTime(seconds(100)),
+                   .duration = seconds(30)};
+  EXPECT_EQ(complaint(state, SteadyTime(seconds(119))), "");
+  EXPECT_NE(complaint(state, SteadyTime(seconds(120))), "");
+  state.phase = AgentState::Phase::kOver;
   EXPECT_NE(complaint(state, SteadyTime(seconds(101))), "");
   EXPECT_NE(complaint(std::nullopt, SteadyTime(seconds(101))), "");
 }

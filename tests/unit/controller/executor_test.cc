@@ -24,8 +24,11 @@ class SilentTelemetry : public Telemetry {
 
 class SilentEvents : public EventSink {
  public:
-  void record(const ObjectReference&, bool, const std::string&, const std::string&,
-              const std::string&) override {}
+  void record(const ObjectReference&, bool, const std::string& reason, const std::string&,
+              const std::string&) override {
+    last = reason;
+  }
+  std::string last;
 };
 
 class ExecutorTest : public kube::ClientTest {
@@ -98,6 +101,30 @@ TEST_F(ExecutorTest, WhatFollowsARefusedWriteIsNotWritten) {
   EXPECT_EQ(transport_.history.size(), 1u);
   ASSERT_TRUE(done->has_value());
   EXPECT_EQ((*done)->error().code, ErrorCode::kConflict);
+}
+
+TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
+  transport_.date = Time(std::chrono::seconds(1'800'000'000));
+  decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+  const auto done = perform();
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403,
+                             "message": "exceeded quota: leases"})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  ASSERT_TRUE((*done)->ok());
+  EXPECT_TRUE((**done)->decide_again);
+  EXPECT_NE(memory_.lease_refusal.find("exceeded quota"), std::string::npos);
+  EXPECT_GT(memory_.lease_retry_at, loop_.now());
+  EXPECT_EQ(events_.last, "LeaseRefused");
+  decision_.writes.erase(decision_.writes.begin());
+  const auto again = perform();
+  transport_.answer(201, R"({"metadata": {"name": "l", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*again)->ok());
+  EXPECT_EQ(memory_.lease_refusal, "");
 }
 
 }  // namespace

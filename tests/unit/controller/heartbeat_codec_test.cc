@@ -167,6 +167,62 @@ TEST(AgentInjection, ATemplateThatUsesItsNamesIsRefusedWithTheWayOut) {
   EXPECT_THAT(spec_with_agent(silent).get<std::string>(), HasSubstr("containers[0].command"));
 }
 
+TEST(AgentInjection, AVariableThatTheAgentWouldBelieveIsRefusedWithTheWayOut) {
+  const auto with = [](const std::string& name) {
+    Json given = plain_template();
+    given["spec"]["containers"][0]["env"].push_back({{"name", name}, {"value", "x"}});
+    return given;
+  };
+  for (const std::string name : {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+                                 "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}) {
+    const Json refused = spec_with_agent(with(name));
+    ASSERT_TRUE(refused.is_string()) << name;
+    EXPECT_THAT(refused.get<std::string>(), HasSubstr("variable " + name + ","));
+    EXPECT_THAT(refused.get<std::string>(), HasSubstr("create the job without heartbeat"));
+  }
+  // Where the operator sets it, its own wins.
+  EXPECT_TRUE(spec_with_agent(with("HOLDFAST_PROGRESS_DEADLINE_SECONDS")).is_object());
+  Json logging = with("HOLDFAST_TERMINATION_LOG");
+  logging["spec"]["containers"][0]["terminationMessagePath"] = "/dev/log";
+  EXPECT_TRUE(spec_with_agent(logging).is_object());
+  reconciler::Job job = beating_job();
+  job.spec.heartbeat->progress_deadline.reset();
+  const Json given = with("HOLDFAST_PROGRESS_DEADLINE_SECONDS");
+  EXPECT_FALSE(pod_body(job, given.dump(), "encode-1-x", 1, "agent:1"));
+  // The other containers have no agent.
+  Json side = plain_template();
+  side["spec"]["containers"][1]["env"] = {{{"name", "KUBERNETES_SERVICE_HOST"}, {"value", "x"}}};
+  EXPECT_TRUE(spec_with_agent(side).is_object());
+}
+
+reconciler::PodView pod_as_admitted(const Json& spec, const char* ended) {
+  Json pod = {{"metadata", {{"name", "encode-1-x"}, {"uid", "pod-uid"}, {"resourceVersion", "5"}}},
+              {"spec", spec}};
+  for (const Json& container : spec["containers"]) {
+    const Json state = container["name"] == ended ? Json{{"terminated", {{"exitCode", 0}}}}
+                                                  : Json{{"running", Json::object()}};
+    pod["status"]["containerStatuses"].push_back({{"name", container["name"]}, {"state", state}});
+  }
+  return static_cast<const CachedPod&>(*decode_pod(pod)).pod;
+}
+
+std::string worker_in(const reconciler::PodView& pod) {
+  std::string found;
+  for (const auto& container : pod.containers) {
+    if (container.worker) found += container.name;
+  }
+  return found;
+}
+
+TEST(AgentInjection, TheWorkerIsTheContainerUnderTheAgentWhereverAWebhookPutsItsOwn) {
+  Json spec = spec_with_agent();
+  spec["containers"].insert(spec["containers"].begin(),
+                            Json{{"name", "proxy"}, {"command", {"/bin/proxy", "run"}}});
+  EXPECT_EQ(worker_in(pod_as_admitted(spec, "proxy")), "main");
+  EXPECT_EQ(worker_in(pod_as_admitted(plain_template()["spec"], "side")), "main")
+      << "without an agent it is the first";
+}
+
 TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat.reset();

@@ -128,6 +128,37 @@ TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
   }
 }
 
+// The child starts after an acknowledged renewal, and the write's version says that none came.
+TEST(LeaseHandOver, AHolderThatNeverRenewedHasNothingToStop) {
+  JobView view = lease_of_the_first();
+  view.lease->renewed = false;
+  const auto grants = lease_writes(view);
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].holder, holder_identity(view.pods[0]));
+  EXPECT_EQ(grants[0].version, view.lease->version);
+
+  view.pods.clear();
+  view.observed.own_intent = true;
+  const auto takes = lease_writes(view);
+  ASSERT_EQ(takes.size(), 1u) << "it is refused from now on";
+  EXPECT_EQ(takes[0].holder, "");
+  EXPECT_EQ(takes[0].granted, "") << "so that nobody waits for it";
+
+  // As the Lease then stands: taken, and granted to nobody.
+  view.lease->attempt = 2;
+  view.lease->holder = view.lease->granted = "";
+  const PodView& pod = add_pod(view, 2, PodPhase::kRunning);
+  EXPECT_EQ(lease_writes(view).at(0).holder, holder_identity(pod));
+}
+
+TEST(LeaseHandOver, OneThatWasTakenTellsNothingOfItsLastHoldersRenewals) {
+  JobView view = lease_of_the_first();
+  view.lease->attempt = 2;
+  view.lease->holder.clear();
+  view.lease->renewed = false;
+  EXPECT_TRUE(lease_writes(view).empty());
+}
+
 TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodWasSeenToStopAndIsGone) {
   JobView view = lease_of_the_first();
   view.observed.lease.granted_stopped = true;
@@ -158,6 +189,22 @@ TEST(LeaseHandOver, ALeaseOfALaterAttemptIsLeftAlone) {
   view.lease->attempt = 3;
   view.lease->holder = "train-3/other";
   EXPECT_TRUE(lease_writes(view).empty());
+}
+
+TEST(LeaseHandOver, ARefusedWriteIsToldAndTriedAgainLaterAndHoldsUpNoVerdict) {
+  JobView view = lease_of_the_first();
+  view.job.spec.start_deadline = seconds(300);
+  view.observed.lease_refusal = LeaseRefusal{"exceeded quota: leases", seconds(5)};
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteLease>(waits).empty());
+  EXPECT_LE(*waits.wake_after, seconds(5));
+  EXPECT_EQ(after(view).waiting->reason, "LeaseWriteRefused");
+  EXPECT_EQ(after(view).waiting->message, "exceeded quota: leases");
+  view.observed.lease_refusal->retry_in = seconds(0);
+  EXPECT_EQ(lease_writes(view).size(), 1u);
+  view.pods[0].created = now() - seconds(330);
+  view.observed.lease_refusal->retry_in = seconds(5);
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
 }
 
 TEST(LeaseHandOver, AJobWithoutHeartbeatHasNone) {
@@ -216,6 +263,23 @@ TEST(Heartbeat, OnceItsChildHasEndedSilenceIsNoSign) {
   EXPECT_EQ(after(view).attempt, 2);
 }
 
+TEST(Heartbeat, AWorkerThatWasSeenToEndOwesNoRenewalWhileAnotherContainerWorksOn) {
+  for (const bool renewed : {true, false}) {
+    JobView view = held_job();
+    view.lease->renewed = renewed;
+    view.lease->acquired = now() - seconds(5000);
+    view.pods[0].created = now() - seconds(5000);
+    ContainerView other = view.pods[0].containers[0];
+    other.name = "other";
+    view.pods[0].containers[0].worker = true;
+    view.pods[0].containers[0].terminated = Terminated{};
+    view.pods[0].containers.push_back(other);
+    view.observed.lease.silent_for = seconds(600);
+    EXPECT_EQ(after(view).attempt, 2) << renewed;
+    EXPECT_EQ(after(view).waiting->reason, "PodRunning");
+  }
+}
+
 TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   JobView view = held_job();
   view.lease->renewed = false;
@@ -237,6 +301,60 @@ TEST(Heartbeat, APodThatIsNeverGrantedItEndsADurationLater) {
   EXPECT_EQ(after(view).attempt, 2);
   view.pods[0].created = now() - seconds(90);
   EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
+}
+
+TEST(Heartbeat, AnAttemptsDeadlineCountsFromTheGrant) {
+  JobView view = held_job();
+  view.job.spec.attempt_deadline = seconds(20);  // the pod has run for 90 s
+  view.lease->acquired = now() - seconds(19);
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  view.lease->acquired = now() - seconds(20);
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kDeadlineExceeded);
+  view.lease->acquired = now() - seconds(1);
+  view.lease->holder.clear();
+  view.lease->granted = pod_of(1) + "/uid-of-1";
+  EXPECT_EQ(after(view).phase, Phase::kRunning) << "it waits for the Lease";
+}
+
+TEST(Heartbeat, AnAttemptWhoseWorkerEndedWithoutTheLeaseHasItsDeadlineFromItsStart) {
+  JobView view = lease_of_the_first();
+  view.job.spec.attempt_deadline = seconds(20);
+  view.pods[0].containers[0].worker = true;
+  view.pods[0].containers[0].terminated = Terminated{};
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kDeadlineExceeded);
+}
+
+// The init container that brings the agent has run, and the worker's image cannot be pulled.
+JobView unpulled_job() {
+  JobView view = held_job();
+  view.lease->renewed = false;
+  ContainerView worker;
+  worker.name = "worker";
+  worker.worker = true;
+  worker.waiting_reason = "ImagePullBackOff";
+  worker.waiting_message = "no such image";
+  view.pods[0].containers[0].init = true;
+  view.pods[0].containers.push_back(worker);
+  return view;
+}
+
+TEST(Heartbeat, AWorkerThatHasNotStartedIsToldOfAsThatOfAPlainPod) {
+  JobView view = unpulled_job();
+  EXPECT_EQ(after(view).waiting->reason, "ImagePullBackOff");
+  EXPECT_EQ(after(view).waiting->message, "container worker: no such image");
+  view.lease->acquired = now() - seconds(600);
+  view.pods[0].created = now() - seconds(600);
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
+  ASSERT_FALSE(write.events.empty());
+  EXPECT_NE(write.events[0].note.find("container worker: ImagePullBackOff"), std::string::npos)
+      << write.events[0].note;
+
+  JobView starting = unpulled_job();
+  starting.pods[0].containers[1].waiting_reason = "PodInitializing";
+  EXPECT_EQ(after(starting).waiting->reason, "PodStarting");
+  starting.lease->renewed = true;
+  EXPECT_EQ(after(starting).waiting->reason, "PodRunning") << "whoever renewed it";
 }
 
 JobView watched_job() {
@@ -307,6 +425,29 @@ TEST(Heartbeat, AMessageOfProgressIsWrittenEveryHalfMinuteAtMost) {
   EXPECT_EQ(after(view).progress, "11 %");
   view.observed.lease.silent_for = kDuration;
   EXPECT_EQ(after(view).progress, "") << "the next attempt has made none";
+}
+
+TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd) {
+  JobView view = held_job();
+  view.pods[0].containers[0].worker = true;
+  const auto counts = [&] {
+    return is_worked_on(*view.lease, view.job.status, view.pods.empty() ? nullptr : &view.pods[0]);
+  };
+  EXPECT_TRUE(counts());
+  for (const Phase over : {Phase::kFailed, Phase::kSuspended, Phase::kBackoff}) {
+    view.job.status.phase = over;
+    EXPECT_FALSE(counts()) << to_string(over);
+  }
+  view.job.status.phase = Phase::kRunning;
+  view.job.status.attempt = 3;
+  EXPECT_FALSE(counts());
+  view.job.status.attempt = 2;
+  view.pods[0].containers[0].terminated = Terminated{};
+  EXPECT_FALSE(counts());
+  view.pods[0].uid = "of-another";
+  EXPECT_TRUE(counts());
+  view.pods.clear();
+  EXPECT_TRUE(counts());
 }
 
 TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {

@@ -1,0 +1,49 @@
+// When each job's Lease was last seen to change, to make progress, to stand without a holder. The
+// part of the HeartbeatMonitor that asks nobody: times are handed in. Loop only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "operator/controller/heartbeat_codec.h"
+#include "operator/core/time.h"
+#include "reconciler/staleness.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+class HeartbeatRecords {
+ public:
+  void watch(bool open, SteadyTime now) { clock_.watch(open, now); }
+  void proof(SteadyTime now) { clock_.proof(now); }
+
+  // `worked_on`: reconciler::is_worked_on() says so. A Lease of which it does not is judged by
+  // nobody, and its silence says nothing about others'.
+  void seen(const CachedHeartbeat& lease, bool worked_on, SteadyTime now);
+  void gone(const std::string& key);
+
+  // `window`: the Lease's duration.
+  reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window,
+                                       SteadyTime now);
+
+ private:
+  struct Marks {
+    std::string holder;
+    std::string progress;
+    Duration progressed{0};  // in live time
+    // Since when it has stood without a holder, and which Lease that was: the same one, granted to
+    // nobody meanwhile, whatever attempts it was taken for.
+    std::optional<SteadyTime> taken;
+    std::string taken_uid;
+    std::string taken_from;
+    std::optional<SteadyTime> ended;  // first seen with the end mark
+  };
+  static bool still_taken(const Marks& marks, const reconciler::LeaseView& lease);
+
+  reconciler::LiveClock clock_;
+  reconciler::RecordTracker tracker_;             // of those that are being renewed
+  std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases
+};
+
+}  // namespace holdfast::controller
