@@ -19,6 +19,15 @@ def delete_operators(cluster, count, *flags):
     return names
 
 
+def spread_operators(cluster):
+    """One on each worker: after a node was away both may be on the other one."""
+    cluster.await_operators()
+    if len({pod["spec"]["nodeName"] for pod in cluster.operators()}) < 2:
+        cluster.kubectl("-n", SYSTEM, "rollout", "restart", "deployment/holdfast")
+        cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/holdfast")
+        cluster.await_operators()
+
+
 def assert_undisturbed(jobs, names, limit=180):
     for name in names:
         status = end_of(jobs, name, limit=limit)
@@ -61,13 +70,8 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
 def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take_over(
     cluster, nodes, jobs, measured
 ):
-    cluster.await_operators()
-    victim = cluster.operators()[0]["spec"]["nodeName"]
-    other = next(node for node in nodes if node != victim)
-    if all(pod["spec"]["nodeName"] == victim for pod in cluster.operators()):
-        cluster.kubectl("-n", SYSTEM, "rollout", "restart", "deployment/holdfast")
-        cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/holdfast")
-        cluster.await_operators()
+    spread_operators(cluster)
+    victim, other = nodes
     names = [f"elsewhere-{number}" for number in range(MANY)]
     for name in names:
         jobs.apply(shell_job(cluster, name, f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}",
