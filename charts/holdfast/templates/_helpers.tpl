@@ -51,3 +51,11 @@ capabilities: {drop: [ALL]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
 {{- end -}}
+
+{{- /* Metadata of what exists while the release is being deleted, and no longer. */ -}}
+{{- define "holdfast.hook" -}}
+labels: {{- include "holdfast.labels" . | nindent 2 }}
+annotations:
+  helm.sh/hook: pre-delete
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
