@@ -1,3 +1,12 @@
+{{- /* What the schema cannot say: one value against another. */ -}}
+{{- define "holdfast.check" -}}
+{{- range .Values.workerNamespaces }}
+{{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on" .) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "holdfast.name" -}}
 {{- .Values.nameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
