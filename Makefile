@@ -124,8 +124,8 @@ tidy: configure ## Run clang-tidy over everything
 	@git ls-files 'operator/*.cc' 'reconciler/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
-generate: tools ## Make the CRD and its documentation anew
-	@hack/generate-crd && hack/generate-api-docs
+generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew
+	@hack/generate-crd && hack/generate-api-docs && hack/render-chart
 
 .PHONY: clean
 clean: ## Remove the build folders

@@ -1,3 +1,12 @@
+{{- /* What the schema cannot say: one value against another. */ -}}
+{{- define "holdfast.check" -}}
+{{- range .Values.workerNamespaces }}
+{{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on" .) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "holdfast.name" -}}
 {{- .Values.nameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
@@ -50,4 +59,12 @@ capabilities: {drop: [ALL]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
+{{- end -}}
+
+{{- /* Metadata of what exists while the release is being deleted, and no longer. */ -}}
+{{- define "holdfast.hook" -}}
+labels: {{- include "holdfast.labels" . | nindent 2 }}
+annotations:
+  helm.sh/hook: pre-delete
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
