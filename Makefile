@@ -77,10 +77,6 @@ integration: tools build ## Run the tests on a real API server
 e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
 	@hack/e2e
 
-.PHONY: image
-image: ## Build the image holdfast:e2e
-	@docker build --tag holdfast:e2e --build-arg "REVISION=$$(git rev-parse HEAD)" .
-
 .PHONY: test
 test: ## Set up everything and run all tests
 	@hack/timed "set-up" $(MAKE) --no-print-directory setup

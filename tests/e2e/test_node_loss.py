@@ -7,20 +7,20 @@ import pytest
 
 from holdfast import FINALIZER
 from localcluster import wait_for
-from real_jobs import dump, end_of, on, outcomes, shell_job, sleeps, wait_attempt_pod
+from real_cluster import node_lease
+from real_jobs import dump, end_of, outcomes, shell_job, sleeps, wait_attempt_pod
 
 RECONCILE = 1
 # What the machine's noise, and asking for it ten times a second, may add to a bound.
 NOISE = 2
 # Longer than Kubernetes takes to mark the node: the next pod does not land on it.
 PATIENT = 60
-NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 def last_renewal(cluster, node):
     """When the node last showed life, as time.monotonic() here. Its clock is this machine's."""
-    lease = cluster.api("GET", f"{NODE_LEASES}/{node}")[1]
-    told = datetime.datetime.fromisoformat(lease["spec"]["renewTime"].replace("Z", "+00:00"))
+    told = datetime.datetime.fromisoformat(
+        node_lease(cluster, node)["spec"]["renewTime"].replace("Z", "+00:00"))
     return time.monotonic() - (time.time() - told.timestamp())
 
 

@@ -16,7 +16,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from holdfast import ROOT
+from holdfast import ROOT, die_with_parent
 from localcluster import ClusterError, wait_for
 from localcluster.api import ProxyClient
 from localcluster.tools import ensure_tools
@@ -26,6 +26,12 @@ SYSTEM = "holdfast-system"
 RELEASE = "holdfast"
 OPERATORS = (f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector="
              "app.kubernetes.io%2Fname%3Dholdfast%2Capp.kubernetes.io%2Fcomponent%3Doperator")
+NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def node_lease(cluster, node):
+    """The Lease by which the node shows life."""
+    return cluster.api("GET", f"{NODE_LEASES}/{node}")[1]
 
 
 class RealCluster:
@@ -41,7 +47,7 @@ class RealCluster:
         # Everything that a kubeconfig can ask for to log in is kubectl's to know.
         self._proxy = subprocess.Popen(
             [str(self.tools["kubectl"]), "proxy", "--port=0"], env=self._environment(), text=True,
-            stdout=subprocess.PIPE)
+            stdout=subprocess.PIPE, preexec_fn=die_with_parent)
         found = re.search(r":(\d+)$", self._proxy.stdout.readline().strip())
         if not found:
             raise ClusterError("kubectl proxy did not start")
