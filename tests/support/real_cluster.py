@@ -19,7 +19,7 @@ import urllib.request
 from holdfast import ROOT, die_with_parent
 from localcluster import ClusterError, wait_for
 from localcluster.api import ProxyClient
-from localcluster.tools import ensure_tools
+from localcluster.tools import ensure_helm, ensure_tools
 
 CHART = ROOT / "charts/holdfast"
 SYSTEM = "holdfast-system"
@@ -39,7 +39,7 @@ class RealCluster:
 
     def __init__(self, kubeconfig, image, workload, kind=None):
         self.kubeconfig, self.image, self.workload, self.kind = kubeconfig, image, workload, kind
-        self.tools = ensure_tools()
+        self.tools = {**ensure_tools(), "helm": ensure_helm()}
         self._proxy = None
         self._client = None
 

@@ -14,6 +14,9 @@ class WatchRecorder(Recorder):
         self._paths = {"job": f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs",
                        "pod": f"/api/v1/namespaces/{namespace}/pods"}
 
+    def __exit__(self, *_):
+        self._stopped = True  # the threads see it when their watch ends; nothing waits for that
+
     def _start_revision(self):
         return int(self._cluster.api("GET", self._paths["pod"])[1]["metadata"]["resourceVersion"])
 
