@@ -9,7 +9,6 @@ from real_jobs import dump, end_of, on, shell_job, sleeps, wait_attempt_pod
 
 LEASE, RETRY, RECONCILE = 15, 2, 1
 TAKE_OVER = LEASE + RETRY + RECONCILE
-NOISE = 2
 MANY = 10
 
 
@@ -84,7 +83,7 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
             cluster.kubectl("-n", jobs.namespace, "delete", "pod", jobs.status(name)["podName"],
                             "--force", "--grace-period=0", "--wait=false")
         seen = [wait_attempt_pod(jobs, name, 2, 90) for name in names]
-        measured("operator's node loses power", TAKE_OVER + NOISE, max(seen) - lost)
+        measured("operator's node loses power", TAKE_OVER, max(seen) - lost)
         for name in names:
             status = end_of(jobs, name)
             assert (status["phase"], status["attempt"], status["disruptions"]) == (

@@ -5,7 +5,6 @@ import time
 from real_jobs import dump, end_of, outcomes, shell_job, sleeps, wait_attempt_pod
 
 RECONCILE = 1
-NOISE = 2
 FAST_RETRY = {"initialSeconds": 1, "maxSeconds": 1, "jitterPercent": 0}
 
 
@@ -30,7 +29,7 @@ def test_a_pod_that_is_deleted_by_force_is_a_disruption_and_is_replaced_at_once(
     deleted = time.monotonic()
     cluster.kubectl("-n", jobs.namespace, "delete", "pod", pod["metadata"]["name"], "--force",
                     "--grace-period=0", "--wait=false")
-    measured("pod deleted by force", RECONCILE + NOISE, wait_attempt_pod(jobs, "forced", 2, 30) - deleted)
+    measured("pod deleted by force", RECONCILE, wait_attempt_pod(jobs, "forced", 2, 30) - deleted)
     status = end_of(jobs, "forced")
     assert (status["phase"], status["attempt"], status["disruptions"]) == ("Succeeded", 2, 1), dump(status)
     assert outcomes(status)[0][1] == "Lost"
@@ -44,6 +43,6 @@ def test_a_pod_that_is_evicted_is_a_disruption_and_is_replaced_at_once(cluster, 
     jobs.api("POST", f"{jobs.pods_path}/{name}/eviction", {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
     grace = pod["spec"]["terminationGracePeriodSeconds"]
-    measured("pod evicted", grace + RECONCILE + NOISE, wait_attempt_pod(jobs, "evicted", 2, 30) - evicted)
+    measured("pod evicted", grace + RECONCILE, wait_attempt_pod(jobs, "evicted", 2, 30) - evicted)
     status = end_of(jobs, "evicted")
     assert (status["phase"], status["attempt"], status["disruptions"]) == ("Succeeded", 2, 1), dump(status)
