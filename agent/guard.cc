@@ -185,10 +185,13 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
-      // Deleting a job deletes its Lease while the pod still has its grace. As safe as fencing at
-      // once: whoever finds no Lease waits a whole duration before anybody gets the next.
-      if (told_to_end_) return failed(now, answer.why);
-      [[fallthrough]];
+      // The Lease of a job that is deleted goes before its pod, and before a preStop hook has
+      // ended. As safe as fencing at once: whoever finds no Lease waits a whole duration, from then
+      // on, before anybody gets the next. So an answer that there is none would be worth a renewal;
+      // it is one only while somebody else sees to the end, as a child without a Lease might run
+      // on.
+      if (told_to_end_) renewed_ = request.sent;
+      return failed(now, answer.why);
     case Answer::Kind::kFenced:
       return fence(now + grace(settings_.duration), answer.why);
     case Answer::Kind::kLease:

@@ -8,9 +8,11 @@
 //
 // The rules, with D for the Lease's duration, counted from when the last acknowledged renewal was
 // SENT: at 2/3 D the child is told to end, shortly before 5/6 D everything is killed. A Lease that
-// is lost does the same at once, with D/6 in between. There is no way back from that. Every call
-// checks these deadlines before it looks at what it was called for: after a pause of any length
-// nothing else comes first.
+// is somebody else's does the same at once, with D/6 in between. There is no way back from that.
+// A Lease that is gone is no renewal, and no verdict: its job may have been deleted, and the pod
+// has its grace. From a signal that asks to end on it puts these deadlines off as a renewal does.
+// Every call checks these deadlines before it looks at what it was called for: after a pause of any
+// length nothing else comes first.
 //
 // What cannot be killed is not waited for: a few rounds of SIGKILL, and the agent ends all the
 // same. As a container's first process it takes the others with it, whoever they belong to.
@@ -99,13 +101,11 @@ class Guard {
   Orders child_ended(SteadyTime now, int exit_code);
   // Nothing that descends from the agent is left. Also when the child had left nothing.
   Orders all_dead(SteadyTime now);
-  // A signal that asks to end; the child, if there is one, has been told too. From then on a Lease
-  // that is gone may have gone with the pod (the job was deleted): it is no verdict any more, and
-  // the child has what time its last renewal gives it.
+  // A signal that asks to end; the child, if there is one, has been told too.
   Orders told_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
-  // When the last acknowledged renewal was sent; none before the first.
+  // When the last acknowledged renewal, or what counts as one, was sent; none before the first.
   std::optional<SteadyTime> renewed() const { return renewed_; }
 
  private:

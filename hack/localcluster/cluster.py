@@ -193,7 +193,7 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
         self._wait_healthy("kube-scheduler")
 
     def start_kwok(self):
-        """Starts kwok again; it renews its nodes' Leases within about 11 s."""
+        """Starts kwok again; returns when it holds its nodes' Leases."""
         self._release_node_leases()
         self._launch("kwok")
         self._introduce_nodes()

@@ -83,7 +83,11 @@ class NodesMixin:
                                   {"spec": {"holderIdentity": None}}, "merge"), "release a node Lease")
 
     def _introduce_nodes(self):
-        """Takes the living nodes from kwok and gives them back, once it holds their Leases.
+        """Takes the living nodes from kwok and gives them back: until it holds their Leases, and once
+        more.
+
+        A node that it finds at its start it asks for before it has read the Leases: it tries to create
+        one that exists, and tries again after 10 s. A node that comes later has its Lease at once.
 
         It looks at the pods that a node has when it takes the node's Lease, and passes them over where
         its own watch has not told it yet that the Lease is its own: they would never start. The second
@@ -92,9 +96,18 @@ class NodesMixin:
         listed = self._expect(self.api("GET", f"/api/v1/nodes?labelSelector={NODE_LABEL}%3Dfake"),
                               "list nodes")
         names = [node["metadata"]["name"] for node in listed["items"]]
-        wait_for("kwok to hold its nodes' Leases", lambda: all(
-            (self.node_lease(name) or {}).get("spec", {}).get("holderIdentity") for name in names),
-            FENCE_LIMIT_SECONDS, self.log_path("kwok"))
+
+        def are_held():
+            missing = [name for name in names if not
+                       (self.node_lease(name) or {}).get("spec", {}).get("holderIdentity")]
+            self._take_and_give(missing)
+            return not missing
+
+        wait_for("kwok to hold its nodes' Leases", are_held, FENCE_LIMIT_SECONDS,
+                 self.log_path("kwok"), poll=0.3)
+        self._take_and_give(names)
+
+    def _take_and_give(self, names):
         for label in (None, "fake"):
             for name in names:
                 self._patch_node(name, {"metadata": {"labels": {NODE_LABEL: label}}})

@@ -6,8 +6,9 @@
 So many running jobs (2,000) without a heartbeat, left alone for a while: what the API server, etcd and
 the operator use. Then as many with a heartbeat of the default 30 s, each with a real agent and its
 child as processes of this machine, behind the fence: the requests and CPU that the renewals cost the
-server, what the operator uses for watching them, and what an agent uses. Prints a table and writes
-JSON. Numbers are of the machine that it runs on.
+server, what the operator uses for watching them, and what an agent uses. Then the same agents go on
+without the fence: what of a renewal is the fence's. Prints a table and writes JSON. Numbers are of the
+machine that it runs on.
 """
 
 import argparse
@@ -26,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 from agent import agent_binary  # noqa: E402
-from fence import install_fence, token_of  # noqa: E402
+from fence import install_fence, lift_fence, token_of  # noqa: E402
 from holdfast import Jobs, Operator, die_with_parent, install, job, operator_binary  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from measure import cpu_seconds, memory_mib, precise_cpu_seconds, proportional_kib, write_result  # noqa: E402
@@ -168,9 +169,18 @@ def delete(jobs, count):
              lambda: not jobs.list() and not jobs.pods(), LIMIT, poll=2)
 
 
+def renewal_ms(result, key):
+    """The API server's CPU for each renewal, all that watching it costs included."""
+    with_it, plain = result[key], result["plain"]
+    cpu = (with_it["cpu_percent"]["kube-apiserver"] - plain["cpu_percent"]["kube-apiserver"]) / 100
+    renewals = with_it["lease_updates_per_second"] - plain["lease_updates_per_second"]
+    return round(1000 * cpu / renewals, 2)
+
+
 def table(result):
     """The result for people."""
-    columns = [("without", result["plain"]), ("with", result["heartbeat"])]
+    columns = [("without", result["plain"]), ("with", result["heartbeat"]),
+               ("unfenced", result["unfenced"])]
     lines = [f"{result['jobs']} running jobs, heartbeat".ljust(36) +
              "".join(name.rjust(12) for name, _ in columns)]
     for key, label in (("requests_per_second", "API requests/s, all"),
@@ -186,6 +196,9 @@ def table(result):
                        ("memory_peak_mib", "its memory at most (MiB)"),
                        ("memory_share_mib", "of it not shared (PSS, MiB)")):
         lines.append(f"  {label}".ljust(48) + str(agent[key]).rjust(12))
+    for key, label in (("heartbeat", "a renewal's CPU in the API server (ms)"),
+                       ("unfenced", "the same without the fence")):
+        lines.append(f"  {label}".ljust(48) + str(renewal_ms(result, key)).rjust(12))
     return "\n".join(lines)
 
 
@@ -219,6 +232,10 @@ def main():
             run(jobs, operator, options.jobs, agents, heartbeat={})
             time.sleep(SETTLE_SECONDS)
             result["heartbeat"] = watch(cluster, operator, options.seconds, agents)
+            say("the same without the fence ...")
+            lift_fence(cluster, NAMESPACE)
+            time.sleep(SETTLE_SECONDS)
+            result["unfenced"] = watch(cluster, operator, options.seconds, agents)
             say("done")
     write_result(options.output, result)
     print(table(result))

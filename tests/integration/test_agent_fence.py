@@ -50,10 +50,6 @@ def given_to_another_pod(turn):
     turn.grant("job-1-other/some-uid")
 
 
-def deleted(turn):
-    turn.delete()
-
-
 def made_anew(turn):
     turn.delete()
     turn.make(turn.pod.identity)
@@ -63,7 +59,6 @@ def made_anew(turn):
     (taken, "the Lease is attempt 2's; this is attempt 1"),
     (given_to_the_next, "the Lease is attempt 2's; this is attempt 1"),
     (given_to_another_pod, "the Lease is job-1-other/some-uid's"),
-    (deleted, "the Lease was deleted"),
     (made_anew, "the Lease was deleted and made anew"),
 ])  # fmt: skip
 def test_a_worker_whose_lease_is_lost_is_dead_within_a_sixth_of_its_duration(
@@ -92,21 +87,35 @@ def test_nobody_else_s_lease_is_made_or_renewed_by_a_worker_that_lost_its_own(tu
     assert turn.cluster.api("GET", turn.path)[0] == 404
 
 
-def test_a_worker_that_was_told_to_end_keeps_its_time_when_the_lease_goes_with_the_job(
-    turn, tmp_path
-):
+def test_a_worker_whose_lease_is_gone_has_the_time_of_its_last_renewal(turn, tmp_path):
     heart = Beats(tmp_path / "beats")
     turn.grant()
     with turn.agent(beats(heart.path, "deaf")) as agent:
         heart.wait()
         turn.wait_renewed()
         renewed = turn.renewed()
+        turn.delete()
+        agent.check_fenced("the Lease was deleted")
+        [told] = heart.told_to_end().values()
+        assert told > renewed + turn.duration * 2 / 3
+        check_ended_in_time(turn, heart, renewed)
+
+
+def test_a_worker_whose_job_is_deleted_has_its_pods_grace(turn, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path, "deaf")) as agent:
+        heart.wait()
+        turn.wait_renewed()
+        turn.delete()
+        wait_passed(turn.duration / 3)  # it has been told that there is none
         agent.signal(signal.SIGTERM)
         wait_for("the child to be told to end", heart.told_to_end, LIMIT)
-        turn.delete()
-        agent.check_fenced("no renewal was acknowledged for")
-        assert heart.last() > renewed + turn.duration * 2 / 3
-        check_ended_in_time(turn, heart, renewed)
+        wait_passed(turn.duration * 3 / 2)
+        assert heart.living()
+        # The job was not deleted after all: somebody has it work again.
+        turn.make("job-2-next/some-uid")
+        agent.check_fenced("the Lease was deleted and made anew")
 
 
 # -- no answers --------------------------------------------------------------------------------

@@ -162,6 +162,17 @@ def test_parts_can_be_killed_and_started_again_on_their_data(cluster):
     assert cluster.api("GET", "/readyz")[0] == 200
 
 
+def test_pods_that_came_while_the_kubelets_were_away_start_when_they_are_back(cluster):
+    for attempt in range(3):
+        cluster.kill_kwok()
+        names = [f"came-{attempt}-{number}" for number in range(10)]
+        for name in names:
+            run_pod(cluster, name)
+        cluster.start_kwok()
+        for name in names:
+            wait_phase(cluster, name, "Running")
+
+
 def test_a_program_started_beside_the_cluster_is_watched_over_like_its_parts(cluster):
     cluster.start_process("guest", ["sh", "-c", "echo $GREETING; exec sleep 1000"],
                           {"GREETING": "hello"})

@@ -54,10 +54,11 @@ def names_of(made):
 
 class Feeder:
     """Applies jobs one by one, each as soon as fewer than `in_flight` of those before are
-    unfinished, so that there is always something to disturb."""
+    unfinished, so that there is always something to disturb. None beyond the first `allowed`."""
 
     def __init__(self, jobs, record, made, in_flight, patient=False):
         self._jobs, self._record, self._made, self._in_flight = jobs, record, list(made), in_flight
+        self.allowed = len(self._made)
         self._patient = patient  # the server may be away: asks until it knows what became of a job
         self.acknowledged = []
         self.error = None
@@ -79,7 +80,8 @@ class Feeder:
         try:
             while self._made:
                 size = self._record.size()
-                if len(self._record.unfinished(self.acknowledged)) >= self._in_flight:
+                busy = len(self._record.unfinished(self.acknowledged)) >= self._in_flight
+                if busy or len(self.acknowledged) >= self.allowed:
                     self._record.wait_grown(size + 1, 1)
                     continue
                 body = self._made.pop(0)
@@ -211,10 +213,12 @@ def judge_undisturbed(record, names):
 
 
 def ride_out(jobs, record, rng, outage, count, outages, limit, growth=(50, 250)):
-    """Applies mixed jobs and has an outage each time so many versions of them were written."""
+    """Applies mixed jobs and has an outage each time so many versions of them were written. Each
+    outage gets its part of the jobs, so that the last one too has something to disturb."""
     made = mixed_jobs(count, rng)
     with Feeder(jobs, record, made, in_flight=40, patient=True) as feeder:
-        for _ in range(outages):
+        for number in range(1, outages + 1):
+            feeder.allowed = count * number // outages
             record.wait_grown(record.size() + rng.randint(*growth), 20)
             outage()
             # A kubelet would try again what the outage refused it; the simulated ones must be told.

@@ -57,12 +57,26 @@ def install_fence(cluster, namespaces):
 
 def wait_fenced(cluster, namespace):
     """Until a worker's write to a Lease that it does not hold is refused, and by the fence."""
+    _wait_probe(cluster, f"the fence to stand in {namespace}", namespace,
+                lambda status, answer: "fenced: " in str(answer))
+
+
+def lift_fence(cluster, namespace):
+    """Takes the fence away everywhere; returns when it is gone from this namespace."""
+    cluster.kubectl("delete", "validatingadmissionpolicybinding", *(
+        item["metadata"]["name"] for item in fence_objects([namespace])
+        if item["kind"] == "ValidatingAdmissionPolicyBinding"))
+    _wait_probe(cluster, f"the fence to be gone from {namespace}", namespace,
+                lambda status, answer: status == 200)
+
+
+def _wait_probe(cluster, what, namespace, shows):
+    """Until what becomes of such a write (status, answer) shows it."""
     wait_account(cluster, namespace)
     path = lease_path(namespace, PROBE)
     lease = expect(cluster.api("POST", lease_path(namespace), {"metadata": {"name": PROBE}}))
     worker = TokenClient(cluster, token_of(cluster, namespace, "default"))
-    wait_for(f"the fence to stand in {namespace}", lambda: "fenced: " in str(worker.api(
-        "PUT", f"{path}?dryRun=All", lease)[1]), 60)
+    wait_for(what, lambda: shows(*worker.api("PUT", f"{path}?dryRun=All", lease)), 60)
     expect(cluster.api("DELETE", path))
 
 

@@ -61,7 +61,10 @@ class History {
       if (!over_) obey(guard_.all_dead(now_));
       return;
     }
-    if (what == 60 && !over_) return obey(guard_.told_to_end(now_));
+    if (what == 60 && !over_) {
+      told_ = true;
+      return obey(guard_.told_to_end(now_));
+    }
     obey(guard_.woke(now_));
   }
 
@@ -98,7 +101,10 @@ class History {
                                             lease(kAttempt, kHolder, "lease-2")};
       // The last is none before a renewal: any Lease that names the pod is the right one then.
       const std::size_t count = started() ? verdicts.size() : verdicts.size() - 1;
-      obey(guard_.answered(now_, verdicts[random_.below(count)]));
+      const std::size_t which = random_.below(count);
+      // Whoever finds no Lease waits as long as after a renewal.
+      if (which == 0 && told_ && started()) acknowledged_ = sent_;
+      obey(guard_.answered(now_, verdicts[which]));
     }
   }
 
@@ -167,7 +173,7 @@ class History {
   SteadyTime sent_{};
   std::optional<SteadyTime> acknowledged_;
   int starts_ = 0;
-  bool alive_ = false, stopping_ = false, child_gone_ = false;
+  bool alive_ = false, stopping_ = false, child_gone_ = false, told_ = false;
   std::optional<SteadyTime> killed_;
   bool over_ = false, fenced_ = false;
 };

@@ -142,7 +142,6 @@ TEST_F(GuardRunningRule, AnAnswerBetweenTheTwoDeadlinesChangesNothing) {
 
 TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixth) {
   const std::vector<std::pair<Answer, std::string>> verdicts = {
-      {answer(Kind::kGone, "the Lease was deleted"), "deleted"},
       {answer(Kind::kFenced, "not the holder"), "not the holder"},
       {lease(kAttempt, kHolder, "lease-2"), "made anew"},
   };
@@ -158,10 +157,9 @@ TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixt
   }
 }
 
-TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndItsTime) {
+TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesTheChildTheTimeOfItsLastRenewal) {
   start();
   ASSERT_TRUE(guard->woke(at(seconds(20))).put);
-  EXPECT_EQ(guard->told_to_end(at(seconds(20))).stop, Stop::kNone);
   EXPECT_EQ(guard->answered(at(seconds(20)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
   // Asked again and again, and told the same.
   ASSERT_TRUE(guard->woke(at(seconds(22))).put);
@@ -170,7 +168,32 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndItsTime) {
   EXPECT_EQ(guard->woke(at(kTerminate) - milliseconds(1)).stop, Stop::kNone);
   EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
   EXPECT_EQ(guard->woke(at(kKill)).stop, Stop::kKill);
-  EXPECT_EQ(guard->all_dead(at(kKill)).exit_code, reconciler::kFencedExitCode);
+  const Orders orders = guard->all_dead(at(kKill));
+  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_NE(orders.fenced.find("it is gone"), std::string::npos) << orders.fenced;
+}
+
+TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndThePodsGrace) {
+  start();
+  SteadyTime now = at(seconds(20));
+  ASSERT_TRUE(guard->woke(now).put);
+  // Before the kubelet's word and after it, for much longer than a duration.
+  guard->answered(now, answer(Kind::kGone, "it is gone"));
+  EXPECT_EQ(guard->told_to_end(at(milliseconds(20500))).stop, Stop::kNone);
+  SteadyTime sent{};
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(next_renewal(now).put);
+    sent = now;
+    now += milliseconds(300);
+    ASSERT_EQ(guard->answered(now, answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
+  }
+  ASSERT_GT(now - at(seconds(20)), 3 * kDuration);
+  // An answer counts from its sending, and the next that is none does not.
+  next_renewal(now);
+  guard->answered(now, answer(Kind::kNone));
+  EXPECT_EQ(guard->woke(sent + kTerminate - milliseconds(1)).stop, Stop::kNone);
+  EXPECT_EQ(guard->woke(sent + kTerminate).stop, Stop::kTerminate);
+  EXPECT_EQ(guard->woke(sent + kKill).stop, Stop::kKill);
 }
 
 TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
@@ -188,7 +211,7 @@ TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
 TEST_F(GuardRunningRule, ALateRefusalDoesNotPutOffTheKill) {
   start();
   ASSERT_TRUE(guard->woke(at(seconds(39))).put);
-  const Orders orders = guard->answered(at(milliseconds(39900)), answer(Kind::kGone));
+  const Orders orders = guard->answered(at(milliseconds(39900)), answer(Kind::kFenced));
   EXPECT_EQ(orders.stop, Stop::kTerminate);
   EXPECT_LE(orders.wake_at, at(kKill));
 }
@@ -207,9 +230,9 @@ TEST_F(GuardRunningRule, AfterAConflictTheLeaseIsReadAndRenewedAtOnceWhereItIsSt
 }
 
 TEST_F(GuardRunningRule, AfterAConflictAnotherHolderAttemptOrUidFencesIt) {
-  const std::vector<Answer> others = {
-      lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other"), lease(kAttempt + 1),
-      lease(kAttempt - 1), lease(kAttempt, kHolder, "lease-2"),  answer(Kind::kGone)};
+  const std::vector<Answer> others = {lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other"),
+                                      lease(kAttempt + 1), lease(kAttempt - 1),
+                                      lease(kAttempt, kHolder, "lease-2")};
   for (const Answer& other : others) {
     start();
     ASSERT_TRUE(guard->woke(at(seconds(20))).put);
