@@ -89,7 +89,6 @@ test: ## Set up everything and run all tests
 
 .PHONY: demo
 demo: tools ## Set up everything and show a real job survive a node's death
-	@$(MAKE) --no-print-directory build PRESET=release
 	@hack/demo
 
 .PHONY: demo-down
