@@ -4,8 +4,7 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
       g++ cmake ninja-build pkg-config ca-certificates \
       libcpprest-dev libboost-dev libboost-system-dev libboost-thread-dev libssl-dev \
-      nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev prometheus-cpp-dev libsimdjson-dev \
-    && rm -rf /var/lib/apt/lists/*
+      nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev prometheus-cpp-dev jq
 WORKDIR /source
 COPY CMakeLists.txt CMakePresets.json ./
 COPY reconciler reconciler
@@ -14,7 +13,7 @@ COPY agent agent
 RUN cmake --preset release && cmake --build --preset release
 # The programs, what they are linked with, and whose these are.
 COPY hack/image-root hack/image-root
-RUN hack/image-root /image build/release/operator/runtime/holdfast-operator build/release/agent/holdfast-agent
+RUN hack/image-root /image build/release operator/runtime/holdfast-operator agent/holdfast-agent
 
 FROM scratch
 ARG VERSION=0.1.0

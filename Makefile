@@ -77,6 +77,10 @@ integration: tools build ## Run the tests on a real API server
 chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
 	@/usr/bin/python3 -m pytest tests/chart -q
 
+.PHONY: e2e
+e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
+	@hack/e2e
+
 .PHONY: test
 test: ## Set up everything and run all tests
 	@hack/timed "set-up" $(MAKE) --no-print-directory setup

@@ -55,7 +55,8 @@ class Outbox {
 struct PendingCall {
   Request request;
   ResponseHandler handler;
-  TimerId deadline = 0;
+  SteadyTime expires{};
+  TimerId deadline = 0;  // its timer
   bool started = false;
   CpprestWire::Cancel cancel;  // once started
 };
@@ -132,7 +133,9 @@ void CpprestTransport::Impl::start_waiting() {
     const CallId id = waiting.front();
     waiting.pop_front();
     const auto found = calls.find(id);
-    if (found != calls.end()) start(id, found->second);  // else answered while it waited
+    if (found == calls.end()) continue;  // answered while it waited
+    // Late, because this process stood still: its timer answers it.
+    if (loop.now() < found->second.expires) start(id, found->second);
   }
 }
 
@@ -305,8 +308,9 @@ CallId CpprestTransport::send(Request request, ResponseHandler handler) {
     return id;
   }
   PendingCall call;
-  call.deadline = impl.loop.call_after(
-      request.timeout, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
+  call.expires = impl.loop.now() + request.timeout;
+  call.deadline = impl.loop.call_at(
+      call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
   call.request = std::move(request);
   call.handler = std::move(handler);
   impl.calls.emplace(id, std::move(call));

@@ -142,6 +142,8 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
     http::Request copy = request;
     if (!credentials.value().empty()) copy.headers.emplace_back("Authorization", *credentials);
     copy.timeout = deadline - deps.loop.now();
+    // This process may have stood still meanwhile: what is late must not act.
+    if (copy.timeout <= Duration::zero()) co_return timed_out("the request");
     const SteadyTime started = deps.loop.now();
     Task<Result<Response>> attempting = attempt(std::move(copy));
     Result<Response> result = co_await attempting;

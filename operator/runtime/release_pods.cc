@@ -64,6 +64,7 @@ Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, L
   kind.decode = controller::decode_lease;
   const SteadyTime began = loop.now();
   std::map<std::string, Seen> seen;
+  std::string told;
   while (true) {
     auto list = client.list(kind, namespace_, "limit=" + std::to_string(kPageSize));
     const Result<kube::ListPage> page = co_await list;
@@ -76,9 +77,8 @@ Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, L
       if (loop.now() - last.since <= lease.duration) alive = lease.holder;
     }
     if (alive.empty()) co_return Unit{};
-    if (seen.size() == 1 && loop.now() == began) {
-      log.info("waiting until no replica is alive", {{"replica", alive}});
-    }
+    if (told != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
+    told = alive;
     if (loop.now() - began > kStopLimit) {
       co_return make_error(ErrorCode::kInvalid,
                            "replica " + alive + " is still alive after " +
@@ -112,15 +112,15 @@ Task<Status> release(kube::Client& client, std::string namespace_, std::string n
         {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
   kube::CallOptions options;
   options.content_type = "application/strategic-merge-patch+json";
-  auto patch = client.patch(kube::object_path("/api/v1", "pods", namespace_, name), body.dump(),
-                            options);
+  auto patch =
+      client.patch(kube::object_path("/api/v1", "pods", namespace_, name), body.dump(), options);
   const Result<Json> answer = co_await patch;
   if (answer || answer.error().code == ErrorCode::kNotFound ||
       answer.error().code == ErrorCode::kConflict) {
     co_return Unit{};
   }
-  co_return make_error(answer.error().code, "pod " + namespace_ + "/" + name + ": " +
-                                                answer.error().message);
+  co_return make_error(answer.error().code,
+                       "pod " + namespace_ + "/" + name + ": " + answer.error().message);
 }
 
 // How many there were.
@@ -200,16 +200,17 @@ int run_release_pods(const Options& options, const Log& log) {
     return kExitFailed;
   }
   // Requests in flight end as cancelled, and with them the task.
-  StopSignals signals(
-      [&](const std::string&) { loop.post([&] { (*connection)->shut_down(); }); }, kSignalLimit,
-      log);
+  StopSignals signals([&](const std::string&) { loop.post([&] { (*connection)->shut_down(); }); },
+                      kSignalLimit, log);
   int exit_code = 0;
   const auto work = [&]() -> Task<void> {
-    auto task = release_pods((*connection)->client(),
-                             {options.namespace_, options.watch_namespaces, options.deployment}, log);
+    auto task =
+        release_pods((*connection)->client(),
+                     {options.namespace_, options.watch_namespaces, options.deployment}, log);
     const Result<int> released = co_await task;
     if (released) co_return;
-    log.error("pods may still have the operator's finalizer", {{"error", released.error().message}});
+    log.error("pods may still have the operator's finalizer",
+              {{"error", released.error().message}});
     exit_code = kExitFailed;
   };
   loop.post([&] {

@@ -147,6 +147,20 @@ TEST_F(RequestTest, WhatWaitsForAConnectionIsCancelledAsNeverSent) {
   EXPECT_EQ(server_.requests().size(), 1u);
 }
 
+TEST_F(RequestTest, WhatIsLateBeforeItIsSentIsNeverSent) {
+  make(config());
+  server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(200, "{}"); });
+  Request late = get_request("/late");
+  late.timeout = Duration::zero();
+  auto late_answer = begin(std::move(late));
+  const auto response = get(late_answer);
+  ASSERT_FALSE(response.ok());
+  EXPECT_FALSE(response.error().maybe_applied);
+  auto answer = begin(get_request("/in-time"));
+  EXPECT_TRUE(get(answer).ok());
+  EXPECT_EQ(server_.requests().size(), 1U);
+}
+
 TEST_F(RequestTest, NeverMoreThanTheLimitAreInFlightAndAllAreAnswered) {
   auto limited = config();
   limited.max_in_flight = 3;

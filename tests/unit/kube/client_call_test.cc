@@ -180,6 +180,19 @@ TEST_F(CallTest, TheDeadlineHoldsWhileCredentialsAreFetched) {
   EXPECT_TRUE(transport_.history.empty());
 }
 
+// As after a pause of the process: the time that a claim had left has passed.
+TEST_F(CallTest, WithoutTimeLeftNothingIsSent) {
+  for (const Duration left : {Duration::zero(), Duration(-1s)}) {
+    CallOptions options;
+    options.timeout = left;
+    const auto result = start(client_.put("/x", "{}", options));
+    ASSERT_TRUE(result->has_value());
+    EXPECT_FALSE((*result)->ok());
+    EXPECT_FALSE((*result)->error().maybe_applied);
+  }
+  EXPECT_TRUE(transport_.history.empty());
+}
+
 TEST_F(CallTest, LearnsTheServersTimeFromItsAnswers) {
   EXPECT_FALSE(client_.server_clock().known());
   transport_.date = parse_time("2026-01-02T03:04:05Z");
