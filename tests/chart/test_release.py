@@ -84,7 +84,8 @@ def shell(cluster, script, text=""):
     """As a person types it."""
     path = f"{cluster.tools['kubectl'].parent}:/usr/bin:/bin"
     done = subprocess.run(["bash", "-euc", script], input=text, text=True, capture_output=True, timeout=60,
-                          env={"PATH": path, "KUBECONFIG": str(cluster.kubeconfig)}, check=False)
+                          env={"PATH": path, "KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.folder)},
+                          check=False)
     assert done.returncode == 0, done.stderr
 
 
