@@ -73,6 +73,10 @@ model: setup ## Check the model of locks and fencing exhaustively, and that it c
 integration: tools build ## Run the tests on a real API server
 	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
 
+.PHONY: chart
+chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
+	@/usr/bin/python3 -m pytest tests/chart -q
+
 .PHONY: e2e
 e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
 	@hack/e2e
@@ -85,6 +89,7 @@ test: ## Set up everything and run all tests
 	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
 	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
 	@hack/timed "model" $(MAKE) --no-print-directory model
+	@hack/timed "chart" $(MAKE) --no-print-directory chart
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo
