@@ -73,6 +73,14 @@ model: setup ## Check the model of locks and fencing exhaustively, and that it c
 integration: tools build ## Run the tests on a real API server
 	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
 
+.PHONY: chart
+chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
+	@/usr/bin/python3 -m pytest tests/chart -q
+
+.PHONY: e2e
+e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
+	@hack/e2e
+
 .PHONY: test
 test: ## Set up everything and run all tests
 	@hack/timed "set-up" $(MAKE) --no-print-directory setup
@@ -81,11 +89,11 @@ test: ## Set up everything and run all tests
 	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
 	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
 	@hack/timed "model" $(MAKE) --no-print-directory model
+	@hack/timed "chart" $(MAKE) --no-print-directory chart
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo
 demo: tools ## Set up everything and show a real job survive a node's death
-	@$(MAKE) --no-print-directory build PRESET=release
 	@hack/demo
 
 .PHONY: demo-down
@@ -116,8 +124,8 @@ tidy: configure ## Run clang-tidy over everything
 	@git ls-files 'operator/*.cc' 'reconciler/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
-generate: tools ## Make the CRD and its documentation anew
-	@hack/generate-crd && hack/generate-api-docs
+generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew
+	@hack/generate-crd && hack/generate-api-docs && hack/render-chart
 
 .PHONY: clean
 clean: ## Remove the build folders

@@ -72,6 +72,17 @@ Verdict lost(const PodView& pod, std::string reason, const std::string& message,
   return verdict;
 }
 
+// With what the container itself said last, its termination message.
+std::string how_it_ended(const ContainerView& container) {
+  std::string text = container.init ? "init container " : "container ";
+  text += container.name + " ended with exit code " +
+          std::to_string(container.terminated->exit_code);
+  const std::string& said = container.terminated->message;
+  const std::size_t last = said.find_last_not_of(" \t\r\n");
+  if (last != std::string::npos) text += ": " + said.substr(0, last + 1);
+  return text;
+}
+
 Verdict judge_failed_pod(const PodView& pod) {
   const ContainerView* const container = culprit(pod);
   Verdict verdict;
@@ -101,8 +112,7 @@ Verdict judge_failed_pod(const PodView& pod) {
     verdict.exit_code = container->terminated->exit_code;
     verdict.ended = container->terminated->finished;
     if (verdict.message.empty()) {
-      verdict.message = "container " + container->name + " ended with exit code " +
-                        std::to_string(container->terminated->exit_code);
+      verdict.message = how_it_ended(*container);
     }
   }
   return verdict;

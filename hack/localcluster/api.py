@@ -69,8 +69,7 @@ class ApiClient:
         params.update(watch="true", timeoutSeconds=max(1, int(timeout)))
         if resource_version:
             params["resourceVersion"] = resource_version
-        connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls,
-                                                 timeout=timeout + 10)
+        connection = self._new_connection(timeout + 10)
         end = time.monotonic() + timeout
         try:
             connection.request("GET", f"{path}?{urllib.parse.urlencode(params)}",
@@ -93,6 +92,9 @@ class ApiClient:
             connection.close()
             self._local.connection = None
 
+    def _new_connection(self, timeout):
+        return http.client.HTTPSConnection(self._host, self._port, context=self._tls, timeout=timeout)
+
     def _connection(self, timeout):
         connection = getattr(self._local, "connection", None)
         if connection is not None and connection.sock is not None:
@@ -100,9 +102,19 @@ class ApiClient:
             if select.select([connection.sock], [], [], 0)[0]:
                 connection.close()
         if connection is None:
-            connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
+            connection = self._new_connection(timeout)
             self._local.connection = connection
         connection.timeout = timeout
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
         return connection
+
+
+class ProxyClient(ApiClient):
+    """The same through `kubectl proxy` on this machine, which knows every way to log in."""
+
+    def __init__(self, port):
+        super().__init__("127.0.0.1", port, None, None, None)
+
+    def _new_connection(self, timeout):
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)

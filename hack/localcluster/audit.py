@@ -1,7 +1,9 @@
-"""Reading the API server's audit log: who wrote what. Mixed into Cluster."""
+"""Reading the API server's audit log: who wrote what, and who was denied what. Mixed into Cluster."""
 
 import json
 
+# Set by the authorizer: a 403 of admission (a quota, a policy) has "allow" there.
+DECISION = "authorization.k8s.io/decision"
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
@@ -60,3 +62,16 @@ class AuditMixin:
             found.append((event["verb"], about.get("resource", ""), about.get("subresource", ""),
                           about.get("namespace", ""), about.get("name", ""), code))
         return found
+
+    def audit_rights(self, user_agent):
+        """(allowed, denied): what clients whose user agent begins so asked for, each a set of
+        (API group, resource, verb, namespace), a subresource as pods/log."""
+        decided = {"allow": set(), "forbid": set()}
+        for event in self.audit_events()[0]:
+            about = event.get("objectRef")
+            decision = event.get("annotations", {}).get(DECISION)
+            if decision not in decided or not about or not event.get("userAgent", "").startswith(user_agent):
+                continue
+            resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+            decided[decision].add((about.get("apiGroup", ""), resource, event["verb"], about.get("namespace", "")))
+        return decided["allow"], decided["forbid"]

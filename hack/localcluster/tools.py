@@ -1,4 +1,4 @@
-"""Finds or builds the pinned tools of the local cluster: etcd, Kubernetes' own binaries, kwok.
+"""Finds or builds the pinned tools of the local cluster: etcd, Kubernetes' own binaries, kwok; and helm.
 
 Each folder under hack/tools is a Go module that pins one project; its go.sum is the check. A tool
 is built into a cache outside the tree that is keyed by the content of go.mod and go.sum, so that
@@ -31,6 +31,8 @@ LOCK_LIMIT_SECONDS = 3600
 
 # In the order in which a waiting person can use them: the API server is what most work needs.
 KUBERNETES_TOOLS = ["kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler"]
+# No cluster runs it: what works on the chart asks for it.
+HELM_PLAN = [("helm", "helm", "helm.sh/helm/v3/cmd/helm")]
 
 
 class ToolError(Exception):
@@ -71,11 +73,11 @@ def module_dir(module):
     return cache_root() / "tools" / f"{module}-{digest.hexdigest()[:16]}"
 
 
-def find_tools(k8s_version=DEFAULT_K8S_VERSION):
-    """Paths by tool name, of those that need not be built."""
+def find_tools(plan):
+    """Paths by tool name, of those of the plan that need not be built."""
     found = {}
     assets = os.environ.get("KUBEBUILDER_ASSETS")
-    for tool, module, _ in tool_plan(k8s_version):
+    for tool, module, _ in plan:
         candidates = [Path(assets) / tool] if assets else []
         candidates.append(module_dir(module) / tool)
         for path in candidates:
@@ -86,10 +88,18 @@ def find_tools(k8s_version=DEFAULT_K8S_VERSION):
 
 
 def ensure_tools(k8s_version=DEFAULT_K8S_VERSION, say=None):
-    """Builds what is missing and returns all paths by tool name."""
+    """Builds what a cluster lacks and returns all paths by tool name."""
+    return _ensure(tool_plan(k8s_version), say)
+
+
+def ensure_helm(say=None):
+    """Builds helm if it is missing and returns its path."""
+    return _ensure(HELM_PLAN, say)["helm"]
+
+
+def _ensure(plan, say):
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
-    plan = tool_plan(k8s_version)
-    found = find_tools(k8s_version)
+    found = find_tools(plan)
     missing = [entry for entry in plan if entry[0] not in found]
     if not missing:
         return found
@@ -127,7 +137,10 @@ def check_go(missing):
 
 
 def _version_flags(module):
-    """Without these the server calls itself v0.0.0."""
+    """Without these the server calls itself v0.0.0, and helm takes a cluster that it does not see for a
+    Kubernetes 1.20, which the chart refuses."""
+    if module == "helm":
+        return _helm_flags()
     if not module.startswith("kubernetes-"):
         return ""
     version = module.removeprefix("kubernetes-")
@@ -135,6 +148,17 @@ def _version_flags(module):
     values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor,
               "gitTreeState": "clean"}
     return "".join(f" -X k8s.io/component-base/version.{k}={v}" for k, v in values.items())
+
+
+def _helm_flags():
+    """What helm's own Makefile says: its version, and the Kubernetes whose client it is made with."""
+    pins = (TOOLS_DIR / "helm/go.mod").read_text()
+    version = re.search(r"helm\.sh/helm/v3 (v\S+)", pins)[1]
+    minor = re.search(r"k8s\.io/client-go v0\.(\d+)", pins)[1]
+    values = {"internal/version.version": version, "internal/version.gitTreeState": "clean"}
+    for package in ("pkg/chartutil", "pkg/lint/rules"):
+        values |= {f"{package}.k8sVersionMajor": "1", f"{package}.k8sVersionMinor": minor}
+    return "".join(f" -X helm.sh/helm/v3/{k}={v}" for k, v in values.items())
 
 
 def _build(tool, module, package, target):

@@ -8,6 +8,7 @@
 #include "operator/core/log.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/process.h"
+#include "operator/runtime/release_pods.h"
 #include "operator/runtime/version.h"
 
 namespace {
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
     log.info(
         "holdfast-operator",
         {{"version", runtime::kVersion}, {"id", options->id}, {"namespace", options->namespace_}});
+    if (options->release_pods) return runtime::run_release_pods(*options, log);
     runtime::Process process(*options, log);
     return process.run();
   } catch (const std::exception& error) {

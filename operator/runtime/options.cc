@@ -18,6 +18,7 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr const char* kDefaultNamespace = "holdfast-system";
+constexpr const char* kReleasePods = "release-pods";
 constexpr const char* kNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 constexpr int kMaxWorkers = 1000;
 constexpr double kLeastQps = 0.1;  // with less not even the caches' lists get through in time
@@ -230,6 +231,12 @@ std::optional<Error> parse_agent_image(const Setting& setting, Options& options)
   return std::nullopt;
 }
 
+std::optional<Error> parse_deployment(const Setting& setting, Options& options) {
+  if (!options.release_pods) return wrong(setting, "is for the command release-pods alone");
+  options.deployment = setting.value;
+  return std::nullopt;
+}
+
 std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) {
   options.kubeconfig = setting.value;
   return std::nullopt;
@@ -243,7 +250,7 @@ struct Flag {
   std::optional<Error> (*parse)(const Setting&, Options&);
 };
 
-constexpr std::array<Flag, 14> kFlags = {{
+constexpr std::array<Flag, 15> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
      "else ~/.kube/config",
@@ -290,6 +297,8 @@ constexpr std::array<Flag, 14> kFlags = {{
      "How often the member Lease is renewed and the others' are looked at, 100ms to 4s. Default: "
      "2s",
      parse_retry_period},
+    {"--deployment", "HOLDFAST_DEPLOYMENT", "NAME",
+     "With release-pods: the replicas' Deployment, scaled to zero first", parse_deployment},
 }};
 
 constexpr std::size_t kHelpColumn = 32;  // where the descriptions begin
@@ -299,7 +308,10 @@ constexpr std::size_t kHelpWidth = 96;
 std::string help_text() {
   std::string text =
       "holdfast-operator: runs DurableJobs, and requeues them within a bound that is known "
-      "beforehand\nwhen their pod, node or worker dies.\n\nUsage: holdfast-operator [FLAG]...\n\n";
+      "beforehand\nwhen their pod, node or worker dies.\n\nUsage: holdfast-operator [FLAG]...\n"
+      "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no replica "
+      "is\n"
+      "           alive, and takes the operator's finalizer off all pods\n\n";
   const auto add = [&text](const std::string& head, const std::string& description) {
     std::string line = "  " + head;
     line.resize(std::max(kHelpColumn, line.size() + 1), ' ');
@@ -352,8 +364,10 @@ Result<Options> parse_options(const std::vector<std::string>& arguments,
     found[i] = app.add_option(kFlags[i].name, given[i])->expected(1)->allow_extra_args(false);
     if (repeats) found[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
+  options.release_pods = !arguments.empty() && arguments.front() == kReleasePods;
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    if (options.release_pods) reversed.pop_back();
     app.parse(std::move(reversed));
   } catch (const CLI::Error& error) {
     return make_error(ErrorCode::kInvalid,

@@ -36,7 +36,9 @@ struct Options {
   std::string id;   // this replica's name in Events, logs and Leases
   int shards = 32;  // the same on all replicas of an installation
   reconciler::MemberTimings timings;
-  std::string print;  // not empty: --help or --version; print it and end with 0
+  bool release_pods = false;  // the command release-pods, in place of the operator
+  std::string deployment;     // its --deployment: the operator's, to be scaled to zero
+  std::string print;          // not empty: --help or --version; print it and end with 0
 };
 
 // What the options fall back on, so that parsing is a pure function.

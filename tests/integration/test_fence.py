@@ -16,7 +16,6 @@ from fence import (
     TokenClient,
     expect,
     grant,
-    grant_operator,
     install_fence,
     lease_path,
     lease_rules,
@@ -25,7 +24,7 @@ from fence import (
     wait_account,
     wait_allowed,
 )
-from holdfast import OPERATOR_USER
+from holdfast import OPERATOR_USER, allow_heartbeats
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 1, "scheduler": False, "audit": False}
@@ -40,8 +39,8 @@ def fenced(cluster):
     """Fenced in HERE and, which nobody should do, in the control plane's namespaces."""
     for namespace in (HERE, OPEN):
         expect(cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}))
-        grant_operator(cluster, namespace)
         wait_account(cluster, namespace)
+    allow_heartbeats(cluster, OPEN)
     install_fence(cluster, [HERE, *CONTROL_PLANE])
     return cluster
 
@@ -243,9 +242,6 @@ def delete_job(cluster, lease, propagation):
 def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
     path = "/api/v1/namespaces/ends"
     expect(cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": "ends"}}))
-    grant_operator(cluster, "ends")
-    wait_account(cluster, "ends")
-    wait_allowed(cluster, "ends", OPERATOR_USER, "create")
     install_fence(cluster, [HERE, *CONTROL_PLANE, "ends"])
     held_by_a_pod(cluster, "ends")
     expect(cluster.api("DELETE", path))

@@ -3,8 +3,7 @@ server, emulating that version, knows no CEL that came later."""
 
 import pytest
 
-from fence import JobLease, Pod, grant_operator, install_fence, renewed, wait_allowed
-from holdfast import OPERATOR_USER
+from fence import JobLease, Pod, install_fence, renewed
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False, "audit": False,
            "apiserver_flags": ["--emulated-version=1.32"]}
@@ -13,8 +12,6 @@ pytestmark = pytest.mark.usefixtures("pinned_kubernetes")
 
 def test_on_kubernetes_1_32_the_holder_renews_and_another_pod_does_not(cluster, namespace):
     assert cluster.api("GET", "/version")[1]["emulationMinor"] == "32"
-    grant_operator(cluster, namespace)
-    wait_allowed(cluster, namespace, OPERATOR_USER, "create")
     install_fence(cluster, [namespace])
     lease, holder, rival = (JobLease(cluster, namespace, "job"), Pod(cluster, namespace, "holder"),
                             Pod(cluster, namespace, "rival"))

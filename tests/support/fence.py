@@ -15,7 +15,7 @@ import ssl
 
 import yaml
 
-from holdfast import OPERATOR_USER, job
+from holdfast import OPERATOR_USER, allow_heartbeats, job
 from localcluster import wait_for
 
 FENCE_PATH = pathlib.Path(__file__).resolve().parents[2] / "hack/fence.yaml"
@@ -48,10 +48,13 @@ def fence_objects(namespaces):
 
 
 def install_fence(cluster, namespaces):
-    """Fences these namespaces and no others; returns when the fence stands in all of them."""
+    """Fences these namespaces and no others, and lets the operator work on the Leases there, as the
+    chart does with workerNamespaces; returns when the fence stands in all of them."""
     items = {"apiVersion": "v1", "kind": "List", "items": fence_objects(namespaces)}
     cluster.kubectl("apply", "-f", "-", input=json.dumps(items))
     for namespace in namespaces:
+        allow_heartbeats(cluster, namespace)
+        wait_allowed(cluster, namespace, OPERATOR_USER, "create")
         wait_fenced(cluster, namespace)
 
 
@@ -104,12 +107,6 @@ def grant(cluster, namespace, name, rules, *subjects):
 
 def lease_rules(*verbs):
     return [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": list(verbs)}]
-
-
-def grant_operator(cluster, namespace):
-    """The operator's rights on the Leases of jobs."""
-    rules = lease_rules("get", "list", "watch", "create", "update")
-    grant(cluster, namespace, OPERATOR_USER, rules, OPERATOR_USER)
 
 
 def wait_allowed(cluster, namespace, user, verb, resource="leases", group="coordination.k8s.io"):

@@ -13,7 +13,6 @@ from fence import (
     bound,
     expect,
     grant,
-    grant_operator,
     install_fence,
     lease_path,
     lease_rules,
@@ -59,7 +58,6 @@ class World:
 
     def _grant(self):
         cluster = self.cluster
-        grant_operator(cluster, HERE)
         rules = lease_rules("get", "create", "update", "delete")
         grant(cluster, HERE, "elector", rules, (HERE, "elector"))
         grant(cluster, HERE, "patcher", lease_rules("patch", "update"), (HERE, "patcher"))

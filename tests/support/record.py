@@ -49,9 +49,9 @@ class Recorder:
         self._threads = []
 
     def __enter__(self):
-        start = self._cluster.etcd_revision() + 1
+        start = self._start_revision()
         for kind in self._prefixes:
-            self._reached[kind] = start - 1
+            self._reached[kind] = start
             thread = threading.Thread(target=self._follow, args=(kind,), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -131,14 +131,21 @@ class Recorder:
                 "key": _encode(prefix), "range_end": _encode(_end_of(prefix)), "keys_only": True})
             stored = {_decode(kv["key"])[len(prefix):]: int(kv["mod_revision"])
                       for kv in answer.get("kvs", [])}
-            with self._grown:
-                known = {version.name: version.revision for version in self._latest.values()
-                         if version.kind == kind and not version.deleted}
-            if known != stored:
+            if self._newest(kind) != stored:
                 return False
         return True
 
+    def _newest(self, kind):
+        """{name: revision} of the objects that are there, as far as the record knows."""
+        with self._grown:
+            return {version.name: version.revision for version in self._latest.values()
+                    if version.kind == kind and not version.deleted}
+
     # -- following etcd -----------------------------------------------------------------------
+
+    def _start_revision(self):
+        """What was written up to here is not recorded."""
+        return self._cluster.etcd_revision()
 
     def _follow(self, kind):
         while not self._stopped:
@@ -172,11 +179,14 @@ class Recorder:
         deleted = event.get("type") == "DELETE"
         body = (self._latest[(kind, name)].object if deleted
                 else json.loads(base64.b64decode(event["kv"]["value"])))
-        version = Version(kind, name, body["metadata"]["uid"], int(event["kv"]["mod_revision"]),
-                          deleted, body, time.monotonic())
+        self._keep_version(kind, name, deleted, body, int(event["kv"]["mod_revision"]))
+
+    def _keep_version(self, kind, name, deleted, body, revision):
+        version = Version(kind, name, body["metadata"]["uid"], revision, deleted, body,
+                          time.monotonic())
         self._versions.append(version)
         self._latest[(kind, name)] = version
-        self._reached[kind] = version.revision
+        self._reached[kind] = revision
 
 
 def _encode(text):

@@ -1,7 +1,7 @@
 holdfast_test(runtime_test
               SOURCES runtime/health_test.cc runtime/metrics_test.cc runtime/options_test.cc
-                      runtime/probe_server_test.cc runtime/signals_test.cc
-                      runtime/sync_report_test.cc
+                      runtime/probe_server_test.cc runtime/release_pods_test.cc
+                      runtime/signals_test.cc runtime/sync_report_test.cc
               LIBRARIES holdfast_runtime)
 holdfast_test(program_test SOURCES runtime/program_test.cc)
 target_compile_definitions(program_test

@@ -52,6 +52,20 @@ TEST(Verdict, AFailedPodTellsReasonAndExitCodeOfItsContainer) {
   EXPECT_EQ(verdict.message, "container main ended with exit code 137");
 }
 
+TEST(Verdict, WhatAContainerSaidLastIsPassedOn) {
+  PodView pod = ended(7);
+  pod.containers[0].terminated->message = "no more quota\n";
+  EXPECT_EQ(judge_ended_pod(pod).message, "container main ended with exit code 7: no more quota");
+  pod.containers[0].terminated->message = "\n";
+  EXPECT_EQ(judge_ended_pod(pod).message, "container main ended with exit code 7");
+}
+
+TEST(Verdict, AnInitContainerIsCalledOne) {
+  PodView pod = ended(4);
+  pod.containers[0].init = true;
+  EXPECT_EQ(judge_ended_pod(pod).message, "init container main ended with exit code 4");
+}
+
 TEST(Verdict, AContainerThatEndedBeforeTheSecondOfItsDeletionHasFailed) {
   EXPECT_EQ(judge_ended_pod(deleted_then_ended(137, seconds(-1))).outcome, Outcome::kFailed);
   EXPECT_EQ(judge_ended_pod(deleted_then_ended(1, seconds(-20))).outcome, Outcome::kFailed);

@@ -44,6 +44,18 @@ TEST(Options, DefaultsAskForNothingSpecial) {
   EXPECT_EQ(options.print, "");
 }
 
+TEST(Options, ReleasePodsIsACommandOfItsOwn) {
+  const Options options = parsed({{"release-pods", "--namespace=ops", "--deployment=operator"}, {}});
+  EXPECT_TRUE(options.release_pods);
+  EXPECT_EQ(options.deployment, "operator");
+  EXPECT_EQ(options.namespace_, "ops");
+  EXPECT_FALSE(parsed({}).release_pods);
+  const Result<Options> wrong = parse({{"--deployment=operator"}, {}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message, HasSubstr("release-pods"));
+  EXPECT_FALSE(parse({{"--namespace=ops", "release-pods"}, {}}).ok());
+}
+
 TEST(Options, EveryFlagIsTakenFromTheCommandLine) {
   const Options options =
       parsed({{"--kubeconfig=/k", "--namespace", "ops", "--workers=32", "--metrics-address=:9090",

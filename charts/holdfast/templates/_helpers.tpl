@@ -1,0 +1,70 @@
+{{- /* What the schema cannot say: one value against another. */ -}}
+{{- define "holdfast.check" -}}
+{{- range .Values.workerNamespaces }}
+{{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on" .) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "holdfast.name" -}}
+{{- .Values.nameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "holdfast.labels" -}}
+app.kubernetes.io/name: holdfast
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- /* The operator's pods. */ -}}
+{{- define "holdfast.selector" -}}
+app.kubernetes.io/name: holdfast
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end -}}
+
+{{- define "holdfast.account" -}}
+{{- .Values.serviceAccount.name | default (include "holdfast.name" .) -}}
+{{- end -}}
+
+{{- define "holdfast.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Pod Security "restricted", and nothing to write to. */ -}}
+{{- define "holdfast.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "holdfast.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- /* What it does in each namespace whose jobs it works on. */ -}}
+{{- define "holdfast.jobRules" -}}
+- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, delete]}
+- {apiGroups: [holdfast.dev], resources: [durablejobs/status], verbs: [update]}
+- {apiGroups: [""], resources: [pods], verbs: [get, list, watch, create, patch, delete]}
+- {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
+{{- end -}}
+
+{{- /* Metadata of what exists while the release is being deleted, and no longer. */ -}}
+{{- define "holdfast.hook" -}}
+labels: {{- include "holdfast.labels" . | nindent 2 }}
+annotations:
+  helm.sh/hook: pre-delete
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}

@@ -1,0 +1,227 @@
+#include "operator/runtime/release_pods.h"
+
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "operator/controller/lease_codec.h"
+#include "operator/core/random.h"
+#include "operator/core/real_loop.h"
+#include "operator/kube/connection.h"
+#include "operator/kube/percent_encode.h"
+#include "operator/runtime/signals.h"
+#include "operator/runtime/version.h"
+#include "reconciler/names.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr seconds kPoll{1};
+// A clean stop takes 30 s at most, and a replica that died is known to be dead after its Lease's
+// duration. Lists and patches come on top.
+constexpr minutes kStopLimit{5};
+constexpr int kPageSize = 500;
+constexpr int kExitFailed = 1;
+constexpr seconds kSignalLimit{5};
+// Somebody who makes pods with our finalizer all the time is not to be outrun.
+constexpr int kMostPasses = 20;
+
+Task<void> pause(Loop& loop, Duration duration) {
+  Callback<Unit> passed([&loop, duration](Callback<Unit>::Done done) {
+    loop.call_after(duration, [done = std::move(done)] { done(Unit{}); });
+  });
+  co_await passed;
+}
+
+Task<Status> scale_down(kube::Client& client, std::string namespace_, std::string name) {
+  kube::CallOptions options;
+  options.content_type = "application/merge-patch+json";
+  const std::string path =
+      kube::object_path("/apis/apps/v1", "deployments", namespace_, name) + "/scale";
+  auto patch = client.patch(path, R"({"spec":{"replicas":0}})", options);
+  const Result<Json> answer = co_await patch;
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  co_return Unit{};
+}
+
+// What a member Lease was when it was last seen to change.
+struct Seen {
+  std::uint64_t version = 0;
+  SteadyTime since{};
+};
+
+Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
+  Loop& loop = client.loop();
+  kube::Kind kind;
+  kind.name = "leases";
+  kind.group_path = controller::kLeaseGroupPath;
+  kind.plural = controller::kLeasePlural;
+  kind.label_selector = std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease;
+  kind.decode = controller::decode_lease;
+  const SteadyTime began = loop.now();
+  std::map<std::string, Seen> seen;
+  std::string told;
+  while (true) {
+    auto list = client.list(kind, namespace_, "limit=" + std::to_string(kPageSize));
+    const Result<kube::ListPage> page = co_await list;
+    if (!page) co_return page.error();
+    std::string alive;
+    for (const kube::ObjectPtr& object : page->items) {
+      const auto& lease = static_cast<const controller::CachedLease&>(*object);
+      Seen& last = seen[lease.uid];
+      if (last.version != lease.version) last = {lease.version, loop.now()};
+      if (loop.now() - last.since <= lease.duration) alive = lease.holder;
+    }
+    if (alive.empty()) co_return Unit{};
+    if (told != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
+    told = alive;
+    if (loop.now() - began > kStopLimit) {
+      co_return make_error(ErrorCode::kInvalid,
+                           "replica " + alive + " is still alive after " +
+                               human_duration(kStopLimit) +
+                               ": stop it, or name its Deployment by --deployment");
+    }
+    auto wait = pause(loop, kPoll);
+    co_await wait;
+  }
+}
+
+struct PodName : kube::Object {
+  bool ours = false;
+};
+
+kube::ObjectPtr decode_pod_name(const Json& json) {
+  auto pod = std::make_shared<PodName>();
+  if (!kube::decode_meta(json, *pod)) return nullptr;
+  for (const Json& finalizer : at(at(json, "metadata"), "finalizers")) {
+    if (finalizer == reconciler::kFinalizer) pod->ours = true;
+  }
+  return pod;
+}
+
+Task<Status> release(kube::Client& client, std::string namespace_, std::string name,
+                     std::string uid) {
+  // As controller::Executor does: one value off the list; the UID is a precondition.
+  const Json body = {
+      {"metadata",
+       {{"uid", uid},
+        {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
+  kube::CallOptions options;
+  options.content_type = "application/strategic-merge-patch+json";
+  auto patch =
+      client.patch(kube::object_path("/api/v1", "pods", namespace_, name), body.dump(), options);
+  const Result<Json> answer = co_await patch;
+  if (answer || answer.error().code == ErrorCode::kNotFound ||
+      answer.error().code == ErrorCode::kConflict) {
+    co_return Unit{};
+  }
+  co_return make_error(answer.error().code,
+                       "pod " + namespace_ + "/" + name + ": " + answer.error().message);
+}
+
+// How many there were.
+Task<Result<int>> release_all_in(kube::Client& client, std::string namespace_) {
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.metadata_only = true;
+  kind.decode = decode_pod_name;
+  int found = 0;
+  std::string token;
+  do {
+    std::string query = "limit=" + std::to_string(kPageSize);
+    if (!token.empty()) query += "&continue=" + kube::percent_encode(token);
+    auto list = client.list(kind, namespace_, query);
+    const Result<kube::ListPage> page = co_await list;
+    if (!page && page.error().code == ErrorCode::kGone) break;  // the next pass sees the rest
+    if (!page) co_return page.error();
+    for (const kube::ObjectPtr& object : page->items) {
+      const auto& pod = static_cast<const PodName&>(*object);
+      if (!pod.ours) continue;
+      ++found;
+      auto task = release(client, pod.namespace_, pod.name, pod.uid);
+      const Status released = co_await task;
+      if (!released) co_return released.error();
+    }
+    token = page->continue_token;
+  } while (!token.empty());
+  co_return found;
+}
+
+}  // namespace
+
+Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log log) {
+  if (!options.deployment.empty()) {
+    auto scale = scale_down(client, options.namespace_, options.deployment);
+    const Status scaled = co_await scale;
+    if (!scaled) co_return scaled.error();
+    log.info("scaled to zero", {{"deployment", options.deployment}});
+  }
+  auto gone = await_replicas_gone(client, options.namespace_, log);
+  const Status stopped = co_await gone;
+  if (!stopped) co_return stopped.error();
+  std::vector<std::string> namespaces = options.namespaces;
+  if (namespaces.empty()) namespaces.emplace_back();
+  int released = 0;
+  for (const std::string& namespace_ : namespaces) {
+    for (int pass = 1;; ++pass) {
+      auto task = release_all_in(client, namespace_);
+      const Result<int> found = co_await task;
+      if (!found) co_return found.error();
+      if (*found == 0) break;
+      released += *found;
+      if (pass == kMostPasses) {
+        co_return make_error(ErrorCode::kInvalid,
+                             "pods with the finalizer appear as fast as they are released: is an "
+                             "operator still running?");
+      }
+    }
+  }
+  log.info("no pod has the operator's finalizer any more",
+           {{"released", std::to_string(released)}});
+  co_return released;
+}
+
+int run_release_pods(const Options& options, const Log& log) {
+  RealLoop loop;
+  SeededRandom random(std::random_device{}());
+  kube::ConnectOptions connect;
+  connect.kubeconfig = options.kubeconfig;
+  connect.qps = options.qps;
+  connect.user_agent = std::string("holdfast-release-pods/") + kVersion;
+  auto connection = kube::Connection::connect({loop, random, log, {}}, connect);
+  if (!connection.ok()) {
+    log.error("cannot start", {{"error", connection.error().message}});
+    return kExitFailed;
+  }
+  // Requests in flight end as cancelled, and with them the task.
+  StopSignals signals([&](const std::string&) { loop.post([&] { (*connection)->shut_down(); }); },
+                      kSignalLimit, log);
+  int exit_code = 0;
+  const auto work = [&]() -> Task<void> {
+    auto task =
+        release_pods((*connection)->client(),
+                     {options.namespace_, options.watch_namespaces, options.deployment}, log);
+    const Result<int> released = co_await task;
+    if (released) co_return;
+    log.error("pods may still have the operator's finalizer",
+              {{"error", released.error().message}});
+    exit_code = kExitFailed;
+  };
+  loop.post([&] {
+    spawn(work(), [&](std::exception_ptr exception) {
+      if (exception) exit_code = kExitFailed;
+      (*connection)->shut_down();
+      loop.post([&] { loop.stop(); });
+    });
+  });
+  loop.run();
+  return exit_code;
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,111 @@
+"""What docs/install.md tells people to type, typed: the move from batch/v1, and the end without Helm."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from chart import NAMESPACE, ROOT
+from holdfast import FINALIZER
+from localcluster import wait_for
+
+PODS = "/api/v1/namespaces/default/pods"
+BY_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
+
+
+def block(heading, begins):
+    """The indented lines below this heading that begin with this command."""
+    text = (ROOT / "docs/install.md").read_text().split(f"\n{heading}\n")[1]
+    blocks = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
+    [found] = [it for it in blocks if it.startswith(f"    {begins}")]
+    return re.sub("^    ", "", found, flags=re.MULTILINE)
+
+
+def typed(cluster, script):
+    path = f"{cluster.tools['kubectl'].parent}:{os.environ['PATH']}"
+    return subprocess.run(["bash", "-uo", "pipefail", "-c", script], text=True, capture_output=True, timeout=120,
+                          env={"PATH": path, "KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.folder)},
+                          check=False)
+
+
+def batch_job(name, pod=None, labels=None, **spec):
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.36", "args": ["true"]}]}}
+    template["spec"].update(pod or {})
+    return {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template, **spec},
+            "metadata": {"name": name, "labels": labels or {}}}
+
+
+@pytest.fixture(scope="module")
+def moved(cluster):
+    """Jobs in the cluster, with all that its controller writes into them, and the definition."""
+    cluster.kubectl("apply", "-f", str(ROOT / "crds"))
+    wait_for("DurableJobs to be served", lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
+    jobs = [
+        batch_job("plain"),
+        batch_job("full", labels=BY_KUEUE, suspend=True, backoffLimit=2, activeDeadlineSeconds=60,
+                  ttlSecondsAfterFinished=3600, podReplacementPolicy="Failed", pod={"volumes": [
+                      {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}], "terminationGracePeriodSeconds": 5}),
+        batch_job("one-of-one", completions=1, parallelism=1),
+        batch_job("many", completions=3, parallelism=2),
+        batch_job("indexed", completions=2, completionMode="Indexed"),
+        batch_job("in-place", pod={"restartPolicy": "OnFailure"}),
+        batch_job("policy", podFailurePolicy={"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}),
+    ]
+    cluster.kubectl("create", "-f", "-", input="\n---\n".join(map(json.dumps, jobs)))
+    cluster.kubectl("apply", "-f", str(ROOT / "examples/from-batch-job/job.yaml"))
+    wait_for("the controller to have seen the jobs", lambda: "uncountedTerminatedPods" in cluster.kubectl(
+        "get", "job", "plain", "-o", "json").stdout, 30)
+    return block("## From a batch/v1 Job", "kubectl get job NAME")
+
+
+@pytest.mark.parametrize("name", ["plain", "full", "one-of-one", "pi"])
+def test_the_line_makes_a_durable_job_of_a_job(cluster, moved, name):
+    done = typed(cluster, moved.replace("NAME", name))
+    assert done.returncode == 0, done.stderr
+    job = json.loads(cluster.kubectl("get", "job", name, "-o", "json").stdout)
+    made = json.loads(cluster.kubectl("get", "dj", name, "-o", "json").stdout)
+    assert "controller-uid" not in json.dumps(made)
+    for field in ("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy",
+                  "suspend"):
+        assert made["spec"].get(field) == job["spec"].get(field), field
+    for field, value in job["spec"]["template"]["spec"].items():
+        assert made["spec"]["template"]["spec"][field] == value, field
+
+
+@pytest.mark.parametrize("name,field", [("many", "spec.completions"), ("indexed", "spec.completions"),
+                                        ("in-place", "restartPolicy"), ("policy", "spec.podFailurePolicy")])
+def test_what_a_durable_job_has_not_got_is_refused_by_name(cluster, moved, name, field):
+    done = typed(cluster, moved.replace("NAME", name))
+    assert done.returncode != 0 and field in done.stderr, done.stderr
+    assert cluster.kubectl("get", "dj", name, check=False).returncode != 0
+
+
+def test_all_jobs_of_a_namespace_are_moved_by_the_same_line(cluster, moved):
+    cluster.kubectl("delete", "dj", "--all")
+    done = typed(cluster, moved.replace("get job NAME", "get jobs"))
+    made = cluster.kubectl("get", "dj", "-o", "name").stdout.split()
+    assert sorted(name.rpartition("/")[2] for name in made) == ["full", "one-of-one", "pi", "plain"], done.stderr
+
+
+def test_without_helm_the_lines_leave_no_finalizer_and_nothing_of_the_operator(cluster, moved):
+    cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "install.yaml"))
+    cluster.kubectl("rollout", "status", "-n", NAMESPACE, "deployment/holdfast", "--timeout=60s")
+    for name, finalizers in [("ours", [FINALIZER]), ("shared", ["example.com/other", FINALIZER]), ("free", [])]:
+        pod = {"metadata": {"name": name, "finalizers": finalizers, "labels": {"holdfast.dev/job-uid": name}},
+               "spec": {"containers": [{"name": "main", "image": "x"}]}}
+        assert cluster.api("POST", PODS, pod)[0] == 201
+    lines = block("## Uninstall", "kubectl -n holdfast-system scale")
+    done = typed(cluster, "set -e\n" + lines)
+    assert done.returncode == 0, done.stderr
+    left = {name: cluster.api("GET", f"{PODS}/{name}")[1]["metadata"].get("finalizers", [])
+            for name in ("ours", "shared", "free")}
+    assert left == {"ours": [], "shared": ["example.com/other"], "free": []}
+    kinds = "role,rolebinding,clusterrole,clusterrolebinding,validatingadmissionpolicy," \
+            "validatingadmissionpolicybinding"
+    found = cluster.kubectl("get", kinds, "-A", "-o", "name").stdout.split()
+    # Not the local cluster's own, for its dead nodes.
+    assert [name for name in found if "holdfast" in name and "holdfast-test" not in name] == []
+    assert cluster.kubectl("get", "dj", "-o", "name").stdout

@@ -1,0 +1,99 @@
+"""The chart without a cluster: what helm says of it, what it refuses, what it packs."""
+
+import subprocess
+import tarfile
+
+import pytest
+import yaml
+from chart import CHART, ROOT, VALUES, pick
+
+# Values that make no sense, and a word of the message.
+REFUSED = {
+    "a typo": ({"replica": 3}, "replica"),
+    "a typo inside": ({"operator": {"worker": 3}}, "worker"),
+    "replicas as text": ({"replicas": "2"}, "/replicas"),
+    "replicas below zero": ({"replicas": -1}, "/replicas"),
+    "no repository": ({"image": {"repository": ""}}, "/image/repository"),
+    "a digest that is none": ({"image": {"digest": "latest"}}, "/image/digest"),
+    "an unknown pull policy": ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
+    "a pull secret without a name": ({"imagePullSecrets": [{}]}, "/imagePullSecrets"),
+    "one namespace, not a list": ({"watchNamespaces": "media"}, "/watchNamespaces"),
+    "a namespace that cannot be": ({"workerNamespaces": ["Media"]}, "/workerNamespaces"),
+    "a namespace twice": ({"workerNamespaces": ["media", "media"]}, "/workerNamespaces"),
+    "workers that nobody watches": (
+        {"watchNamespaces": ["media"], "workerNamespaces": ["proofs"]}, "proofs is not among watchNamespaces"),
+    "no workers": ({"operator": {"workers": 0}}, "/operator/workers"),
+    "too many shards": ({"operator": {"shards": 1025}}, "/operator/shards"),
+    "a lease in milliseconds": ({"operator": {"leaseDuration": "1500ms"}}, "/operator/leaseDuration"),
+    "a duration without a unit": ({"operator": {"renewDeadline": "10"}}, "/operator/renewDeadline"),
+    "a rate below zero": ({"operator": {"qps": -1}}, "/operator/qps"),
+    "an unknown log level": ({"operator": {"logLevel": "verbose"}}, "/operator/logLevel"),
+    "an unknown resource field": ({"resources": {"limit": {}}}, "limit"),
+    "a label that is ours": ({"podLabels": {"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"),
+    "a label that is a number": ({"podLabels": {"build": 7}}, "/podLabels/build"),
+    "a selector that is a number": ({"nodeSelector": {"disks": 2}}, "/nodeSelector/disks"),
+    "a switch as text": ({"networkPolicy": {"enabled": "yes"}}, "/networkPolicy/enabled"),
+    "a bound below the least": ({"prometheusRule": {"lostAfterSeconds": 10}}, "/prometheusRule/lostAfterSeconds"),
+    "a name that is too long": ({"nameOverride": "x" * 53}, "/nameOverride"),
+}
+
+
+def test_helm_lint_has_nothing_to_say(helm):
+    for values in VALUES.values():
+        assert "0 chart(s) failed" in helm("lint", "--strict", CHART, values=values).stdout
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_values_that_make_no_sense_are_refused_with_their_name(helm, name):
+    values, word = REFUSED[name]
+    done = helm("template", "holdfast", CHART, values=values, check=False)
+    assert done.returncode != 0
+    assert word in done.stderr
+
+
+def test_every_value_that_is_documented_is_in_the_schema(helm):
+    """Its own defaults are given back to it; a value that the schema does not know would be refused."""
+    helm("template", "holdfast", CHART, values=yaml.safe_load((CHART / "values.yaml").read_text()))
+
+
+def test_helm_reads_the_chart_without_a_remark(helm):
+    assert helm("template", "holdfast", CHART).stderr == ""
+
+
+def test_the_package_is_complete_and_has_no_links(helm, package):
+    with tarfile.open(package) as archive:
+        entries = {member.name.removeprefix("holdfast/"): member for member in archive.getmembers()}
+        assert all(member.isfile() for member in entries.values())
+        for path in CHART.rglob("*"):
+            name = str(path.relative_to(CHART))
+            if path.is_file() and name != "Chart.yaml":  # helm writes it anew
+                assert archive.extractfile(entries[name]).read() == path.read_bytes(), name
+    assert helm("template", "holdfast", package, "--include-crds").stdout == \
+        helm("template", "holdfast", CHART, "--include-crds").stdout
+
+
+def test_the_tree_has_one_definition_and_one_fence():
+    for link, target in [("crds/holdfast.dev_durablejobs.yaml", "crds/holdfast.dev_durablejobs.yaml"),
+                         ("hack/fence.yaml", "files/fence.yaml")]:
+        assert (ROOT / link).read_bytes() == (CHART / target).read_bytes()
+
+
+def test_what_is_made_from_the_chart_is_up_to_date():
+    done = subprocess.run([ROOT / "hack/render-chart", "--check"], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_listed_namespaces_and_no_others_get_rights_on_jobs(helm):
+    objects = helm.objects({"watchNamespaces": ["media", "proofs"], "workerNamespaces": ["media"]})
+    everywhere = pick(objects, "ClusterRole", name="holdfast")
+    assert {rule["resources"][0] for rule in everywhere["rules"]} == {"nodes", "validatingadmissionpolicybindings"}
+    writers = [item["metadata"]["namespace"] for item in objects if item["kind"] == "Role" and any(
+        "leases" in rule["resources"] and "update" in rule["verbs"] for rule in item["rules"])]
+    assert sorted(writers) == ["holdfast-system", "media"]
+
+
+def test_who_has_no_heartbeats_has_no_fence(helm):
+    """So that a second release does not meet the first one's."""
+    kinds = {item["kind"] for item in helm.objects({"workerNamespaces": []})}
+    assert not any(kind.startswith("ValidatingAdmission") for kind in kinds)

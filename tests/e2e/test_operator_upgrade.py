@@ -1,0 +1,29 @@
+"""The chart is upgraded, and rolled back, while a hundred jobs run."""
+
+from conftest import VALUES
+from real_cluster import RELEASE, SYSTEM
+from real_jobs import dump, end_of, shell_job
+
+JOBS = 100
+# They end while replicas change: long enough that all of them run when the upgrade begins.
+SCRIPT = "trap 'exit 143' TERM; sleep $((60 + NUMBER % 30)) & wait $!"
+
+
+def test_a_rolling_upgrade_and_a_rollback_during_100_running_jobs_are_not_noticed(cluster, jobs):
+    cluster.await_operators()
+    names = [f"running-{number}" for number in range(JOBS)]
+    for number, name in enumerate(names):
+        jobs.apply(shell_job(cluster, name, SCRIPT, container_fields={
+            "env": [{"name": "NUMBER", "value": str(number)}]}))
+    for name in names:
+        jobs.wait_running(name, limit=240)
+    before = {pod["metadata"]["name"] for pod in cluster.operators()}
+    cluster.install(*VALUES, "--set", "podAnnotations.upgraded=yes")
+    after = {pod["metadata"]["name"] for pod in cluster.operators()}
+    assert not before & after, "the upgrade replaced nothing"
+    cluster.helm("rollback", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "5m")
+    cluster.await_operators()
+    for name in names:
+        status = end_of(jobs, name, limit=300)
+        assert (status["phase"], status["attempt"], status.get("disruptions", 0),
+                status.get("failures", 0)) == ("Succeeded", 1, 0, 0), f"{name}: {dump(status)}"

@@ -1,0 +1,99 @@
+"""Least privilege: what the chart grants the operator is what it uses, each verb of each resource.
+
+One story that makes it use all of its rights, and then the API server's audit log. What it asks for
+and has no right to is looked for after every file's tests, in conftest.py."""
+
+import yaml
+from fence import install_fence
+from holdfast import QUICK_LEASES, RBAC_PATH, Jobs, Operator, job, runs
+from localcluster import wait_for
+
+AGENT = "holdfast-operator"
+LOST_AFTER = 15
+
+
+def granted():
+    """(group, resource, verb, namespace), with "" for the namespace of a ClusterRole."""
+    rights = set()
+    for role in yaml.safe_load_all(RBAC_PATH.read_text()):
+        for rule in role.get("rules", []):
+            rights |= {(group, resource, verb, role["metadata"].get("namespace", ""))
+                       for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]}
+    return rights
+
+
+def unused(allowed):
+    """Of what is granted. A right of a ClusterRole is used where no Role would do."""
+    rights = granted()
+    own = {right for right in rights if right[3]}
+
+    def used(right):
+        if right[3]:
+            return right in allowed
+        return any(which[:3] == right[:3] and which not in own for which in allowed)
+
+    return sorted(right for right in rights if not used(right))
+
+
+def ordinary_troubles(jobs):
+    """A job that is deleted when it has ended, and one that fails."""
+    jobs.apply(job("deleted", annotations=runs(0), ttlSecondsAfterFinished=1))
+    jobs.apply(job("fails", annotations=runs(0, 1), backoffLimit=0))
+    jobs.wait_phase("fails", "Failed", limit=60)
+    wait_for("the finished job to be deleted", lambda: jobs.get("deleted") is None, 30)
+
+
+def hand_over(jobs):
+    """A heartbeat whose Lease is made for one attempt and given to the next; then the job is cancelled."""
+    jobs.apply(job("beats", heartbeat={"leaseDurationSeconds": 10}))
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{jobs.namespace}/leases"
+
+    def holder():
+        return next((lease["spec"].get("holderIdentity") for lease in jobs.api("GET", leases)["items"]), None)
+
+    wait_for("the Lease to be granted", holder, 60)
+    first = holder()
+    jobs.api("DELETE", f"{jobs.pods_path}/{first.partition('/')[0]}")
+    wait_for("the Lease to be taken", lambda: holder() != first, 60)
+    jobs.patch("beats", cancel=True)
+    jobs.wait_phase("beats", "Cancelled", limit=60)
+
+
+def lose_node(cluster, jobs):
+    """Its Lease and its object are read live before the verdict."""
+    jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
+    node = jobs.wait_running("moves")["spec"]["nodeName"]
+    cluster.kill_node(node)
+    jobs.wait("moves", lambda status: status.get("attempt") == 2, 60)
+
+
+def refuse_pods(jobs):
+    """The same Event again and again: a series, which the next replica reads and goes on with."""
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    jobs.api("POST", f"/api/v1/namespaces/{jobs.namespace}/resourcequotas", quota)
+    jobs.apply(job("refused"))
+    wait_for("the refusal to be told", lambda: jobs.events("refused"), 60)
+
+
+def test_every_right_that_is_granted_is_used(cluster, namespace):
+    install_fence(cluster, ["default"])
+    missing = []
+
+    def all_used():
+        missing[:] = unused(cluster.audit_rights(AGENT)[0])
+        return not missing
+
+    with Operator(cluster, "--agent-image=holdfast:test", leases=QUICK_LEASES) as first:
+        ordinary_troubles(Jobs(cluster))
+        hand_over(Jobs(cluster))
+        lose_node(cluster, Jobs(cluster))
+        refuse_pods(Jobs(cluster, namespace))
+        first.kill()
+    # Takes the shards of a dead replica over, and sees the API server go away: then it lists.
+    with Operator(cluster, "--agent-image=holdfast:test", leases=QUICK_LEASES):
+        cluster.kill_apiserver()
+        cluster.start_apiserver()
+        try:
+            wait_for("all rights to be used", all_used, 60)
+        except Exception as error:
+            raise AssertionError(f"granted and never used (group, resource, verb, namespace): {missing}") from error

@@ -1,0 +1,151 @@
+#include "operator/runtime/release_pods.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/kube/client_fixture.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+Json lease(int version) {
+  return {{"metadata",
+           {{"name", "holdfast-member-a"},
+            {"namespace", "ops"},
+            {"uid", "lease-a"},
+            {"resourceVersion", std::to_string(version)},
+            {"labels", {{"holdfast.dev/lease", "member"}}},
+            {"annotations", {{"holdfast.dev/shards", "32"}}}}},
+          {"spec", {{"holderIdentity", "a"}, {"leaseDurationSeconds", 15}}}};
+}
+
+Json pod(const std::string& name, const std::string& finalizer) {
+  return {{"metadata",
+           {{"name", name},
+            {"namespace", "team"},
+            {"uid", "uid-of-" + name},
+            {"resourceVersion", "7"},
+            {"finalizers", Json::array({"other.dev/f", finalizer})}}}};
+}
+
+std::string list_of(const std::vector<Json>& items, const std::string& next = "") {
+  return Json{{"metadata", {{"resourceVersion", "9"}, {"continue", next}}}, {"items", items}}
+      .dump();
+}
+
+class ReleasePodsTest : public kube::ClientTest {
+ protected:
+  void start_release(ReleaseOptions options) {
+    outcome_ = start(release_pods(client_, std::move(options), Log()));
+  }
+  // The oldest request, which is to be this one, gets the answer.
+  void expect(const std::string& method, const std::string& path, const std::string& answer,
+              int status = 200) {
+    ASSERT_EQ(transport_.pending(), 1U) << method << " " << path;
+    EXPECT_EQ(transport_.request().method, method);
+    EXPECT_THAT(transport_.request().target, HasSubstr(path));
+    transport_.answer(status, answer);
+    loop_.run_ready();
+  }
+  void expect_leases(const std::vector<Json>& leases) {
+    expect("GET", "/namespaces/ops/leases?", list_of(leases));
+  }
+  bool over() const { return outcome_->has_value(); }
+  int released() const { return outcome_->value().ok() ? *outcome_->value() : -1; }
+
+  std::shared_ptr<std::optional<Result<int>>> outcome_;
+};
+
+TEST_F(ReleasePodsTest, TakesItsFinalizerAloneOffAndEndsWhenAWholeListHasNone) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?",
+         list_of({pod("theirs", "x.dev/y"), pod("ours", "holdfast.dev/outcome")}));
+  const Json body = Json::parse(transport_.request().body);
+  EXPECT_EQ(body["metadata"]["uid"], "uid-of-ours");
+  EXPECT_EQ(body["metadata"]["$deleteFromPrimitiveList/finalizers"],
+            Json::array({"holdfast.dev/outcome"}));
+  expect("PATCH", "/namespaces/team/pods/ours", "{}");
+  EXPECT_FALSE(over());
+  expect("GET", "/api/v1/pods?", list_of({pod("theirs", "x.dev/y")}));
+  ASSERT_TRUE(over());
+  EXPECT_EQ(released(), 1);
+}
+
+TEST_F(ReleasePodsTest, ScalesTheDeploymentToZeroFirst) {
+  start_release({"ops", {}, "operator"});
+  EXPECT_EQ(transport_.request().body, R"({"spec":{"replicas":0}})");
+  expect("PATCH", "/apis/apps/v1/namespaces/ops/deployments/operator/scale", "{}");
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  ASSERT_TRUE(over());
+  EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, ADeploymentThatIsGoneNeedsNoStop) {
+  start_release({"ops", {}, "operator"});
+  expect("PATCH", "/scale", "{}", 404);
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  EXPECT_TRUE(over());
+}
+
+// A replica that lives would put the finalizer on the next pod, and its writes count.
+TEST_F(ReleasePodsTest, WaitsUntilAReplicaThatRenewsIsGone) {
+  start_release({"ops", {}, ""});
+  for (int version = 1; version <= 40; ++version) {
+    expect_leases({lease(version)});
+    loop_.advance(seconds(1));
+  }
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  EXPECT_TRUE(over());
+}
+
+TEST_F(ReleasePodsTest, ALeaseThatHasNotChangedForItsDurationIsOfADeadReplica) {
+  start_release({"ops", {}, ""});
+  for (int second = 0; second <= 15; ++second) {
+    expect_leases({lease(1)});
+    loop_.advance(seconds(1));
+  }
+  expect_leases({lease(1)});  // 16 s after it was first seen
+  expect("GET", "/api/v1/pods?", list_of({}));
+  EXPECT_TRUE(over());
+}
+
+TEST_F(ReleasePodsTest, AReplicaThatStaysAliveIsNamedAndNothingIsReleased) {
+  start_release({"ops", {}, ""});
+  int version = 1;
+  while (!over() && version < 1000) {
+    expect_leases({lease(++version)});
+    loop_.advance(seconds(1));
+  }
+  ASSERT_TRUE(over());
+  ASSERT_FALSE(outcome_->value().ok());
+  EXPECT_THAT(outcome_->value().error().message, HasSubstr("replica a is still alive"));
+}
+
+TEST_F(ReleasePodsTest, ListedNamespacesAloneAreLookedAtPageByPage) {
+  start_release({"ops", {"x", "y"}, ""});
+  expect_leases({});
+  expect("GET", "/namespaces/x/pods?limit=500", list_of({}, "next page"));
+  expect("GET", "continue=next%20page", list_of({pod("ours", "holdfast.dev/outcome")}));
+  expect("PATCH", "/pods/ours", "{}", 404);  // gone meanwhile
+  expect("GET", "/namespaces/x/pods?limit=500", list_of({}));
+  expect("GET", "/namespaces/y/pods?limit=500", list_of({}));
+  EXPECT_TRUE(over());
+}
+
+TEST_F(ReleasePodsTest, ARefusedPatchSaysWhichPod) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({pod("ours", "holdfast.dev/outcome")}));
+  expect("PATCH", "/pods/ours", R"({"message": "no right to patch pods"})", 403);
+  ASSERT_TRUE(over());
+  EXPECT_THAT(outcome_->value().error().message, HasSubstr("pod team/ours: "));
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
