@@ -70,8 +70,8 @@ model: setup ## Check the model of locks and fencing exhaustively, and that it c
 	@tests/model/check
 
 .PHONY: integration
-integration: tools build ## Run the tests on a real API server
-	@/usr/bin/python3 -m pytest tests/integration -n $(JOBS) --dist loadfile -q --durations=15
+integration: tools build ## Run the tests on a real API server, the chart's too
+	@/usr/bin/python3 -m pytest tests/integration tests/chart -n $(JOBS) --dist loadfile -q --durations=15
 
 .PHONY: chart
 chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
@@ -89,7 +89,6 @@ test: ## Set up everything and run all tests
 	@hack/timed "unit tests" $(MAKE) --no-print-directory unit
 	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
 	@hack/timed "model" $(MAKE) --no-print-directory model
-	@hack/timed "chart" $(MAKE) --no-print-directory chart
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo

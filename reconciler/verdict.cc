@@ -75,8 +75,8 @@ Verdict lost(const PodView& pod, std::string reason, const std::string& message,
 // With what the container itself said last, its termination message.
 std::string how_it_ended(const ContainerView& container) {
   std::string text = container.init ? "init container " : "container ";
-  text += container.name + " ended with exit code " +
-          std::to_string(container.terminated->exit_code);
+  text +=
+      container.name + " ended with exit code " + std::to_string(container.terminated->exit_code);
   const std::string& said = container.terminated->message;
   const std::size_t last = said.find_last_not_of(" \t\r\n");
   if (last != std::string::npos) text += ": " + said.substr(0, last + 1);

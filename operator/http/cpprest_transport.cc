@@ -309,8 +309,8 @@ CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   }
   PendingCall call;
   call.expires = impl.loop.now() + request.timeout;
-  call.deadline = impl.loop.call_at(
-      call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
+  call.deadline =
+      impl.loop.call_at(call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
   call.request = std::move(request);
   call.handler = std::move(handler);
   impl.calls.emplace(id, std::move(call));

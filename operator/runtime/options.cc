@@ -309,7 +309,8 @@ std::string help_text() {
   std::string text =
       "holdfast-operator: runs DurableJobs, and requeues them within a bound that is known "
       "beforehand\nwhen their pod, node or worker dies.\n\nUsage: holdfast-operator [FLAG]...\n"
-      "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no replica "
+      "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no "
+      "replica "
       "is\n"
       "           alive, and takes the operator's finalizer off all pods\n\n";
   const auto add = [&text](const std::string& head, const std::string& description) {

@@ -1,9 +1,10 @@
-// `holdfast-operator release-pods`: takes the operator's finalizer off all pods, so that none hangs when
-// nobody is there any more to do it. For uninstalling; the jobs stay, and go on when an operator is
-// back.
+// `holdfast-operator release-pods`: takes the operator's finalizer off all pods, so that none hangs
+// when nobody is there any more to do it. For uninstalling; the jobs stay, and go on when an
+// operator is back.
 //
 // 1. scales the Deployment of the replicas to zero, where one is named;
-// 2. waits until no replica is alive: each member Lease is gone, or has not changed for as long as it
+// 2. waits until no replica is alive: each member Lease is gone, or has not changed for as long as
+// it
 //    is valid, by this process's own steady clock;
 // 3. releases pods, found by the finalizer alone, until a whole list has none.
 #pragma once
@@ -28,8 +29,8 @@ struct ReleaseOptions {
 // client outlives it: when it is shut down this ends.
 Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log log);
 
-// The same as a process, until it is done or a signal comes. The exit code: 0 or 1, the log says why.
-// block_stop_signals() was called.
+// The same as a process, until it is done or a signal comes. The exit code: 0 or 1, the log says
+// why. block_stop_signals() was called.
 int run_release_pods(const Options& options, const Log& log);
 
 }  // namespace holdfast::runtime

@@ -45,7 +45,8 @@ TEST(Options, DefaultsAskForNothingSpecial) {
 }
 
 TEST(Options, ReleasePodsIsACommandOfItsOwn) {
-  const Options options = parsed({{"release-pods", "--namespace=ops", "--deployment=operator"}, {}});
+  const Options options =
+      parsed({{"release-pods", "--namespace=ops", "--deployment=operator"}, {}});
   EXPECT_TRUE(options.release_pods);
   EXPECT_EQ(options.deployment, "operator");
   EXPECT_EQ(options.namespace_, "ops");
