@@ -271,6 +271,10 @@ TEMPLATE_CHANGES = {
             "value": 3,
         }
     ],
+    "label changed": [{"op": "replace", "path": "/spec/template/metadata/labels/app", "value": "b"}],
+    "labels removed": [{"op": "remove", "path": "/spec/template/metadata/labels"}],
+    "annotation added": [{"op": "add", "path": "/spec/template/metadata/annotations/x", "value": "y"}],
+    "metadata removed": [{"op": "remove", "path": "/spec/template/metadata"}],
     "volume removed": [{"op": "remove", "path": "/spec/template/spec/volumes/0"}],
     "service account added": [
         {"op": "add", "path": "/spec/template/spec/priorityClassName", "value": "high"}

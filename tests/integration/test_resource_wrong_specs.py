@@ -185,7 +185,7 @@ WRONG = {
     ),
     "factor-with-a-fraction": (
         spec(retryBackoff={"factor": 1.5}),
-        'factor in body must be of type integer: "number"',
+        'factor in body must be of type integer',
     ),
     "longest-delay-0": (
         spec(retryBackoff={"maxSeconds": 0}),
