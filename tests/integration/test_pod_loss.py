@@ -103,7 +103,11 @@ def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
     ]
     assert "available" in waiting["message"]
     assert status["attempt"] == 2
-    jobs.api("DELETE", f"{jobs.pods_path}/preemptor")
+    # The scheduler of 1.32 tells the pods that wait of those alone that leave a node.
+    preemptor = f"{jobs.pods_path}/preemptor"
+    wait_for("the preemptor to have its node",
+             lambda: jobs.api("GET", preemptor)["spec"].get("nodeName"), 30)
+    jobs.api("DELETE", preemptor)
     assert_replaced(jobs, "preempted", offset, pod, "PreemptionByScheduler")
 
 
