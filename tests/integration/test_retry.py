@@ -1,5 +1,7 @@
 """Attempts that fail: back-off, budget and what is on record of them."""
 
+import time
+
 import pytest
 
 from holdfast import job, runs
@@ -161,19 +163,21 @@ def test_an_operator_that_was_killed_in_backoff_keeps_the_time_on_record(cluster
     due = seconds_of(jobs.wait_phase("resumes", "Backoff")["nextAttemptTime"])
     operator.kill()
     operator.start()
+    at_work = time.time()  # a busy machine takes longer than the back-off to get here
     status = settle(jobs, "resumes")
     assert budgets(status) == (2, 1, 0)
-    assert due <= created_at(cluster, offset, status["podName"]) <= due + REACTION + SLACK
+    created = created_at(cluster, offset, status["podName"])
+    assert due <= created <= max(due, at_work) + REACTION + SLACK
 
 
 def test_the_container_that_ended_badly_tells_reason_and_exit_code(jobs):
     containers = [{"name": "main", "image": "x"}, {"name": "b", "image": "x"}]
     jobs.apply(job("killed", pod=dict(BY_HAND, containers=containers), backoffLimit=0))
     pod = jobs.wait_pod("killed", lambda pod: True)
-    time = pod["metadata"]["creationTimestamp"]
+    began = pod["metadata"]["creationTimestamp"]
 
     def ended(name, code, reason):
-        terminated = {"exitCode": code, "reason": reason, "startedAt": time, "finishedAt": time}
+        terminated = {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": began}
         return {
             "name": name, "image": "x", "imageID": "x", "ready": False, "restartCount": 0,
             "state": {"terminated": terminated},
