@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "operator/core/json.h"
 #include "reconciler/shards.h"
@@ -89,6 +90,16 @@ kube::ObjectPtr decode_lease(const Json& json) {
   lease->transitions =
       std::clamp<std::int64_t>(int_at(spec, "leaseTransitions"), 0, kMostTransitions);
   return lease;
+}
+
+kube::Kind lease_kind(std::string label_selector) {
+  kube::Kind kind;
+  kind.name = "leases";
+  kind.group_path = kLeaseGroupPath;
+  kind.plural = kLeasePlural;
+  kind.label_selector = std::move(label_selector);
+  kind.decode = decode_lease;
+  return kind;
 }
 
 std::string member_lease_name(const std::string& member) {

@@ -34,6 +34,9 @@ struct CachedLease : kube::Object {
 // Null when it is neither, by its label and name.
 kube::ObjectPtr decode_lease(const Json& json);
 
+// Both, or those of one of them: kLeaseLabel, with "=" and a value or without.
+kube::Kind lease_kind(std::string label_selector);
+
 std::string member_lease_name(const std::string& member);
 std::string shard_lease_name(int shard);
 

@@ -12,16 +12,6 @@ constexpr seconds kGoodbyeLimit{3};
 constexpr Duration kLongestCall = seconds(30);
 constexpr int kSuffixLength = 5;
 
-kube::Kind lease_kind() {
-  kube::Kind kind;
-  kind.name = "leases";
-  kind.group_path = kLeaseGroupPath;
-  kind.plural = kLeasePlural;
-  kind.label_selector = kLeaseLabel;
-  kind.decode = decode_lease;
-  return kind;
-}
-
 }  // namespace
 
 Membership::Membership(const Dependencies& dependencies, Config config, Handlers handlers)
@@ -31,7 +21,7 @@ Membership::Membership(const Dependencies& dependencies, Config config, Handlers
       log_(dependencies.log),
       config_(std::move(config)),
       handlers_(std::move(handlers)),
-      leases_({loop_, client_, random_, log_}, lease_kind(), {config_.namespace_}),
+      leases_({loop_, client_, random_, log_}, lease_kind(kLeaseLabel), {config_.namespace_}),
       self_(new_name()),
       shards_(static_cast<std::size_t>(config_.shards)) {
   leases_.on_change([this](const cache::Change& change) { on_lease(change); });

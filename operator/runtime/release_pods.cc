@@ -56,12 +56,8 @@ struct Seen {
 
 Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
   Loop& loop = client.loop();
-  kube::Kind kind;
-  kind.name = "leases";
-  kind.group_path = controller::kLeaseGroupPath;
-  kind.plural = controller::kLeasePlural;
-  kind.label_selector = std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease;
-  kind.decode = controller::decode_lease;
+  const kube::Kind kind =
+      controller::lease_kind(std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease);
   const SteadyTime began = loop.now();
   std::map<std::string, Seen> seen;
   std::string told;
