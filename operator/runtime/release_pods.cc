@@ -23,7 +23,8 @@ using std::chrono::seconds;
 constexpr seconds kPoll{1};
 // A clean stop takes 30 s at most, and a replica that died is known to be dead after its Lease's
 // duration. Lists and patches come on top.
-constexpr minutes kStopLimit{5};
+// The chart's hook has 280 s for all of it.
+constexpr minutes kStopLimit{4};
 constexpr int kPageSize = 500;
 constexpr int kExitFailed = 1;
 constexpr seconds kSignalLimit{5};
@@ -48,31 +49,40 @@ Task<Status> scale_down(kube::Client& client, std::string namespace_, std::strin
   co_return Unit{};
 }
 
-// What a member Lease was when it was last seen to change.
+Task<Result<std::vector<kube::ObjectPtr>>> members(kube::Client& client, std::string namespace_) {
+  const kube::Kind kind =
+      controller::lease_kind(std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease);
+  auto list = client.list(kind, namespace_, "limit=" + std::to_string(kPageSize));
+  const Result<kube::ListPage> page = co_await list;
+  if (!page) co_return page.error();
+  co_return page->items;
+}
+
+// What a member Lease was when it was last seen to change, by its UID.
 struct Seen {
   std::uint64_t version = 0;
   SteadyTime since{};
 };
+using Members = std::map<std::string, Seen>;
 
-Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
+// Those that are left then are of replicas that died.
+Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
   Loop& loop = client.loop();
-  const kube::Kind kind =
-      controller::lease_kind(std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease);
   const SteadyTime began = loop.now();
-  std::map<std::string, Seen> seen;
+  Members seen;
   std::string told;
   while (true) {
-    auto list = client.list(kind, namespace_, "limit=" + std::to_string(kPageSize));
-    const Result<kube::ListPage> page = co_await list;
-    if (!page) co_return page.error();
+    auto list = members(client, namespace_);
+    const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
+    if (!leases) co_return leases.error();
     std::string alive;
-    for (const kube::ObjectPtr& object : page->items) {
+    for (const kube::ObjectPtr& object : *leases) {
       const auto& lease = static_cast<const controller::CachedLease&>(*object);
       Seen& last = seen[lease.uid];
       if (last.version != lease.version) last = {lease.version, loop.now()};
       if (loop.now() - last.since <= lease.duration) alive = lease.holder;
     }
-    if (alive.empty()) co_return Unit{};
+    if (alive.empty()) co_return seen;
     if (told != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
     told = alive;
     if (loop.now() - began > kStopLimit) {
@@ -84,6 +94,22 @@ Task<Status> await_replicas_gone(kube::Client& client, std::string namespace_, L
     auto wait = pause(loop, kPoll);
     co_await wait;
   }
+}
+
+// An autoscaler or a GitOps tool may have started one meanwhile, whose pods nobody would release.
+Task<Status> none_came_back(kube::Client& client, std::string namespace_, Members dead) {
+  auto list = members(client, namespace_);
+  const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
+  if (!leases) co_return leases.error();
+  for (const kube::ObjectPtr& object : *leases) {
+    const auto& lease = static_cast<const controller::CachedLease&>(*object);
+    const auto found = dead.find(lease.uid);
+    if (found != dead.end() && found->second.version == lease.version) continue;
+    co_return make_error(ErrorCode::kConflict,
+                         "replica " + lease.holder +
+                             " was started meanwhile: stop what starts it, and run this again");
+  }
+  co_return Unit{};
 }
 
 struct PodName : kube::Object {
@@ -119,34 +145,69 @@ Task<Status> release(kube::Client& client, std::string namespace_, std::string n
                        "pod " + namespace_ + "/" + name + ": " + answer.error().message);
 }
 
-// How many there were.
-Task<Result<int>> release_all_in(kube::Client& client, std::string namespace_) {
+struct Pass {
+  int found = 0;  // pods with the finalizer
+  bool whole = true;  // the list was seen to its end
+  std::optional<Error> refused;  // the first pod that could not be released
+};
+
+Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) {
   kube::Kind kind;
   kind.name = "pods";
   kind.group_path = "/api/v1";
   kind.plural = "pods";
   kind.metadata_only = true;
   kind.decode = decode_pod_name;
-  int found = 0;
+  Pass pass;
   std::string token;
   do {
     std::string query = "limit=" + std::to_string(kPageSize);
     if (!token.empty()) query += "&continue=" + kube::percent_encode(token);
     auto list = client.list(kind, namespace_, query);
     const Result<kube::ListPage> page = co_await list;
-    if (!page && page.error().code == ErrorCode::kGone) break;  // the next pass sees the rest
+    if (!page && page.error().code == ErrorCode::kGone) {  // the next pass sees the rest
+      pass.whole = false;
+      break;
+    }
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
       const auto& pod = static_cast<const PodName&>(*object);
       if (!pod.ours) continue;
-      ++found;
+      ++pass.found;
       auto task = release(client, pod.namespace_, pod.name, pod.uid);
       const Status released = co_await task;
-      if (!released) co_return released.error();
+      // One that a webhook keeps must not keep the others.
+      if (!released && !pass.refused) pass.refused = released.error();
     }
     token = page->continue_token;
   } while (!token.empty());
-  co_return found;
+  co_return pass;
+}
+
+// Until a whole list of the namespace (empty: of all) has none. How many were released.
+Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, Log log) {
+  int released = 0;
+  for (int passes = 1;; ++passes) {
+    auto task = release_all_in(client, namespace_);
+    const Result<Pass> pass = co_await task;
+    const bool listed = !namespace_.empty();
+    if (listed && !pass && (pass.error().code == ErrorCode::kForbidden ||
+                            pass.error().code == ErrorCode::kNotFound)) {
+      // It was deleted, and the right to look at it with it; or nobody here can do anything.
+      log.warn("the pods of a namespace cannot be listed; is it gone?",
+               {{"namespace", namespace_}, {"error", pass.error().message}});
+      co_return released;
+    }
+    if (!pass) co_return pass.error();
+    if (pass->refused) co_return *pass->refused;
+    if (pass->found == 0 && pass->whole) co_return released;
+    released += pass->found;
+    if (passes == kMostPasses) {
+      co_return make_error(ErrorCode::kInvalid,
+                           "pods with the finalizer appear as fast as they are released: is an "
+                           "operator still running?");
+    }
+  }
 }
 
 }  // namespace
@@ -159,25 +220,22 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
     log.info("scaled to zero", {{"deployment", options.deployment}});
   }
   auto gone = await_replicas_gone(client, options.namespace_, log);
-  const Status stopped = co_await gone;
-  if (!stopped) co_return stopped.error();
+  const Result<Members> dead = co_await gone;
+  if (!dead) co_return dead.error();
   std::vector<std::string> namespaces = options.namespaces;
   if (namespaces.empty()) namespaces.emplace_back();
   int released = 0;
+  std::optional<Error> failed;
   for (const std::string& namespace_ : namespaces) {
-    for (int pass = 1;; ++pass) {
-      auto task = release_all_in(client, namespace_);
-      const Result<int> found = co_await task;
-      if (!found) co_return found.error();
-      if (*found == 0) break;
-      released += *found;
-      if (pass == kMostPasses) {
-        co_return make_error(ErrorCode::kInvalid,
-                             "pods with the finalizer appear as fast as they are released: is an "
-                             "operator still running?");
-      }
-    }
+    auto task = empty_namespace(client, namespace_, log);
+    const Result<int> done = co_await task;
+    if (done) released += *done;
+    if (!done && !failed) failed = done.error();
   }
+  if (failed) co_return *failed;
+  auto look = none_came_back(client, options.namespace_, *dead);
+  const Status alone = co_await look;
+  if (!alone) co_return alone.error();
   log.info("no pod has the operator's finalizer any more",
            {{"released", std::to_string(released)}});
   co_return released;

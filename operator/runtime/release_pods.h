@@ -6,7 +6,9 @@
 // 2. waits until no replica is alive: each member Lease is gone, or has not changed for as long as
 // it
 //    is valid, by this process's own steady clock;
-// 3. releases pods, found by the finalizer alone, until a whole list has none.
+// 3. releases pods, found by the finalizer alone, until a whole list has none; a listed namespace
+//    that may not be looked at is passed over with a warning, for it was deleted;
+// 4. looks that no replica was started meanwhile.
 #pragma once
 
 #include <string>

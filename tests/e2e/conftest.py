@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 import pathlib
-import re
+import secrets
 import sys
 
 import pytest
@@ -19,8 +19,9 @@ from real_cluster import RealCluster  # noqa: E402
 from real_record import WatchRecorder  # noqa: E402
 
 _numbers = itertools.count(1)
-# Namespaces that the chart is told of: their jobs may have a heartbeat.
-TENANTS = [f"tenant-{number}" for number in range(1, 41)]
+# Namespaces that the chart is told of: their jobs may have a heartbeat. Each run has its own.
+_RUN = secrets.token_hex(2)
+TENANTS = [f"e2e-{_RUN}-{number}" for number in range(1, 41)]
 VALUES = ["--set", "workerNamespaces={" + ",".join(TENANTS) + "}"]
 # What a busy machine, and looking from outside ten times a second, may add to a bound.
 NOISE = 2
@@ -40,11 +41,17 @@ def cluster():
     """The cluster, with Holdfast installed by its chart."""
     with RealCluster(os.environ["E2E_KUBECONFIG"], os.environ["E2E_IMAGE"],
                      os.environ["E2E_WORKLOAD_IMAGE"], os.environ.get("E2E_KIND")) as cluster:
+        if not cluster.kind and cluster.is_installed():
+            pytest.exit("Holdfast is installed in that cluster, and these tests would take it over and "
+                        "uninstall it: name another cluster", 2)
         for name in TENANTS:
             cluster.api("POST", "/api/v1/namespaces", {"metadata": {
                 "name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
         cluster.install(*VALUES)
         yield cluster
+        if not cluster.kind:
+            cluster.uninstall()
+        cluster.kubectl("delete", "namespace", *TENANTS, "--wait=false")
 
 
 @pytest.fixture(scope="session")

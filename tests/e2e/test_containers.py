@@ -1,5 +1,8 @@
 """What a container does is what its job's status and `kubectl describe` tell."""
 
+import base64
+import json
+
 from real_jobs import (container, describe, dump, end_of, logs_of, outcomes, shell_job, sleeps)
 
 ONE_TRY = {"backoffLimit": 0}
@@ -89,6 +92,9 @@ def test_a_service_account_of_its_own_is_what_the_pod_runs_as(cluster, jobs):
         "serviceAccountName": "encoder"}))
     status = end_of(jobs, "someone")
     assert status["phase"] == "Succeeded"
+    claims = logs_of(cluster, jobs.namespace, status["podName"]).strip()
+    claims = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert claims["sub"] == f"system:serviceaccount:{jobs.namespace}:encoder"
     [pod] = jobs.pods("someone")
     assert pod["spec"]["serviceAccountName"] == "encoder"
 

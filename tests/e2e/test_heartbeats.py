@@ -69,6 +69,7 @@ def test_a_frozen_worker_that_is_thawed_after_its_successor_began_is_refused(
     container, _ = cluster.container_of(node, old)
     path, before = lease_of(jobs, "thawed")
     assert cluster.api_as(token, "PUT", f"{path}?dryRun=All", before)[0] in (200, 409)
+    cluster.await_operators()
     fenced = cluster.metric("holdfast_fenced_outcomes_total")
     with cluster.frozen(node, container):
         began = time.monotonic()
@@ -86,6 +87,7 @@ def test_a_frozen_worker_that_is_thawed_after_its_successor_began_is_refused(
     status = jobs.status("thawed")
     assert (status["phase"], status["attempt"], status["disruptions"]) == ("Running", 2, 1), dump(status)
     assert lease_of(jobs, "thawed")[1]["spec"]["holderIdentity"].endswith(new["metadata"]["uid"])
-    assert cluster.metric("holdfast_fenced_outcomes_total") == fenced + 1
+    wait_for("the old pod's end to be counted as fenced", lambda: cluster.metric(
+        "holdfast_fenced_outcomes_total") == fenced + 1, 60, poll=0.5)
     jobs.patch("thawed", cancel=True)
     assert end_of(jobs, "thawed")["phase"] == "Cancelled"

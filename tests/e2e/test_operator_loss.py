@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from localcluster import wait_for
+
 from real_cluster import SYSTEM
 from real_jobs import dump, end_of, on, shell_job, sleeps, wait_attempt_pod
 
@@ -54,12 +56,16 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
     cluster.await_operators()
     names = [f"meanwhile-{number}" for number in range(MANY)]
     for name in names:
-        jobs.apply(shell_job(cluster, name, sleeps(4)))
+        jobs.apply(shell_job(cluster, name, sleeps(20)))
     for name in names:
-        jobs.wait_pod(name, lambda pod: True, limit=90)
+        jobs.wait_running(name, limit=90)
+    operators = [pod["metadata"]["name"] for pod in cluster.operators()]
     cluster.kubectl("-n", SYSTEM, "scale", "deployment/holdfast", "--replicas=0")
     try:
-        delete_operators(cluster, 2, *flags)
+        cluster.kubectl("-n", SYSTEM, "delete", "pod", *operators, "--ignore-not-found", *flags)
+        wait_for("all pods to end", lambda: all(
+            pod["status"]["phase"] == "Succeeded" for pod in jobs.pods()), 120)
+        assert not [name for name in names if jobs.status(name)["phase"] == "Succeeded"]
     finally:
         cluster.kubectl("-n", SYSTEM, "scale", "deployment/holdfast", "--replicas=2")
     cluster.await_operators()

@@ -6,7 +6,7 @@ from real_jobs import dump, end_of, shell_job
 
 JOBS = 100
 # They end while replicas change: long enough that all of them run when the upgrade begins.
-SCRIPT = "trap 'exit 143' TERM; sleep $((60 + NUMBER % 30)) & wait $!"
+SCRIPT = "trap 'exit 143' TERM; sleep $((120 + NUMBER % 30)) & wait $!"
 
 
 def test_a_rolling_upgrade_and_a_rollback_during_100_running_jobs_are_not_noticed(cluster, jobs):
@@ -17,6 +17,7 @@ def test_a_rolling_upgrade_and_a_rollback_during_100_running_jobs_are_not_notice
             "env": [{"name": "NUMBER", "value": str(number)}]}))
     for name in names:
         jobs.wait_running(name, limit=240)
+    assert len([pod for pod in jobs.pods() if pod["status"]["phase"] == "Running"]) == JOBS
     before = {pod["metadata"]["name"] for pod in cluster.operators()}
     cluster.install(*VALUES, "--set", "podAnnotations.upgraded=yes")
     after = {pod["metadata"]["name"] for pod in cluster.operators()}

@@ -3,7 +3,6 @@
 from conftest import VALUES
 from holdfast import FINALIZER
 from localcluster import wait_for
-from real_cluster import SYSTEM
 from real_jobs import dump, end_of, shell_job, sleeps
 
 JOBS = 20
@@ -33,10 +32,12 @@ def test_after_uninstall_nothing_hangs_and_after_install_the_jobs_go_on(cluster,
                 shell_job(cluster, "gone", sleeps(1000)))
     wait_for("its pod", lambda: cluster.api("GET", f"/api/v1/namespaces/{doomed}/pods")[1]["items"], 30)
 
+    assert len(held(cluster)) == JOBS + 1
     cluster.uninstall()
     assert not held(cluster)
-    left = cluster.kubectl("-n", SYSTEM, "get", "pods,jobs,roles,rolebindings", "-o", "name").stdout
-    assert not [line for line in left.split() if "holdfast" in line], left
+    kinds = "pods,jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings"
+    wait_for("nothing to be left of the release", lambda: cluster.kubectl(
+        "get", kinds, "-A", "-l", "app.kubernetes.io/name=holdfast", "-o", "name").stdout == "", 60)
     cluster.kubectl("delete", "namespace", doomed, "--timeout=120s")
     for name in short:  # nobody records it yet
         wait_for(f"the pod of {name} to end", lambda: jobs.pod(name)["status"]["phase"] == "Succeeded", 120)

@@ -99,10 +99,17 @@ class RealCluster:
     def install(self, *arguments):
         """The chart with the image under test, and what else is said; also as an upgrade."""
         repository, _, tag = self.image.rpartition(":")
+        # A tag that was built anew is another image all the same, and no other pod without this.
+        built = self.docker("image", "inspect", "--format", "{{.Id}}", self.image).stdout.strip() if self.kind else ""
         self.helm("upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM,
                   "--create-namespace", "--wait", "--timeout", "5m",
-                  "--set", f"image.repository={repository},image.tag={tag}", *arguments)
+                  "--set", f"image.repository={repository},image.tag={tag}",
+                  "--set-string", f"podAnnotations.image={built}", *arguments)
         self.await_operators()
+
+    def is_installed(self):
+        """Whether somebody's release is there."""
+        return self.helm("status", RELEASE, "--namespace", SYSTEM, check=False).returncode == 0
 
     def uninstall(self):
         self.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "5m")
@@ -124,12 +131,12 @@ class RealCluster:
         wait_for(f"{count} operators to hold all shards", at_work, limit, poll=0.5)
 
     def metric_of(self, pod, name, **labels):
-        """The sum of the samples of this name with these labels that this replica shows; 0 where it does
-        not answer."""
+        """The sum of the samples of this name with these labels that this replica shows. OSError where it
+        does not answer."""
         path = f"/api/v1/namespaces/{SYSTEM}/pods/{pod['metadata']['name']}:8080/proxy/metrics"
         status, text = self.api("GET", path, timeout=5)
         if status != 200 or not isinstance(text, str):
-            return 0.0
+            raise OSError(f"{path}: {status} {str(text)[:200]}")
         samples = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
         return sum(float(value) for found, value in samples
                    if all(f'{key}="{wanted}"' in found for key, wanted in labels.items()))

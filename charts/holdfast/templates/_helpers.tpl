@@ -2,13 +2,13 @@
 {{- define "holdfast.check" -}}
 {{- range .Values.workerNamespaces }}
 {{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
-{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on" .) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on: set both" .) }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
 {{- define "holdfast.name" -}}
-{{- .Values.nameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- .Values.nameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "holdfast.labels" -}}
@@ -38,11 +38,9 @@ app.kubernetes.io/component: operator
 {{- end -}}
 {{- end -}}
 
-{{- /* Pod Security "restricted", and nothing to write to. */ -}}
+{{- /* Pod Security "restricted". The image says which user; OpenShift chooses one of its own. */ -}}
 {{- define "holdfast.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 

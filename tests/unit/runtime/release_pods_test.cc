@@ -70,6 +70,8 @@ TEST_F(ReleasePodsTest, TakesItsFinalizerAloneOffAndEndsWhenAWholeListHasNone) {
   expect("PATCH", "/namespaces/team/pods/ours", "{}");
   EXPECT_FALSE(over());
   expect("GET", "/api/v1/pods?", list_of({pod("theirs", "x.dev/y")}));
+  EXPECT_FALSE(over());
+  expect_leases({});
   ASSERT_TRUE(over());
   EXPECT_EQ(released(), 1);
 }
@@ -80,6 +82,7 @@ TEST_F(ReleasePodsTest, ScalesTheDeploymentToZeroFirst) {
   expect("PATCH", "/apis/apps/v1/namespaces/ops/deployments/operator/scale", "{}");
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({});
   ASSERT_TRUE(over());
   EXPECT_EQ(released(), 0);
 }
@@ -89,6 +92,7 @@ TEST_F(ReleasePodsTest, ADeploymentThatIsGoneNeedsNoStop) {
   expect("PATCH", "/scale", "{}", 404);
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({});
   EXPECT_TRUE(over());
 }
 
@@ -101,6 +105,7 @@ TEST_F(ReleasePodsTest, WaitsUntilAReplicaThatRenewsIsGone) {
   }
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({});
   EXPECT_TRUE(over());
 }
 
@@ -112,7 +117,18 @@ TEST_F(ReleasePodsTest, ALeaseThatHasNotChangedForItsDurationIsOfADeadReplica) {
   }
   expect_leases({lease(1)});  // 16 s after it was first seen
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({lease(1)});
   EXPECT_TRUE(over());
+  EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, AReplicaThatCameBackMeanwhileIsNamed) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({lease(1)});
+  ASSERT_TRUE(over());
+  EXPECT_THAT(outcome_->value().error().message, HasSubstr("replica a was started meanwhile"));
 }
 
 TEST_F(ReleasePodsTest, AReplicaThatStaysAliveIsNamedAndNothingIsReleased) {
@@ -135,14 +151,47 @@ TEST_F(ReleasePodsTest, ListedNamespacesAloneAreLookedAtPageByPage) {
   expect("PATCH", "/pods/ours", "{}", 404);  // gone meanwhile
   expect("GET", "/namespaces/x/pods?limit=500", list_of({}));
   expect("GET", "/namespaces/y/pods?limit=500", list_of({}));
+  expect_leases({});
   EXPECT_TRUE(over());
+  EXPECT_EQ(released(), 1);
 }
 
-TEST_F(ReleasePodsTest, ARefusedPatchSaysWhichPod) {
+// Its Role went with it.
+TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
+  start_release({"ops", {"gone", "y"}, ""});
+  expect_leases({});
+  expect("GET", "/namespaces/gone/pods?", R"({"message": "no right to list pods"})", 403);
+  expect("GET", "/namespaces/y/pods?", list_of({}));
+  expect_leases({});
+  EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, ThatAllPodsMayNotBeListedIsAnError) {
   start_release({"ops", {}, ""});
   expect_leases({});
-  expect("GET", "/api/v1/pods?", list_of({pod("ours", "holdfast.dev/outcome")}));
+  expect("GET", "/api/v1/pods?", R"({"message": "no right to list pods"})", 403);
+  ASSERT_TRUE(over());
+  EXPECT_FALSE(outcome_->value().ok());
+}
+
+TEST_F(ReleasePodsTest, AListThatBrokeOffProvesNothing) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?limit=500", list_of({}, "next"));
+  expect("GET", "continue=next", R"({"message": "too old", "reason": "Expired", "code": 410})", 410);
+  EXPECT_FALSE(over());
+  expect("GET", "/api/v1/pods?limit=500", list_of({}));
+  expect_leases({});
+  EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, ARefusedPatchSaysWhichPodAndKeepsNoOther) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({pod("ours", "holdfast.dev/outcome"),
+                                          pod("another", "holdfast.dev/outcome")}));
   expect("PATCH", "/pods/ours", R"({"message": "no right to patch pods"})", 403);
+  expect("PATCH", "/pods/another", "{}");
   ASSERT_TRUE(over());
   EXPECT_THAT(outcome_->value().error().message, HasSubstr("pod team/ours: "));
 }
