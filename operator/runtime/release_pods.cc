@@ -146,8 +146,8 @@ Task<Status> release(kube::Client& client, std::string namespace_, std::string n
 }
 
 struct Pass {
-  int found = 0;  // pods with the finalizer
-  bool whole = true;  // the list was seen to its end
+  int found = 0;                 // pods with the finalizer
+  bool whole = true;             // the list was seen to its end
   std::optional<Error> refused;  // the first pod that could not be released
 };
 
@@ -191,8 +191,8 @@ Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, 
     auto task = release_all_in(client, namespace_);
     const Result<Pass> pass = co_await task;
     const bool listed = !namespace_.empty();
-    if (listed && !pass && (pass.error().code == ErrorCode::kForbidden ||
-                            pass.error().code == ErrorCode::kNotFound)) {
+    if (listed && !pass &&
+        (pass.error().code == ErrorCode::kForbidden || pass.error().code == ErrorCode::kNotFound)) {
       // It was deleted, and the right to look at it with it; or nobody here can do anything.
       log.warn("the pods of a namespace cannot be listed; is it gone?",
                {{"namespace", namespace_}, {"error", pass.error().message}});
