@@ -36,10 +36,33 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
     bool delivered = false;     // the first list
     SteadyTime last_life{};
+
+    bool counts() const { return namespace_.empty() || !machine.forbidden(); }
   };
 
   State(Dependencies dependencies, kube::Kind watched)
       : deps(std::move(dependencies)), kind(std::move(watched)), look(look_kind(kind)) {}
+
+  // Whether it holds for every reflector that counts.
+  template <typename Predicate>
+  bool all(Predicate predicate) const {
+    bool any = false;
+    for (const auto& reflector : reflectors) {
+      if (!reflector->counts()) continue;
+      any = true;
+      if (!predicate(*reflector)) return false;
+    }
+    return any;
+  }
+  // Null: it is not watched.
+  const Reflector* find(const std::string& namespace_) const {
+    for (const auto& reflector : reflectors) {
+      if (reflector->namespace_.empty() || reflector->namespace_ == namespace_) {
+        return reflector.get();
+      }
+    }
+    return nullptr;
+  }
 
   void feed(Reflector& reflector, Actions actions);
   void carry_out(Reflector& reflector, Action& action, std::vector<Change>& changes);
@@ -69,8 +92,7 @@ void Informer::State::feed(Reflector& reflector, Actions actions) {
   std::vector<Change> changes;
   for (Action& action : actions) carry_out(reflector, action, changes);
 
-  const bool live_now = running && std::all_of(reflectors.begin(), reflectors.end(),
-                                               [](const auto& r) { return r->machine.live(); });
+  const bool live_now = running && all([](const Reflector& r) { return r.machine.live(); });
   bool progress = reflector.version != version || !changes.empty();
   if (live_now != live) {
     live = live_now;
@@ -237,20 +259,20 @@ void Informer::stop() {
 }
 
 bool Informer::synced() const {
-  return std::all_of(state_->reflectors.begin(), state_->reflectors.end(),
-                     [](const auto& reflector) { return reflector->delivered; });
+  return state_->all([](const State::Reflector& reflector) { return reflector.delivered; });
 }
 
 std::uint64_t Informer::version(const std::string& namespace_) const {
-  for (const auto& reflector : state_->reflectors) {
-    if (reflector->namespace_.empty() || reflector->namespace_ == namespace_) {
-      return reflector->version;
-    }
-  }
-  return 0;
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return reflector ? reflector->version : 0;
 }
 
 bool Informer::live() const { return state_->live; }
+
+bool Informer::live(const std::string& namespace_) const {
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return state_->running && reflector && reflector->machine.live();
+}
 
 SteadyTime Informer::live_changed_at() const { return state_->live_changed_at; }
 
@@ -288,7 +310,7 @@ Duration Informer::quiet_for() const {
   const SteadyTime now = state_->deps.loop.now();
   Duration longest = Duration::zero();
   for (const auto& reflector : state_->reflectors) {
-    longest = std::max(longest, now - reflector->last_life);
+    if (reflector->counts()) longest = std::max(longest, now - reflector->last_life);
   }
   return longest;
 }

@@ -2,6 +2,11 @@
 //
 // Informer = Store (what is known) + one Reflector for each watched namespace (how it is kept).
 // Everything runs on the loop. Objects are immutable and shared. Order of events is the server's.
+//
+// A namespace whose lists are forbidden (403) is set aside: one that is deleted takes its
+// RoleBinding with it, and must not blind us for the others. Its part of the store stays as it was,
+// it is tried again with back-off, and synced(), live() and quiet_for() are of the others. Where
+// all are forbidden, none is set aside.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +62,9 @@ class Informer {
   // True while all watches are open: what the store does not show has not happened, as far as a
   // watch can tell.
   bool live() const;
+
+  // Likewise of this namespace alone.
+  bool live(const std::string& namespace_) const;
 
   // Steady time since when live() has had its value.
   SteadyTime live_changed_at() const;

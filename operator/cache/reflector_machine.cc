@@ -142,6 +142,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   }
   version_ = version;
   synced_ = true;
+  forbidden_ = false;
   set_back_ = false;
   paged_ = true;
   broken_streams_ = 0;
@@ -153,6 +154,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
 }
 
 void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& actions) {
+  forbidden_ = false;
   if (version >= version_) {
     watch(actions);
     return;
@@ -213,6 +215,7 @@ void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actio
   const Duration asked = error.retry_after.value_or(Duration::zero());
   const Duration delay = std::max(backoff_.next(now, random_), std::min(asked, kLongestAsked));
   trouble_ = error.message;
+  if (error.code == ErrorCode::kForbidden) forbidden_ = true;
   state_ = State::kWaiting;
   next_ = next;
   ++epoch_;

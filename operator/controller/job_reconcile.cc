@@ -9,6 +9,8 @@ namespace {
 
 // A watch that has not shown our own write by then is given up and listed anew.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
+// How soon a job is looked at again whose namespace's pods or Leases may not be listed.
+constexpr std::chrono::seconds kUnlistedLook{5};
 
 // Not a matter of time or of an old view: rights, a policy, a schema. Said, because the job is
 // stuck.
@@ -126,6 +128,9 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   if (!claim) {
     forget(key);
     co_return released ? ReconcileResult{} : failed(released.error());
+  }
+  if (pods_.version(job->namespace_) == 0 || heartbeats_.leases().version(job->namespace_) == 0) {
+    co_return again_after(kUnlistedLook);
   }
   const Work work(*this, claim->shard);
   const auto memory = remember(*job);
@@ -298,7 +303,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   const reconciler::Status& status = job.job.status;
   reconciler::Observed& observed = view.observed;
   observed.nonce = random_.next();
-  observed.live_for = nodes_.pods_live_for();
+  observed.live_for = nodes_.pods_live_for(job.namespace_);
   if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
     view.lease = lease->lease;
     observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);

@@ -138,8 +138,9 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
   return observation;
 }
 
-Duration NodeMonitor::pods_live_for() {
+Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
   update_clocks();
+  if (!pods_.live(namespace_)) return Duration::zero();
   const Duration live = pod_clock_.read(loop_.now());
   return live - pod_clock_.epoch();
 }

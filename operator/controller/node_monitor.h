@@ -46,8 +46,8 @@ class NodeMonitor {
   // `window`: how long the job that asks lets a node be silent or missing.
   reconciler::NodeObservation observe(const std::string& node, Duration window);
 
-  // How long the pods' watch has been live without a gap.
-  Duration pods_live_for();
+  // How long the pods' watch has been live without a gap; 0 where this namespace's is not.
+  Duration pods_live_for(const std::string& namespace_);
 
   // Reads the node and its Lease live and takes what they say into account. An error: nothing is
   // known, no verdict may be given.

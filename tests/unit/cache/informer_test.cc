@@ -257,6 +257,55 @@ TEST_F(InformerTest, SeveralNamespacesAreSyncedAndLiveTogether) {
   EXPECT_TRUE(informer->store().get("y/a"));
 }
 
+TEST_F(InformerTest, ANamespaceThatIsForbiddenDoesNotBlindUsForTheOthers) {
+  make({"x", "y"});
+  start();
+  transport.answer(403, R"({"kind":"Status","code":403,"message":"forbidden"})");
+  loop.run_ready();
+  EXPECT_FALSE(informer->synced());
+  answer(list_json(20, {object_json("a", 19, "y")}));
+  EXPECT_TRUE(informer->synced());
+  open();
+  EXPECT_TRUE(informer->live());
+  EXPECT_TRUE(informer->live("y"));
+  EXPECT_FALSE(informer->live("x"));
+  EXPECT_EQ(informer->version("x"), 0u);
+  // It is tried again, and counts once it may be listed.
+  loop.advance(std::chrono::minutes(1));
+  answer(list_json(30, {object_json("b", 29, "x")}));
+  EXPECT_THAT(told, ElementsAre("+a", "+b"));
+  EXPECT_FALSE(informer->live());
+  open(1);
+  EXPECT_TRUE(informer->live());
+  EXPECT_EQ(informer->version("x"), 30u);
+}
+
+TEST_F(InformerTest, ANamespaceThatIsDeletedWithOurRightsKeepsWhatWasSeenOfIt) {
+  make({"x", "y"});
+  start();
+  answer(list_json(10, {object_json("a", 9, "x")}));
+  answer(list_json(20));
+  open(0);
+  open(1);
+  Error forbidden = make_error(ErrorCode::kForbidden, "forbidden");
+  forbidden.http_status = 403;
+  end(forbidden);
+  EXPECT_TRUE(informer->live());
+  EXPECT_TRUE(informer->synced());
+  EXPECT_FALSE(informer->live("x"));
+  EXPECT_TRUE(informer->store().get("x/a"));
+}
+
+TEST_F(InformerTest, WhereAllIsForbiddenNothingIsSynced) {
+  make({"x", "y"});
+  start();
+  for (int i = 0; i < 2; ++i) transport.answer(403, R"({"kind":"Status","code":403})");
+  loop.run_ready();
+  EXPECT_FALSE(informer->synced());
+  EXPECT_FALSE(informer->live());
+  EXPECT_THAT(informer->trouble(), Not(testing::IsEmpty()));
+}
+
 TEST_F(InformerTest, AHandlerMayAskForARelist) {
   watching();
   on_change = [&] { informer->relist(); };
