@@ -26,6 +26,9 @@ REFUSED = {
     "too many shards": ({"operator": {"shards": 1025}}, "/operator/shards"),
     "a lease in milliseconds": ({"operator": {"leaseDuration": "1500ms"}}, "/operator/leaseDuration"),
     "a duration without a unit": ({"operator": {"renewDeadline": "10"}}, "/operator/renewDeadline"),
+    "a lease as long as its renewal takes": ({"operator": {"leaseDuration": "10s"}}, "operator.leaseDuration (10s)"),
+    "a renewal without a second try": (
+        {"operator": {"renewDeadline": "2400ms"}}, "1.2 times operator.retryPeriod (2s)"),
     "a rate below zero": ({"operator": {"qps": -1}}, "/operator/qps"),
     "an unknown log level": ({"operator": {"logLevel": "verbose"}}, "/operator/logLevel"),
     "an unknown resource field": ({"resources": {"limit": {}}}, "limit"),
@@ -58,6 +61,12 @@ def test_every_value_that_is_documented_is_in_the_schema(helm):
 
 def test_helm_reads_the_chart_without_a_remark(helm):
     assert helm("template", "holdfast", CHART).stderr == ""
+
+
+def test_a_list_that_is_taken_away_is_an_empty_one(helm):
+    """What `--set watchNamespaces=null` gives."""
+    values = {"watchNamespaces": None, "workerNamespaces": None}
+    assert helm.objects(values) == helm.objects({"watchNamespaces": [], "workerNamespaces": []})
 
 
 def test_the_package_is_complete_and_has_no_links(helm, package):

@@ -90,15 +90,22 @@ def shell(cluster, script, text=""):
 
 
 def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, cluster):
-    admin("install", "other", CHART, "--wait", LIMIT, values={"nameOverride": "other", "workerNamespaces": []})
+    other = ["other", "--namespace=proofs", "--wait", LIMIT]
+    admin("install", *other[:1], CHART, *other[1:], values={"nameOverride": "other", "workerNamespaces": []})
     cluster.kubectl("apply", "-f", str(ROOT / "examples/one-shot.yaml"))
-    admin("uninstall", "other", "--no-hooks", "--wait", LIMIT)
+    admin("uninstall", *other, "--no-hooks")
     kinds = "deploy,svc,sa,netpol,pdb,role,rolebinding,clusterrole,clusterrolebinding"
     left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json",
                                       "-l", "app.kubernetes.io/instance=other").stdout)
     assert left["items"] == []
     assert cluster.kubectl("get", "dj", "-o", "name").stdout
     assert cluster.kubectl("get", "crd", "durablejobs.holdfast.dev").returncode == 0
+
+
+def test_two_releases_in_one_namespace_are_refused(admin, release):
+    done = admin("install", "second", CHART, values={"workerNamespaces": []}, check=False)
+    assert done.returncode != 0
+    assert f"release {release} of Holdfast is in namespace {NAMESPACE} already" in done.stderr
 
 
 def test_two_releases_stand_side_by_side(admin, cluster, release):

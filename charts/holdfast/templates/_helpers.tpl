@@ -1,10 +1,34 @@
 {{- /* What the schema cannot say: one value against another. */ -}}
 {{- define "holdfast.check" -}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items }}
+{{- $labels := .metadata.labels | default dict }}
+{{- $of := get $labels "app.kubernetes.io/instance" }}
+{{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "holdfast") (ne $of $.Release.Name) }}
+{{- fail (printf "release %s of Holdfast is in namespace %s already, and both would share its Leases: install this one in another namespace" $of $.Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- with .Values.operator }}
+{{- $lease := include "holdfast.milliseconds" .leaseDuration | int }}
+{{- $deadline := include "holdfast.milliseconds" .renewDeadline | int }}
+{{- $retry := include "holdfast.milliseconds" .retryPeriod | int }}
+{{- if le $lease $deadline }}
+{{- fail (printf "operator.leaseDuration (%s) must be longer than operator.renewDeadline (%s)" .leaseDuration .renewDeadline) }}
+{{- end }}
+{{- if le (mul $deadline 10) (mul $retry 12) }}
+{{- fail (printf "operator.renewDeadline (%s) must be longer than 1.2 times operator.retryPeriod (%s)" .renewDeadline .retryPeriod) }}
+{{- end }}
+{{- end }}
 {{- range .Values.workerNamespaces }}
 {{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
 {{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on: set both" .) }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{- define "holdfast.milliseconds" -}}
+{{- $number := regexFind "^[0-9]+" . | int -}}
+{{- $unit := regexFind "[a-z]+$" . -}}
+{{- mul $number (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit) -}}
 {{- end -}}
 
 {{- define "holdfast.name" -}}
