@@ -18,7 +18,7 @@ namespace holdfast::reconciler {
 // it: a member lease and a retry period, after which its writer has stopped acting.
 inline constexpr seconds kForeignIntentWait{17};
 // A change of `waiting` alone is written at most this often, and a pod's node and start when it
-// has run this long.
+// has run this long for certain.
 inline constexpr seconds kInfoWriteInterval{1};
 
 struct Event {

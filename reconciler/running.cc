@@ -14,6 +14,8 @@ constexpr const char* kNotCreatedReason = "PodNotCreated";
 constexpr seconds kSlowStart{10};
 // Another replica's creation is on its way for a moment; told is what lasts longer.
 constexpr seconds kIntentNotice{5};
+// A pod's times are whole seconds, rounded down: it may have run for so much less than they say.
+constexpr seconds kPodTimeStep{1};
 // A new message of progress alone is written at most this often.
 constexpr seconds kProgressInterval{30};
 
@@ -174,8 +176,8 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
     const Time start = pod.start().value_or(pod.created);
     // A kubelet whose clock is fast starts pods in the future.
     const Duration ran = context.now - (start > context.now ? pod.created : start);
-    due = due || ran >= kInfoWriteInterval;
-    if (!due) plan.wake_in(kInfoWriteInterval - ran);
+    due = due || ran >= kInfoWriteInterval + kPodTimeStep;
+    if (!due) plan.wake_in(kInfoWriteInterval + kPodTimeStep - ran);
   } else if (status.waiting->reason == "PodStarting") {
     due = due || age >= kSlowStart;
     if (!due) plan.wake_in(kSlowStart - age);

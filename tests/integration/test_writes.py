@@ -52,9 +52,9 @@ def test_a_job_whose_pod_ends_at_once_costs_four_writes_and_no_event(cluster, jo
     assert jobs.events("short") == []
 
 
-def test_a_job_whose_pod_runs_for_three_seconds_costs_five_writes_and_no_event(cluster, jobs):
+def test_a_job_whose_pod_runs_for_five_seconds_costs_five_writes_and_no_event(cluster, jobs):
     offset = cluster.audit_offset()
-    jobs.apply(job("longer", annotations=runs(3)))
+    jobs.apply(job("longer", annotations=runs(5)))
     status = settle(jobs, "longer")
     assert status["phase"] == "Succeeded" and status["nodeName"]
     assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, STATUS, RELEASE]
