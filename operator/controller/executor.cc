@@ -94,6 +94,13 @@ kube::CallOptions Executor::within_time() const {
   return options;
 }
 
+// What was written is shown by the watch; of the answer only the version counts.
+kube::CallOptions Executor::for_its_version() const {
+  kube::CallOptions options = within_time();
+  options.answer_with_metadata = true;
+  return options;
+}
+
 Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log) {
@@ -137,7 +144,7 @@ Task<Status> Executor::write_status(const CachedJob& job, const reconciler::Writ
   }
   auto put =
       client_.put(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name, "status"),
-                  status_update_body(job.job, write.status), within_time());
+                  status_update_body(job.job, write.status), for_its_version());
   const Result<Json> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(memory.job_version, *answer);
@@ -216,7 +223,7 @@ Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job,
                      memory, log);
   }
   auto post =
-      client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, within_time());
+      client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, for_its_version());
   const Result<Json> answer = co_await post;
   if (answer) {
     pod_created(job, write.attempt, *answer, memory);
@@ -284,7 +291,7 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
       {"metadata",
        {{"uid", uid},
         {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
-  kube::CallOptions options = within_time();
+  kube::CallOptions options = for_its_version();
   options.content_type = "application/strategic-merge-patch+json";
   auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
   const Result<Json> answer = co_await patch;
@@ -306,7 +313,7 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
                         {{reconciler::kJobNameLabel, job.name},
                          {reconciler::kJobUidLabel, job.uid},
                          {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
-  kube::CallOptions options = within_time();
+  kube::CallOptions options = for_its_version();
   options.content_type = "application/merge-patch+json";
   auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
   const Result<Json> answer = co_await patch;
@@ -344,8 +351,8 @@ Task<Status> Executor::send_lease(const CachedJob& job, const reconciler::WriteL
   const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
   const std::string name = write.uid.empty() ? "" : reconciler::heartbeat_lease_name(job.uid);
   const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_, name);
-  auto call = write.uid.empty() ? client_.post(path, body, within_time())
-                                : client_.put(path, body, within_time());
+  auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
+                                : client_.put(path, body, for_its_version());
   const Result<Json> answer = co_await call;
   if (answer) {
     raise(memory.lease_version, *answer);

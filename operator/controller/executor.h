@@ -38,6 +38,7 @@ class Executor {
  private:
   Status may_write(const Ownership::Claim& claim) const;
   kube::CallOptions within_time() const;
+  kube::CallOptions for_its_version() const;
   Task<Status> write_status(const CachedJob& job, const reconciler::WriteStatus& write,
                             JobMemory& memory, Log log);
   Task<Result<Outcome>> create_pod(const CachedJob& job, const reconciler::CreatePod& write,

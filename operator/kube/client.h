@@ -44,6 +44,8 @@ struct CallOptions {
   std::string content_type = "application/json";
   // Not held up by --qps: what keeps this replica a member.
   bool urgent = false;
+  // Of what was written only the metadata comes back: enough for who looks for its version.
+  bool answer_with_metadata = false;
 };
 
 // Told about every HTTP request (each retry is one), for metrics. code 0: no answer.

@@ -20,8 +20,8 @@ std::string collection_target(const Kind& kind, const std::string& namespace_,
 
 std::string accept_header(const Kind& kind, Accept accept) {
   if (!kind.metadata_only) return "application/json";
-  return std::string("application/json;as=PartialObjectMetadata") +
-         (accept == Accept::kList ? "List" : "") + ";g=meta.k8s.io;v=v1,application/json";
+  if (accept == Accept::kObject) return kMetadataAlone;
+  return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 }
 
 }  // namespace holdfast::kube

@@ -13,6 +13,10 @@ std::string collection_target(const Kind& kind, const std::string& namespace_,
 
 enum class Accept { kObject, kList };
 
+// One object's metadata alone, where the server knows how.
+inline constexpr const char* kMetadataAlone =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 // The Accept header: whole objects, or their metadata alone.
 std::string accept_header(const Kind& kind, Accept accept);
 

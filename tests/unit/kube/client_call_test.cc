@@ -31,6 +31,16 @@ TEST_F(CallTest, SendsCredentialsAndGivesTheObject) {
   EXPECT_EQ(observed_, (std::vector<std::pair<std::string, int>>{{"PUT", 200}}));
 }
 
+TEST_F(CallTest, AWriteMayAskForTheMetadataAlone) {
+  CallOptions options;
+  options.answer_with_metadata = true;
+  auto result = start(client_.post("/x", "{}", options));
+  EXPECT_EQ(header(transport_.request().headers, "Accept"),
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+  answer(201, R"({"metadata": {"name": "x"}})");
+  EXPECT_TRUE(*result && (*result)->ok());
+}
+
 TEST_F(CallTest, APatchSaysWhichKindItIs) {
   CallOptions options;
   options.content_type = "application/json-patch+json";
