@@ -35,6 +35,29 @@ TEST(ParseJson, KeepsALabelThatHappensToBeCalledManagedFields) {
   EXPECT_EQ(parsed(text).dump(), text);
 }
 
+TEST(ParseJson, DropsManagedFieldsAsTheServerWritesThem) {
+  const std::string fields =
+      R"([{"manager":"a]}\"\\","fieldsV1":{"f:metadata":{"k:{\"type\":\"Ready\"}":{".":{}}}}},{"x":"["}])";
+  const std::string object = R"({"metadata":{"managedFields":)" + fields + R"(,"name":"a"}})";
+  EXPECT_EQ(parsed(object).dump(), R"({"metadata":{"name":"a"}})");
+  EXPECT_EQ(parsed(R"({"items":[)" + object + "," + object + "]}").dump(),
+            R"({"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"a"}}]})");
+}
+
+TEST(ParseJson, KeepsWhatLooksLikeManagedFieldsWithinAString) {
+  const std::string text =
+      R"({"metadata":{"name":"a"},"spec":{"args":[",\"managedFields\":[{\"a\":1}]"]}})";
+  EXPECT_EQ(parsed(text).dump(), text);
+}
+
+TEST(ParseJson, RefusesManagedFieldsThatDoNotEnd) {
+  const std::string text = R"({"metadata":{"managedFields":[{"manager":"a","x":{"y":"z\"}}]}})";
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_FALSE(parse_json(text.substr(0, size)).ok()) << text.substr(0, size);
+  }
+  EXPECT_FALSE(parse_json(text).ok());  // its last string does not end
+}
+
 TEST(ParseJson, KeepsTheLastAppliedKeyOutsideOfAnnotations) {
   const std::string text =
       R"({"metadata":{"labels":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}})";
