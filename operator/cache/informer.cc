@@ -321,11 +321,20 @@ std::uint64_t Informer::undecodable() const {
   return total;
 }
 
+int Informer::forbidden() const {
+  return static_cast<int>(std::count_if(state_->reflectors.begin(), state_->reflectors.end(),
+                                        [](const auto& it) { return !it->counts(); }));
+}
+
 std::string Informer::trouble() const {
+  std::string trouble;
   for (const auto& reflector : state_->reflectors) {
-    if (!reflector->machine.trouble().empty()) return reflector->machine.trouble();
+    const std::string& of_this = reflector->machine.trouble();
+    if (of_this.empty()) continue;
+    if (reflector->counts()) return of_this;
+    trouble = of_this;
   }
-  return "";
+  return trouble;
 }
 
 }  // namespace holdfast::cache

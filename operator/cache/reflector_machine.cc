@@ -142,7 +142,6 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   }
   version_ = version;
   synced_ = true;
-  forbidden_ = false;
   set_back_ = false;
   paged_ = true;
   broken_streams_ = 0;
@@ -154,7 +153,6 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
 }
 
 void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& actions) {
-  forbidden_ = false;
   if (version >= version_) {
     watch(actions);
     return;

@@ -124,7 +124,7 @@ class ReflectorMachine {
   // The watch is open and the list before it is complete.
   bool live() const { return state_ == State::kWatching && opened_at_.has_value(); }
   bool synced() const { return synced_; }
-  // The server forbids it (403), and has allowed nothing since.
+  // The server forbids it (403), and has let no watch be opened since.
   bool forbidden() const { return forbidden_; }
   std::uint64_t time_travels() const { return time_travels_; }
   // Events and items that decode() could not use.

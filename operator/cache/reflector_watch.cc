@@ -20,6 +20,7 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   opened_at_ = now;
   last_event_ = now;
   if (state_ == State::kWatching) {
+    forbidden_ = false;
     trouble_.clear();
     backoff_.good(now);
   }

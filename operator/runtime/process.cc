@@ -250,7 +250,7 @@ Metrics::Sources Process::metric_sources() {
     std::map<std::string, Metrics::WatchState> watches;
     for (cache::Informer* const informer : controller_->informers()) {
       watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
-                                        informer->store().size()};
+                                        informer->store().size(), informer->forbidden()};
     }
     return watches;
   };

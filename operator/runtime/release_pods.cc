@@ -191,12 +191,14 @@ Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, 
     auto task = release_all_in(client, namespace_);
     const Result<Pass> pass = co_await task;
     const bool listed = !namespace_.empty();
-    if (listed && !pass &&
-        (pass.error().code == ErrorCode::kForbidden || pass.error().code == ErrorCode::kNotFound)) {
-      // It was deleted, and the right to look at it with it; or nobody here can do anything.
-      log.warn("the pods of a namespace cannot be listed; is it gone?",
-               {{"namespace", namespace_}, {"error", pass.error().message}});
-      co_return released;
+    if (listed && !pass && pass.error().code == ErrorCode::kForbidden) {
+      // It may have been deleted, and the right to look at it with it.
+      auto get = client.get("/api/v1/namespaces/" + kube::percent_encode(namespace_));
+      const Result<Json> found = co_await get;
+      if (!found && found.error().code == ErrorCode::kNotFound) {
+        log.info("a namespace is gone", {{"namespace", namespace_}});
+        co_return released;
+      }
     }
     if (!pass) co_return pass.error();
     if (pass->refused) co_return *pass->refused;

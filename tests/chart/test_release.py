@@ -7,9 +7,11 @@ import subprocess
 import pytest
 import yaml
 from chart import CHART, NAMESPACE, RELEASE, ROOT, VALUES, pick
+from localcluster import wait_for
 
 PRIVILEGED = {"containers": [{"name": "x", "image": "x", "securityContext": {"privileged": True}}]}
 LIMIT = "--timeout=60s"
+LIMITED = {"watchNamespaces": ["proofs"], "workerNamespaces": []}
 
 
 def pod_of(item):
@@ -89,11 +91,18 @@ def shell(cluster, script, text=""):
     assert done.returncode == 0, done.stderr
 
 
-def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, cluster):
-    other = ["other", "--namespace=proofs", "--wait", LIMIT]
-    admin("install", *other[:1], CHART, *other[1:], values={"nameOverride": "other", "workerNamespaces": []})
+@pytest.fixture
+def limited(admin, release):
+    """The release, limited to namespaces, so that there is room for another."""
+    admin("upgrade", release, CHART, "--wait", LIMIT, values=LIMITED | {"watchNamespaces": ["media"]})
+    return release
+
+
+def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, cluster, limited):
+    other = ["--namespace=proofs", "--wait", LIMIT]
+    admin("install", "other", CHART, *other, values=LIMITED | {"nameOverride": "other"})
     cluster.kubectl("apply", "-f", str(ROOT / "examples/one-shot.yaml"))
-    admin("uninstall", *other, "--no-hooks")
+    admin("uninstall", "other", *other, "--no-hooks")
     kinds = "deploy,svc,sa,netpol,pdb,role,rolebinding,clusterrole,clusterrolebinding"
     left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json",
                                       "-l", "app.kubernetes.io/instance=other").stdout)
@@ -102,16 +111,38 @@ def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, c
     assert cluster.kubectl("get", "crd", "durablejobs.holdfast.dev").returncode == 0
 
 
-def test_two_releases_in_one_namespace_are_refused(admin, release):
-    done = admin("install", "second", CHART, values={"workerNamespaces": []}, check=False)
+@pytest.mark.parametrize("namespace,watched,words", [
+    (NAMESPACE, ["proofs"], f"of Holdfast is in namespace {NAMESPACE} already, and both would share its Leases"),
+    ("proofs", [], "a job must not have two operators: set watchNamespaces in both"),
+    ("proofs", ["proofs", "media"], "media is worked on by release holdfast already"),
+])  # fmt: skip
+def test_a_second_release_that_would_get_in_the_way_is_refused(admin, limited, namespace, watched, words):
+    done = admin("install", "second", CHART, f"--namespace={namespace}", check=False,
+                 values=LIMITED | {"watchNamespaces": watched})
     assert done.returncode != 0
-    assert f"release {release} of Holdfast is in namespace {NAMESPACE} already" in done.stderr
+    assert words in done.stderr
 
 
-def test_two_releases_stand_side_by_side(admin, cluster, release):
+def test_a_namespace_with_pods_of_jobs_is_not_taken_off_the_list(admin, cluster, release):
+    both = LIMITED | {"watchNamespaces": ["media", "proofs"]}
+    admin("upgrade", release, CHART, "--wait", LIMIT, values=both)
+    pod = {"metadata": {"name": "left-1", "finalizers": ["holdfast.dev/outcome"]},
+           "spec": {"containers": [{"name": "main", "image": "x"}], "automountServiceAccountToken": False}}
+    wait_for("the service account", lambda: cluster.api(
+        "POST", "/api/v1/namespaces/proofs/pods", pod)[0] == 201, 30)
+    less = both | {"watchNamespaces": ["media"]}
+    done = admin("upgrade", release, CHART, values=less, check=False)
+    assert done.returncode != 0
+    assert "pod left-1 of a job is in namespace proofs" in done.stderr
+    cluster.api("PATCH", "/api/v1/namespaces/proofs/pods/left-1", {"metadata": {"finalizers": None}},
+                "application/merge-patch+json")
+    admin("upgrade", release, CHART, "--wait", LIMIT, values=less)
+
+
+def test_two_releases_stand_side_by_side(admin, cluster, limited):
     second = ["second", CHART, "--namespace=media", "--wait", LIMIT]
-    admin("install", *second, values={"workerNamespaces": [], "watchNamespaces": ["proofs"]})
+    admin("install", *second, values=LIMITED)
     deployments = json.loads(cluster.kubectl("get", "deploy", "-A", "-o", "json").stdout)["items"]
     assert {pick(deployments, "Deployment", name=name)["metadata"]["namespace"]
-            for name in (release, "second")} == {NAMESPACE, "media"}
+            for name in (limited, "second")} == {NAMESPACE, "media"}
     admin("uninstall", "second", "--namespace=media", "--no-hooks", "--wait", LIMIT)

@@ -1,10 +1,29 @@
 {{- /* What the schema cannot say: one value against another. */ -}}
 {{- define "holdfast.check" -}}
-{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items }}
+{{- /* What is there already: this release as it was, and others. */ -}}
+{{- $new := .Values.watchNamespaces | default list }}
+{{- range (lookup "apps/v1" "Deployment" "" "").items }}
 {{- $labels := .metadata.labels | default dict }}
+{{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "holdfast") (eq (get $labels "app.kubernetes.io/managed-by" | toString) "Helm") }}
 {{- $of := get $labels "app.kubernetes.io/instance" }}
-{{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "holdfast") (ne $of $.Release.Name) }}
+{{- $old := list }}
+{{- range (first .spec.template.spec.containers).args }}
+{{- if hasPrefix "--watch-namespace=" . }}{{ $old = append $old (trimPrefix "--watch-namespace=" .) }}{{ end }}
+{{- end }}
+{{- if and (eq .metadata.namespace $.Release.Namespace) (eq $of $.Release.Name) }}
+{{- include "holdfast.checkLeft" (dict "old" $old "new" $new) }}
+{{- else if eq .metadata.namespace $.Release.Namespace }}
 {{- fail (printf "release %s of Holdfast is in namespace %s already, and both would share its Leases: install this one in another namespace" $of $.Release.Namespace) }}
+{{- else }}
+{{- if not (and $old $new) }}
+{{- fail (printf "release %s of Holdfast is in namespace %s already, and a job must not have two operators: set watchNamespaces in both" $of .metadata.namespace) }}
+{{- end }}
+{{- range $old }}
+{{- if has . $new }}
+{{- fail (printf "watchNamespaces: %s is worked on by release %s already: leave it to one of them" . $of) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- with .Values.operator }}
@@ -23,6 +42,29 @@
 {{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on: set both" .) }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{- /* An operator that may not look at a namespace any more leaves its finalizer on the pods there. */ -}}
+{{- define "holdfast.checkLeft" -}}
+{{- if .new }}
+{{- range .old | default (list "") }}
+{{- if not (has . $.new) }}
+{{- range (lookup "v1" "Pod" . "").items }}
+{{- if and (has "holdfast.dev/outcome" (.metadata.finalizers | default list)) (not (has .metadata.namespace $.new)) }}
+{{- fail (printf "watchNamespaces: pod %s of a job is in namespace %s, which would be left alone with it: let its jobs end, or delete them, before you take the namespace off" .metadata.name .metadata.namespace) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* A pod on a node that died is replaced soon. */ -}}
+{{- define "holdfast.tolerations" -}}
+{{- range list "not-ready" "unreachable" }}
+- {key: node.kubernetes.io/{{ . }}, operator: Exists, effect: NoExecute, tolerationSeconds: 15}
+{{- end }}
+{{- with .Values.tolerations }}{{ toYaml . | nindent 0 }}{{ end }}
 {{- end -}}
 
 {{- define "holdfast.milliseconds" -}}

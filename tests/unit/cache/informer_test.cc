@@ -269,14 +269,17 @@ TEST_F(InformerTest, ANamespaceThatIsForbiddenDoesNotBlindUsForTheOthers) {
   EXPECT_TRUE(informer->live());
   EXPECT_TRUE(informer->live("y"));
   EXPECT_FALSE(informer->live("x"));
+  EXPECT_EQ(informer->forbidden(), 1);
   EXPECT_EQ(informer->version("x"), 0u);
   // It is tried again, and counts once it may be listed.
   loop.advance(std::chrono::minutes(1));
   answer(list_json(30, {object_json("b", 29, "x")}));
   EXPECT_THAT(told, ElementsAre("+a", "+b"));
-  EXPECT_FALSE(informer->live());
+  EXPECT_FALSE(informer->live("x"));
   open(1);
   EXPECT_TRUE(informer->live());
+  EXPECT_TRUE(informer->live("x"));
+  EXPECT_EQ(informer->forbidden(), 0);
   EXPECT_EQ(informer->version("x"), 30u);
 }
 

@@ -161,9 +161,20 @@ TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
   start_release({"ops", {"gone", "y"}, ""});
   expect_leases({});
   expect("GET", "/namespaces/gone/pods?", R"({"message": "no right to list pods"})", 403);
+  expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
   expect("GET", "/namespaces/y/pods?", list_of({}));
   expect_leases({});
   EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, AListedNamespaceThatIsThereAndForbiddenIsAnErrorThatKeepsNoOther) {
+  start_release({"ops", {"x", "y"}, ""});
+  expect_leases({});
+  expect("GET", "/namespaces/x/pods?", R"({"message": "no right to list pods"})", 403);
+  expect("GET", "/api/v1/namespaces/x", R"({"metadata": {"name": "x"}})");
+  expect("GET", "/namespaces/y/pods?", list_of({}));
+  ASSERT_TRUE(over());
+  EXPECT_THAT(outcome_->value().error().message, HasSubstr("no right to list pods"));
 }
 
 TEST_F(ReleasePodsTest, ThatAllPodsMayNotBeListedIsAnError) {
@@ -178,7 +189,8 @@ TEST_F(ReleasePodsTest, AListThatBrokeOffProvesNothing) {
   start_release({"ops", {}, ""});
   expect_leases({});
   expect("GET", "/api/v1/pods?limit=500", list_of({}, "next"));
-  expect("GET", "continue=next", R"({"message": "too old", "reason": "Expired", "code": 410})", 410);
+  expect("GET", "continue=next", R"({"message": "too old", "reason": "Expired", "code": 410})",
+         410);
   EXPECT_FALSE(over());
   expect("GET", "/api/v1/pods?limit=500", list_of({}));
   expect_leases({});
@@ -188,8 +200,8 @@ TEST_F(ReleasePodsTest, AListThatBrokeOffProvesNothing) {
 TEST_F(ReleasePodsTest, ARefusedPatchSaysWhichPodAndKeepsNoOther) {
   start_release({"ops", {}, ""});
   expect_leases({});
-  expect("GET", "/api/v1/pods?", list_of({pod("ours", "holdfast.dev/outcome"),
-                                          pod("another", "holdfast.dev/outcome")}));
+  expect("GET", "/api/v1/pods?",
+         list_of({pod("ours", "holdfast.dev/outcome"), pod("another", "holdfast.dev/outcome")}));
   expect("PATCH", "/pods/ours", R"({"message": "no right to patch pods"})", 403);
   expect("PATCH", "/pods/another", "{}");
   ASSERT_TRUE(over());
