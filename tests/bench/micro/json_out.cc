@@ -1,0 +1,35 @@
+// The bodies of the writes.
+#include <benchmark/benchmark.h>
+
+#include "tests/bench/micro/samples.h"
+
+namespace holdfast::bench {
+namespace {
+
+std::shared_ptr<const controller::CachedJob> running_job() {
+  return std::static_pointer_cast<const controller::CachedJob>(
+      controller::decode_job(parse_json(running_job_text(1)).value()));
+}
+
+void json_out_of_a_status(benchmark::State& state) {
+  const auto job = running_job();
+  for (auto _ : state) {
+    std::string body = controller::status_update_body(job->job, job->job.status);
+    benchmark::DoNotOptimize(body);
+  }
+}
+BENCHMARK(json_out_of_a_status);
+
+void json_out_of_a_pod(benchmark::State& state) {
+  const auto job = running_job();
+  for (auto _ : state) {
+    Result<std::string> body =
+        controller::pod_body(job->job, job->pod_template, "encode-1-abcde", 1, "");
+    if (!body.ok()) state.SkipWithError("the template of the sample is not right");
+    benchmark::DoNotOptimize(body);
+  }
+}
+BENCHMARK(json_out_of_a_pod);
+
+}  // namespace
+}  // namespace holdfast::bench

@@ -1,0 +1,25 @@
+// Objects as an API server of 1.34 sends them, managedFields included: what a job of one container
+// and its pod look like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "operator/controller/job_codec.h"
+#include "operator/controller/pod_codec.h"
+
+namespace holdfast::bench {
+
+// The object alone, without line break. Numbers make names, UIDs and versions differ.
+std::string job_text(std::int64_t number);
+std::string running_job_text(std::int64_t number);
+std::string running_pod_text(std::int64_t number);
+
+std::string watch_line(const std::string& object);
+// A list's answer with so many pods.
+std::string pod_list(std::int64_t count);
+
+kube::Kind pods();
+kube::Kind jobs();
+
+}  // namespace holdfast::bench
