@@ -11,6 +11,8 @@ JOBS ?= 4
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
 SEEDS ?= 100
 PROFILE ?= swarm
+# What `make bench` measures, tests/bench/bench.py; empty: all.
+MODES ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 export PYTHONDONTWRITEBYTECODE := 1
@@ -99,10 +101,18 @@ demo: tools ## Set up everything and show a real job survive a node's death
 demo-down: ## Take away what the demo left running
 	@hack/demo --down
 
+.PHONY: bench-build
+bench-build: setup
+	@cmake --preset bench >/dev/null && cmake --build --preset bench
+
 .PHONY: bench
-bench: tools ## Measure throughput, cost per job, memory and reaction, beside batch/v1
-	@$(MAKE) --no-print-directory build PRESET=release
-	@tests/bench/throughput.py --operator build/release/operator/runtime/holdfast-operator --batch
+bench: tools bench-build ## Measure all of docs/performance.md and write it (MODES="a e": these alone)
+	@tests/bench/bench.py $(MODES)
+	@tests/bench/report.py
+
+.PHONY: bench-micro
+bench-micro: bench-build ## Measure decide(), watch lines, lists, the queue and JSON by themselves
+	@build/bench/tests/bench/micro/holdfast-micro
 
 .PHONY: bench-heartbeats
 bench-heartbeats: tools ## Measure what 2,000 heartbeats cost the API server, the operator and a pod

@@ -42,18 +42,19 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
     owned      all processes end with this process (default: when there is no name)
     kwok, controller_manager, scheduler       False: that part is not started
     audit      False: no audit log
+    nodes_die  False: no kill_node(), and without its policy the API server has less to do for each pod
     apiserver_flags, controller_manager_flags, scheduler_flags    extra command line arguments
     """
 
     def __init__(self, name=None, nodes=1, k8s=DEFAULT_K8S_VERSION, fsync=False, owned=None,
-                 kwok=True, controller_manager=True, scheduler=True, audit=True,
+                 kwok=True, controller_manager=True, scheduler=True, audit=True, nodes_die=True,
                  apiserver_flags=(), controller_manager_flags=(), scheduler_flags=(), quiet=False):
         self.name = name
         self.owned = owned if owned is not None else name is None
         self.node_count = nodes if kwok else 0
         self.options = {
             "k8s": k8s, "fsync": fsync, "kwok": kwok, "controller_manager": controller_manager,
-            "scheduler": scheduler, "audit": audit, "apiserver_flags": list(apiserver_flags),
+            "scheduler": scheduler, "audit": audit, "nodes_die": nodes_die, "apiserver_flags": list(apiserver_flags),
             "controller_manager_flags": list(controller_manager_flags),
             "scheduler_flags": list(scheduler_flags)}
         self.folder = clusters_root() / name if name else None
@@ -149,7 +150,8 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
         if self.options["scheduler"]:
             self._launch("kube-scheduler")
         if self.options["kwok"]:
-            self._install_dead_nodes_policy()
+            if self.options["nodes_die"]:
+                self._install_dead_nodes_policy()
             self._launch("kwok")
         names = [f"node-{number}" for number in range(self.node_count)]
         for node in names:

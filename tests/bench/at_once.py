@@ -1,0 +1,143 @@
+"""Modes a, e and f: jobs whose pods end at once, all applied at once.
+
+a: DurableJobs beside batch/v1 Jobs, by turns, with the controller-manager unthrottled and as it comes.
+e: pods that end as soon as they are made, by a driver that costs almost nothing, so that operator and API
+   server are what is measured; and what that API server takes at most from the same client library.
+f: the same jobs with 1, 2 and 4 replicas of the operator.
+"""
+
+import objects
+from holdfast import OPERATOR_USER, Operator
+from localcluster import wait_for
+from measure import JOBS, Audit, cpu_seconds, memory_mib
+from plane import DEFAULTS, LIMIT, SERVER, UNTHROTTLED
+from replicas import Replicas
+
+BATCH_USER = "system:serviceaccount:kube-system:job-controller"
+STATUS_OF = {OPERATOR_USER: JOBS, BATCH_USER: "jobs"}
+
+
+def _costs(audit, user, count, cpu, server, memory):
+    """What `count` jobs of this audit log were: figures for one job."""
+    resource = STATUS_OF[user]
+    began = audit.moments("create", resource)[0][0]
+    ended = audit.moments("update", resource, "status", user, "stageTimestamp")[-1][0]
+    writes = audit.writes(user)
+    return {"jobs": count, "seconds": round(ended - began, 2),
+            "jobs_per_second": round(count / (ended - began), 2),
+            "cpu_ms_per_job": round(1000 * cpu / count, 3),
+            "server_cpu_ms_per_job": round(1000 * server / count, 2),
+            "memory_peak_mib": memory["peak"],
+            "writes_per_job": round(sum(writes.values()) / count, 3), "writes": writes}
+
+
+def _released(operators, audit, done_before, count):
+    """Whether all have ended and their pods were released; the log is read once the first is so."""
+    ended = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators)
+    return ended - done_before >= count and sum(
+        writes for user in {operator.user for operator in operators}
+        for key, writes in audit().writes(user).items() if key == "patch pods") >= count
+
+
+def durable(plane, count, namespace=None):
+    """A fresh operator, and so many jobs."""
+    namespace = namespace or plane.namespace("durable")
+    with Operator(plane.cluster) as operator:
+        operator.user = OPERATOR_USER
+        before = operator.metric("holdfast_jobs", phase="Succeeded")
+        offset, pid = plane.cluster.audit_offset(), operator.process.pid
+        cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
+        plane.send(objects.ending_jobs(namespace), count)
+        wait_for("all jobs to end and their pods to be released", lambda: _released(
+            [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
+        cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
+        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server,
+                      memory_mib(pid))
+
+
+def batch(plane, count):
+    """So many batch/v1 Jobs."""
+    namespace = plane.namespace("batch")
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    part = "kube-controller-manager"
+    offset = plane.cluster.audit_offset()
+    cpu, server = plane.cpu(part), plane.cpu(*SERVER)
+    plane.send(objects.ending_batch_jobs(namespace), count)
+    wait_for("all batch/v1 Jobs to end", lambda: sum(
+        1 for item in plane.cluster.api("GET", path)[1]["items"]
+        if item["status"].get("completionTime")) >= count, LIMIT, poll=2)
+    cpu, server = plane.cpu(part) - cpu, plane.cpu(*SERVER) - server
+    return _costs(Audit(plane.cluster, offset, namespace), BATCH_USER, count, cpu, server, plane.memory(part))
+
+
+def mode_a(plane, options, say):
+    """[rounds] of each."""
+    result = {"durable": [], "batch": [], "batch_defaults": []}
+    for number in range(options.rounds):
+        say(f"  round {number + 1}: {options.jobs} DurableJobs ...")
+        result["durable"].append(durable(plane, options.jobs))
+        say(f"  round {number + 1}: {options.jobs} batch/v1 Jobs, unthrottled ...")
+        result["batch"].append(batch(plane, options.jobs))
+        if number < options.rounds_of_defaults:
+            say(f"  round {number + 1}: {options.jobs_of_defaults} batch/v1 Jobs, defaults ...")
+            plane.restart_controller_manager(DEFAULTS)
+            result["batch_defaults"].append(batch(plane, options.jobs_of_defaults))
+            plane.restart_controller_manager(UNTHROTTLED)
+    return result
+
+
+def mode_e(plane, options, say):
+    """[rounds] of limits and of what is reached."""
+    result = {"small_writes": [], "whole_lives": [], "durable": []}
+    for part in ("kube-scheduler", "kwok"):
+        plane.cluster.kill(part)
+    try:
+        for number in range(options.rounds):
+            say(f"  round {number + 1}: {options.jobs} jobs' writes without an operator, and with ...")
+            sent = plane.send(objects.small_objects(plane.namespace("small")), 4 * options.jobs)
+            result["small_writes"].append(round(sent["requests"] / sent["seconds"], 1))
+            sent = plane.send(objects.whole_lives(plane.namespace("lives")), options.jobs)
+            result["whole_lives"].append(round(sent["chains"] / sent["seconds"], 1))
+            namespace = plane.namespace("driven")
+            finisher = plane.finisher(namespace, options.jobs)
+            try:
+                result["durable"].append(durable(plane, options.jobs, namespace))
+            finally:
+                finisher.terminate()
+                finisher.wait()
+    finally:
+        plane.cluster.start_kwok()
+        plane.cluster.start_scheduler()
+    return result
+
+
+def mode_f(plane, options, say):
+    """{replicas: [rounds]}."""
+    result = {str(count): [] for count in (1, 2, 4)}
+    for number in range(options.rounds):
+        for count, rounds in result.items():
+            say(f"  round {number + 1}: {options.jobs} jobs, replicas: {count} ...")
+            rounds.append(_replicated(plane, int(count), options.jobs))
+    return result
+
+
+def _replicated(plane, replicas, count):
+    namespace = plane.namespace("replicated")
+    with Replicas(plane.cluster, replicas) as operators:
+        wait_for("the shards to be shared", lambda: all(
+            operator.metric("holdfast_shards_held") >= 32 // replicas for operator in operators.all), 60)
+        for operator in operators.all:
+            operator.user = operator.name
+        before = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators.all)
+        offset = plane.cluster.audit_offset()
+        pids = [operator.process.pid for operator in operators.all]
+        cpu = sum(map(cpu_seconds, pids))
+        plane.send(objects.ending_jobs(namespace), count)
+        wait_for("all jobs to end", lambda: _released(
+            operators.all, lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
+        audit = Audit(plane.cluster, offset, namespace)
+        began = audit.moments("create", JOBS)[0][0]
+        ended = audit.moments("update", JOBS, "status", stage="stageTimestamp")[-1][0]
+        return {"jobs": count, "jobs_per_second": round(count / (ended - began), 2),
+                "cpu_ms_per_job": round(1000 * (sum(map(cpu_seconds, pids)) - cpu) / count, 3),
+                "memory_peak_mib": max(memory_mib(pid)["peak"] for pid in pids)}

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""What Holdfast costs and how fast it is, beside batch/v1's controller, on one real control plane.
+
+    make bench                      all modes, then docs/performance.md
+    make bench MODES="a e"          these alone
+    tests/bench/bench.py a --jobs 300 --rounds 1
+
+Each mode writes build/bench/results/MODE.json; tests/bench/report.py makes tables and plots of what is
+there. All figures are of the machine that it runs on, API server, etcd and simulated nodes beside it.
+
+a  jobs that end at once, beside batch/v1, with the controller-manager unthrottled and as it comes
+b  reaction, job by job, with many finished and running jobs around
+c  CPU and memory at rest, by the number of finished jobs
+d  restart and take-over
+e  the API server's limits with the same client library, and the share that is reached
+f  1, 2 and 4 replicas
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
+
+import at_once  # noqa: E402
+import standing  # noqa: E402
+from measure import write_result  # noqa: E402
+from plane import Plane, machine, versions  # noqa: E402
+
+RESULTS = ROOT / "build/bench/results"
+# In the order in which they leave the least behind for the next one.
+MODES = {"a": at_once.mode_a, "e": at_once.mode_e, "f": at_once.mode_f,
+         "b": standing.mode_b, "d": standing.mode_d, "c": standing.mode_c}
+
+
+def say(line):
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+def numbers(text):
+    return [int(part) for part in text.split(",")]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("modes", nargs="*", choices=[*MODES, []], help="default: all")
+    add("--jobs", type=int, default=1000, help="at once, in a, e and f; default 1000")
+    add("--rounds", type=int, default=3, help="of a, e and f; default 3")
+    add("--jobs-of-defaults", type=int, default=200, help="the same for a throttled controller-manager; default 200")
+    add("--rounds-of-defaults", type=int, default=2, help="default 2")
+    add("--finished", type=int, default=10000, help="finished jobs in b, c and d; default 10000")
+    add("--running", type=int, default=2000, help="running jobs in b; default 2000")
+    add("--samples", type=int, default=300, help="jobs of the trickle in b; default 300")
+    add("--interval", type=float, default=0.2, help="seconds between them; default 0.2")
+    add("--idle-counts", type=numbers, default=[1000, 10000, 50000], help="in c; default 1000,10000,50000")
+    add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
+    add("--restarts", type=int, default=5, help="in d; default 5")
+    add("--nodes", type=int, default=20, help="simulated nodes; default 20")
+    add("--operator", default=str(ROOT / "build/bench/operator/runtime/holdfast-operator"), help="its binary")
+    add("--results", default=str(RESULTS), help="folder; default build/bench/results")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    os.environ["HOLDFAST_OPERATOR"] = options.operator
+    modes = [mode for mode in MODES if mode in (options.modes or MODES)]
+    say("starting a cluster ...")
+    with Plane(nodes=options.nodes) as plane:
+        for mode in modes:
+            say(f"mode {mode}")
+            about = machine() | versions(plane.cluster)
+            began = time.monotonic()
+            figures = MODES[mode](plane, options, say)
+            write_result(pathlib.Path(options.results) / f"{mode}.json", {
+                "mode": mode, "machine": about, "nodes": options.nodes,
+                "took_seconds": round(time.monotonic() - began), "figures": figures})
+    say(f"written to {options.results}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/bench/load/load.h"
+
+namespace holdfast::bench {
+namespace {
+
+struct Step {
+  std::string method;
+  std::string path;
+  std::string type;
+  std::string body;
+};
+
+struct Run {
+  Run(kube::Client& the_client, SendOptions the_options)
+      : client(the_client), options(std::move(the_options)), next(options.first) {}
+
+  kube::Client& client;
+  const SendOptions options;
+  std::vector<Step> steps;
+  int next;
+  int workers = 0;
+  int chains = 0;    // that were sent to their end
+  int requests = 0;  // that were accepted
+  std::string error;
+  Callback<Unit>::Done ended;
+};
+
+std::string filled(std::string text, const std::map<std::string, std::string>& values) {
+  for (const auto& [name, value] : values) {
+    for (std::size_t at = text.find(name); at != std::string::npos;
+         at = text.find(name, at + value.size())) {
+      text.replace(at, name.size(), value);
+    }
+  }
+  return text;
+}
+
+Task<Result<Json>> request(kube::Client& client, Step step) {
+  kube::CallOptions options;
+  options.content_type = step.type;
+  options.answer_with_metadata = true;
+  if (step.method == "POST") return client.post(step.path, step.body, options);
+  if (step.method == "PUT") return client.put(step.path, step.body, options);
+  if (step.method == "PATCH") return client.patch(step.path, step.body, options);
+  return client.get(step.path, options);
+}
+
+Task<void> work(std::shared_ptr<Run> run) {
+  const int end = run->options.first + run->options.count;
+  while (run->next < end && run->error.empty()) {
+    std::map<std::string, std::string> values = {{"$N", std::to_string(run->next++)}};
+    bool whole = true;
+    for (const Step& step : run->steps) {
+      auto call = request(run->client, {step.method, filled(step.path, values), step.type,
+                                        filled(step.body, values)});
+      const Result<Json> answer = co_await call;
+      if (!answer) {
+        run->error = step.method + " " + step.path + ": " + answer.error().message;
+        whole = false;
+        break;
+      }
+      ++run->requests;
+      const Json& metadata = at(*answer, "metadata");
+      values.emplace("$UID", string_at(metadata, "uid"));
+      if (string_at(metadata, "uid") == values["$UID"]) {
+        values["$VERSION"] = string_at(metadata, "resourceVersion");
+      }
+    }
+    if (whole) ++run->chains;
+  }
+  if (--run->workers == 0) run->ended(Unit{});
+}
+
+Result<std::vector<Step>> parse_chain(const std::string& text) {
+  const Result<Json> chain = parse_json(text);
+  if (!chain) return chain.error();
+  std::vector<Step> steps;
+  for (const Json& item : *chain) {
+    const Json& body = at(item, "body");
+    steps.push_back({string_at(item, "method", "POST"), string_at(item, "path"),
+                     string_at(item, "type", "application/json"),
+                     body.is_null() ? "" : body.dump()});
+  }
+  return steps;
+}
+
+}  // namespace
+
+Task<Result<Json>> send(kube::Client& client, SendOptions options) {
+  const auto run = std::make_shared<Run>(client, std::move(options));
+  Result<std::vector<Step>> steps = parse_chain(run->options.chain);
+  if (!steps) co_return steps.error();
+  run->steps = std::move(*steps);
+  const SteadyTime began = client.loop().now();
+  Callback<Unit> ended([&](Callback<Unit>::Done done) {
+    run->ended = std::move(done);
+    run->workers = run->options.in_flight;
+    for (int i = 0; i < run->options.in_flight; ++i) spawn(work(run));
+  });
+  co_await ended;
+  if (!run->error.empty()) co_return make_error(ErrorCode::kTerminal, run->error);
+  co_return Json{{"seconds", to_seconds(client.loop().now() - began)},
+                 {"chains", run->chains},
+                 {"requests", run->requests}};
+}
+
+}  // namespace holdfast::bench

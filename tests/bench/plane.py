@@ -1,0 +1,127 @@
+"""One control plane for all modes of the benchmark, and what puts load on it.
+
+    with Plane(nodes=20) as plane:
+        plane.send(objects.ending_jobs("work"), 1000)
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from holdfast import Jobs, install
+from localcluster import Cluster, wait_for
+from measure import cpu_seconds, memory_mib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOAD = os.environ.get("HOLDFAST_LOAD", ROOT / "build/bench/tests/bench/load/holdfast-load")
+# Finished pods stay, however many.
+KEEP_PODS = "--terminated-pod-gc-threshold=0"
+# As a cluster has it that nobody has tuned.
+DEFAULTS = ["--kube-api-qps=20", "--kube-api-burst=30", KEEP_PODS]
+# As unthrottled as the operator is, so that the comparison is fair.
+UNTHROTTLED = ["--kube-api-qps=5000", "--kube-api-burst=10000", "--concurrent-job-syncs=50", KEEP_PODS]
+SERVER = ("kube-apiserver", "etcd")
+LIMIT = 3600
+
+
+class LoadError(RuntimeError):
+    """The load could not be put on."""
+
+
+class Plane:
+    """A cluster with the CRD installed. Modes make namespaces of their own."""
+
+    def __init__(self, nodes=20, audit=True):
+        self.cluster = Cluster(nodes=nodes, quiet=True, audit=audit, nodes_die=False,
+                               controller_manager_flags=UNTHROTTLED)
+        self._folder = tempfile.TemporaryDirectory()
+        self._namespaces = 0
+        self.finished = {}  # {namespace: finished jobs in it}
+
+    def __enter__(self):
+        self.cluster.start()
+        install(self.cluster)
+        return self
+
+    def __exit__(self, *_):
+        self.cluster.stop()
+        self._folder.cleanup()
+
+    def namespace(self, purpose):
+        """A new one, ready for pods; its name."""
+        self._namespaces += 1
+        name = f"{purpose}-{self._namespaces}"
+        self.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        wait_for(f"the service account of {name}", lambda: self.cluster.api("GET", path)[0] == 200, 60)
+        return name
+
+    def jobs(self, namespace):
+        return Jobs(self.cluster, namespace)
+
+    def _load(self, *words):
+        return [str(LOAD), f"--kubeconfig={self.cluster.kubeconfig}", *map(str, words)]
+
+    def send(self, chain, count, first=0, in_flight=16):
+        """Sends the chain of requests so many times; {"seconds", "chains", "requests"}."""
+        path = pathlib.Path(self._folder.name) / "chain.json"
+        path.write_text(json.dumps(chain), encoding="utf-8")
+        done = subprocess.run(
+            self._load("send", path, "--first", first, "--count", count, "--in-flight", in_flight),
+            capture_output=True, text=True, timeout=LIMIT, check=False)
+        if done.returncode != 0:
+            raise LoadError(done.stderr.strip())
+        return json.loads(done.stdout)
+
+    def finisher(self, namespace, count):
+        """A process that ends so many pods there as soon as they appear; it watches already."""
+        process = subprocess.Popen(self._load("finish", "--namespace", namespace, "--count", count),
+                                   stdout=subprocess.PIPE, text=True)
+        if process.stdout.readline().strip() != "watching":
+            raise LoadError("the pods cannot be watched")
+        return process
+
+    def restart_controller_manager(self, flags):
+        """The same one with other flags; None: it stays away."""
+        if self.cluster.processes()["kube-controller-manager"]["running"]:
+            self.cluster.kill("kube-controller-manager")
+        if flags is None:
+            return
+        self.cluster.options["controller_manager_flags"] = list(flags)
+        self.cluster.start_controller_manager()
+
+    def pid(self, part):
+        return self.cluster.processes()[part]["pid"]
+
+    def cpu(self, *parts):
+        """Seconds that these parts of the cluster have used."""
+        return sum(cpu_seconds(self.pid(part)) for part in parts)
+
+    def memory(self, part):
+        return memory_mib(self.pid(part))
+
+
+def machine():
+    """What it ran on: no names."""
+    model = memory = ""
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+    with open("/proc/meminfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("MemTotal"):
+                memory = f"{round(int(line.split()[1]) / 1024 / 1024)} GiB"
+    return {"cores": os.cpu_count(), "cpu": model, "memory": memory,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()), "load": round(os.getloadavg()[0], 1)}
+
+
+def versions(cluster):
+    """Of what was measured and what it ran against."""
+    answer = cluster.api("GET", "/version")[1]
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return {"kubernetes": answer["gitVersion"], "holdfast": commit}

@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""Makes the tables and plots of docs/performance.md from build/bench/results.
+
+    tests/bench/report.py [--results build/bench/results]
+
+Between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->` the document is generated; what stands around it is
+not touched, and a mode without results keeps what it has.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/bench")]
+
+import svg  # noqa: E402
+
+DOCUMENT = ROOT / "docs/performance.md"
+PLOTS = ROOT / "docs/performance"
+OURS, THEIRS = "Holdfast", "batch/v1"
+
+
+def values(rounds, key):
+    return [one[key] for one in rounds if key in one]
+
+
+def triple(numbers):
+    """(median, least, most)."""
+    return statistics.median(numbers), min(numbers), max(numbers)
+
+
+def spread(numbers, digits=1):
+    """The median, and what it lies between."""
+    if not numbers:
+        return ""
+    median, least, most = triple(numbers)
+    text = f"{median:,.{digits}f}"
+    return text if len(numbers) == 1 else f"{text} ({least:,.{digits}f} to {most:,.{digits}f})"
+
+
+def ratio(ours, theirs, key):
+    """How many times as much, of the medians."""
+    if not ours or not theirs:
+        return ""
+    return f"{statistics.median(values(ours, key)) / statistics.median(values(theirs, key)):.2f}"
+
+
+def rows(head, *lines):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|",
+                      *("| " + " | ".join(map(str, line)) + " |" for line in lines)])
+
+
+def plot(name, text, alt):
+    """Writes it; what shows it in the document."""
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    (PLOTS / f"{name}.svg").write_text(text, encoding="utf-8")
+    return f"![{alt}](performance/{name}.svg)"
+
+
+# ---- A section for each mode.
+
+def mode_a(figures):
+    durable, batch, slow = (figures[key] for key in ("durable", "batch", "batch_defaults"))
+    lines = [(label, *(spread(values(column, key), digits) for column in (durable, batch, slow)),
+              ratio(durable, batch, key), ratio(durable, slow, key))
+             for key, label, digits in (("jobs_per_second", "jobs/s", 1),
+                                        ("cpu_ms_per_job", "controller's CPU for each (ms)", 2),
+                                        ("server_cpu_ms_per_job", "API server's and etcd's CPU for each (ms)", 1),
+                                        ("writes_per_job", "its API writes for each, Events included", 2),
+                                        ("memory_peak_mib", "its memory at its peak (MiB)", 0))]
+    groups = {"unthrottled": {OURS: triple(values(durable, "jobs_per_second")),
+                              THEIRS: triple(values(batch, "jobs_per_second"))}}
+    if slow:
+        groups["batch/v1 with defaults"] = {OURS: triple(values(durable, "jobs_per_second")),
+                                            THEIRS: triple(values(slow, "jobs_per_second"))}
+    return "\n\n".join([
+        rows((f"{durable[0]['jobs']:,} jobs at once", OURS, "batch/v1 unthrottled", "batch/v1 with defaults",
+              "ratio", "ratio to defaults"), *lines),
+        plot("at-once", svg.bars("Jobs that end at once", "jobs/s", groups), "jobs per second")])
+
+
+def mode_b(figures):
+    head = ("", "median (ms)", "90 %", "99 %", "most")
+    keys = ("median_ms", "p90_ms", "p99_ms", "max_ms")
+    names = {"create_to_pod": "job created: its pod is there after",
+             "end_to_outcome": "pod ended: its outcome is on record after"}
+    groups = {label: {name: (figures[key][quantile],) * 3 for name, quantile in
+                      (("median", "median_ms"), ("99 %", "p99_ms"))}
+              for key, label in (("create_to_pod", "create to pod"), ("end_to_outcome", "end to outcome"))}
+    return "\n\n".join([
+        f"With {figures['finished']:,} finished and {figures['running']:,} running jobs, "
+        f"{figures['create_to_pod']['samples']} samples:",
+        rows(head, *((label, *(figures[key][quantile] for quantile in keys)) for key, label in names.items())),
+        plot("reaction", svg.bars("Reaction", "ms", groups), "reaction in milliseconds")])
+
+
+def mode_c(figures):
+    lines = [(f"{OURS}, {int(count):,} finished jobs", one["memory_mib"], one["memory_peak_mib"], one["cpu_percent"])
+             for count, one in figures["durable"].items()]
+    lines += [(f"controller-manager, {int(count):,} finished batch/v1 Jobs", one["memory_mib"],
+               one["memory_peak_mib"], one["cpu_percent"]) for count, one in figures["batch"].items()]
+    series = {OURS: {int(count): one["memory_mib"] for count, one in figures["durable"].items()},
+              "controller-manager": {int(count): one["memory_mib"] for count, one in figures["batch"].items()}}
+    return "\n\n".join([
+        rows(("started anew, at rest", "memory (MiB)", "at its peak", "CPU (% of a core)"), *lines),
+        plot("memory", svg.lines("Memory at rest", "MiB", "finished jobs", series), "memory by finished jobs")])
+
+
+def mode_d(figures):
+    return rows((f"with {figures['finished']:,} finished jobs", "seconds"),
+                ("a process starts: its first decision is on record after", spread(figures["restart"], 2)),
+                ("a replica stops: the other holds all shards after", spread(figures["take_over_clean"], 2)),
+                ("a replica is killed: the other holds all shards after", spread(figures["take_over_killed"], 2)))
+
+
+def mode_e(figures):
+    reached = values(figures["durable"], "jobs_per_second")
+    writes = statistics.median(values(figures["durable"], "writes_per_job"))
+    whole, small = statistics.median(figures["whole_lives"]), statistics.median(figures["small_writes"])
+    median = statistics.median(reached)
+    return rows(("pods end as soon as they are made", ""),
+                ("small objects that this API server creates, a second", spread(figures["small_writes"], 0)),
+                ("jobs whose writes it takes, all from the creation to the end, a second",
+                 spread(figures["whole_lives"])),
+                ("jobs that Holdfast ends, a second", spread(reached)),
+                ("the share of those writes that it reaches", f"{100 * median / whole:.0f} %"),
+                ("its writes for each job", f"{writes:.2f}"),
+                ("the same as a share of small objects", f"{100 * median * writes / small:.0f} %"))
+
+
+def mode_f(figures):
+    groups = {f"{count} replica{'s' * (count != '1')}": {OURS: triple(values(rounds, "jobs_per_second"))}
+              for count, rounds in figures.items()}
+    return "\n\n".join([
+        rows(("replicas", "jobs/s", "CPU for each job, all replicas (ms)", "memory of the largest (MiB)"),
+             *((count, spread(values(rounds, "jobs_per_second")), spread(values(rounds, "cpu_ms_per_job"), 2),
+                spread(values(rounds, "memory_peak_mib"), 0)) for count, rounds in figures.items())),
+        plot("replicas", svg.bars("Replicas", "jobs/s", groups), "jobs per second by replicas")])
+
+
+SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f}
+
+
+def origin(result):
+    about = result["machine"]
+    return (f"Measured {about['date']}: Holdfast {about['holdfast']}, Kubernetes {about['kubernetes']}, "
+            f"{about['cores']} cores ({about['cpu']}), {about['memory']}; {result['nodes']} simulated nodes. "
+            f"Load of the machine before: {about['load']}.")
+
+
+def fill_in(document, mode, text):
+    marked = re.compile(rf"(<!-- bench:{mode} -->\n).*?(<!-- /bench:{mode} -->)", re.DOTALL)
+    if not marked.search(document):
+        sys.exit(f"report: {DOCUMENT.name} has no place for mode {mode}")
+    return marked.sub(lambda found: f"{found[1]}{text}\n{found[2]}", document)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--results", default=str(ROOT / "build/bench/results"))
+    options = parser.parse_args()
+    document = DOCUMENT.read_text(encoding="utf-8")
+    for mode, section in SECTIONS.items():
+        path = pathlib.Path(options.results) / f"{mode}.json"
+        if path.exists():
+            result = json.loads(path.read_text(encoding="utf-8"))
+            document = fill_in(document, mode, f"{section(result['figures'])}\n\n{origin(result)}")
+            print(f"mode {mode}: written")
+    DOCUMENT.write_text(document, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Modes b, c and d: many jobs are there already.
+
+b: how soon the operator reacts, job by job, with finished and running ones around.
+c: what it uses when nothing happens, and its memory, by the number of finished jobs; beside it the
+   controller-manager with as many finished batch/v1 Jobs.
+d: how soon it is at work again after a restart, and another replica after one's end.
+"""
+
+import threading
+import time
+
+import objects
+from holdfast import OPERATOR_USER, Operator, job
+from localcluster import wait_for
+from measure import JOBS, Audit, cpu_seconds, memory_mib, quantiles
+from plane import LIMIT, UNTHROTTLED
+from replicas import Replicas
+
+# What is on its way from before is over by then.
+SETTLE_SECONDS = 20
+SHARDS = 32
+
+
+def finished(plane, count, say):
+    """At least so many finished DurableJobs with their pods."""
+    there = plane.finished.get("finished", 0)
+    if there >= count:
+        return
+    if there == 0:
+        plane.finished_namespace = plane.namespace("finished")
+    say(f"  making {count - there} finished jobs ...")
+    plane.send(objects.finished_jobs(plane.finished_namespace), count - there, first=there, in_flight=32)
+    plane.finished["finished"] = count
+
+
+# ---- b
+
+def _end_pods(plane, namespace, stop):
+    """Ends each pod there once it runs, as a kubelet would."""
+    jobs, ended = plane.jobs(namespace), set()
+    while not stop.is_set():
+        for event in plane.cluster.watch(jobs.pods_path, timeout=5):
+            pod = event["object"]
+            if pod.get("status", {}).get("phase") == "Running" and pod["metadata"]["uid"] not in ended:
+                ended.add(pod["metadata"]["uid"])
+                jobs.end_pod(pod)
+
+
+def mode_b(plane, options, say):
+    """A trickle of jobs, at a rate that leaves the machine time."""
+    finished(plane, options.finished, say)
+    with Operator(plane.cluster) as operator:
+        say(f"  {options.running} jobs that run ...")
+        plane.send(objects.running_jobs(plane.namespace("running")), options.running)
+        wait_for("them to run", lambda: operator.metric("holdfast_jobs", phase="Running") >= options.running
+                 and operator.metric("workqueue_depth") == 0, LIMIT, poll=1)
+        time.sleep(SETTLE_SECONDS)
+        say(f"  {options.samples} jobs, one every {options.interval} s ...")
+        namespace, stop = plane.namespace("trickle"), threading.Event()
+        jobs = plane.jobs(namespace)
+        kubelet = threading.Thread(target=_end_pods, args=(plane, namespace, stop))
+        kubelet.start()
+        offset = plane.cluster.audit_offset()
+        try:
+            began = time.monotonic()
+            for number in range(options.samples):
+                time.sleep(max(0.0, began + number * options.interval - time.monotonic()))
+                jobs.apply(job(f"job-{number}"))
+            wait_for("the last ones to end", lambda: all(
+                item.get("status", {}).get("phase") == "Succeeded" for item in jobs.list()), LIMIT, poll=1)
+        finally:
+            stop.set()
+            kubelet.join()
+        memory = memory_mib(operator.process.pid)
+    return _reaction(Audit(plane.cluster, offset, namespace)) | {
+        "finished": options.finished, "running": options.running, "memory_mib": memory["now"]}
+
+
+def _reaction(audit):
+    applied = {name: at for at, name, _ in audit.moments("create", JOBS)}
+    created = {body["metadata"]["labels"]["holdfast.dev/job-name"]: at for at, _, body in audit.moments(
+        "create", "pods", user=OPERATOR_USER, stage="stageTimestamp")}
+    ended = {name.rsplit("-", 2)[0]: at for at, name, _ in audit.moments("patch", "pods", "status", user="admin")}
+    outcomes = {name: at for at, name, body in audit.moments(
+        "update", JOBS, "status", OPERATOR_USER, "stageTimestamp") if body["status"]["phase"] == "Succeeded"}
+    return {"create_to_pod": quantiles([created[name] - applied[name] for name in applied]),
+            "end_to_outcome": quantiles([outcomes[name] - ended[name] for name in applied])}
+
+
+# ---- c
+
+def _idle(pid, seconds):
+    time.sleep(SETTLE_SECONDS)
+    cpu, began = cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    used = cpu_seconds(pid) - cpu
+    return {"cpu_percent": round(100 * used / (time.monotonic() - began), 3),
+            "memory_mib": memory_mib(pid)["now"], "memory_peak_mib": memory_mib(pid)["peak"]}
+
+
+def mode_c(plane, options, say):
+    """{finished jobs: figures}, smallest first, each with a process that has just started."""
+    part, result = "kube-controller-manager", {"durable": {}, "batch": {}}
+    count = options.finished
+    plane.restart_controller_manager(None)
+    try:
+        # First, so that its caches hold no DurableJobs' pods but those of other modes.
+        say(f"  making {count} finished batch/v1 Jobs ...")
+        namespace = "finished-batch"
+        plane.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        plane.cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts",
+                          {"metadata": {"name": "default"}})
+        plane.send(objects.finished_batch_jobs(namespace), count, in_flight=32)
+        plane.restart_controller_manager(UNTHROTTLED)
+        say("  the controller-manager at rest ...")
+        result["batch"][str(count)] = _idle(plane.pid(part), options.idle_seconds)
+        for count in options.idle_counts:
+            finished(plane, count, say)
+            plane.restart_controller_manager(None)
+            with Operator(plane.cluster) as operator:
+                say(f"  the operator at rest, {count} finished jobs ...")
+                result["durable"][str(count)] = _idle(operator.process.pid, options.idle_seconds)
+            plane.restart_controller_manager(UNTHROTTLED)
+    finally:
+        plane.restart_controller_manager(UNTHROTTLED)
+    return result
+
+
+# ---- d
+
+def mode_d(plane, options, say):
+    """Seconds from a process's start to its first decision, and from a replica's end to the other's work."""
+    finished(plane, options.finished, say)
+    result = {"finished": options.finished, "restart": [], "take_over_clean": [], "take_over_killed": []}
+    for number in range(options.restarts):
+        say(f"  restart {number + 1} ...")
+        result["restart"].append(_restart(plane))
+    ends = {"take_over_clean": lambda replica: replica.process.terminate(),
+            "take_over_killed": lambda replica: replica.kill()}
+    for how, stop in ends.items():
+        for number in range(options.restarts):
+            say(f"  {how} {number + 1} ...")
+            result[how].append(_take_over(plane, stop))
+    return result
+
+
+def _restart(plane):
+    """A job was applied while nobody was there."""
+    namespace = plane.namespace("restart")
+    jobs = plane.jobs(namespace)
+    jobs.apply(job("first"))
+    offset, operator, began = plane.cluster.audit_offset(), Operator(plane.cluster), time.time()
+    try:
+        operator.start()
+        jobs.wait("first", lambda status: status.get("attempt") == 1, 120)
+
+        def intents():
+            return Audit(plane.cluster, offset, namespace).moments("update", JOBS, "status", OPERATOR_USER)
+
+        wait_for("the audit log", intents, 30)
+        return round(intents()[0][0] - began, 2)
+    finally:
+        operator.__exit__()
+
+
+def _take_over(plane, stop):
+    with Replicas(plane.cluster, 2) as replicas:
+        wait_for("the shards to be shared", lambda: all(
+            operator.metric("holdfast_shards_held") >= SHARDS // 2 for operator in replicas.all), 60)
+        stop(replicas[0])
+        began = time.monotonic()
+        wait_for("the other to hold all shards",
+                 lambda: replicas[1].metric("holdfast_shards_held") == SHARDS, 60, poll=0.02)
+        return round(time.monotonic() - began, 2)
