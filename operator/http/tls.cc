@@ -95,6 +95,8 @@ Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host
   if (!tls.ca.empty()) {
     const Status trusted = trust_only(context, tls.ca);
     if (!trusted.ok()) return trusted;
+  } else if (X509_STORE_set_default_paths(SSL_CTX_get_cert_store(context)) != 1) {
+    return invalid("the system's CAs cannot be read");
   }
   if (!tls.client_certificate.empty() || !tls.client_key.empty()) {
     const Status presented = present(context, tls);
