@@ -1,4 +1,4 @@
-"""One control plane for all modes of the benchmark, and what puts load on it.
+"""The control plane of a mode of the benchmark, and what puts load on it.
 
     with Plane(nodes=20) as plane:
         plane.send(objects.ending_jobs("work"), 1000)
@@ -39,7 +39,8 @@ class Plane:
                                controller_manager_flags=UNTHROTTLED)
         self._folder = tempfile.TemporaryDirectory()
         self._namespaces = 0
-        self.finished = {}  # {namespace: finished jobs in it}
+        self.finished = 0  # jobs that were made as finished ones, see standing.py
+        self.finished_namespace = None
 
     def __enter__(self):
         self.cluster.start()

@@ -23,14 +23,13 @@ SHARDS = 32
 
 def finished(plane, count, say):
     """At least so many finished DurableJobs with their pods."""
-    there = plane.finished.get("finished", 0)
+    there = plane.finished
     if there >= count:
         return
-    if there == 0:
-        plane.finished_namespace = plane.namespace("finished")
+    plane.finished_namespace = plane.finished_namespace or plane.namespace("finished")
     say(f"  making {count - there} finished jobs ...")
     plane.send(objects.finished_jobs(plane.finished_namespace), count - there, first=there, in_flight=32)
-    plane.finished["finished"] = count
+    plane.finished = count
 
 
 # ---- b
@@ -104,7 +103,7 @@ def mode_c(plane, options, say):
     count = options.finished
     plane.restart_controller_manager(None)
     try:
-        # First, so that its caches hold no DurableJobs' pods but those of other modes.
+        # First, so that its caches hold no DurableJobs' pods.
         say(f"  making {count} finished batch/v1 Jobs ...")
         namespace = "finished-batch"
         plane.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
