@@ -94,7 +94,7 @@ test: ## Set up everything and run all tests
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
 
 .PHONY: demo
-demo: tools ## Set up everything and show a real job survive a node's death
+demo: ## Set up everything and show a real job survive a node's death
 	@hack/demo
 
 .PHONY: demo-down

@@ -92,6 +92,11 @@ def ensure_tools(k8s_version=DEFAULT_K8S_VERSION, say=None):
     return _ensure(tool_plan(k8s_version), say)
 
 
+def ensure_clients(say=None):
+    """kubectl and helm, by name: all that is needed where the cluster is somebody else's."""
+    return _ensure([entry for entry in tool_plan() if entry[0] == "kubectl"] + HELM_PLAN, say)
+
+
 def ensure_helm(say=None):
     """Builds helm if it is missing and returns its path."""
     return _ensure(HELM_PLAN, say)["helm"]
@@ -176,7 +181,8 @@ def _build(tool, module, package, target):
                             f"{' '.join(command)}):\n{output[-4000:]}")
         os.rename(scratch, target)
     except subprocess.TimeoutExpired:
-        raise ToolError(f"building {tool} took longer than {BUILD_LIMIT_SECONDS} s") from None
+        raise ToolError(f"building {tool} took longer than {BUILD_LIMIT_SECONDS} s; what was compiled is "
+                        "kept, so run it again") from None
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -95,3 +95,21 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
             assert (status["phase"], status["attempt"], status["disruptions"]) == (
                 "Succeeded", 2, 1), dump(status)
     cluster.await_operators()
+
+
+def test_a_node_that_takes_its_jobs_replica_along_costs_the_later_of_window_and_take_over(
+    cluster, nodes, jobs, measured
+):
+    spread_operators(cluster)
+    victim, _ = nodes
+    names = [f"together-{number}" for number in range(MANY)]
+    for name in names:
+        jobs.apply(shell_job(cluster, name, sleeps(100000), lostAfterSeconds=LEASE, pod=on(victim)))
+    for name in names:
+        jobs.wait_running(name, limit=90)
+        jobs.wait(name, lambda s: s.get("nodeName") == victim, 30, "the node to be on record")
+    with cluster.lost(victim, "kill", "start"):
+        lost = time.monotonic()
+        seen = [wait_attempt_pod(jobs, name, 2, 90) for name in names]  # half of them had their owner there
+        measured("node of the job and of its operator", TAKE_OVER, max(seen) - lost)
+    cluster.await_operators()

@@ -19,7 +19,7 @@ import urllib.request
 from holdfast import ROOT, die_with_parent
 from localcluster import ClusterError, wait_for
 from localcluster.api import ProxyClient
-from localcluster.tools import ensure_helm, ensure_tools
+from localcluster.tools import ensure_clients
 
 CHART = ROOT / "charts/holdfast"
 SYSTEM = "holdfast-system"
@@ -35,11 +35,12 @@ def node_lease(cluster, node):
 
 
 class RealCluster:
-    """`kind`: the name of the kind cluster whose nodes these are, or None: they are not to be touched."""
+    """`kind`: the name of the kind cluster whose nodes these are, or None: they are not to be touched.
+    `tools`: paths of kubectl and helm, default: the pinned ones."""
 
-    def __init__(self, kubeconfig, image, workload, kind=None):
+    def __init__(self, kubeconfig, image, workload, kind=None, tools=None):
         self.kubeconfig, self.image, self.workload, self.kind = kubeconfig, image, workload, kind
-        self.tools = {**ensure_tools(), "helm": ensure_helm()}
+        self.tools = tools or ensure_clients()
         self._proxy = None
         self._client = None
 
