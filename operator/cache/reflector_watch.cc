@@ -19,8 +19,8 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   }
   opened_at_ = now;
   last_event_ = now;
+  forbidden_ = false;
   if (state_ == State::kWatching) {
-    forbidden_ = false;
     trouble_.clear();
     backoff_.good(now);
   }

@@ -31,7 +31,7 @@ def test_a_job_whose_pod_succeeds_is_succeeded(jobs):
 
 
 def test_what_is_on_record_of_an_attempt_is_what_its_pod_did(jobs):
-    jobs.apply(job("seen", annotations=runs(2)))
+    jobs.apply(job("seen", annotations=runs(5)))
     running = wait_told(jobs, "seen", "PodRunning")
     pod = jobs.pod("seen")
     assert running["nodeName"] == pod["spec"]["nodeName"]

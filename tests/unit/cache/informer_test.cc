@@ -299,6 +299,22 @@ TEST_F(InformerTest, ANamespaceThatIsDeletedWithOurRightsKeepsWhatWasSeenOfIt) {
   EXPECT_TRUE(informer->store().get("x/a"));
 }
 
+// A server that has just started forbids everything for a moment.
+TEST_F(InformerTest, ANamespaceThatWasForbiddenIsLiveOnceItIsStreamed) {
+  make({"x"}, /*streaming=*/true);
+  start();
+  Error forbidden = make_error(ErrorCode::kForbidden, "forbidden");
+  forbidden.http_status = 403;
+  end(forbidden);
+  EXPECT_EQ(informer->forbidden(), 1);
+  loop.advance(std::chrono::minutes(1));
+  open();
+  lines({bookmark_json(12, /*end=*/true)});
+  EXPECT_EQ(informer->forbidden(), 0);
+  EXPECT_TRUE(informer->synced());
+  EXPECT_TRUE(informer->live());
+}
+
 TEST_F(InformerTest, WhereAllIsForbiddenNothingIsSynced) {
   make({"x", "y"});
   start();
