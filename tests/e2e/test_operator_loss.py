@@ -29,6 +29,17 @@ def spread_operators(cluster):
         cluster.await_operators()
 
 
+def run_on(cluster, jobs, node, prefix, **spec):
+    """Names of jobs that run there, whose second attempts succeed at once."""
+    names = [f"{prefix}-{number}" for number in range(MANY)]
+    for name in names:
+        jobs.apply(shell_job(cluster, name, f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}",
+                             pod=on(node), **spec))
+    for name in names:
+        jobs.wait_running(name, limit=90)
+    return names
+
+
 def assert_undisturbed(jobs, names, limit=180):
     for name in names:
         status = end_of(jobs, name, limit=limit)
@@ -77,12 +88,7 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
 ):
     spread_operators(cluster)
     victim, other = nodes
-    names = [f"elsewhere-{number}" for number in range(MANY)]
-    for name in names:
-        jobs.apply(shell_job(cluster, name, f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}",
-                             pod=on(other)))
-    for name in names:
-        jobs.wait_running(name, limit=90)
+    names = run_on(cluster, jobs, other, "elsewhere")
     with cluster.lost(victim, "kill", "start"):
         lost = time.monotonic()
         for name in names:  # each needs its owner now, and half of them have none
@@ -102,11 +108,8 @@ def test_a_node_that_takes_its_jobs_replica_along_costs_the_later_of_window_and_
 ):
     spread_operators(cluster)
     victim, _ = nodes
-    names = [f"together-{number}" for number in range(MANY)]
+    names = run_on(cluster, jobs, victim, "together", lostAfterSeconds=LEASE)
     for name in names:
-        jobs.apply(shell_job(cluster, name, sleeps(100000), lostAfterSeconds=LEASE, pod=on(victim)))
-    for name in names:
-        jobs.wait_running(name, limit=90)
         jobs.wait(name, lambda s: s.get("nodeName") == victim, 30, "the node to be on record")
     with cluster.lost(victim, "kill", "start"):
         lost = time.monotonic()
