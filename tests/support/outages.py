@@ -8,8 +8,9 @@ from localcluster import wait_for
 from losses import REACTION, finish, on_node, seconds_of
 
 NODES = ["node-0", "node-1", "node-2"]
-# Twice as long as it takes a simulated node to renew: after an outage it may miss once.
-WINDOW = 20
+# Three times as long as it takes a simulated node to renew: after an outage it may miss once, when the answer
+# to its last renewal was lost and the next is a conflict.
+WINDOW = 30
 
 
 def run_on_each_node(jobs):
