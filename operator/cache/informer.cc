@@ -36,23 +36,22 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
     bool delivered = false;     // the first list
     SteadyTime last_life{};
-
-    bool counts() const { return namespace_.empty() || !machine.forbidden(); }
   };
 
   State(Dependencies dependencies, kube::Kind watched)
       : deps(std::move(dependencies)), kind(std::move(watched)), look(look_kind(kind)) {}
 
-  // Whether it holds for every reflector that counts.
+  bool set_aside(const Reflector& reflector) const {
+    return reflector.machine.forbidden() &&
+           std::any_of(reflectors.begin(), reflectors.end(),
+                       [](const auto& other) { return !other->machine.forbidden(); });
+  }
+  // Whether it holds for every reflector that is not set aside.
   template <typename Predicate>
   bool all(Predicate predicate) const {
-    bool any = false;
-    for (const auto& reflector : reflectors) {
-      if (!reflector->counts()) continue;
-      any = true;
-      if (!predicate(*reflector)) return false;
-    }
-    return any;
+    return std::all_of(reflectors.begin(), reflectors.end(), [&](const auto& reflector) {
+      return set_aside(*reflector) || predicate(*reflector);
+    });
   }
   // Null: it is not watched.
   const Reflector* find(const std::string& namespace_) const {
@@ -310,7 +309,7 @@ Duration Informer::quiet_for() const {
   const SteadyTime now = state_->deps.loop.now();
   Duration longest = Duration::zero();
   for (const auto& reflector : state_->reflectors) {
-    if (reflector->counts()) longest = std::max(longest, now - reflector->last_life);
+    if (!state_->set_aside(*reflector)) longest = std::max(longest, now - reflector->last_life);
   }
   return longest;
 }
@@ -323,7 +322,7 @@ std::uint64_t Informer::undecodable() const {
 
 int Informer::forbidden() const {
   return static_cast<int>(std::count_if(state_->reflectors.begin(), state_->reflectors.end(),
-                                        [](const auto& it) { return !it->counts(); }));
+                                        [](const auto& it) { return it->machine.forbidden(); }));
 }
 
 std::string Informer::trouble() const {
@@ -331,7 +330,7 @@ std::string Informer::trouble() const {
   for (const auto& reflector : state_->reflectors) {
     const std::string& of_this = reflector->machine.trouble();
     if (of_this.empty()) continue;
-    if (reflector->counts()) return of_this;
+    if (!state_->set_aside(*reflector)) return of_this;
     trouble = of_this;
   }
   return trouble;

@@ -6,7 +6,7 @@
 // A namespace whose lists are forbidden (403) is set aside: one that is deleted takes its
 // RoleBinding with it, and must not blind us for the others. Its part of the store stays as it was,
 // it is tried again with back-off, and synced(), live() and quiet_for() are of the others. Where
-// all are forbidden, it is neither synced nor live.
+// all are forbidden, none is set aside.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,7 @@ class Informer {
   // Objects that decode() could not use, over all lists and watches.
   std::uint64_t undecodable() const;
 
-  // How many namespaces are set aside.
+  // How many namespaces are forbidden.
   int forbidden() const;
 
   // What went wrong last with a list or watch that has not succeeded since; empty: nothing. For the
