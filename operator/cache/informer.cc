@@ -17,7 +17,7 @@ kube::Kind look_kind(const kube::Kind& kind) {
   // Any object will do: with a selector that few match the server would have to read them all.
   look.label_selector.clear();
   look.field_selector.clear();
-  look.decode = [](const Json&) { return ObjectPtr(); };
+  look.decode = [](const JsonView&) { return ObjectPtr(); };
   return look;
 }
 

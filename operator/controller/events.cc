@@ -186,7 +186,7 @@ Task<Status> EventRecorder::State::write(SeriesPtr one) {
   const std::int64_t telling = one->count;
   auto call = client.post(kube::object_path(kGroupPath, "events", namespace_),
                           event_json(*one, instance), {kWriteTimeout});
-  const Result<Json> answer = co_await call;
+  const Result<JsonDocument> answer = co_await call;
   if (answer.ok()) {
     one->exists = true;
     one->written = telling;
@@ -200,7 +200,7 @@ Task<Status> EventRecorder::State::write(SeriesPtr one) {
 // Another replica, or this one before a restart, has begun the series.
 Task<Status> EventRecorder::State::join_existing(SeriesPtr one, std::string path) {
   auto read = client.get(path, {kWriteTimeout});
-  const Result<Json> found = co_await read;
+  const Result<JsonDocument> found = co_await read;
   if (!found.ok()) co_return found.error();
   const std::int64_t before = std::max<std::int64_t>(1, int_at(at(*found, "series"), "count", 1));
   one->count += before;
@@ -214,7 +214,7 @@ Task<Status> EventRecorder::State::patch_series(SeriesPtr one, std::string path)
   const std::int64_t telling = one->count;
   auto call = client.patch(path, Json{{"series", series_json(*one)}}.dump(),
                            {kWriteTimeout, "application/merge-patch+json"});
-  const Result<Json> answer = co_await call;
+  const Result<JsonDocument> answer = co_await call;
   if (!answer.ok()) co_return answer.error();
   one->exists = true;
   one->written = telling;

@@ -20,12 +20,14 @@ Duration retry_delay(int refusals) {
   return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
 }
 
-std::uint64_t version_of(const Json& object) {
+std::uint64_t version_of(const JsonView& object) {
   kube::Object meta;
   return kube::decode_meta(object, meta) ? meta.version : 0;
 }
 
-void raise(std::uint64_t& mark, const Json& object) { mark = std::max(mark, version_of(object)); }
+void raise(std::uint64_t& mark, const JsonView& object) {
+  mark = std::max(mark, version_of(object));
+}
 
 ObjectReference reference(const reconciler::Job& job) {
   ObjectReference reference;
@@ -145,7 +147,7 @@ Task<Status> Executor::write_status(const CachedJob& job, const reconciler::Writ
   auto put =
       client_.put(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name, "status"),
                   status_update_body(job.job, write.status), for_its_version());
-  const Result<Json> answer = co_await put;
+  const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(memory.job_version, *answer);
   memory.last_write = loop_.now();
@@ -182,7 +184,7 @@ void Executor::tell(const CachedJob& job, const reconciler::WriteStatus& write, 
   }
 }
 
-void Executor::pod_created(const CachedJob&, std::int64_t attempt, const Json& pod,
+void Executor::pod_created(const CachedJob&, std::int64_t attempt, const JsonView& pod,
                            JobMemory& memory) {
   memory.pod_attempt = attempt;
   memory.refused_attempt = 0;
@@ -224,7 +226,7 @@ Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job,
   }
   auto post =
       client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, for_its_version());
-  const Result<Json> answer = co_await post;
+  const Result<JsonDocument> answer = co_await post;
   if (answer) {
     pod_created(job, write.attempt, *answer, memory);
     co_return Outcome{};
@@ -245,7 +247,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const CachedJob& job,
                                                         const reconciler::CreatePod& write,
                                                         JobMemory& memory, Log log) {
   auto get = client_.get(pod_path(job.namespace_, write.name));
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kCancelled) co_return answer.error();
     co_return refuse(job, write, CreationRefusal::Kind::kRefused, answer.error().message, memory,
@@ -264,7 +266,7 @@ Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::Delete
                                   JobMemory& memory, Log log) {
   auto del = client_.del(pod_path(job.namespace_, write.name),
                          preconditions(write.uid, write.version), within_time());
-  const Result<Json> answer = co_await del;
+  const Result<JsonDocument> answer = co_await del;
   if (answer) {
     raise(memory.pod_version, *answer);
     co_return Unit{};
@@ -294,7 +296,7 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
   kube::CallOptions options = for_its_version();
   options.content_type = "application/strategic-merge-patch+json";
   auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
-  const Result<Json> answer = co_await patch;
+  const Result<JsonDocument> answer = co_await patch;
   if (answer) {
     if (memory) raise(memory->pod_version, *answer);
     co_return Unit{};
@@ -316,7 +318,7 @@ Task<Status> Executor::relabel_pod(const CachedJob& job, const reconciler::Relab
   kube::CallOptions options = for_its_version();
   options.content_type = "application/merge-patch+json";
   auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
-  const Result<Json> answer = co_await patch;
+  const Result<JsonDocument> answer = co_await patch;
   if (!answer) {
     if (met_another_object(answer.error())) co_return Unit{};
     co_return answer.error();
@@ -353,7 +355,7 @@ Task<Status> Executor::send_lease(const CachedJob& job, const reconciler::WriteL
   const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_, name);
   auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
                                 : client_.put(path, body, for_its_version());
-  const Result<Json> answer = co_await call;
+  const Result<JsonDocument> answer = co_await call;
   if (answer) {
     raise(memory.lease_version, *answer);
     log.info(write.holder.empty() ? "the job's Lease was taken" : "the job's Lease was granted",
@@ -373,7 +375,7 @@ Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::W
   const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_,
                                              reconciler::heartbeat_lease_name(job.uid));
   auto get = client_.get(path);
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   kube::Object meta;
   if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
@@ -382,7 +384,7 @@ Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::W
     co_return make_error(ErrorCode::kForbidden, message);
   }
   memory.lease_version = std::max(memory.lease_version, meta.version);
-  const Json& labels = at(at(*answer, "metadata"), "labels");
+  const JsonView labels = at(at(*answer, "metadata"), "labels");
   if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
     co_return make_error(ErrorCode::kConflict, "the job's Lease is there and not cached yet");
   }
@@ -393,7 +395,7 @@ Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::W
   again.granted = "unknown";
   auto put = client_.put(
       path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
-  const Result<Json> labelled = co_await put;
+  const Result<JsonDocument> labelled = co_await put;
   if (!labelled) co_return labelled.error();
   raise(memory.lease_version, *labelled);
   co_return Unit{};
@@ -402,7 +404,7 @@ Task<Status> Executor::on_lease_exists(const CachedJob& job, const reconciler::W
 Task<Status> Executor::delete_job(const CachedJob& job) {
   auto del = client_.del(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
                          preconditions(job.uid, job.version), within_time());
-  const Result<Json> answer = co_await del;
+  const Result<JsonDocument> answer = co_await del;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return Unit{};
 }

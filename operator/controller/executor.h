@@ -48,7 +48,8 @@ class Executor {
   Outcome refuse(const CachedJob& job, const reconciler::CreatePod& write,
                  reconciler::CreationRefusal::Kind kind, const std::string& message,
                  JobMemory& memory, const Log& log);
-  void pod_created(const CachedJob& job, std::int64_t attempt, const Json& pod, JobMemory& memory);
+  void pod_created(const CachedJob& job, std::int64_t attempt, const JsonView& pod,
+                   JobMemory& memory);
   Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                           JobMemory& memory, Log log);
   Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,

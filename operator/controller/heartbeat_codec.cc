@@ -29,11 +29,11 @@ Duration decode_age(const std::string& text) {
 
 }  // namespace
 
-kube::ObjectPtr decode_heartbeat(const Json& json) {
+kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   auto cached = std::make_shared<CachedHeartbeat>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
-  const Json& meta = at(json, "metadata");
-  for (const Json& owner : at(meta, "ownerReferences")) {
+  const JsonView meta = at(json, "metadata");
+  for (const JsonView owner : at(meta, "ownerReferences")) {
     if (string_at(owner, "kind") != kJobKind || string_at(owner, "apiVersion") != kJobApiVersion) {
       continue;
     }
@@ -41,8 +41,8 @@ kube::ObjectPtr decode_heartbeat(const Json& json) {
     cached->owner_uid = string_at(owner, "uid");
   }
   if (cached->job_name.empty()) return nullptr;
-  const Json& spec = at(json, "spec");
-  const Json& annotations = at(meta, "annotations");
+  const JsonView spec = at(json, "spec");
+  const JsonView annotations = at(meta, "annotations");
   reconciler::LeaseView& lease = cached->lease;
   lease.uid = cached->uid;
   lease.version = cached->version;

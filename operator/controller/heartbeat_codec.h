@@ -24,7 +24,7 @@ struct CachedHeartbeat : kube::Object {
 };
 
 // Null: no Lease, or one that no DurableJob owns.
-kube::ObjectPtr decode_heartbeat(const Json& json);
+kube::ObjectPtr decode_heartbeat(const JsonView& json);
 
 // The body of the PUT, or of the POST where write.uid is empty. What a holder has said goes.
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,

@@ -80,7 +80,7 @@ reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& le
 Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid) {
   auto get = client_.get(kube::object_path(kLeaseGroupPath, kLeasePlural, namespace_,
                                            reconciler::heartbeat_lease_name(job_uid)));
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();
     co_return answer.error();

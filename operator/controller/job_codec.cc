@@ -24,7 +24,7 @@ void put_second(Json& json, const char* key, const std::optional<Time>& value) {
   if (value) json[key] = format_time(*value);
 }
 
-reconciler::HistoryEntry decode_history_entry(const Json& json) {
+reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   reconciler::HistoryEntry entry;
   entry.attempt = int_at(json, "attempt");
   entry.pod_name = string_at(json, "podName");
@@ -51,7 +51,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry) {
   return json;
 }
 
-reconciler::Condition decode_condition(const Json& json) {
+reconciler::Condition decode_condition(const JsonView& json) {
   reconciler::Condition condition;
   condition.type = string_at(json, "type");
   condition.status = string_at(json, "status") == "True";
@@ -72,7 +72,7 @@ Json encode_condition(const reconciler::Condition& condition) {
 
 }  // namespace
 
-reconciler::Spec decode_spec(const Json& json) {
+reconciler::Spec decode_spec(const JsonView& json) {
   reconciler::Spec spec;
   spec.backoff_limit = int_at(json, "backoffLimit", spec.backoff_limit);
   spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
@@ -86,16 +86,14 @@ reconciler::Spec decode_spec(const Json& json) {
   if (string_at(json, "podReplacementPolicy") == "Failed") {
     spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
   }
-  const Json& backoff = at(json, "retryBackoff");
+  const JsonView backoff = at(json, "retryBackoff");
   spec.retry_backoff.initial =
       seconds_at(backoff, "initialSeconds").value_or(spec.retry_backoff.initial);
   spec.retry_backoff.max = seconds_at(backoff, "maxSeconds").value_or(spec.retry_backoff.max);
   spec.retry_backoff.jitter_percent =
       static_cast<int>(int_at(backoff, "jitterPercent", spec.retry_backoff.jitter_percent));
-  if (const Json& factor = at(backoff, "factor"); factor.is_number()) {
-    spec.retry_backoff.factor = factor.get<double>();
-  }
-  if (const Json& heartbeat = at(json, "heartbeat"); heartbeat.is_object()) {
+  spec.retry_backoff.factor = at(backoff, "factor").number_or(spec.retry_backoff.factor);
+  if (const JsonView heartbeat = at(json, "heartbeat"); heartbeat.is_object()) {
     spec.heartbeat.emplace();
     spec.heartbeat->lease_duration =
         seconds_at(heartbeat, "leaseDurationSeconds").value_or(spec.heartbeat->lease_duration);
@@ -104,7 +102,7 @@ reconciler::Spec decode_spec(const Json& json) {
   return spec;
 }
 
-reconciler::Status decode_status(const Json& json) {
+reconciler::Status decode_status(const JsonView& json) {
   reconciler::Status status;
   status.phase =
       reconciler::parse_phase(string_at(json, "phase")).value_or(reconciler::Phase::kNone);
@@ -120,15 +118,15 @@ reconciler::Status decode_status(const Json& json) {
   status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
   status.progress = string_at(json, "progress");
   status.observed_generation = int_at(json, "observedGeneration");
-  if (const Json& waiting = at(json, "waiting"); waiting.is_object()) {
+  if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting =
         reconciler::Waiting{string_at(waiting, "reason"), string_at(waiting, "message"),
                             string_at(waiting, "nextAction"), time_at(waiting, "deadline")};
   }
-  for (const Json& entry : at(json, "history")) {
+  for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
   }
-  for (const Json& condition : at(json, "conditions")) {
+  for (const JsonView condition : at(json, "conditions")) {
     status.conditions.push_back(decode_condition(condition));
   }
   return status;
@@ -162,11 +160,11 @@ Json encode_status(const reconciler::Status& status) {
   return json;
 }
 
-kube::ObjectPtr decode_job(const Json& json) {
+kube::ObjectPtr decode_job(const JsonView& json) {
   auto cached = std::make_shared<CachedJob>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
-  const Json& meta = at(json, "metadata");
-  const Json& spec = at(json, "spec");
+  const JsonView meta = at(json, "metadata");
+  const JsonView spec = at(json, "spec");
   reconciler::Job& job = cached->job;
   job.namespace_ = cached->namespace_;
   job.name = cached->name;
@@ -177,9 +175,9 @@ kube::ObjectPtr decode_job(const Json& json) {
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.spec = decode_spec(spec);
   job.status = decode_status(at(json, "status"));
-  const Json& pod_template = at(spec, "template");
+  const JsonView pod_template = at(spec, "template");
   if (!pod_template.is_object()) return nullptr;
-  if (!is_terminal(job.status.phase)) cached->pod_template = pod_template.dump();
+  if (!is_terminal(job.status.phase)) cached->pod_template = pod_template.text();
   return cached;
 }
 

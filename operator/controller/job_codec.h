@@ -22,10 +22,10 @@ struct CachedJob : kube::Object {
 };
 
 // Null when it is no DurableJob that the schema could have let through.
-kube::ObjectPtr decode_job(const Json& json);
+kube::ObjectPtr decode_job(const JsonView& json);
 
-reconciler::Spec decode_spec(const Json& spec);
-reconciler::Status decode_status(const Json& status);
+reconciler::Spec decode_spec(const JsonView& spec);
+reconciler::Status decode_status(const JsonView& status);
 Json encode_status(const reconciler::Status& status);
 
 // The body of a PUT on /status: it carries the UID and the resourceVersion that were read, so that

@@ -219,7 +219,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
 Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Live& live) {
   live.pod_name = job.job.status.pod_name;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name));
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
     live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
@@ -239,7 +239,7 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
   // Last: a pod can have come and gone unseen only if the job has changed since.
   auto get_job =
       client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name));
-  const Result<Json> current = co_await get_job;
+  const Result<JsonDocument> current = co_await get_job;
   if (!current) co_return current.error();
   kube::Object meta;
   if (!kube::decode_meta(*current, meta) || meta.uid != job.uid || meta.version != job.version) {
@@ -261,7 +261,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   const std::string ns = namespace_of(key);
   auto get =
       client_.get(kube::object_path(kJobGroupPath, kJobPlural, ns, key.substr(ns.size() + 1)));
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
   for (const kube::ObjectPtr& pod : strangers) {

@@ -62,10 +62,10 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
 
 }  // namespace
 
-kube::ObjectPtr decode_lease(const Json& json) {
+kube::ObjectPtr decode_lease(const JsonView& json) {
   auto lease = std::make_shared<CachedLease>();
   if (!kube::decode_meta(json, *lease)) return nullptr;
-  const Json& meta = at(json, "metadata");
+  const JsonView meta = at(json, "metadata");
   const std::string label = string_at(at(meta, "labels"), kLeaseLabel);
   if (label == kShardLease && lease->name.starts_with(kShardPrefix)) {
     const auto number = small_number(std::string_view(lease->name).substr(kShardPrefix.size()));
@@ -77,7 +77,7 @@ kube::ObjectPtr decode_lease(const Json& json) {
     return nullptr;
   }
   lease->shards = small_number(string_at(at(meta, "annotations"), kShardsAnnotation)).value_or(0);
-  const Json& spec = at(json, "spec");
+  const JsonView spec = at(json, "spec");
   if (lease->kind == CachedLease::Kind::kMember) {
     // A member is who its Lease's name says: what somebody wrote into the field is no other member.
     lease->holder = lease->name.substr(kMemberPrefix.size());

@@ -32,7 +32,7 @@ struct CachedLease : kube::Object {
 };
 
 // Null when it is neither, by its label and name.
-kube::ObjectPtr decode_lease(const Json& json);
+kube::ObjectPtr decode_lease(const JsonView& json);
 
 // Both, or those of one of them: kLeaseLabel, with "=" and a value or without.
 kube::Kind lease_kind(std::string label_selector);

@@ -109,12 +109,12 @@ Task<Status> Membership::check_shards() {
   if (!leases_.store().get(config_.namespace_ + "/" + name)) {
     const LeaseWrite write = lease_write("", config_.timings.lease_duration);
     auto post = client_.post(path(), shard_lease_body(write, 0));
-    const Result<Json> created = co_await post;
+    const Result<JsonDocument> created = co_await post;
     if (created) co_return Unit{};
     if (created.error().code != ErrorCode::kAlreadyExists) co_return created.error();
   }
   auto get = client_.get(path(name));
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   const auto lease = std::static_pointer_cast<const CachedLease>(decode_lease(*answer));
   if (!lease) {
@@ -149,7 +149,7 @@ bool Membership::refuse_wrong_number(const CachedLease& lease) {
   return true;
 }
 
-void Membership::set_version(const Json& member) {
+void Membership::set_version(const JsonView& member) {
   kube::Object meta;
   if (!kube::decode_meta(member, meta)) return;
   uid_ = meta.uid;
@@ -163,7 +163,7 @@ Task<Status> Membership::create_member() {
   options.urgent = true;
   const LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
   auto post = client_.post(path(), member_lease_body(write, self_), options);
-  const Result<Json> answer = co_await post;
+  const Result<JsonDocument> answer = co_await post;
   if (answer) {
     set_version(*answer);
     log_.info("joined", {{"member", self_}, {"shards", std::to_string(config_.shards)}});
@@ -193,7 +193,7 @@ Task<Status> Membership::renew() {
     write.version = version_;
     auto put =
         client_.put(path(member_lease_name(self_)), member_lease_body(write, self_), options);
-    const Result<Json> answer = co_await put;
+    const Result<JsonDocument> answer = co_await put;
     if (answer) {
       set_version(*answer);
       renewed(sent);
@@ -214,7 +214,7 @@ Task<Status> Membership::reread_member() {
   options.timeout = config_.timings.renew_deadline;
   options.urgent = true;
   auto get = client_.get(path(member_lease_name(self_)), options);
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   kube::Object meta;
   const bool is_there = answer && kube::decode_meta(*answer, meta);
@@ -300,7 +300,7 @@ Task<void> Membership::say_goodbye() {
     const Json body = {
         {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid_}}}};
     auto del = client_.del(path(member_lease_name(self_)), body.dump(), options);
-    const Result<Json> answer = co_await del;
+    const Result<JsonDocument> answer = co_await del;
     if (answer) log_.info("left", {{"member", self_}});
     uid_.clear();
   }

@@ -158,7 +158,7 @@ class Membership : public Ownership {
   std::string path(const std::string& name = "") const;
   // Of a request on behalf of our tenure.
   kube::CallOptions within_time() const;
-  void set_version(const Json& member);
+  void set_version(const JsonView& member);
   void tell(const char* what, const Error& error);
   void tell_of_foreign(int shard);
 

@@ -168,7 +168,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   ours.pending = true;
   const std::uint64_t tenure = tenure_;
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
-  Result<Json> answer = Json();
+  Result<JsonDocument> answer = JsonDocument();
   if (before) {
     write.uid = before->uid;
     write.version = before->version;
@@ -232,7 +232,7 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   const std::string name = member_lease_name(holder);
   const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
   auto get = client_.get(path(name), within_time());
-  const Result<Json> answer = co_await get;
+  const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
   const auto live = as_lease(decode_lease(*answer));
   kube::Object bare;
@@ -268,7 +268,7 @@ Task<void> Membership::release(int shard) {
   write.version = lease->version;
   write.transitions = lease->transitions;
   auto put = client_.put(path(lease->name), shard_lease_body(write, shard), within_time());
-  const Result<Json> answer = co_await put;
+  const Result<JsonDocument> answer = co_await put;
   ours.pending = false;
   if (answer) {
     ours.written = as_lease(decode_lease(*answer));
@@ -302,7 +302,7 @@ Task<void> Membership::delete_member(std::string name, std::string uid, std::uin
       {"kind", "DeleteOptions"},
       {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
   auto del = client_.del(path(name), body.dump(), within_time());
-  const Result<Json> answer = co_await del;
+  const Result<JsonDocument> answer = co_await del;
   deleting_.erase(name);
   if (answer) log_.info("deleted the member Lease of a dead replica", {{"lease", name}});
 }

@@ -147,10 +147,10 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
 
 Task<Status> NodeMonitor::confirm(std::string node) {
   auto get_lease = client_.get(lease_path(kNodeLeaseNamespace, node));
-  const Result<Json> lease = co_await get_lease;
+  const Result<JsonDocument> lease = co_await get_lease;
   if (!lease.ok() && lease.error().code != ErrorCode::kNotFound) co_return lease.error();
   auto get_node = client_.get(node_path(node));
-  const Result<Json> object = co_await get_node;
+  const Result<JsonDocument> object = co_await get_node;
   if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
   proof();
   if (lease.ok()) {

@@ -20,7 +20,7 @@ constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a mess
 // What the API server writes into a pod that does not say it.
 constexpr seconds kDefaultTerminationGrace{30};
 
-std::string short_string_at(const Json& json, const char* key) {
+std::string short_string_at(const JsonView& json, const char* key) {
   return utf8_prefix(string_at(json, key), kMessageLimit);
 }
 
@@ -32,15 +32,15 @@ PodPhase decode_phase(const std::string& text) {
   return PodPhase::kPending;
 }
 
-ContainerView decode_container(const Json& json, bool init) {
+ContainerView decode_container(const JsonView& json, bool init) {
   ContainerView view;
   view.name = string_at(json, "name");
   view.init = init;
-  const Json& state = at(json, "state");
-  const Json& last = at(at(json, "lastState"), "terminated");
-  const Json& running = at(state, "running");
-  const Json& terminated = at(state, "terminated");
-  const Json& waiting = at(state, "waiting");
+  const JsonView state = at(json, "state");
+  const JsonView last = at(at(json, "lastState"), "terminated");
+  const JsonView running = at(state, "running");
+  const JsonView terminated = at(state, "terminated");
+  const JsonView waiting = at(state, "waiting");
   view.started = running.is_object() || terminated.is_object() || last.is_object();
   if (last.is_object()) view.started_at = time_at(last, "startedAt");
   if (!view.started_at && running.is_object()) view.started_at = time_at(running, "startedAt");
@@ -60,10 +60,10 @@ ContainerView decode_container(const Json& json, bool init) {
 
 // A webhook may have put a container of its own first (a mesh's proxy, say): where there is an
 // agent, the worker is the container under it.
-std::string worker_name(const Json& containers) {
+std::string worker_name(const JsonView& containers) {
   if (!containers.is_array() || containers.empty()) return "";
-  for (const Json& container : containers) {
-    const Json& command = at(container, "command");
+  for (const JsonView container : containers) {
+    const JsonView command = at(container, "command");
     if (command.is_array() && command.size() >= 2 && command[0] == kAgentProgram &&
         command[1] == "run") {
       return string_at(container, "name");
@@ -72,25 +72,25 @@ std::string worker_name(const Json& containers) {
   return string_at(containers[0], "name");
 }
 
-void decode_containers(const Json& json, PodView& pod) {
-  const Json& status = at(json, "status");
-  for (const Json& container : at(status, "initContainerStatuses")) {
+void decode_containers(const JsonView& json, PodView& pod) {
+  const JsonView status = at(json, "status");
+  for (const JsonView container : at(status, "initContainerStatuses")) {
     pod.containers.push_back(decode_container(container, true));
   }
-  for (const Json& container : at(at(json, "spec"), "initContainers")) {
+  for (const JsonView container : at(at(json, "spec"), "initContainers")) {
     if (string_at(container, "restartPolicy") != "Always") continue;
     const std::string name = string_at(container, "name");
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
   const std::string worker = worker_name(at(at(json, "spec"), "containers"));
-  for (const Json& container : at(status, "containerStatuses")) {
+  for (const JsonView container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false));
     pod.containers.back().worker = pod.containers.back().name == worker;
   }
 }
 
-void decode_conditions(const Json& status, PodView& pod) {
-  for (const Json& condition : at(status, "conditions")) {
+void decode_conditions(const JsonView& status, PodView& pod) {
+  for (const JsonView condition : at(status, "conditions")) {
     const std::string type = string_at(condition, "type");
     const std::string value = string_at(condition, "status");
     if (type == "DisruptionTarget" && value == "True") {
@@ -143,12 +143,12 @@ Json without_our_keys(const Json& map) {
 
 }  // namespace
 
-kube::ObjectPtr decode_pod(const Json& json) {
+kube::ObjectPtr decode_pod(const JsonView& json) {
   auto cached = std::make_shared<CachedPod>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
-  const Json& meta = at(json, "metadata");
-  const Json& labels = at(meta, "labels");
-  const Json& status = at(json, "status");
+  const JsonView meta = at(json, "metadata");
+  const JsonView labels = at(meta, "labels");
+  const JsonView status = at(json, "status");
   PodView& pod = cached->pod;
   pod.name = cached->name;
   pod.uid = cached->uid;
@@ -165,13 +165,13 @@ kube::ObjectPtr decode_pod(const Json& json) {
   pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));
   pod.termination_grace = seconds_at(at(json, "spec"), "terminationGracePeriodSeconds")
                               .value_or(kDefaultTerminationGrace);
-  for (const Json& finalizer : at(meta, "finalizers")) {
+  for (const JsonView finalizer : at(meta, "finalizers")) {
     if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
   }
   decode_conditions(status, pod);
   decode_containers(json, pod);
   cached->job_name = string_at(labels, reconciler::kJobNameLabel);
-  for (const Json& owner : at(meta, "ownerReferences")) {
+  for (const JsonView owner : at(meta, "ownerReferences")) {
     if (bool_at(owner, "controller") && string_at(owner, "kind") == kJobKind) {
       cached->job_name = string_at(owner, "name");
     }
@@ -179,7 +179,7 @@ kube::ObjectPtr decode_pod(const Json& json) {
   return cached;
 }
 
-kube::ObjectPtr decode_bare(const Json& json) {
+kube::ObjectPtr decode_bare(const JsonView& json) {
   auto cached = std::make_shared<kube::Object>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   return cached;

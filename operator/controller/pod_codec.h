@@ -16,10 +16,10 @@ struct CachedPod : kube::Object {
   const std::string& job_uid() const { return owner_uid.empty() ? pod.job_uid_label : owner_uid; }
 };
 
-kube::ObjectPtr decode_pod(const Json& json);
+kube::ObjectPtr decode_pod(const JsonView& json);
 
 // Only name and version are kept: that is all that staleness needs.
-kube::ObjectPtr decode_bare(const Json& json);
+kube::ObjectPtr decode_bare(const JsonView& json);
 
 // The body of the POST of an attempt's pod: the template, our labels over its own, our owner
 // reference and finalizer, and the HOLDFAST_ environment first in every container, so that the

@@ -1,4 +1,5 @@
-// JSON that others wrote: parsed with a limit on nesting, and read without exceptions.
+// JSON to write and to change, and configuration: parsed with a limit on nesting, and read without
+// exceptions. What only is read, and much of it, is a JsonView (json_view.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ using Json = nlohmann::json;
 // dump of 100,000 levels overflows the stack.
 inline constexpr int kMaxJsonDepth = 200;
 
-// Parses; `metadata.managedFields` and the last-applied annotation are dropped on the way in.
+// Malformed text is kTransient, text nested deeper than kMaxJsonDepth kTerminal.
 Result<Json> parse_json(std::string_view text);
 
 // The member, or a null value that lives forever: chains of at() never throw.

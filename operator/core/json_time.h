@@ -6,16 +6,16 @@
 #include <optional>
 #include <string_view>
 
-#include "operator/core/json.h"
+#include "operator/core/json_view.h"
 #include "operator/core/time.h"
 
 namespace holdfast {
 
 // The member as parse_time() reads it; no value: it is absent, or no time.
-std::optional<Time> time_at(const Json& object, std::string_view key);
+std::optional<Time> time_at(const JsonView& object, std::string_view key);
 
 // The member in whole seconds, cut to 68 years (31 bits of seconds, the most that our schema
 // allows) in either direction; no value: it is absent, or no whole number.
-std::optional<std::chrono::seconds> seconds_at(const Json& object, std::string_view key);
+std::optional<std::chrono::seconds> seconds_at(const JsonView& object, std::string_view key);
 
 }  // namespace holdfast

@@ -172,15 +172,16 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
   }
 }
 
-Task<Result<Json>> Client::State::json_call(http::Request request, Duration timeout, bool urgent) {
+Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Duration timeout,
+                                                    bool urgent) {
   request.decode = [](std::string&& body) -> std::any {
-    if (body.empty()) return Result<Json>(Json());
-    return parse_json(body);
+    if (body.empty()) return Result<JsonDocument>(JsonDocument());
+    return JsonDocument::parse(body);
   };
   Task<Result<Response>> calling = call(std::move(request), timeout, urgent);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
-  Result<Json> json = std::any_cast<Result<Json>&&>(std::move(response->decoded));
+  Result<JsonDocument> json = std::any_cast<Result<JsonDocument>&&>(std::move(response->decoded));
   if (!json.ok()) json.error().maybe_applied = true;
   co_return json;
 }
@@ -199,26 +200,30 @@ Client::Client(Dependencies dependencies)
     : state_(std::make_shared<State>(std::move(dependencies))) {}
 Client::~Client() = default;
 
-Task<Result<Json>> Client::get(std::string path, const CallOptions& options) {
+Task<Result<JsonDocument>> Client::get(std::string path, const CallOptions& options) {
   return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
                            options.timeout, options.urgent);
 }
-Task<Result<Json>> Client::post(std::string path, std::string body, const CallOptions& options) {
+Task<Result<JsonDocument>> Client::post(std::string path, std::string body,
+                                        const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "POST", std::move(path), std::move(body), options),
       options.timeout, options.urgent);
 }
-Task<Result<Json>> Client::put(std::string path, std::string body, const CallOptions& options) {
+Task<Result<JsonDocument>> Client::put(std::string path, std::string body,
+                                       const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PUT", std::move(path), std::move(body), options), options.timeout,
       options.urgent);
 }
-Task<Result<Json>> Client::patch(std::string path, std::string body, const CallOptions& options) {
+Task<Result<JsonDocument>> Client::patch(std::string path, std::string body,
+                                         const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PATCH", std::move(path), std::move(body), options),
       options.timeout, options.urgent);
 }
-Task<Result<Json>> Client::del(std::string path, std::string body, const CallOptions& options) {
+Task<Result<JsonDocument>> Client::del(std::string path, std::string body,
+                                       const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "DELETE", std::move(path), std::move(body), options),
       options.timeout, options.urgent);

@@ -8,14 +8,14 @@
 // server's API Priority and Fairness does it better.
 //
 //   auto call = client.put(path, body);
-//   Result<Json> answer = co_await call;
+//   Result<JsonDocument> answer = co_await call;
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "operator/core/json.h"
+#include "operator/core/json_view.h"
 #include "operator/core/log.h"
 #include "operator/core/loop.h"
 #include "operator/core/random.h"
@@ -70,13 +70,16 @@ class Client {
 
   // `path` is encoded (object_path) and may carry a query. The JSON is the object that the server
   // answered with, null where it sent none.
-  Task<Result<Json>> get(std::string path, const CallOptions& options = {});
-  Task<Result<Json>> post(std::string path, std::string body, const CallOptions& options = {});
-  Task<Result<Json>> put(std::string path, std::string body, const CallOptions& options = {});
+  Task<Result<JsonDocument>> get(std::string path, const CallOptions& options = {});
+  Task<Result<JsonDocument>> post(std::string path, std::string body,
+                                  const CallOptions& options = {});
+  Task<Result<JsonDocument>> put(std::string path, std::string body,
+                                 const CallOptions& options = {});
   // options.content_type says which patch it is, e.g. "application/json-patch+json".
-  Task<Result<Json>> patch(std::string path, std::string body, const CallOptions& options);
+  Task<Result<JsonDocument>> patch(std::string path, std::string body, const CallOptions& options);
   // `body` is DeleteOptions with preconditions.
-  Task<Result<Json>> del(std::string path, std::string body, const CallOptions& options = {});
+  Task<Result<JsonDocument>> del(std::string path, std::string body,
+                                 const CallOptions& options = {});
 
   // One page. `query` is what follows '?'.
   Task<Result<ListPage>> list(const Kind& kind, const std::string& namespace_,

@@ -24,7 +24,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   using Done = std::function<void(bool completed)>;
 
   Task<Result<http::Response>> call(http::Request request, Duration timeout, bool urgent);
-  Task<Result<Json>> json_call(http::Request request, Duration timeout, bool urgent);
+  Task<Result<JsonDocument>> json_call(http::Request request, Duration timeout, bool urgent);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Duration timeout);
   Task<bool> pause(Duration delay);

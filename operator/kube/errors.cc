@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/core/json.h"
+#include "operator/core/json_view.h"
 
 namespace holdfast::kube {
 namespace {
@@ -41,9 +41,9 @@ ErrorCode code_of(int status, const std::string& reason) {
 }  // namespace
 
 Error error_from_response(const http::Response& response) {
-  const Result<Json> parsed = parse_json(response.body);
-  const Json status = parsed.ok() ? *parsed : Json();
-  const Json& details = at(status, "details");
+  const Result<JsonDocument> parsed = JsonDocument::parse(response.body);
+  const JsonDocument status = parsed.ok() ? *parsed : JsonDocument();
+  const JsonView details = at(status, "details");
   Error error;
   error.http_status = response.status;
   error.reason = string_at(status, "reason");
@@ -59,7 +59,7 @@ Error error_from_response(const http::Response& response) {
   if (!error.retry_after && retry_after > 0 && retry_after < 86'400) {
     error.retry_after = std::chrono::seconds(retry_after);
   }
-  const Json& causes = at(details, "causes");
+  const JsonView causes = at(details, "causes");
   if (causes.is_array()) {
     error.cause_count = static_cast<int>(causes.size());
     for (std::size_t i = 0; i < std::min(causes.size(), kMaxCauses); ++i) {

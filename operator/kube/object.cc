@@ -20,7 +20,7 @@ bool parse_version(const std::string& text, std::uint64_t& version) {
   return error == std::errc() && last == end;
 }
 
-ObjectPtr decode_object(const Kind& kind, const Json& json) {
+ObjectPtr decode_object(const Kind& kind, const JsonView& json) {
   try {
     return kind.decode(json);
   } catch (const std::exception&) {  // a decoder met what it did not foresee: not usable
@@ -35,7 +35,7 @@ WatchEvent error_event(ErrorCode code, std::string message) {
 }
 
 // The Status object of an ERROR event.
-Error error_of_status(const Json& status) {
+Error error_of_status(const JsonView& status) {
   Error error;
   error.http_status = static_cast<int>(int_at(status, "code"));
   error.reason = string_at(status, "reason");
@@ -56,17 +56,14 @@ Error error_of_status(const Json& status) {
 
 }  // namespace
 
-bool decode_meta(const Json& json, Object& object) {
-  const Json& metadata = at(json, "metadata");
+bool decode_meta(const JsonView& json, Object& object) {
+  const JsonView metadata = at(json, "metadata");
   object.name = string_at(metadata, "name");
   object.namespace_ = string_at(metadata, "namespace");
   object.uid = string_at(metadata, "uid");
   object.owner_uid.clear();
-  const Json& owners = at(metadata, "ownerReferences");
-  if (owners.is_array()) {
-    for (const Json& owner : owners) {
-      if (bool_at(owner, "controller")) object.owner_uid = string_at(owner, "uid");
-    }
+  for (const JsonView owner : at(metadata, "ownerReferences")) {
+    if (bool_at(owner, "controller")) object.owner_uid = string_at(owner, "uid");
   }
   return parse_version(string_at(metadata, "resourceVersion"), object.version) &&
          !object.name.empty() && !object.uid.empty();
@@ -84,11 +81,10 @@ std::string object_path(const std::string& group_path, const std::string& plural
 }
 
 Result<ListPage> decode_list(const Kind& kind, std::string_view body) {
-  Result<Json> parsed = parse_json(body);
+  const Result<JsonDocument> parsed = JsonDocument::parse(body);
   if (!parsed.ok()) return parsed.error();
-  const Json& list = *parsed;
-  const Json& metadata = at(list, "metadata");
-  const Json& items = at(list, "items");
+  const JsonView metadata = at(*parsed, "metadata");
+  const JsonView items = at(*parsed, "items");
   ListPage page;
   if (!parse_version(string_at(metadata, "resourceVersion"), page.version) ||
       !(items.is_array() || items.is_null())) {
@@ -96,7 +92,7 @@ Result<ListPage> decode_list(const Kind& kind, std::string_view body) {
   }
   page.continue_token = string_at(metadata, "continue");
   page.items.reserve(items.size());
-  for (const Json& item : items) {
+  for (const JsonView item : items) {
     ObjectPtr object = decode_object(kind, item);
     if (object) {
       page.items.push_back(std::move(object));
@@ -108,11 +104,11 @@ Result<ListPage> decode_list(const Kind& kind, std::string_view body) {
 }
 
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line) {
-  const Result<Json> parsed = parse_json(line);
+  const Result<JsonDocument> parsed = JsonDocument::parse(line);
   if (!parsed.ok()) {
     return error_event(ErrorCode::kTransient, "a watch event is " + parsed.error().message);
   }
-  const Json& object = at(*parsed, "object");
+  const JsonView object = at(*parsed, "object");
   const std::string type = string_at(*parsed, "type");
   WatchEvent event;
   if (type == "ERROR") {
@@ -130,7 +126,7 @@ WatchEvent decode_watch_line(const Kind& kind, std::string_view line) {
   } else {
     return error_event(ErrorCode::kTransient, "a watch event has an unknown type");
   }
-  const Json& metadata = at(object, "metadata");
+  const JsonView metadata = at(object, "metadata");
   if (!parse_version(string_at(metadata, "resourceVersion"), event.version)) {
     return error_event(ErrorCode::kTransient, "a watch event has no resourceVersion");
   }

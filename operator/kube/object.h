@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "operator/core/json_view.h"
 #include "operator/core/result.h"
 
 namespace holdfast::kube {
@@ -26,7 +26,7 @@ struct Object {
 using ObjectPtr = std::shared_ptr<const Object>;
 
 // Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
-bool decode_meta(const Json& json, Object& object);
+bool decode_meta(const JsonView& json, Object& object);
 
 // One kind of object as the operator watches it.
 struct Kind {
@@ -38,7 +38,7 @@ struct Kind {
   std::string field_selector;
   bool metadata_only = false;  // ask for PartialObjectMetadata
   // Null: not an object that we can use; it is counted and left out.
-  std::function<ObjectPtr(const Json&)> decode;
+  std::function<ObjectPtr(const JsonView&)> decode;
 };
 
 // "/apis/<group>/namespaces/<namespace>/<plural>[/<name>[/<subresource>]]", encoded.

@@ -10,9 +10,9 @@ constexpr const char* kBinding = "holdfast-fence";
 constexpr const char* kWithoutIt =
     "heartbeats work, but old workers are stopped by their own agents alone";
 
-bool serves_policies(const Json& resources) {
-  const Json& list = at(resources, "resources");
-  return std::any_of(list.begin(), list.end(), [](const Json& resource) {
+bool serves_policies(const JsonView& resources) {
+  const JsonView list = at(resources, "resources");
+  return std::any_of(list.begin(), list.end(), [](const JsonView& resource) {
     return string_at(resource, "name") == "validatingadmissionpolicies";
   });
 }
@@ -21,7 +21,7 @@ bool serves_policies(const Json& resources) {
 
 Task<void> report_fence(kube::Client& client, Log log) {
   auto discover = client.get(kGroupPath);
-  const Result<Json> resources = co_await discover;
+  const Result<JsonDocument> resources = co_await discover;
   const bool no_group = !resources && resources.error().code == ErrorCode::kNotFound;
   if (!resources && !no_group) {
     if (resources.error().code == ErrorCode::kCancelled) co_return;
@@ -38,7 +38,7 @@ Task<void> report_fence(kube::Client& client, Log log) {
   }
   auto get =
       client.get(kube::object_path(kGroupPath, "validatingadmissionpolicybindings", "", kBinding));
-  const Result<Json> binding = co_await get;
+  const Result<JsonDocument> binding = co_await get;
   if (binding) {
     log.info("there is a fence in the API server", {{"binding", kBinding}});
   } else if (binding.error().code == ErrorCode::kNotFound) {

@@ -44,7 +44,7 @@ Task<Status> scale_down(kube::Client& client, std::string namespace_, std::strin
   const std::string path =
       kube::object_path("/apis/apps/v1", "deployments", namespace_, name) + "/scale";
   auto patch = client.patch(path, R"({"spec":{"replicas":0}})", options);
-  const Result<Json> answer = co_await patch;
+  const Result<JsonDocument> answer = co_await patch;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return Unit{};
 }
@@ -116,10 +116,10 @@ struct PodName : kube::Object {
   bool ours = false;
 };
 
-kube::ObjectPtr decode_pod_name(const Json& json) {
+kube::ObjectPtr decode_pod_name(const JsonView& json) {
   auto pod = std::make_shared<PodName>();
   if (!kube::decode_meta(json, *pod)) return nullptr;
-  for (const Json& finalizer : at(at(json, "metadata"), "finalizers")) {
+  for (const JsonView finalizer : at(at(json, "metadata"), "finalizers")) {
     if (finalizer == reconciler::kFinalizer) pod->ours = true;
   }
   return pod;
@@ -136,7 +136,7 @@ Task<Status> release(kube::Client& client, std::string namespace_, std::string n
   options.content_type = "application/strategic-merge-patch+json";
   auto patch =
       client.patch(kube::object_path("/api/v1", "pods", namespace_, name), body.dump(), options);
-  const Result<Json> answer = co_await patch;
+  const Result<JsonDocument> answer = co_await patch;
   if (answer || answer.error().code == ErrorCode::kNotFound ||
       answer.error().code == ErrorCode::kConflict) {
     co_return Unit{};
@@ -194,7 +194,7 @@ Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, 
     if (listed && !pass && pass.error().code == ErrorCode::kForbidden) {
       // It may have been deleted, and the right to look at it with it.
       auto get = client.get("/api/v1/namespaces/" + kube::percent_encode(namespace_));
-      const Result<Json> found = co_await get;
+      const Result<JsonDocument> found = co_await get;
       if (!found && found.error().code == ErrorCode::kNotFound) {
         log.info("a namespace is gone", {{"namespace", namespace_}});
         co_return released;

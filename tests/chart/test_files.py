@@ -102,6 +102,19 @@ def test_listed_namespaces_and_no_others_get_rights_on_jobs(helm):
     assert sorted(writers) == ["holdfast-system", "media"]
 
 
+def test_the_service_accounts_that_are_listed_and_no_others_may_renew_leases(helm):
+    def renewers(values):
+        objects = helm.objects({"workerNamespaces": ["media", "proofs"], **values})
+        return {item["metadata"]["namespace"]: [(who["kind"], who.get("namespace"), who["name"])
+                                                for who in item["subjects"]]
+                for item in objects if item["kind"] == "RoleBinding" and item["roleRef"]["name"] == "holdfast-worker"}
+
+    assert renewers({"workerServiceAccounts": ["render", "train.v2"]}) == {
+        name: [("ServiceAccount", name, "render"), ("ServiceAccount", name, "train.v2")]
+        for name in ("media", "proofs")}
+    assert renewers({}) == {name: [("Group", None, f"system:serviceaccounts:{name}")] for name in ("media", "proofs")}
+
+
 def test_who_has_no_heartbeats_has_no_fence(helm):
     """So that a second release does not meet the first one's."""
     kinds = {item["kind"] for item in helm.objects({"workerNamespaces": []})}

@@ -69,7 +69,8 @@ reconciler::Observed observed(fuzz::Input input) {
   return result;
 }
 
-kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const Json&), const Result<Json>& json) {
+kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),
+                       const Result<JsonDocument>& json) {
   if (!json.ok()) return nullptr;
   try {
     return decoder(*json);
@@ -83,13 +84,13 @@ kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const Json&), const Result<Jso
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::string seen = input.line();
-  const kube::ObjectPtr object = decode(controller::decode_job, parse_json(input.line()));
+  const kube::ObjectPtr object = decode(controller::decode_job, JsonDocument::parse(input.line()));
   if (!object) return 0;
   reconciler::JobView view;
   view.job = static_cast<const CachedJob&>(*object).job;
   if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
   while (!input.empty()) {
-    const kube::ObjectPtr pod = decode(controller::decode_pod, parse_json(input.line()));
+    const kube::ObjectPtr pod = decode(controller::decode_pod, JsonDocument::parse(input.line()));
     if (pod) view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
   }
   view.observed =

@@ -3,6 +3,7 @@
 #include "reconciler/names.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
+#include "tests/support/json_document.h"
 
 using namespace holdfast;
 using controller::CachedJob;
@@ -13,7 +14,7 @@ namespace {
 void check_status(const CachedJob& cached) {
   const reconciler::Status& status = cached.job.status;
   const Json written = controller::encode_status(status);
-  const reconciler::Status read = controller::decode_status(written);
+  const reconciler::Status read = controller::decode_status(document(written));
   FUZZ_REQUIRE(controller::encode_status(read) == written);
   FUZZ_REQUIRE(read.phase == status.phase);
   FUZZ_REQUIRE(read.attempt == status.attempt);
@@ -60,7 +61,7 @@ void check_pod(const CachedJob& cached) {
   // As the API server would have it.
   (*pod)["metadata"]["uid"] = "a pod's";
   (*pod)["metadata"]["resourceVersion"] = "8";
-  const kube::ObjectPtr object = controller::decode_pod(*pod);
+  const kube::ObjectPtr object = controller::decode_pod(document(*pod));
   FUZZ_REQUIRE(object);
   const auto& made = static_cast<const CachedPod&>(*object);
   FUZZ_REQUIRE(made.name == name && made.namespace_ == job.namespace_);
@@ -72,7 +73,7 @@ void check_pod(const CachedJob& cached) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const Result<Json> json = parse_json(fuzz::Input(data, size).rest());
+  const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
   kube::ObjectPtr object;
   try {

@@ -4,6 +4,7 @@
 
 #include "reconciler/shards.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/json_document.h"
 
 using namespace holdfast;
 using controller::CachedLease;
@@ -29,13 +30,13 @@ std::shared_ptr<const CachedLease> written(const CachedLease& lease) {
   FUZZ_REQUIRE(body.ok());
   const std::string renewed = string_at(at(*body, "spec"), "renewTime");
   FUZZ_REQUIRE(renewed == "2026-06-01T12:00:00.123456Z");
-  return std::static_pointer_cast<const CachedLease>(controller::decode_lease(*body));
+  return std::static_pointer_cast<const CachedLease>(controller::decode_lease(document(*body)));
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const Result<Json> json = parse_json(fuzz::Input(data, size).rest());
+  const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
   const auto object = controller::decode_lease(*json);
   if (!object) return 0;

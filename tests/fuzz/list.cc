@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_REQUIRE(!page.error().message.empty());
     return 0;
   }
-  const Result<Json> json = parse_json(body);
+  const Result<JsonDocument> json = JsonDocument::parse(body);
   FUZZ_REQUIRE(json.ok());
   // Each item is an object or is counted.
   FUZZ_REQUIRE(page->items.size() + static_cast<std::size_t>(page->undecodable) ==

@@ -18,7 +18,7 @@ void check_text(const Json& source, const char* key, const std::string& kept) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const Result<Json> json = parse_json(fuzz::Input(data, size).rest());
+  const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
   static_cast<void>(controller::decode_bare(*json));
   kube::ObjectPtr object;

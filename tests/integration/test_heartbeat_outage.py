@@ -9,8 +9,8 @@ from losses import LOST_AFTER
 
 CLUSTER = {"nodes": 0, "kwok": False}
 OUTAGE = 3 * DURATION
-# Long enough that two thirds of it outlast the outage.
-PATIENT = {"leaseDurationSeconds": 2 * OUTAGE}
+# Long enough that two thirds of it outlast the outage, and the start of a server on a busy machine.
+PATIENT = {"leaseDurationSeconds": 4 * OUTAGE}
 
 
 def be_away(cluster, seconds):

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from losses import REACTION, SLACK, created_at, pod_name, wait_attempt
-from outages import NODES, WINDOW, assert_nothing_lost, outlast_the_window, run_on_each_node
+from outages import NODES, WINDOW, assert_nothing_lost, come_back, outlast_the_window, run_on_each_node
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -17,7 +17,7 @@ def test_only_the_node_that_died_before_the_server_did_is_lost_and_within_one_wi
     cluster.kill_node("node-2")
     cluster.kill_apiserver()
     outlast_the_window()
-    cluster.start_apiserver()
+    come_back(cluster)
     restored = time.time()
     offset = cluster.audit_offset()
     assert_nothing_lost(cluster, jobs, NODES[:2], restored)

@@ -8,6 +8,7 @@
 #include "reconciler/edges.h"
 #include "reconciler/names.h"
 #include "tests/simulation/replica.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -128,10 +129,12 @@ void Liveness::read_the_truth() {
     known.swap(now);
   };
   read("pods", pods_, [](const Json& json) {
-    return std::static_pointer_cast<const controller::CachedPod>(controller::decode_pod(json));
+    return std::static_pointer_cast<const controller::CachedPod>(
+        controller::decode_pod(document(json)));
   });
   read("durablejobs", jobs_, [](const Json& json) {
-    return std::static_pointer_cast<const controller::CachedJob>(controller::decode_job(json));
+    return std::static_pointer_cast<const controller::CachedJob>(
+        controller::decode_job(document(json)));
   });
 }
 
@@ -320,7 +323,7 @@ void Liveness::look_at_orphans() {
 std::string Liveness::unsettled() const {
   std::string found;
   gateway_.server().for_each("durablejobs", [&](const Json& json) {
-    const JobStatus status = controller::decode_status(at(json, "status"));
+    const JobStatus status = controller::decode_status(document(at(json, "status")));
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
     if (is_terminal(status.phase) && !is_deleting(json) && stays) return;
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
@@ -332,7 +335,7 @@ std::string Liveness::unsettled() const {
 std::string Liveness::untidy() const {
   std::string found;
   gateway_.server().for_each("pods", [&](const Json& json) {
-    const auto pod = controller::decode_pod(json);
+    const auto pod = controller::decode_pod(document(json));
     const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
     if (view.job_uid_label.empty() || view.owner_uid.empty()) return;
     if (view.has_finalizer) found = key_of(json) + " keeps our finalizer";

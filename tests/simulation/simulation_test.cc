@@ -8,6 +8,7 @@
 
 #include "operator/controller/job_codec.h"
 #include "tests/simulation/run.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -83,7 +84,7 @@ void complain_of_what_is_left(World& world) {
     }
   });
   world.server().for_each("durablejobs", [&](const Json& json) {
-    const kube::ObjectPtr object = controller::decode_job(json);
+    const kube::ObjectPtr object = controller::decode_job(document(json));
     const reconciler::Job& job = static_cast<const controller::CachedJob&>(*object).job;
     if (job.status.disruptions > 0) world.ledger().complain(job.name + " has lost an attempt");
     if (world.gateway().wall_clock() - job.created < std::chrono::seconds(3)) return;

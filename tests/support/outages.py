@@ -32,6 +32,16 @@ def outlast_the_window():
     )
 
 
+def come_back(cluster):
+    """Starts the API server, and anew what may wait for seconds before it asks again: how soon the cluster's
+    other parts look is not the matter here."""
+    cluster.start_apiserver()
+    cluster.kill_kwok()
+    cluster.start_kwok()
+    cluster.kill_scheduler()
+    cluster.start_scheduler()
+
+
 def assert_nothing_lost(cluster, jobs, nodes, restored):
     """All these nodes renewed after the outage: whoever still counted the time before would have
     given its verdict by then, or never will."""
@@ -65,12 +75,7 @@ def outlast_minutes_without_an_api_server(cluster, jobs, minutes):
     began = time.monotonic()
     wait_for("the outage to last", lambda: time.monotonic() - began > 60 * minutes, 60 * minutes + 30,
              poll=0.5)
-    cluster.start_apiserver()
-    # How soon the cluster's other parts look again is not the matter here.
-    cluster.kill_kwok()
-    cluster.start_kwok()
-    cluster.kill_scheduler()
-    cluster.start_scheduler()
+    come_back(cluster)
     restored = time.time()
     jobs.patch("sleeps", suspend=False)
     jobs.apply(job("late", annotations=runs(0)))

@@ -32,7 +32,7 @@ Task<void> end_pod(std::shared_ptr<Run> run, kube::ObjectPtr pod) {
   auto patch =
       run->client.patch(kube::object_path("/api/v1", "pods", pod->namespace_, pod->name, "status"),
                         kSucceeded, options);
-  const Result<Json> answer = co_await patch;
+  const Result<JsonDocument> answer = co_await patch;
   if (!answer) {
     run->error = pod->name + ": " + answer.error().message;
     run->end();
@@ -46,7 +46,7 @@ kube::Kind pods() {
   kind.name = kind.plural = "pods";
   kind.group_path = "/api/v1";
   kind.metadata_only = true;
-  kind.decode = [](const Json& json) -> kube::ObjectPtr {
+  kind.decode = [](const JsonView& json) -> kube::ObjectPtr {
     auto pod = std::make_shared<kube::Object>();
     if (!kube::decode_meta(json, *pod)) return nullptr;
     return pod;

@@ -39,7 +39,7 @@ std::string filled(std::string text, const std::map<std::string, std::string>& v
   return text;
 }
 
-Task<Result<Json>> request(kube::Client& client, Step step) {
+Task<Result<JsonDocument>> request(kube::Client& client, Step step) {
   kube::CallOptions options;
   options.content_type = step.type;
   options.answer_with_metadata = true;
@@ -57,14 +57,14 @@ Task<void> work(std::shared_ptr<Run> run) {
     for (const Step& step : run->steps) {
       auto call = request(run->client, {step.method, filled(step.path, values), step.type,
                                         filled(step.body, values)});
-      const Result<Json> answer = co_await call;
+      const Result<JsonDocument> answer = co_await call;
       if (!answer) {
         run->error = step.method + " " + step.path + ": " + answer.error().message;
         whole = false;
         break;
       }
       ++run->requests;
-      const Json& metadata = at(*answer, "metadata");
+      const JsonView metadata = at(*answer, "metadata");
       values.emplace("$UID", string_at(metadata, "uid"));
       if (string_at(metadata, "uid") == values["$UID"]) {
         values["$VERSION"] = string_at(metadata, "resourceVersion");

@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::seconds kAWhile{5};
 
 reconciler::JobView view_of(const std::string& job, const std::string& pod) {
-  const auto parsed = [](const std::string& text) { return parse_json(text).value(); };
+  const auto parsed = [](const std::string& text) { return JsonDocument::parse(text).value(); };
   reconciler::JobView view;
   view.job =
       std::static_pointer_cast<const controller::CachedJob>(controller::decode_job(parsed(job)))

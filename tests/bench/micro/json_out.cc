@@ -8,7 +8,7 @@ namespace {
 
 std::shared_ptr<const controller::CachedJob> running_job() {
   return std::static_pointer_cast<const controller::CachedJob>(
-      controller::decode_job(parse_json(running_job_text(1)).value()));
+      controller::decode_job(JsonDocument::parse(running_job_text(1)).value()));
 }
 
 void json_out_of_a_status(benchmark::State& state) {

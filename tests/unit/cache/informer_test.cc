@@ -40,7 +40,7 @@ kube::Kind pods() {
   kind.group_path = "/api/v1";
   kind.plural = "pods";
   kind.label_selector = "app";
-  kind.decode = [](const Json& json) -> ObjectPtr {
+  kind.decode = [](const JsonView& json) -> ObjectPtr {
     auto object = std::make_shared<kube::Object>();
     return kube::decode_meta(json, *object) ? object : nullptr;
   };

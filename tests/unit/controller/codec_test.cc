@@ -4,6 +4,7 @@
 #include "operator/controller/job_codec.h"
 #include "operator/controller/pod_codec.h"
 #include "reconciler/names.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::controller {
 namespace {
@@ -64,7 +65,7 @@ reconciler::Status full_status() {
 }
 
 TEST(JobCodec, ReadsEveryFieldOfTheSpec) {
-  const kube::ObjectPtr object = decode_job(job_json());
+  const kube::ObjectPtr object = decode_job(document(job_json()));
   ASSERT_TRUE(object);
   const reconciler::Job& job = static_cast<const CachedJob&>(*object).job;
   EXPECT_EQ(job.namespace_, "media");
@@ -87,11 +88,11 @@ TEST(JobCodec, ReadsEveryFieldOfTheSpec) {
 
 TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
   const reconciler::Status status = full_status();
-  EXPECT_EQ(decode_status(encode_status(status)), status);
+  EXPECT_EQ(decode_status(document(encode_status(status))), status);
 }
 
 TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
-  const kube::ObjectPtr object = decode_job(job_json());
+  const kube::ObjectPtr object = decode_job(document(job_json()));
   const Json body =
       json(status_update_body(static_cast<const CachedJob&>(*object).job, full_status()));
   EXPECT_EQ(body["metadata"]["uid"], "u-1");
@@ -103,17 +104,17 @@ TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
 TEST(JobCodec, AFinishedJobKeepsNoTemplateInMemory) {
   Json finished = job_json();
   finished["status"] = {{"phase", "Succeeded"}};
-  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(finished)).pod_template, "");
-  EXPECT_NE(static_cast<const CachedJob&>(*decode_job(job_json())).pod_template, "");
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).pod_template, "");
+  EXPECT_NE(static_cast<const CachedJob&>(*decode_job(document(job_json()))).pod_template, "");
 }
 
 TEST(JobCodec, WhatIsNoJobIsLeftOut) {
-  EXPECT_FALSE(decode_job(json(R"({"metadata": {"name": "x"}})")));
-  EXPECT_FALSE(decode_job(Json()));
+  EXPECT_FALSE(decode_job(document(json(R"({"metadata": {"name": "x"}})"))));
+  EXPECT_FALSE(decode_job(document(Json())));
 }
 
 Json made_pod() {
-  const kube::ObjectPtr object = decode_job(job_json());
+  const kube::ObjectPtr object = decode_job(document(job_json()));
   const auto& cached = static_cast<const CachedJob&>(*object);
   const Result<std::string> body =
       pod_body(cached.job, cached.pod_template, "encode-3-abcde", 3, "");
@@ -182,7 +183,7 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
       "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 137,
         "reason": "OOMKilled", "startedAt": "2026-01-02T03:04:10Z",
         "finishedAt": "2026-01-02T03:05:10Z"}}}]}})");
-  const kube::ObjectPtr object = decode_pod(pod);
+  const kube::ObjectPtr object = decode_pod(document(pod));
   ASSERT_TRUE(object);
   const auto& cached = static_cast<const CachedPod&>(*object);
   EXPECT_EQ(cached.job_name, "encode") << "the owner's name, not the label's";
@@ -206,7 +207,7 @@ TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {
   for (const char* label : {"", "x", "-1", "1x", "0", "99999999999999999999"}) {
     Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
     pod["metadata"]["labels"]["holdfast.dev/attempt"] = label;
-    EXPECT_EQ(static_cast<const CachedPod&>(*decode_pod(pod)).pod.attempt, 0) << label;
+    EXPECT_EQ(static_cast<const CachedPod&>(*decode_pod(document(pod))).pod.attempt, 0) << label;
   }
 }
 

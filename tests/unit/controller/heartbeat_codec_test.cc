@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/controller/pod_codec.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::controller {
 namespace {
@@ -39,7 +40,7 @@ TEST(HeartbeatCodec, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(lease["metadata"]["name"], "holdfast-u-1");
   EXPECT_EQ(lease["metadata"]["labels"]["holdfast.dev/job-uid"], "u-1");
   EXPECT_EQ(lease["spec"]["leaseDurationSeconds"], 30);
-  const kube::ObjectPtr object = decode_heartbeat(lease);
+  const kube::ObjectPtr object = decode_heartbeat(document(lease));
   ASSERT_TRUE(object);
   const CachedHeartbeat& read = as_heartbeat(object);
   EXPECT_EQ(read.owner_uid, "u-1");
@@ -57,7 +58,7 @@ TEST(HeartbeatCodec, ALeaseWithoutHolderHasNoHolderField) {
   const Json lease = stored(heartbeat_body(beating_job(), take, Time{}));
   EXPECT_FALSE(lease["spec"].contains("holderIdentity"));
   EXPECT_FALSE(lease["spec"].contains("renewTime"));
-  EXPECT_EQ(as_heartbeat(decode_heartbeat(lease)).lease.granted, "encode-2-x/pod-uid");
+  EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.granted, "encode-2-x/pod-uid");
 }
 
 TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
@@ -68,7 +69,7 @@ TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
   annotations["holdfast.dev/progress-age"] = "12.5";
   annotations["holdfast.dev/progress-message"] = std::string(400, 'x');
   annotations["holdfast.dev/ended"] = "0";
-  const kube::ObjectPtr told = decode_heartbeat(lease);
+  const kube::ObjectPtr told = decode_heartbeat(document(lease));
   EXPECT_TRUE(as_heartbeat(told).lease.renewed);
   EXPECT_TRUE(as_heartbeat(told).lease.ended);
   EXPECT_EQ(as_heartbeat(told).mark, "7");
@@ -76,18 +77,19 @@ TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
   EXPECT_EQ(as_heartbeat(told).lease.progress_message.size(), 256u);
   for (const char* const age : {"", "soon", "nan", "inf", "-5", "1e400", "12 s"}) {
     annotations["holdfast.dev/progress-age"] = age;
-    EXPECT_EQ(as_heartbeat(decode_heartbeat(lease)).lease.progress_age, Duration::zero()) << age;
+    EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.progress_age, Duration::zero())
+        << age;
   }
   annotations.erase("holdfast.dev/granted");
-  EXPECT_EQ(as_heartbeat(decode_heartbeat(lease)).lease.granted, "unknown");
+  EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.granted, "unknown");
 }
 
 TEST(HeartbeatCodec, ALeaseThatNoJobOwnsIsLeftOut) {
   Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
   lease["metadata"]["ownerReferences"][0]["kind"] = "Job";
-  EXPECT_FALSE(decode_heartbeat(lease));
+  EXPECT_FALSE(decode_heartbeat(document(lease)));
   lease["metadata"].erase("ownerReferences");
-  EXPECT_FALSE(decode_heartbeat(lease));
+  EXPECT_FALSE(decode_heartbeat(document(lease)));
 }
 
 Json plain_template() {
@@ -203,7 +205,7 @@ reconciler::PodView pod_as_admitted(const Json& spec, const char* ended) {
                                                   : Json{{"running", Json::object()}};
     pod["status"]["containerStatuses"].push_back({{"name", container["name"]}, {"state", state}});
   }
-  return static_cast<const CachedPod&>(*decode_pod(pod)).pod;
+  return static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
 }
 
 std::string worker_in(const reconciler::PodView& pod) {

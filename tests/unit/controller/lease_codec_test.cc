@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "operator/core/json.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::controller {
 namespace {
@@ -23,7 +24,7 @@ Json lease_json(const std::string& name, const std::string& label, Json spec) {
 }
 
 std::shared_ptr<const CachedLease> decoded(const Json& json) {
-  return std::static_pointer_cast<const CachedLease>(decode_lease(json));
+  return std::static_pointer_cast<const CachedLease>(decode_lease(document(json)));
 }
 
 std::shared_ptr<const CachedLease> shard_of_holder(const std::string& holder) {

@@ -231,7 +231,7 @@ TEST_F(CallTest, ShutDownCancelsWhatIsInFlightWaitingOrNew) {
 }
 
 TEST_F(CallTest, WithoutALimitNothingIsDelayed) {
-  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   for (int i = 0; i < 100; ++i) results.push_back(start(client_.get("/x")));
   EXPECT_EQ(transport_.pending(), 100u);
 }
@@ -242,7 +242,7 @@ class LimitedCallTest : public ClientTest {
 };
 
 TEST_F(LimitedCallTest, QpsAllowsABurstOfTwiceAsManyAndThenTheRate) {
-  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   for (int i = 0; i < 40; ++i) results.push_back(start(client_.get("/x")));
   EXPECT_EQ(transport_.pending(), 20u);
   loop_.advance(1s);
@@ -252,7 +252,7 @@ TEST_F(LimitedCallTest, QpsAllowsABurstOfTwiceAsManyAndThenTheRate) {
 }
 
 TEST_F(LimitedCallTest, WhatIsNotSentInTimeDoesNotDelayWhatComesAfterIt) {
-  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   CallOptions hurried;
   hurried.timeout = 100ms;
   for (int i = 0; i < 1000; ++i) results.push_back(start(client_.get("/x", hurried)));
@@ -265,7 +265,7 @@ TEST_F(LimitedCallTest, WhatIsNotSentInTimeDoesNotDelayWhatComesAfterIt) {
 }
 
 TEST_F(LimitedCallTest, WhatIsUrgentIsNotHeldUp) {
-  std::vector<std::shared_ptr<std::optional<Result<Json>>>> results;
+  std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   for (int i = 0; i < 40; ++i) results.push_back(start(client_.get("/x")));
   CallOptions urgent;
   urgent.urgent = true;

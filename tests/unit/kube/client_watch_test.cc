@@ -13,7 +13,7 @@ class WatchTest : public ClientTest {
     kind.name = kind.plural = "pods";
     kind.group_path = "/api/v1";
     kind.label_selector = "holdfast.dev/job in (a,b)";
-    kind.decode = [](const Json& json) -> ObjectPtr {
+    kind.decode = [](const JsonView& json) -> ObjectPtr {
       auto object = std::make_shared<Object>();
       return decode_meta(json, *object) ? object : nullptr;
     };

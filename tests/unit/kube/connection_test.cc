@@ -61,9 +61,9 @@ class ConnectionTest : public testing::Test {
     return promise->get_future();
   }
   Task<void> get(std::shared_ptr<std::promise<std::string>> promise) {
-    Task<Result<Json>> asking =
+    Task<Result<JsonDocument>> asking =
         connection_->client().get("/api/v1/x", {.timeout = test::kPatience});
-    const Result<Json> answer = co_await asking;
+    const Result<JsonDocument> answer = co_await asking;
     promise->set_value(answer.ok() ? "ok" : answer.error().message);
     --unanswered_;
   }

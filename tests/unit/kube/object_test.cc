@@ -11,7 +11,7 @@ Kind pods() {
   Kind kind;
   kind.name = kind.plural = "pods";
   kind.group_path = "/api/v1";
-  kind.decode = [](const Json& json) -> ObjectPtr {
+  kind.decode = [](const JsonView& json) -> ObjectPtr {
     if (at(json, "explode").is_boolean()) throw std::runtime_error("unforeseen");
     auto object = std::make_shared<Object>();
     return decode_meta(json, *object) ? object : nullptr;
@@ -36,10 +36,11 @@ TEST(ObjectPath, NoNameCanLeaveItsSegment) {
 
 TEST(DecodeMeta, ReadsWhatEveryCachedObjectHas) {
   Object object;
-  ASSERT_TRUE(decode_meta(*parse_json(R"({"metadata": {"name": "a", "namespace": "n", "uid": "u",
+  ASSERT_TRUE(
+      decode_meta(*JsonDocument::parse(R"({"metadata": {"name": "a", "namespace": "n", "uid": "u",
       "resourceVersion": "18446744073709551615", "ownerReferences": [
         {"uid": "first"}, {"uid": "boss", "controller": true}, {"uid": "last"}]}})"),
-                          object));
+                  object));
   EXPECT_EQ(object.key(), "n/a");
   EXPECT_EQ(object.uid, "u");
   EXPECT_EQ(object.version, 18446744073709551615u);
@@ -56,7 +57,7 @@ TEST(DecodeMeta, ReportsWhatIsMissing) {
         R"({"metadata": {"name": "a", "uid": "u", "resourceVersion": "-1"}})",
         R"({"metadata": {"name": "a", "uid": "u", "resourceVersion": 1}})"}) {
     Object object;
-    EXPECT_FALSE(decode_meta(*parse_json(text), object)) << text;
+    EXPECT_FALSE(decode_meta(*JsonDocument::parse(text), object)) << text;
   }
 }
 
