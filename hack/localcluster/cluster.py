@@ -41,7 +41,7 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
     fsync      etcd writes through to the disk
     owned      all processes end with this process (default: when there is no name)
     kwok, controller_manager, scheduler       False: that part is not started
-    audit      False: no audit log
+    audit      False: no audit log; a path: that of another policy
     nodes_die  False: no kill_node(), and without its policy the API server has less to do for each pod
     apiserver_flags, controller_manager_flags, scheduler_flags    extra command line arguments
     """
@@ -54,7 +54,8 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
         self.node_count = nodes if kwok else 0
         self.options = {
             "k8s": k8s, "fsync": fsync, "kwok": kwok, "controller_manager": controller_manager,
-            "scheduler": scheduler, "audit": audit, "nodes_die": nodes_die, "apiserver_flags": list(apiserver_flags),
+            "scheduler": scheduler, "audit": audit if isinstance(audit, bool) else str(audit),
+            "nodes_die": nodes_die, "apiserver_flags": list(apiserver_flags),
             "controller_manager_flags": list(controller_manager_flags),
             "scheduler_flags": list(scheduler_flags)}
         self.folder = clusters_root() / name if name else None

@@ -41,8 +41,9 @@ def kube_apiserver(paths, ports, options):
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true", "--profiling=false"]
     if options["audit"]:
+        policy = HERE / "audit-policy.yaml" if options["audit"] is True else options["audit"]
         argv += [f"--audit-log-path={paths['audit-log']}",
-                 f"--audit-policy-file={HERE}/audit-policy.yaml",
+                 f"--audit-policy-file={policy}",
                  # Never rotated: offsets into it stay valid.
                  "--audit-log-maxsize=102400", "--audit-log-format=json"]
     return argv + list(options["apiserver_flags"])

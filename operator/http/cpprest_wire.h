@@ -2,7 +2,7 @@
 // only file that includes cpprestsdk.
 //
 // send(), open() and set_tls() are called by one thread; what they are given is called on
-// cpprestsdk's threads, which must not be blocked. There are few of them, and they live until the
+// cpprestsdk's threads, which must not be blocked. There is one, or few, and they live until the
 // process ends: cancel what is left and wait for it before main() returns.
 //
 // A pooled connection that the server has closed makes cpprestsdk send the request a second time by
@@ -25,7 +25,7 @@ class CpprestWire {
   struct Config {
     Endpoint endpoint;
     std::string proxy_url;  // http://[user:password@]host:port; empty: none
-    int threads = 4;        // the first of the process decides
+    int threads = 1;        // the first of the process decides
   };
   static Result<std::unique_ptr<CpprestWire>> create(Config config, const TlsConfig& tls);
   ~CpprestWire();

@@ -17,6 +17,8 @@ from measure import cpu_seconds, memory_mib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOAD = os.environ.get("HOLDFAST_LOAD", ROOT / "build/bench/tests/bench/load/holdfast-load")
+# The log of who wrote what, without the bodies, which cost more than all else that a log does.
+WRITES_ALONE = ROOT / "tests/bench/audit-policy.yaml"
 # Finished pods stay, however many.
 KEEP_PODS = "--terminated-pod-gc-threshold=0"
 # As a cluster has it that nobody has tuned.
