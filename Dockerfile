@@ -4,7 +4,8 @@ FROM debian:bookworm-slim AS build
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
       g++ cmake ninja-build pkg-config ca-certificates \
       libcpprest-dev libboost-dev libboost-system-dev libboost-thread-dev libssl-dev \
-      nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev prometheus-cpp-dev jq
+      nlohmann-json3-dev libyaml-cpp-dev libsimdjson-dev libspdlog-dev libcli11-dev \
+      prometheus-cpp-dev jq
 WORKDIR /source
 COPY CMakeLists.txt CMakePresets.json ./
 COPY reconciler reconciler
