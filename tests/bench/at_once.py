@@ -7,11 +7,9 @@ f: the same jobs with 1, 2 and 4 replicas of the operator.
 """
 
 import objects
-from holdfast import OPERATOR_USER, Operator
 from localcluster import wait_for
-from measure import JOBS, Audit, cpu_seconds, memory_mib
+from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib
 from plane import DEFAULTS, LIMIT, SERVER, UNTHROTTLED
-from replicas import Replicas
 
 BATCH_USER = "system:serviceaccount:kube-system:job-controller"
 STATUS_OF = {OPERATOR_USER: JOBS, BATCH_USER: "jobs"}
@@ -34,16 +32,13 @@ def _costs(audit, user, count, cpu, server, memory):
 def _released(operators, audit, done_before, count):
     """Whether all have ended and their pods were released; the log is read once the first is so."""
     ended = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators)
-    return ended - done_before >= count and sum(
-        writes for user in {operator.user for operator in operators}
-        for key, writes in audit().writes(user).items() if key == "patch pods") >= count
+    return ended - done_before >= count and audit().writes(OPERATOR_USER).get("patch pods", 0) >= count
 
 
 def durable(plane, count, namespace=None):
     """A fresh operator, and so many jobs."""
     namespace = namespace or plane.namespace("durable")
-    with Operator(plane.cluster) as operator:
-        operator.user = OPERATOR_USER
+    with plane.operator() as operator:
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
@@ -123,11 +118,9 @@ def mode_f(plane, options, say):
 
 def _replicated(plane, replicas, count):
     namespace = plane.namespace("replicated")
-    with Replicas(plane.cluster, replicas) as operators:
+    with plane.replicas(replicas) as operators:
         wait_for("the shards to be shared", lambda: all(
             operator.metric("holdfast_shards_held") >= 32 // replicas for operator in operators.all), 60)
-        for operator in operators.all:
-            operator.user = operator.name
         before = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators.all)
         offset = plane.cluster.audit_offset()
         pids = [operator.process.pid for operator in operators.all]

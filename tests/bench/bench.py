@@ -11,7 +11,7 @@ of the machine that it runs on, API server, etcd and simulated nodes beside it.
 
 a  jobs that end at once, beside batch/v1, with the controller-manager unthrottled and as it comes
 b  reaction, job by job, with many finished and running jobs around
-c  CPU and memory at rest, by the number of finished jobs
+c  CPU and memory at rest, and the cost of a job more, by the number of finished jobs
 d  restart and take-over
 e  the API server's limits with the same client library, and the share that is reached
 f  1, 2 and 4 replicas
@@ -58,6 +58,7 @@ def arguments():
     add("--interval", type=float, default=0.2, help="seconds between them; default 0.2")
     add("--idle-counts", type=numbers, default=[1000, 10000, 50000], help="in c; default 1000,10000,50000")
     add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
+    add("--more", type=int, default=300, help="jobs after each in c; default 300")
     add("--restarts", type=int, default=5, help="in d; default 5")
     add("--nodes", type=int, default=20, help="simulated nodes; default 20")
     add("--operator", default=str(ROOT / "build/bench/operator/runtime/holdfast-operator"), help="its binary")

@@ -9,6 +9,9 @@ import pathlib
 
 TICKS = os.sysconf("SC_CLK_TCK")
 JOBS = "durablejobs"
+# Who the operator is to the API server: a service account, as in a cluster, and as the controller-manager's
+# controllers are. Client certificates would be verified anew at each request.
+OPERATOR_USER = "system:serviceaccount:holdfast-system:holdfast"
 
 
 def cpu_seconds(pid):

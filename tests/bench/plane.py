@@ -11,9 +11,10 @@ import subprocess
 import tempfile
 import time
 
-from holdfast import Jobs, install
-from localcluster import Cluster, wait_for
-from measure import cpu_seconds, memory_mib
+from holdfast import Jobs, Operator, install
+from localcluster import Cluster
+from measure import OPERATOR_USER, cpu_seconds, memory_mib
+from replicas import Replicas, admit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOAD = os.environ.get("HOLDFAST_LOAD", ROOT / "build/bench/tests/bench/load/holdfast-load")
@@ -47,6 +48,7 @@ class Plane:
     def __enter__(self):
         self.cluster.start()
         install(self.cluster)
+        self._kubeconfig = self._service_account()
         return self
 
     def __exit__(self, *_):
@@ -58,9 +60,27 @@ class Plane:
         self._namespaces += 1
         name = f"{purpose}-{self._namespaces}"
         self.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        wait_for(f"the service account of {name}", lambda: self.cluster.api("GET", path)[0] == 200, 60)
+        # The controller-manager makes it too, where there is one.
+        self.cluster.api("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
         return name
+
+    def _service_account(self):
+        """Makes the operator's and returns its kubeconfig."""
+        namespace, name = OPERATOR_USER.split(":")[2:]
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.cluster.api("POST", path, {"metadata": {"name": name}})
+        config = json.loads(pathlib.Path(admit(self.cluster, OPERATOR_USER)).read_text(encoding="utf-8"))
+        token = self.cluster.api("POST", f"{path}/{name}/token", {"spec": {"expirationSeconds": 24 * 3600}})[1]
+        config["users"][0]["user"] = {"token": token["status"]["token"]}
+        kubeconfig = pathlib.Path(self._folder.name) / "kubeconfig"
+        kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+        return kubeconfig
+
+    def operator(self):
+        return Operator(self.cluster, kubeconfig=self._kubeconfig)
+
+    def replicas(self, count):
+        return Replicas(self.cluster, count, kubeconfigs=dict.fromkeys(range(count), lambda _: self._kubeconfig))
 
     def jobs(self, namespace):
         return Jobs(self.cluster, namespace)

@@ -99,14 +99,16 @@ def mode_b(figures):
 
 
 def mode_c(figures):
-    lines = [(f"{OURS}, {int(count):,} finished jobs", one["memory_mib"], one["memory_peak_mib"], one["cpu_percent"])
+    lines = [(f"{OURS}, {int(count):,} finished jobs", one["memory_mib"], one["memory_peak_mib"], one["cpu_percent"],
+              one.get("cpu_ms_per_job", ""))
              for count, one in figures["durable"].items()]
     lines += [(f"controller-manager, {int(count):,} finished batch/v1 Jobs", one["memory_mib"],
-               one["memory_peak_mib"], one["cpu_percent"]) for count, one in figures["batch"].items()]
+               one["memory_peak_mib"], one["cpu_percent"], "") for count, one in figures["batch"].items()]
     series = {OURS: {int(count): one["memory_mib"] for count, one in figures["durable"].items()},
               "controller-manager": {int(count): one["memory_mib"] for count, one in figures["batch"].items()}}
     return "\n\n".join([
-        rows(("started anew, at rest", "memory (MiB)", "at its peak", "CPU (% of a core)"), *lines),
+        rows(("started anew, at rest", "memory (MiB)", "at its peak", "CPU (% of a core)",
+              "CPU for each job more (ms)"), *lines),
         plot("memory", svg.lines("Memory at rest", "MiB", "finished jobs", series), "memory by finished jobs")])
 
 

@@ -1,8 +1,8 @@
 """Modes b, c and d: many jobs are there already.
 
 b: how soon the operator reacts, job by job, with finished and running ones around.
-c: what it uses when nothing happens, and its memory, by the number of finished jobs; beside it the
-   controller-manager with as many finished batch/v1 Jobs.
+c: what it uses when nothing happens, its memory, and what a job more costs it, by the number of finished
+   jobs; beside it the controller-manager with as many finished batch/v1 Jobs.
 d: how soon it is at work again after a restart, and another replica after one's end.
 """
 
@@ -10,11 +10,11 @@ import threading
 import time
 
 import objects
-from holdfast import OPERATOR_USER, Operator, job
+from at_once import durable
+from holdfast import job
 from localcluster import wait_for
-from measure import JOBS, Audit, cpu_seconds, memory_mib, quantiles
+from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib, quantiles
 from plane import LIMIT, UNTHROTTLED
-from replicas import Replicas
 
 # What is on its way from before is over by then.
 SETTLE_SECONDS = 20
@@ -48,7 +48,7 @@ def _end_pods(plane, namespace, stop):
 def mode_b(plane, options, say):
     """A trickle of jobs, at a rate that leaves the machine time."""
     finished(plane, options.finished, say)
-    with Operator(plane.cluster) as operator:
+    with plane.operator() as operator:
         say(f"  {options.running} jobs that run ...")
         plane.send(objects.running_jobs(plane.namespace("running")), options.running)
         wait_for("them to run", lambda: operator.metric("holdfast_jobs", phase="Running") >= options.running
@@ -105,20 +105,19 @@ def mode_c(plane, options, say):
     try:
         # First, so that its caches hold no DurableJobs' pods.
         say(f"  making {count} finished batch/v1 Jobs ...")
-        namespace = "finished-batch"
-        plane.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        plane.cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts",
-                          {"metadata": {"name": "default"}})
-        plane.send(objects.finished_batch_jobs(namespace), count, in_flight=32)
+        plane.send(objects.finished_batch_jobs(plane.namespace("finished-batch")), count, in_flight=32)
         plane.restart_controller_manager(UNTHROTTLED)
         say("  the controller-manager at rest ...")
         result["batch"][str(count)] = _idle(plane.pid(part), options.idle_seconds)
         for count in options.idle_counts:
             finished(plane, count, say)
             plane.restart_controller_manager(None)
-            with Operator(plane.cluster) as operator:
+            with plane.operator() as operator:
                 say(f"  the operator at rest, {count} finished jobs ...")
                 result["durable"][str(count)] = _idle(operator.process.pid, options.idle_seconds)
+            say(f"  {options.more} jobs more ...")
+            cost = durable(plane, options.more)
+            result["durable"][str(count)] |= {key: cost[key] for key in ("jobs", "cpu_ms_per_job")}
             plane.restart_controller_manager(UNTHROTTLED)
     finally:
         plane.restart_controller_manager(UNTHROTTLED)
@@ -148,7 +147,7 @@ def _restart(plane):
     namespace = plane.namespace("restart")
     jobs = plane.jobs(namespace)
     jobs.apply(job("first"))
-    offset, operator, began = plane.cluster.audit_offset(), Operator(plane.cluster), time.time()
+    offset, operator, began = plane.cluster.audit_offset(), plane.operator(), time.time()
     try:
         operator.start()
         jobs.wait("first", lambda status: status.get("attempt") == 1, 120)
@@ -163,7 +162,7 @@ def _restart(plane):
 
 
 def _take_over(plane, stop):
-    with Replicas(plane.cluster, 2) as replicas:
+    with plane.replicas(2) as replicas:
         wait_for("the shards to be shared", lambda: all(
             operator.metric("holdfast_shards_held") >= SHARDS // 2 for operator in replicas.all), 60)
         stop(replicas[0])

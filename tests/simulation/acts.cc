@@ -27,7 +27,8 @@ constexpr const char* kNames[] = {"create-job",      "edit-spec",
                                   "restart",         "etcd-stall",
                                   "restore",         "crash",
                                   "clean-restart",   "pause",
-                                  "clock-drift",     "server-clock-step"};
+                                  "clock-drift",     "server-clock-step",
+                                  "refuse-403"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

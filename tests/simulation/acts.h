@@ -64,8 +64,10 @@ enum class Act {
   kPause,
   kClockDrift,
   kServerClockStep,
+  // As from a server that starts and has not read its roles yet.
+  kRefuse403,
 };
-inline constexpr int kActs = static_cast<int>(Act::kServerClockStep) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kRefuse403) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

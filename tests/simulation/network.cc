@@ -132,6 +132,9 @@ void SimTransport::transmit(const CallPtr& call, Duration delay, int copy) {
         if (strikes.strike(Act::kRefuse429, replica)) {
           return reply(refusal(429, "TooManyRequests", "too many requests", 1));
         }
+        if (strikes.strike(Act::kRefuse403, replica)) {
+          return reply(refusal(403, "Forbidden", "forbidden"));
+        }
         if (strikes.strike(Act::kRefuse500, replica)) {
           return reply(refusal(500, "InternalError", "an error on the server"));
         }
@@ -300,6 +303,8 @@ void SimTransport::arrive(const StreamPtr& stream) {
   std::optional<ApiAnswer> refused;
   if (strikes.strike(Act::kRefuse429, replica_)) {
     refused = refusal(429, "TooManyRequests", "too many requests", 1);
+  } else if (strikes.strike(Act::kRefuse403, replica_)) {
+    refused = refusal(403, "Forbidden", "forbidden");
   } else if (strikes.strike(Act::kRefuse500, replica_)) {
     refused = refusal(500, "InternalError", "an error on the server");
   } else if (strikes.strike(Act::kRefuse503, replica_)) {

@@ -29,6 +29,7 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   controller::JobController::Config controller;
   controller.membership.id = name;
   controller.membership.shards = config_.shards;
+  controller.namespaces = config_.namespaces;
   controller.refuse = config_.on_refusal;
   controller_ = std::make_unique<controller::JobController>(
       controller::JobController::Dependencies{loop_, *client_, random_, config_.log, *this,

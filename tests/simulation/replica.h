@@ -24,6 +24,7 @@ class Replica : private controller::Telemetry {
     std::uint64_t seed = 0;
     SimLoop::Clock clock;
     int shards = 8;
+    std::vector<std::string> namespaces;  // empty: all
     Log log;
     std::function<void()> on_hot_loop;
     std::function<void(Error)> on_refusal;

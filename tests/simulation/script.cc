@@ -63,6 +63,7 @@ constexpr Habit kHabits[] = {
     {kCleanRestart, 6, milliseconds(200), seconds(10)},
     {kPause, 8, milliseconds(500), minutes(3)},
     {kServerClockStep, 6},
+    {kRefuse403, 6, seconds(1), minutes(1), 600},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -76,6 +77,9 @@ const std::vector<Act> kRequests = {kLoseRequest, kLoseAnswer, kDelayRequest, kD
 const std::vector<Act> kWatches = {kSlowWatch, kHalfOpenWatch, kBreakWatch, kWatchCacheLag,
                                    kCompaction};
 const std::vector<Act> kServer = {kOutage, kRestart, kEtcdStall, kServerClockStep};
+// A group of its own, and the last, so that scripts without it are what they were before it was
+// here.
+const std::vector<Act> kForbidding = {kRefuse403};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -174,11 +178,12 @@ class Drawing {
 
 const std::vector<Profile>& profiles() {
   static const auto* const kProfiles = new std::vector<Profile>{
-      {"swarm", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), true},
+      {"swarm", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding}),
+       true},
       {"calm", all_of({}), false},
       {"users", all_of({kUsers}), false},
       {"nodes", all_of({kNodes}), false},
-      {"network", all_of({kRequests, kWatches}), false},
+      {"network", all_of({kRequests, kWatches, kForbidding}), false},
       {"server", all_of({kServer, kWatches}), false},
       {"processes", all_of({kProcesses, {kWorkerFails, kEditSpec}}), false},
       // What S14 and S15 are about: replicas that pause, and requests that are long under way.

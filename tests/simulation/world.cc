@@ -118,6 +118,10 @@ void World::start_replica(int index) {
       mix(mix(options_.script.seed, 0x5EED), mix(static_cast<std::uint64_t>(index), seat.lives));
   config.clock = options_.script.clocks[static_cast<std::size_t>(index)];
   config.shards = options_.script.shards;
+  // A third of the worlds: a watch for each namespace.
+  if (mix(options_.script.seed, 0x4A3E) % 3 == 0) {
+    config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));
+  }
   config.log = options_.log.with({{"replica", std::to_string(index)}});
   config.on_hot_loop = [this, index] {
     ledger_.complain("a hot loop in replica " + std::to_string(index));
