@@ -39,7 +39,7 @@ build: configure ## Build everything (PRESET=dev, release, asan, tsan)
 
 .PHONY: unit
 unit: build ## Run the unit tests
-	@ctest --test-dir $(BUILD) --output-on-failure --progress -j2 | tr '\r' '\n' | grep -vE '^\[ *[0-9]+%\]|^ *[0-9]+/[0-9]+ Test .* Passed|^$$|^ *Start *[0-9]+:'; exit $${PIPESTATUS[0]}
+	@ctest --test-dir $(BUILD) --output-on-failure --progress --timeout 300 -j2 | tr '\r' '\n' | grep -vE '^\[ *[0-9]+%\]|^ *[0-9]+/[0-9]+ Test .* Passed|^$$|^ *Start *[0-9]+:'; exit $${PIPESTATUS[0]}
 
 .PHONY: fuzz-build
 fuzz-build: setup

@@ -37,7 +37,8 @@ constexpr std::chrono::seconds kRequestStepLimit{120};
 constexpr std::chrono::seconds kStreamStepLimit{1800};
 
 // A write-only stream buffer that hands on what it gets. cpprestsdk reads from the socket again
-// only when the task that _putn() gave it has completed.
+// only when the task that _putn() gave it has completed. That task must not fail: cpprestsdk would
+// close the buffer and wait for that on its own thread, for ever where it has but one.
 class Sink : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   using Base = concurrency::streams::details::streambuf_state_manager<std::uint8_t>;
@@ -262,32 +263,37 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
       [exchange](web::http::message_direction::direction direction, utility::size64_t) {
         if (direction == web::http::message_direction::upload) exchange->left = true;
       });
-  request.set_response_stream(
-      output([exchange, limit = asked.max_response_bytes](const char* data, std::size_t size) {
-        std::string& body = exchange->response.body;
-        if (body.size() + size > limit) {
-          exchange->too_large = true;
-          return pplx::task_from_exception<std::size_t>(
-              std::length_error("the answer is larger than " + std::to_string(limit) + " bytes"));
-        }
-        body.append(data, size);
-        return pplx::task_from_result(size);
-      }));
+  const pplx::cancellation_token_source cancellation;
+  request.set_response_stream(output([exchange, cancellation, limit = asked.max_response_bytes](
+                                         const char* data, std::size_t size) {
+    std::string& body = exchange->response.body;
+    exchange->too_large = exchange->too_large || body.size() + size > limit;
+    if (exchange->too_large) {
+      cancellation.cancel();
+    } else {
+      body.append(data, size);
+    }
+    return pplx::task_from_result(size);
+  }));
   // Holds the client: its connections live as long as somebody uses them.
   const auto finish = [exchange, client, refusal = clients_->refusal,
-                       decode = std::move(asked.decode),
+                       decode = std::move(asked.decode), limit = asked.max_response_bytes,
                        done = std::move(done)](const pplx::task<http_response>& ended) {
     Response& response = exchange->response;
     std::optional<Error> error;
     try {
       ended.get();
-      if (decode && response.status / 100 == 2) {
+      if (!exchange->too_large && decode && response.status / 100 == 2) {
         response.decoded = decode(std::move(response.body));
         response.body.clear();
       }
     } catch (...) {
       error = lost(std::current_exception(), exchange->left, *refusal);
-      if (exchange->too_large) error->code = ErrorCode::kTerminal;
+    }
+    if (exchange->too_large) {
+      error = make_error(ErrorCode::kTerminal,
+                         "the answer is larger than " + std::to_string(limit) + " bytes");
+      error->maybe_applied = exchange->left;
     }
     if (error) {
       done(std::move(*error));
@@ -295,7 +301,6 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
       done(std::move(response));
     }
   };
-  const pplx::cancellation_token_source cancellation;
   client->request(request, cancellation.get_token())
       .then([exchange](const pplx::task<http_response>& head) {
         const http_response response = head.get();

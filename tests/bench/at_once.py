@@ -39,6 +39,8 @@ def durable(plane, count, namespace=None):
     """A fresh operator, and so many jobs."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
+        # It looks at each job once when it starts.
+        wait_for("the operator to be at rest", lambda: operator.metric("workqueue_depth") == 0, LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)

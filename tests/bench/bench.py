@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tes
 import at_once  # noqa: E402
 import standing  # noqa: E402
 from measure import write_result  # noqa: E402
-from plane import WRITES_ALONE, Plane, machine, versions  # noqa: E402
+from plane import Plane, machine, versions  # noqa: E402
 
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
@@ -73,8 +73,7 @@ def main():
     for mode in modes:
         say(f"mode {mode}: starting a cluster ...")
         began, about = time.monotonic(), machine()
-        # b and d look into what was written.
-        with Plane(nodes=options.nodes, audit=True if mode in "bd" else WRITES_ALONE) as plane:
+        with Plane(nodes=options.nodes) as plane:
             about |= versions(plane.cluster)
             figures = MODES[mode](plane, options, say)
         write_result(pathlib.Path(options.results) / f"{mode}.json", {

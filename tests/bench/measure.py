@@ -69,17 +69,15 @@ class Audit:
         return dict(counted.most_common())
 
     def moments(self, verb, resource, subresource="", user=None, stage="requestReceivedTimestamp"):
-        """[(moment, object's name, request body)] in the order in which the requests came in."""
+        """[(moment, object's name)] in the order in which the requests came in."""
         found = []
         for event in self.events:
             about = event["objectRef"]
             if ((event["verb"], about["resource"], about.get("subresource", "")) ==
                     (verb, resource, subresource)
                     and user in (None, event["user"]["username"])):
-                body = event.get("requestObject") or {}
-                name = about.get("name") or body.get("metadata", {}).get("name", "")
-                found.append((moment(event[stage]), name, body))
-        return sorted(found, key=lambda item: item[0])
+                found.append((moment(event[stage]), about["name"]))
+        return sorted(found)
 
 
 def write_result(path, result):

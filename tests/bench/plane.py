@@ -37,8 +37,8 @@ class LoadError(RuntimeError):
 class Plane:
     """A cluster with the CRD installed. Modes make namespaces of their own."""
 
-    def __init__(self, nodes=20, audit=True):
-        self.cluster = Cluster(nodes=nodes, quiet=True, audit=audit, nodes_die=False,
+    def __init__(self, nodes=20):
+        self.cluster = Cluster(nodes=nodes, quiet=True, audit=WRITES_ALONE, nodes_die=False,
                                controller_manager_flags=UNTHROTTLED)
         self._folder = tempfile.TemporaryDirectory()
         self._namespaces = 0

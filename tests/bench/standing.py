@@ -76,12 +76,12 @@ def mode_b(plane, options, say):
 
 
 def _reaction(audit):
-    applied = {name: at for at, name, _ in audit.moments("create", JOBS)}
-    created = {body["metadata"]["labels"]["holdfast.dev/job-name"]: at for at, _, body in audit.moments(
+    applied = {name: at for at, name in audit.moments("create", JOBS)}
+    created = {name.rsplit("-", 2)[0]: at for at, name in audit.moments(
         "create", "pods", user=OPERATOR_USER, stage="stageTimestamp")}
-    ended = {name.rsplit("-", 2)[0]: at for at, name, _ in audit.moments("patch", "pods", "status", user="admin")}
-    outcomes = {name: at for at, name, body in audit.moments(
-        "update", JOBS, "status", OPERATOR_USER, "stageTimestamp") if body["status"]["phase"] == "Succeeded"}
+    ended = {name.rsplit("-", 2)[0]: at for at, name in audit.moments("patch", "pods", "status", user="admin")}
+    # Of a job that has succeeded it is the last one.
+    outcomes = {name: at for at, name in audit.moments("update", JOBS, "status", OPERATOR_USER, "stageTimestamp")}
     return {"create_to_pod": quantiles([created[name] - applied[name] for name in applied]),
             "end_to_outcome": quantiles([outcomes[name] - ended[name] for name in applied])}
 
