@@ -6,7 +6,7 @@ using namespace holdfast;
 
 namespace {
 
-void check_text(const Json& source, const char* key, const std::string& kept) {
+void check_text(const JsonView& source, const char* key, const std::string& kept) {
   FUZZ_REQUIRE(kept.size() <= 512);
   FUZZ_REQUIRE(fuzz::is_utf8(kept));
   const std::string whole = string_at(source, key);
