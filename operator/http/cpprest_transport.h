@@ -26,8 +26,8 @@ class CpprestTransport : public Transport {
     std::size_t max_in_flight = 64;    // requests; each has a connection of its own
     std::size_t max_waiting = 10'000;  // requests that wait for one of these; more are refused
     std::size_t max_stream_bytes = 4u << 20;  // of one stream, waiting for the loop
-    // cpprestsdk's threads. One: what several hand to each other costs more than they do at the same
-    // time. The first transport of the process decides.
+    // cpprestsdk's threads. One: what several hand to each other costs more than they do at the
+    // same time. The first transport of the process decides.
     int threads = 1;
   };
 
