@@ -183,8 +183,7 @@ struct PodView {
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
-  seconds termination_grace{0};  // the pod's own; a deletion may be asked for with another
-  bool has_finalizer = false;    // ours
+  bool has_finalizer = false;  // ours
   bool disruption_target = false;
   std::string disruption_reason;
   std::string unschedulable;  // message of PodScheduled=False, reason Unschedulable

@@ -5,6 +5,8 @@
 namespace holdfast::reconciler {
 namespace {
 
+// What kubelets call a container that the kernel killed for its memory, with exit code 137.
+constexpr const char* kOomKilled = "OOMKilled";
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
 
@@ -40,15 +42,16 @@ std::optional<Time> last_finish(const PodView& pod) {
 bool lost_by_deletion(const PodView& pod, const ContainerView* container) {
   if (!pod.deletion) return false;
   if (!container || !container->terminated->finished) return true;
-  // The kubelet's last word, a deletion with grace 0, leaves the timestamp and takes the grace
-  // away: it was asked for within the pod's own grace before that.
-  const Time last = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
-  const Time first = pod.deletion_grace > seconds(0) ? last : last - pod.termination_grace;
-  const Time finished = std::chrono::floor<seconds>(*container->terminated->finished);
-  if (finished < first) return false;
-  if (finished > last) return true;
-  const int exit_code = container->terminated->exit_code;
-  return exit_code == kSigkillExit || exit_code == kSigtermExit;
+  const Terminated& terminated = *container->terminated;
+  const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
+  const Time finished = std::chrono::floor<seconds>(*terminated.finished);
+  if (finished > asked) return true;
+  const bool stopped = (terminated.exit_code == kSigkillExit && terminated.reason != kOomKilled) ||
+                       terminated.exit_code == kSigtermExit;
+  // The kubelet's last word, a deletion with grace 0 when all is over, takes the place of what was
+  // asked for first, its time included (BeforeDelete in k8s.io/apiserver): how the container ended
+  // is all that is left to tell.
+  return stopped && (finished == asked || pod.deletion_grace == seconds(0));
 }
 
 // The kubelet did not see how the container ended (the node restarted, say): what it reports is

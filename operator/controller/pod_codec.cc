@@ -17,8 +17,6 @@ using reconciler::PodView;
 using reconciler::seconds;
 
 constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a message
-// What the API server writes into a pod that does not say it.
-constexpr seconds kDefaultTerminationGrace{30};
 
 std::string short_string_at(const JsonView& json, const char* key) {
   return utf8_prefix(string_at(json, key), kMessageLimit);
@@ -163,8 +161,6 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
   pod.deletion = time_at(meta, "deletionTimestamp");
   pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));
-  pod.termination_grace = seconds_at(at(json, "spec"), "terminationGracePeriodSeconds")
-                              .value_or(kDefaultTerminationGrace);
   for (const JsonView finalizer : at(meta, "finalizers")) {
     if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
   }

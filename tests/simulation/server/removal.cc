@@ -82,9 +82,11 @@ bool mark_pod(Json& pod, const DeleteOptions& options, Time now) {
   const std::int64_t grace = int_at(metadata, "deletionGracePeriodSeconds");
   if (!options.grace_seconds || *options.grace_seconds >= grace) return false;
   const auto told = parse_time(string_at(metadata, "deletionTimestamp"));
-  metadata["deletionTimestamp"] =
-      format_time(*told + std::chrono::seconds(*options.grace_seconds - grace));
-  metadata["deletionGracePeriodSeconds"] = *options.grace_seconds;
+  const Time moved = *told + std::chrono::seconds(*options.grace_seconds - grace);
+  const bool over = moved < now;
+  metadata["deletionTimestamp"] = format_time(over ? now : moved);
+  metadata["deletionGracePeriodSeconds"] =
+      over && *options.grace_seconds != 0 ? 1 : *options.grace_seconds;
   return true;
 }
 

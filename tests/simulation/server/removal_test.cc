@@ -32,6 +32,20 @@ TEST_F(RemovalTest, APodOnANodeIsToldToGoAndGoesWhenItsKubeletSaysSo) {
   EXPECT_FALSE(exists("pods", "p"));
 }
 
+TEST_F(RemovalTest, ADeletionIsNeverMovedIntoThePast) {
+  bound("p", held(pod("p")));
+  remove(path(kPods, "p"));
+  now_ += std::chrono::seconds(20);
+  const Answer sooner = remove(path(kPods, "p"), {{"gracePeriodSeconds", 5}});
+  EXPECT_EQ(sooner.body["metadata"]["deletionTimestamp"], format_time(now_));
+  EXPECT_EQ(sooner.body["metadata"]["deletionGracePeriodSeconds"], 1);
+  now_ += std::chrono::seconds(20);
+  remove(path(kPods, "p"), {{"gracePeriodSeconds", 0}});
+  const Json last = get(path(kPods, "p")).body["metadata"];
+  EXPECT_EQ(last["deletionTimestamp"], format_time(now_));
+  EXPECT_EQ(last["deletionGracePeriodSeconds"], 0);
+}
+
 TEST_F(RemovalTest, APodThatRunsNowhereGoesAtOnce) {
   post(kPods, pod("waits"));
   remove(path(kPods, "waits"));

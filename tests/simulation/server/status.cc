@@ -21,7 +21,7 @@ std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 }  // namespace
 
-// Not parse_json: its filter would cost half of a simulated write.
+// Not parse_json: counting depth would cost half of a simulated write.
 Json parse_body(const std::string& text) { return Json::parse(text, nullptr, false); }
 
 ApiAnswer object_answer(int status, const Json& object) {

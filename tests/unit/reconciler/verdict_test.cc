@@ -86,16 +86,17 @@ TEST(Verdict, InTheSecondOfItsDeletionTheExitCodeDecides) {
   EXPECT_EQ(judge_ended_pod(deleted_then_ended(143, seconds(0))).outcome, Outcome::kLost);
 }
 
-TEST(Verdict, WhenTheKubeletHasTakenTheGraceAwayTheExitCodeDecidesWithinThePodsOwn) {
-  const auto seen_last = [](int exit_code, seconds before) {
+TEST(Verdict, WhenTheKubeletHasTakenTheGraceAwayTheExitCodeDecides) {
+  const auto seen_last = [](int exit_code, seconds before, const char* reason = "Error") {
     PodView pod = ended(exit_code);
+    pod.containers[0].terminated->reason = reason;
     pod.deletion = *pod.containers[0].terminated->finished + before;
-    pod.termination_grace = seconds(30);
     return judge_ended_pod(pod).outcome;
   };
   EXPECT_EQ(seen_last(143, seconds(1)), Outcome::kLost);
+  EXPECT_EQ(seen_last(143, seconds(300)), Outcome::kLost) << "its volumes took their time";
   EXPECT_EQ(seen_last(137, seconds(30)), Outcome::kLost);
-  EXPECT_EQ(seen_last(143, seconds(31)), Outcome::kFailed);
+  EXPECT_EQ(seen_last(137, seconds(1), "OOMKilled"), Outcome::kFailed);
   EXPECT_EQ(seen_last(1, seconds(1)), Outcome::kFailed);
   EXPECT_EQ(seen_last(1, seconds(-1)), Outcome::kLost);
 }
