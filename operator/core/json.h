@@ -14,8 +14,8 @@ namespace holdfast {
 
 using Json = nlohmann::json;
 
-// Deeper documents are refused: no Kubernetes object comes near it, and a recursive destructor or
-// dump of 100,000 levels overflows the stack.
+// Brackets around a value; documents with one in more are refused: no Kubernetes object comes near
+// it, and a recursive destructor or dump of 100,000 levels overflows the stack.
 inline constexpr int kMaxJsonDepth = 200;
 
 // Malformed text is kTransient, text nested deeper than kMaxJsonDepth kTerminal.

@@ -84,7 +84,7 @@ class JsonDocument : public JsonView {
   JsonDocument() = default;  // null
 
   // Malformed text is kTransient (a piece of it is missing), text nested deeper than kMaxJsonDepth
-  // kTerminal.
+  // kTerminal. An integer of more than 64 bits is malformed: the API server writes none.
   static Result<JsonDocument> parse(std::string_view text);
 
  private:

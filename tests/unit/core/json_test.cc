@@ -20,14 +20,16 @@ TEST(ParseJson, RefusesWhatIsMalformed) {
 }
 
 TEST(ParseJson, RefusesDeepNestingAndSurvivesVeryDeep) {
-  const auto nested = [](std::size_t depth) {
-    return std::string(depth, '[') + std::string(depth, ']');
+  const auto nested = [](std::size_t depth, const std::string& value) {
+    return std::string(depth, '[') + value + std::string(depth, ']');
   };
-  EXPECT_TRUE(parse_json(nested(kMaxJsonDepth)).ok());
-  for (const std::size_t depth : {std::size_t{kMaxJsonDepth + 1}, std::size_t{300'000}}) {
-    const Result<Json> result = parse_json(nested(depth));
-    ASSERT_FALSE(result.ok());
-    EXPECT_EQ(result.error().code, ErrorCode::kTerminal);
+  for (const char* const value : {"1", "{}", "[]"}) {
+    EXPECT_TRUE(parse_json(nested(kMaxJsonDepth, value)).ok()) << value;
+    for (const std::size_t depth : {std::size_t{kMaxJsonDepth + 1}, std::size_t{300'000}}) {
+      const Result<Json> result = parse_json(nested(depth, value));
+      ASSERT_FALSE(result.ok()) << depth << value;
+      EXPECT_EQ(result.error().code, ErrorCode::kTerminal);
+    }
   }
   std::string objects;
   for (int i = 0; i < 1000; ++i) objects += R"({"metadata":)";
