@@ -52,9 +52,9 @@ def moved(cluster):
         batch_job("indexed", completions=2, completionMode="Indexed"),
         batch_job("in-place", pod={"restartPolicy": "OnFailure"}),
         batch_job("policy", podFailurePolicy={"rules": [
-            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}),
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}),
     ]
-    cluster.kubectl("create", "-f", "-", input="\n---\n".join(map(json.dumps, jobs)))
+    cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs}))
     cluster.kubectl("apply", "-f", str(ROOT / "examples/from-batch-job/job.yaml"))
     wait_for("the controller to have seen the jobs", lambda: "uncountedTerminatedPods" in cluster.kubectl(
         "get", "job", "plain", "-o", "json").stdout, 30)

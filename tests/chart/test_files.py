@@ -20,6 +20,7 @@ REFUSED = {
     "one namespace, not a list": ({"watchNamespaces": "media"}, "/watchNamespaces"),
     "a namespace that cannot be": ({"workerNamespaces": ["Media"]}, "/workerNamespaces"),
     "a namespace twice": ({"workerNamespaces": ["media", "media"]}, "/workerNamespaces"),
+    "a service account that cannot be": ({"workerServiceAccounts": ["a..b"]}, "/workerServiceAccounts"),
     "workers that nobody watches": (
         {"watchNamespaces": ["media"], "workerNamespaces": ["proofs"]}, "proofs is not among watchNamespaces"),
     "no workers": ({"operator": {"workers": 0}}, "/operator/workers"),
@@ -112,6 +113,9 @@ def test_the_service_accounts_that_are_listed_and_no_others_may_renew_leases(hel
     assert renewers({"workerServiceAccounts": ["render", "train.v2"]}) == {
         name: [("ServiceAccount", name, "render"), ("ServiceAccount", name, "train.v2")]
         for name in ("media", "proofs")}
+    # What YAML would take for something else.
+    odd = ["123", "true", "null", "1e3"]
+    assert renewers({"workerServiceAccounts": odd})["media"] == [("ServiceAccount", "media", name) for name in odd]
     assert renewers({}) == {name: [("Group", None, f"system:serviceaccounts:{name}")] for name in ("media", "proofs")}
 
 
