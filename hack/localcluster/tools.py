@@ -53,6 +53,11 @@ def k8s_versions():
     return sorted(p.name[len(prefix):] for p in TOOLS_DIR.glob(prefix + "*") if p.is_dir())
 
 
+def k8s_minor(k8s_version=DEFAULT_K8S_VERSION):
+    """34 of 1.34.4."""
+    return int(k8s_version.split(".")[1])
+
+
 def tool_plan(k8s_version=DEFAULT_K8S_VERSION):
     """(tool, module, Go package) of everything a cluster of this version runs, in build order."""
     if k8s_version not in k8s_versions():

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast import Operator, install, job, runs
 from localcluster import Cluster, wait_for
+from localcluster.tools import k8s_minor
 from losses import pod_name, pod_named, wait_attempt, wait_released
 from refusals import (
     ADMISSION,
@@ -16,6 +17,8 @@ from refusals import (
 
 pytestmark = pytest.mark.usefixtures("operator")
 
+# Kubernetes 1.34 made them beta.
+MUTATING = "v1alpha1" if k8s_minor() < 34 else "v1beta1"
 NEVER_STARTS = {"holdfast-test/waiting": "ImagePullBackOff"}
 # A refused creation is tried again after 5 s, doubling to 30 s.
 RETRY_LIMIT = 45
@@ -26,7 +29,7 @@ def cluster():
     """As every file's, with mutating policies switched on."""
     flags = [
         "--feature-gates=MutatingAdmissionPolicy=true",
-        "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+        f"--runtime-config=admissionregistration.k8s.io/{MUTATING}=true",
     ]
     with Cluster(nodes=1, quiet=True, apiserver_flags=flags) as cluster:
         install(cluster)
@@ -206,7 +209,7 @@ def test_what_admission_adds_to_a_pod_is_harmless(jobs):
     )
     jobs.api(
         "POST",
-        f"{ADMISSION}/v1beta1/mutatingadmissionpolicies",
+        f"{ADMISSION}/{MUTATING}/mutatingadmissionpolicies",
         {
             "metadata": {"name": "adds"},
             "spec": {
@@ -230,7 +233,7 @@ def test_what_admission_adds_to_a_pod_is_harmless(jobs):
     )
     jobs.api(
         "POST",
-        f"{ADMISSION}/v1beta1/mutatingadmissionpolicybindings",
+        f"{ADMISSION}/{MUTATING}/mutatingadmissionpolicybindings",
         {
             "metadata": {"name": "adds"},
             "spec": {

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from resource_api import job
+from resource_api import JOBS, job, schema_of
 
 HEARTBEAT = {"leaseDurationSeconds": 30}
 MAIN = {"name": "main", "image": "busybox:1.36", "command": ["true"]}
@@ -185,7 +185,7 @@ WRONG = {
     ),
     "factor-with-a-fraction": (
         spec(retryBackoff={"factor": 1.5}),
-        'factor in body must be of type integer',
+        'must be of type integer',
     ),
     "longest-delay-0": (
         spec(retryBackoff={"maxSeconds": 0}),
@@ -347,3 +347,30 @@ def test_what_is_wrong_is_told_all_at_once(api):
     assert result.returncode != 0
     for name in ("spec.backoffLimit", "spec.lostAfterSeconds", "spec.podReplacementPolicy"):
         assert name in result.stderr
+
+
+def integers(schema, body):
+    """(path, spec with that integer) for each place below a schema where one may stand."""
+    if schema.get("type") == "integer" or schema.get("x-kubernetes-int-or-string"):
+        yield "", body
+    for name, field in schema.get("properties", {}).items():
+        for path, value in integers(field, body):
+            yield f".{name}{path}", {name: value}
+    for path, value in integers(schema["items"], body) if "items" in schema else ():
+        yield f"[0]{path}", [value]
+    more = schema.get("additionalProperties")
+    for path, value in integers(more, body) if isinstance(more, dict) else ():
+        yield f"[x]{path}", {"x": value}
+
+
+def test_an_integer_beyond_64_bits_is_refused_wherever_one_may_stand(api):
+    """The operator takes a list in which there is one for a torn one: nobody may store it."""
+    places = list(integers(schema_of("spec"), 10**20))
+    assert len(places) > 100
+    for path, spec in places:
+        body = job("integer") | {"spec": spec}
+        code, answer = api.cluster.api("POST", f"{JOBS}?dryRun=All", body)
+        field = path.replace("[x]", ".x")
+        assert code == 422, (path, answer)
+        assert any(f"spec{field}" == cause["field"] or f"spec{path}" == cause["field"]
+                   for cause in answer["details"]["causes"]), (path, answer["message"])

@@ -281,7 +281,7 @@ class Normal:
             body["status"] = status
 
 
-def test_every_answer_is_the_real_ones(cluster):
+def test_every_answer_is_the_real_ones(pinned_kubernetes, cluster):
     script = json.loads(SCRIPT.read_text())
     real, model = Normal(), Normal()
     expected = [real.answer(answer) for answer in RealRun(cluster, script).answers()]

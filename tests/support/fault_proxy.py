@@ -186,7 +186,8 @@ class FaultProxy:
                 if self._dead:
                     return False
                 self._connections[client] = True
-            _send(upstream, request)
+            # One that is refused is answered and over, and the client must not ask on: nobody reads it here.
+            _send(upstream, request._replace(head=[*request.head, b"Connection: close\r\n"]))
             _relay(client, upstream)
             return False
         fault = self._next(request)

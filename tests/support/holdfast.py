@@ -65,8 +65,8 @@ def install(cluster):
 def allow_heartbeats(cluster, namespace):
     """The operator's rights on the Leases of jobs there, as the chart gives them to each workerNamespace."""
     rights = re.split(r"^---$", RBAC_PATH.read_text(), flags=re.MULTILINE)
-    rights = [text.replace("namespace: default\n", f"namespace: {namespace}\n") for text in rights
-              if "namespace: default\n" in text]
+    rights = [text.replace('namespace: "default"\n', f'namespace: "{namespace}"\n') for text in rights
+              if 'namespace: "default"\n' in text]
     cluster.kubectl("apply", "-f", "-", input="---".join(rights))
 
 
