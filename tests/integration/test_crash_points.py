@@ -105,6 +105,9 @@ class Doer(threading.Thread):
     def finished(self):
         return not self._waiting and not self._busy
 
+    def busy(self):
+        return list(self._busy)
+
     def run(self):
         try:
             while not self.stopping and not self.finished:
@@ -278,6 +281,8 @@ def test_a_hundred_crash_points_on_a_real_api_server_end_as_they_should(cluster,
             wait_for("the operator to have nothing to do",
                      lambda: not restarter.operator.metric("workqueue_depth"), 60)
         finally:
+            for name in ([] if doer.finished else doer.busy()):
+                print(f"  {name} has not ended: {record.status(name)}")
             doer.stopping = True
             fired = proxy.fired()
             print(table(faults, fired))

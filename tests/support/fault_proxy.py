@@ -194,8 +194,9 @@ class FaultProxy:
         if fault is False:
             return False
         kind = fault.kind if fault else None
-        if kind == "kill-before":
-            return self._kill(fault)
+        if kind in KILLS:
+            self._kill(client, upstream, request, fault)
+            return False
         if kind == "lose-request":
             return False
         if kind == "hold-request":
@@ -207,8 +208,6 @@ class FaultProxy:
             self.cut_watches()
         _send(upstream, request)
         answer = _read_answer(upstream)
-        if kind == "kill-applied":
-            return self._kill(fault)
         if kind == "lose-answer":
             return False
         if kind == "hold-answer":
@@ -223,7 +222,7 @@ class FaultProxy:
             timer = threading.Timer(LATE_COPY_SECONDS, self._repeat, (request,))
             timer.daemon = True
             timer.start()
-        return self._kill(fault) if kind == "kill-answered" else True
+        return True
 
     def _next(self, request):
         """The fault that befalls it, None, or False: nobody is there any more who asks."""
@@ -242,10 +241,17 @@ class FaultProxy:
                     return fault
         return None
 
-    def _kill(self, fault):
-        self._on_kill(fault)
-        self._reset_all()
-        return False
+    def _kill(self, client, upstream, request, fault):
+        """Whatever becomes of the request: nothing passes any more before there is a new operator."""
+        try:
+            if fault.kind != "kill-before":
+                _send(upstream, request)
+                answer = _read_answer(upstream)
+                if fault.kind == "kill-answered":
+                    client.sendall(answer)
+        finally:
+            self._on_kill(fault)
+            self._reset_all()
 
     def _repeat(self, request):
         try:

@@ -95,11 +95,6 @@ class HostNode:
             threading.Thread(target=work, daemon=True).start()
 
     def wait_ready(self):
-        now = time_text(time.time())
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it runs",
-                 "lastHeartbeatTime": now, "lastTransitionTime": now}
-        self.call("PATCH", f"/api/v1/nodes/{self.name}/status",
-                  {"status": {"conditions": [ready]}}, "strategic")
         self.cluster.wait_node_ready(self.name)
 
     def stop(self):
@@ -154,10 +149,23 @@ class HostNode:
                 status, answer = self.call("POST", NODE_LEASES, lease)
             if 200 <= status < 300:
                 lease = answer
+                self._keep_ready()
             elif status == 409:
                 lease["metadata"] = {"name": self.name}
             self.stopping.wait(RENEW_SECONDS)
         self.client.close()
+
+    def _keep_ready(self):
+        """As a kubelet does when the controller-manager has said otherwise, after an outage for one."""
+        path = f"/api/v1/nodes/{self.name}"
+        status, node = self.call("GET", path)
+        if status != 200 or any(condition["type"] == "Ready" and condition["status"] == "True"
+                                for condition in node["status"].get("conditions", [])):
+            return
+        now = time_text(time.time())
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it runs",
+                 "lastHeartbeatTime": now, "lastTransitionTime": now}
+        self.call("PATCH", path + "/status", {"status": {"conditions": [ready]}}, "strategic")
 
     def _follow(self):
         query = f"fieldSelector=spec.nodeName%3D{self.name}"
