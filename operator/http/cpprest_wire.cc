@@ -312,7 +312,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
 }
 
 Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
-                                              std::shared_ptr<StreamInbox> inbox,
+                                              const std::shared_ptr<StreamInbox>& inbox,
                                               StreamCallbacks callbacks) {
   const auto client = clients_->streams;
   http_request request;

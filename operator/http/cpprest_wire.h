@@ -47,7 +47,7 @@ class CpprestWire {
     std::function<void(const Response& head)> on_head;
     std::function<void(const Response& head, std::optional<Error> error)> done;
   };
-  Result<Cancel> open(const StreamRequest& request, std::shared_ptr<StreamInbox> inbox,
+  Result<Cancel> open(const StreamRequest& request, const std::shared_ptr<StreamInbox>& inbox,
                       StreamCallbacks callbacks);
 
  private:

@@ -270,7 +270,7 @@ int run_release_pods(const Options& options, const Log& log) {
     exit_code = kExitFailed;
   };
   loop.post([&] {
-    spawn(work(), [&](std::exception_ptr exception) {
+    spawn(work(), [&](const std::exception_ptr& exception) {
       if (exception) exit_code = kExitFailed;
       (*connection)->shut_down();
       loop.post([&] { loop.stop(); });
