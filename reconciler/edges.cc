@@ -4,6 +4,7 @@
 
 #include "operator/core/utf8.h"
 #include "reconciler/backoff.h"
+#include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
 
 namespace holdfast::reconciler {
@@ -48,6 +49,13 @@ void keep_last_attempt(const Context& context, Status& status) {
   if (!pod) return;
   if (!pod->node_name.empty()) status.node_name = pod->node_name;
   if (const auto start = pod->start()) status.attempt_start_time = start;
+  if (holds_lease(context, *pod) && !context.view.lease->progress_message.empty()) {
+    status.progress = context.view.lease->progress_message;
+  }
+}
+
+std::string counted(std::int64_t attempts, const std::string& one, const std::string& many) {
+  return std::to_string(attempts) + (attempts == 1 ? " attempt " + one : " attempts " + many);
 }
 
 const char* event_reason(Outcome outcome) {
@@ -191,14 +199,13 @@ std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec
                                                                 const Status& status) {
   if (status.failures > spec.backoff_limit) {
     return std::pair(std::string("BackoffLimitExceeded"),
-                     std::to_string(status.failures) + " attempts failed, backoffLimit forgives " +
+                     counted(status.failures, "failed", "failed") + ", backoffLimit forgives " +
                          std::to_string(spec.backoff_limit));
   }
   if (status.disruptions > spec.disruption_limit) {
     return std::pair(std::string("DisruptionLimitExceeded"),
-                     std::to_string(status.disruptions) +
-                         " attempts were lost, disruptionLimit forgives " +
-                         std::to_string(spec.disruption_limit));
+                     counted(status.disruptions, "was lost", "were lost") +
+                         ", disruptionLimit forgives " + std::to_string(spec.disruption_limit));
   }
   return std::nullopt;
 }

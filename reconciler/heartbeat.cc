@@ -158,7 +158,8 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
     if (refusal && !holds_lease(context, pod)) {
       return Waiting{"LeaseWriteRefused", refusal->message,
                      "the job's Lease is written again, after 5 to 30 s each time; " + attempt +
-                         " ends as StartTimeout unless its agent has renewed it by then",
+                         " ends as StartTimeout unless its agent has renewed it by then. Is "
+                         "the namespace among the chart's workerNamespaces?",
                      then};
     }
     const auto& lease = context.view.lease;

@@ -427,6 +427,19 @@ TEST(Heartbeat, AMessageOfProgressIsWrittenEveryHalfMinuteAtMost) {
   EXPECT_EQ(after(view).progress, "") << "the next attempt has made none";
 }
 
+TEST(Heartbeat, TheLastMessageOfProgressIsWrittenWithTheEnd) {
+  JobView view = held_job();
+  view.job.status.progress = "10 %";
+  view.lease->progress_message = "100 %";
+  view.lease->ended = true;
+  view.pods[0].phase = PodPhase::kSucceeded;
+  Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kSucceeded);
+  EXPECT_EQ(status.progress, "100 %");
+  view.lease->holder = "another/pod";
+  EXPECT_EQ(after(view).progress, "10 %") << "of the pod that ended, not of another";
+}
+
 TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd) {
   JobView view = held_job();
   view.pods[0].containers[0].worker = true;
