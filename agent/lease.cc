@@ -17,7 +17,7 @@ constexpr std::size_t kMaxWhyBytes = 512;
 Json parse_lease(std::string_view text) {
   bool too_deep = false;
   const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth >= kMaxJsonDepth;
+    too_deep = too_deep || depth > kMaxJsonDepth;
     return !too_deep;
   };
   Json lease = Json::parse(text.begin(), text.end(), watch_depth, /*allow_exceptions=*/false);

@@ -183,6 +183,8 @@ struct PodView {
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
+  // When its deletion was asked for first, where this process has seen that (FirstDeletion).
+  std::optional<Time> deletion_asked;
   bool has_finalizer = false;  // ours
   bool disruption_target = false;
   std::string disruption_reason;

@@ -1,5 +1,7 @@
 #include "reconciler/verdict.h"
 
+#include <algorithm>
+
 #include "reconciler/names.h"
 
 namespace holdfast::reconciler {
@@ -7,6 +9,8 @@ namespace {
 
 // What kubelets call a container that the kernel killed for its memory, with exit code 137.
 constexpr const char* kOomKilled = "OOMKilled";
+// What they call a pod that has lived longer than its own activeDeadlineSeconds.
+constexpr const char* kPodDeadlineReason = "DeadlineExceeded";
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
 
@@ -39,19 +43,26 @@ std::optional<Time> last_finish(const PodView& pod) {
   return last;
 }
 
+// When it was asked for, as the last deletion tells it, which need not be the first.
+Time last_asked(const PodView& pod) { return *pod.deletion - pod.deletion_grace; }
+
+// That of a pod that has ended may be another one's: the kubelet's, with grace 0, or one with the
+// shortest grace that a running pod can have.
+bool hides_the_first(const PodView& pod) { return pod.ended() && pod.deletion_grace <= seconds(1); }
+
 bool lost_by_deletion(const PodView& pod, const ContainerView* container) {
   if (!pod.deletion) return false;
   if (!container || !container->terminated->finished) return true;
   const Terminated& terminated = *container->terminated;
-  const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
+  const Time asked = std::chrono::floor<seconds>(pod.deletion_asked.value_or(last_asked(pod)));
   const Time finished = std::chrono::floor<seconds>(*terminated.finished);
   if (finished > asked) return true;
   const bool stopped = (terminated.exit_code == kSigkillExit && terminated.reason != kOomKilled) ||
                        terminated.exit_code == kSigtermExit;
-  // The kubelet's last word, a deletion with grace 0 when all is over, takes the place of what was
-  // asked for first, its time included (BeforeDelete in k8s.io/apiserver): how the container ended
-  // is all that is left to tell.
-  return stopped && (finished == asked || pod.deletion_grace == seconds(0));
+  // How the container ended is all that is left to tell, unless the kubelet says why it ended it.
+  const bool unknown =
+      !pod.deletion_asked && hides_the_first(pod) && pod.reason != kPodDeadlineReason;
+  return stopped && (finished == asked || unknown);
 }
 
 // The kubelet did not see how the container ended (the node restarted, say): what it reports is
@@ -131,6 +142,17 @@ Verdict judge_ended_pod(const PodView& pod) {
   verdict.exit_code = 0;
   verdict.ended = last_finish(pod);
   return verdict;
+}
+
+void FirstDeletion::see(const PodView& pod) {
+  if (!pod.deletion || hides_the_first(pod) || pod.attempt < attempt_) return;
+  asked_ = pod.uid == pod_uid_ ? std::min(asked_, last_asked(pod)) : last_asked(pod);
+  pod_uid_ = pod.uid;
+  attempt_ = pod.attempt;
+}
+
+std::optional<Time> FirstDeletion::asked(const PodView& pod) const {
+  return !pod_uid_.empty() && pod.uid == pod_uid_ ? std::optional(asked_) : std::nullopt;
 }
 
 }  // namespace holdfast::reconciler

@@ -100,7 +100,7 @@ def ensure_tools(k8s_version=DEFAULT_K8S_VERSION, say=None):
 def ensure_clients(say=None, installed=()):
     """kubectl and helm, by name: all that is needed where the cluster is somebody else's. Those that are
     `installed` are not built."""
-    plan = [entry for entry in tool_plan() if entry[0] == "kubectl"] + HELM_PLAN
+    plan = [entry for entry in tool_plan(PINNED_K8S_VERSION) if entry[0] == "kubectl"] + HELM_PLAN
     return dict(installed) | _ensure([entry for entry in plan if entry[0] not in installed], say)
 
 

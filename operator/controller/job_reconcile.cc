@@ -288,6 +288,10 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   std::sort(view.pods.begin(), view.pods.end(), [](const auto& a, const auto& b) {
     return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
   });
+  for (reconciler::PodView& pod : view.pods) {
+    memory.deletion.see(pod);
+    pod.deletion_asked = memory.deletion.asked(pod);
+  }
   view.observed.confirmed = live.read;
   observe(job, memory, live, view);
   return view;

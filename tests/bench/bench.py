@@ -58,7 +58,7 @@ def arguments():
     add("--interval", type=float, default=0.2, help="seconds between them; default 0.2")
     add("--idle-counts", type=numbers, default=[1000, 10000, 50000], help="in c; default 1000,10000,50000")
     add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
-    add("--more", type=int, default=300, help="jobs after each in c; default 300")
+    add("--more", type=int, default=1000, help="jobs after each in c; default 1000")
     add("--restarts", type=int, default=5, help="in d; default 5")
     add("--nodes", type=int, default=20, help="simulated nodes; default 20")
     add("--operator", default=str(ROOT / "build/bench/operator/runtime/holdfast-operator"), help="its binary")

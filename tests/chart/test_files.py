@@ -38,6 +38,7 @@ REFUSED = {
     "a selector that is a number": ({"nodeSelector": {"disks": 2}}, "/nodeSelector/disks"),
     "a switch as text": ({"networkPolicy": {"enabled": "yes"}}, "/networkPolicy/enabled"),
     "a bound below the least": ({"prometheusRule": {"lostAfterSeconds": 10}}, "/prometheusRule/lostAfterSeconds"),
+    "a name that no Service can have": ({"nameOverride": "1st"}, "/nameOverride"),
     "a name that is too long": ({"nameOverride": "x" * 53}, "/nameOverride"),
 }
 
@@ -53,6 +54,28 @@ def test_values_that_make_no_sense_are_refused_with_their_name(helm, name):
     done = helm("template", "holdfast", CHART, values=values, check=False)
     assert done.returncode != 0
     assert word in done.stderr
+
+
+def texts(value, key=None):
+    """(key, text or number) of all names and labels in it."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            labels = key in ("labels", "matchLabels", "annotations")
+            yield from [(name, inner)] if labels or name in ("name", "namespace") else texts(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner, key)
+
+
+def test_a_name_that_looks_like_a_number_stays_a_name(helm):
+    values = {"nameOverride": "x1", "serviceAccount": {"name": "12"}, "watchNamespaces": ["123"],
+              "workerNamespaces": ["123"], "prometheusRule": {"enabled": True}, "serviceMonitor": {"enabled": True}}
+    rendered = helm("template", "1e3", CHART, "--namespace", "123", values=values).stdout
+    found = [pair for item in yaml.safe_load_all(rendered) if item for pair in texts(item)]
+    assert ("namespace", "123") in found and ("app.kubernetes.io/instance", "1e3") in found
+    assert [pair for pair in found if not isinstance(pair[1], str)] == []
+    refused = helm("template", "1e3", CHART, check=False)
+    assert refused.returncode != 0 and "nameOverride" in refused.stderr
 
 
 def test_every_value_that_is_documented_is_in_the_schema(helm):

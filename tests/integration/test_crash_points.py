@@ -191,6 +191,7 @@ class Restarter:
                 if not self._killed.wait(0.2):
                     continue
                 self._killed.clear()
+                self.operator.kill()
                 self.proxy.resume()
                 self.operator.spawn()
         except Exception as error:  # pylint: disable=broad-except
@@ -272,7 +273,8 @@ def test_a_hundred_crash_points_on_a_real_api_server_end_as_they_should(cluster,
             restarter.start(cluster)
             doer.start()
             wait_for("all jobs to have been applied and to end",
-                     lambda: doer.finished or doer.error, END_LIMIT)
+                     lambda: doer.finished or doer.error or restarter.error, END_LIMIT)
+            assert (doer.error, restarter.error) == (None, None)
             record.wait_ended([n for n, kind in kinds.items() if kind != "delete"], END_LIMIT)
             wait_for("the deleted jobs and their pods to be gone",
                      lambda: not {pod["metadata"]["labels"]["holdfast.dev/job-name"]

@@ -128,7 +128,8 @@ class FaultProxy:
         return len(watches)
 
     def resume(self):
-        """There is a new operator."""
+        """There will be a new operator; what the dead one has sent and nobody has read is dropped."""
+        self._reset_all()
         self._dead = False
 
     # -- connections --------------------------------------------------------------------------
@@ -251,7 +252,6 @@ class FaultProxy:
                     client.sendall(answer)
         finally:
             self._on_kill(fault)
-            self._reset_all()
 
     def _repeat(self, request):
         try:

@@ -26,6 +26,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if not (regexMatch "^[a-z]" (include "holdfast.name" .)) }}
+{{- fail (printf "release %s: a Service's name begins with a letter, so set nameOverride to one that does" .Release.Name) }}
+{{- end }}
 {{- with .Values.operator }}
 {{- $lease := include "holdfast.milliseconds" .leaseDuration | int }}
 {{- $deadline := include "holdfast.milliseconds" .renewDeadline | int }}
@@ -79,7 +82,7 @@
 
 {{- define "holdfast.labels" -}}
 app.kubernetes.io/name: holdfast
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -88,7 +91,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The operator's pods. */ -}}
 {{- define "holdfast.selector" -}}
 app.kubernetes.io/name: holdfast
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
