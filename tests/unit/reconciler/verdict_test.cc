@@ -103,7 +103,8 @@ TEST(Verdict, WhenTheKubeletHasTakenTheGraceAwayTheExitCodeDecides) {
 
 TEST(Verdict, WhoSawADeletionAskedForIsNotMisledByALaterOne) {
   FirstDeletion memory;
-  PodView pod = running_job().pods[0];
+  JobView view = running_job();
+  PodView pod = add_pod(view, 1, PodPhase::kRunning);
   EXPECT_FALSE(memory.asked(pod));
   memory.see(pod);
   EXPECT_FALSE(memory.asked(pod)) << "it is not deleted";
@@ -128,7 +129,8 @@ TEST(Verdict, WhoSawADeletionAskedForIsNotMisledByALaterOne) {
 
 TEST(Verdict, ADeletionThatWasSeenIsOnePodsAndTheLatestAttempts) {
   FirstDeletion memory;
-  PodView second = running_job().pods[0];
+  JobView view = running_job();
+  PodView second = add_pod(view, 2, PodPhase::kRunning);
   second.attempt = 2;
   second.uid = "second";
   second.deletion = now();
