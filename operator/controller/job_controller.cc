@@ -205,8 +205,12 @@ void JobController::on_job(const cache::Change& change) {
   const std::string key = change.after ? change.after->key() : change.before->key();
   pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
   if (change.after) {
-    heartbeats_.look_again(change.after->namespace_, change.after->uid);
+    const std::string& uid = change.after->uid;
+    census_.put(uid, membership_.shard_of(uid),
+                static_cast<const CachedJob&>(*change.after).job.status);
+    heartbeats_.look_again(change.after->namespace_, uid);
   } else {
+    census_.erase(change.before->uid);
     heartbeats_.look_again(change.before->namespace_, change.before->uid);
   }
 }
@@ -318,26 +322,16 @@ void JobController::on_time_travel() {
 }
 
 std::map<std::string, std::size_t> JobController::jobs_by_phase() const {
-  std::map<std::string, std::size_t> phases;
-  const_cast<cache::Informer&>(jobs_).store().for_each([&](const kube::ObjectPtr& object) {
-    if (!membership_.holds(object->uid)) return;
-    ++phases[to_string(static_cast<const CachedJob&>(*object).job.status.phase)];
-  });
-  return phases;
+  return census_.by_phase([this](int shard) { return membership_.holds_shard(shard); });
 }
 
 Duration JobController::oldest_overdue() const {
   // What is due now is being done: the bound on a reconcile is a second.
   constexpr std::chrono::seconds kReconcileBound{1};
   if (!client_.server_clock().known()) return Duration::zero();
-  const Time before = now() - kReconcileBound;
-  Duration oldest{0};
-  const_cast<cache::Informer&>(jobs_).store().for_each([&](const kube::ObjectPtr& object) {
-    if (!membership_.holds(object->uid)) return;
-    const auto& waiting = static_cast<const CachedJob&>(*object).job.status.waiting;
-    if (waiting && waiting->deadline) oldest = std::max(oldest, before - *waiting->deadline);
-  });
-  return oldest;
+  const auto first =
+      census_.first_deadline([this](int shard) { return membership_.holds_shard(shard); });
+  return first ? std::max(Duration::zero(), now() - kReconcileBound - *first) : Duration::zero();
 }
 
 }  // namespace holdfast::controller

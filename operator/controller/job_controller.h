@@ -19,6 +19,7 @@
 #include "operator/cache/informer.h"
 #include "operator/controller/executor.h"
 #include "operator/controller/heartbeat_monitor.h"
+#include "operator/controller/job_census.h"
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/membership.h"
@@ -127,6 +128,7 @@ class JobController {
   Log log_;
   Telemetry& telemetry_;
   Config config_;
+  JobCensus census_;
   cache::Informer jobs_;
   cache::Informer pods_;
   NodeMonitor nodes_;

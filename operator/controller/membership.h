@@ -96,6 +96,7 @@ class Membership : public Ownership {
   int shard_of(const std::string& job_uid) const;
   // The job's shard is held, whether or not it is about to go.
   bool holds(const std::string& job_uid) const;
+  bool holds_shard(int shard) const;
   std::optional<Claim> claim(const std::string& job_uid) const override;
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;

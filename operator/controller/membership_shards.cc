@@ -38,9 +38,10 @@ bool Membership::holds(const Claim& claim) const {
   return ours.held && ours.tenure == claim.tenure && time_left() > Duration::zero();
 }
 
-bool Membership::holds(const std::string& job_uid) const {
-  return shards_[static_cast<std::size_t>(shard_of(job_uid))].held &&
-         time_left() > Duration::zero();
+bool Membership::holds(const std::string& job_uid) const { return holds_shard(shard_of(job_uid)); }
+
+bool Membership::holds_shard(int shard) const {
+  return shards_[static_cast<std::size_t>(shard)].held && time_left() > Duration::zero();
 }
 
 void Membership::time_travelled() {

@@ -1,4 +1,5 @@
 holdfast_test(queue_test SOURCES controller/queue_test.cc LIBRARIES holdfast_controller)
+holdfast_test(job_census_test SOURCES controller/job_census_test.cc LIBRARIES holdfast_controller)
 holdfast_test(worker_pool_test SOURCES controller/worker_pool_test.cc
               LIBRARIES holdfast_controller)
 holdfast_test(executor_test SOURCES controller/executor_test.cc LIBRARIES holdfast_controller)
