@@ -15,13 +15,9 @@ constexpr std::size_t kMaxWhyBytes = 512;
 // As it stands, with all annotations: what a renewal leaves out it would take away. Managed fields
 // are kept by the API server.
 Json parse_lease(std::string_view text) {
-  bool too_deep = false;
-  const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxJsonDepth;
-    return !too_deep;
-  };
-  Json lease = Json::parse(text.begin(), text.end(), watch_depth, /*allow_exceptions=*/false);
-  if (too_deep || !lease.is_object() || !at(lease, "metadata").is_object()) return Json();
+  Result<Json> parsed = parse_json(text);
+  if (!parsed || !parsed->is_object() || !at(*parsed, "metadata").is_object()) return Json();
+  Json lease = std::move(*parsed);
   if (!at(lease, "spec").is_null() && !at(lease, "spec").is_object()) return Json();
   lease["metadata"].erase("managedFields");
   return lease;
