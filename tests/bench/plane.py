@@ -28,6 +28,7 @@ DEFAULTS = ["--kube-api-qps=20", "--kube-api-burst=30", KEEP_PODS]
 UNTHROTTLED = ["--kube-api-qps=5000", "--kube-api-burst=10000", "--concurrent-job-syncs=50", KEEP_PODS]
 SERVER = ("kube-apiserver", "etcd")
 LIMIT = 3600
+SHARDS = 32
 
 
 class LoadError(RuntimeError):

@@ -14,11 +14,10 @@ from at_once import durable
 from holdfast import job
 from localcluster import wait_for
 from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib, quantiles
-from plane import LIMIT, UNTHROTTLED
+from plane import LIMIT, SHARDS, UNTHROTTLED
 
 # What is on its way from before is over by then.
 SETTLE_SECONDS = 20
-SHARDS = 32
 
 
 def finished(plane, count, say):
