@@ -65,17 +65,21 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   }
 }
 
+// Until its first container runs a pod has so long from its creation; for each one after that, so
+// long since it has been seen to be that one's turn: an image may be missing behind an init
+// container, too.
 void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
-  if (pod.started()) return;
+  if (pod.started() && !pod.stands_still()) return;
   const seconds window = context.spec.start_deadline;
-  const Duration age = context.now - pod.created;
+  const Duration age = pod.started() ? context.view.observed.still_for : context.now - pod.created;
   const Duration watched =
       std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
   limit.verdict.reason = "StartTimeout";
   limit.verdict.message =
-      "no container had run " + in_seconds(window) + " after the pod's creation";
+      pod.started() ? "the pod's next container did not start for " + in_seconds(window)
+                    : "no container had run " + in_seconds(window) + " after the pod's creation";
   if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
   limit.verdict.message += why_not_started(pod);
   limit.verdict.orphan_class = "pod_never_started";
@@ -179,8 +183,8 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     const Limit* const limit = limit_by(reason);
     return limit && !limit->quiet;
   };
-  const bool starts = !pod.started() || (context.spec.heartbeat && worker_is_starting(pod) &&
-                                         left("StartTimeout").has_value());
+  const bool starts =
+      left("StartTimeout") && (!pod.started() || pod.stands_still() || worker_is_starting(pod));
   Waiting waiting;
   if (left("NodeGone")) {
     waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
@@ -207,10 +211,11 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
       waiting.reason = container->waiting_reason;
       waiting.message = "container " + container->name + ": " + container->waiting_message;
     }
-    waiting.next_action =
-        attempt_text(context) + " ends as StartTimeout unless " +
-        (pod.started() ? "its agent has renewed the job's Lease" : "a container has run") +
-        " by then";
+    waiting.next_action = attempt_text(context) + " ends as StartTimeout unless " +
+                          (!pod.started()       ? "a container has run"
+                           : pod.stands_still() ? "its next container runs"
+                                                : "its agent has renewed the job's Lease") +
+                          " by then";
     waiting.deadline = context.now + *left("StartTimeout");
   } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
     waiting = *heartbeat;

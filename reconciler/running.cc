@@ -168,7 +168,8 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
   const std::string before = status.waiting ? status.waiting->reason : "";
   const bool told_otherwise =
       before == kRefusedReason || before == kNameTakenReason || before == kNotCreatedReason;
-  const Duration age = context.now - pod.created;
+  const bool between = pod.started() && pod.stands_still();
+  const Duration age = between ? context.view.observed.still_for : context.now - pod.created;
   status.waiting = describe(context, pod, limits);
   clear_condition(status, "Stalled", "Started", context.now);
   bool due = told_otherwise || told_deadline_has_passed(context);
@@ -215,6 +216,15 @@ void decide_running(const Context& context, Plan& plan) {
     end(context, plan,
         verdict_of(Outcome::kLost, "PodDeleted",
                    "the pod was deleted before it was bound to a node", "pod_vanished"));
+    return;
+  }
+  const auto fenced = context.spec.heartbeat ? judge_fenced_worker(*pod) : std::nullopt;
+  if (fenced) {
+    if (context.view.observed.confirmed) {
+      end(context, plan, *fenced);
+    } else {
+      plan.confirm();
+    }
     return;
   }
   const std::vector<Limit> limits = limits_on(context, *pod);

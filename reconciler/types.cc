@@ -76,6 +76,21 @@ bool PodView::started() const {
                      [](const ContainerView& c) { return c.started; });
 }
 
+bool PodView::stands_still() const {
+  const auto waits = [](const ContainerView& c) { return !c.started; };
+  const auto runs = [](const ContainerView& c) { return c.started && !c.terminated && !c.sidecar; };
+  return !ended() && std::any_of(containers.begin(), containers.end(), waits) &&
+         std::none_of(containers.begin(), containers.end(), runs);
+}
+
+int PodView::steps() const {
+  int steps = 0;
+  for (const ContainerView& container : containers) {
+    steps += (container.started ? 1 : 0) + (container.terminated ? 1 : 0);
+  }
+  return steps;
+}
+
 std::optional<Time> PodView::start() const {
   std::optional<Time> first;
   for (const ContainerView& container : containers) {

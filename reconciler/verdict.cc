@@ -144,6 +144,17 @@ Verdict judge_ended_pod(const PodView& pod) {
   return verdict;
 }
 
+std::optional<Verdict> judge_fenced_worker(const PodView& pod) {
+  for (const ContainerView& container : pod.containers) {
+    if (!container.terminated || !fenced_itself(&container)) continue;
+    Verdict verdict = lost(pod, "Fenced", container.terminated->message, "holder_silent");
+    verdict.exit_code = container.terminated->exit_code;
+    verdict.ended = container.terminated->finished;
+    return verdict;
+  }
+  return std::nullopt;
+}
+
 void FirstDeletion::see(const PodView& pod) {
   if (!pod.deletion || hides_the_first(pod) || pod.attempt < attempt_) return;
   asked_ = pod.uid == pod_uid_ ? std::min(asked_, last_asked(pod)) : last_asked(pod);

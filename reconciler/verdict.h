@@ -24,6 +24,10 @@ struct Verdict {
 // SIGKILL (143, 137). So it is, too, where nobody knows t any more.
 Verdict judge_ended_pod(const PodView& pod);
 
+// The verdict on a pod that has not ended while its worker has fenced itself: it can only fail, and
+// its other containers need not end. None: its worker has not.
+std::optional<Verdict> judge_fenced_worker(const PodView& pod);
+
 // When the deletion of a job's latest pod was asked for first. A later deletion, the kubelet's own
 // when all is over or one with a shorter grace, takes the place of that time in the pod
 // (BeforeDelete in k8s.io/apiserver), so a process keeps it while it can be seen.

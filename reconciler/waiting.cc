@@ -116,13 +116,26 @@ void decide_suspended(const Context& context, Plan& plan) {
   plan.write(std::move(write));
 }
 
+namespace {
+
+// Since the last attempt has ended, and no longer than pods have been watched.
+Duration cancelling_for(const Context& context) {
+  const auto& history = context.job.status.history;
+  const Time since = history.empty() ? context.now : history.back().end_time.value_or(context.now);
+  return std::min<Duration>(context.now - since, context.view.observed.live_for);
+}
+
+}  // namespace
+
 void decide_cancelling(const Context& context, Plan& plan) {
   std::optional<Duration> left;  // until the slowest pod is given up
   const PodView* slowest = nullptr;
   for (const PodView& pod : context.view.pods) {
     if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
-    // Not told to go yet: the tidying does that now, and its answer changes the view.
-    const Duration pod_left = overstay_left(context, pod).value_or(context.spec.lost_after);
+    // Not told to go yet: the tidying does that now, and its answer changes the view. Where a
+    // policy forbids it, nothing does.
+    const Duration pod_left =
+        overstay_left(context, pod).value_or(context.spec.lost_after - cancelling_for(context));
     if (!left || pod_left > *left) {
       left = pod_left;
       slowest = &pod;
@@ -134,11 +147,10 @@ void decide_cancelling(const Context& context, Plan& plan) {
   }
   if (left && *left > Duration::zero()) {
     Status status = context.job.status;
-    status.waiting = Waiting{"PodTerminating",
-                             "the job was cancelled; pod " + slowest->name + " is being stopped",
-                             "the job is Cancelled when the pod has ended, or then",
-                             slowest->deletion ? std::optional(context.now + *left) : std::nullopt};
-    if (slowest->deletion) plan.wake_in(*left);
+    status.waiting = Waiting{
+        "PodTerminating", "the job was cancelled; pod " + slowest->name + " is being stopped",
+        "the job is Cancelled when the pod has ended, or then", context.now + *left};
+    plan.wake_in(*left);
     plan.inform(std::move(status));
     return;
   }

@@ -55,9 +55,7 @@ using SeriesPtr = std::shared_ptr<Series>;
 
 // Valid UTF-8 of at most `limit` bytes.
 std::string cut(std::string text, std::size_t limit) {
-  const std::string quoted =
-      Json(std::move(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return utf8_prefix(Json::parse(quoted).get<std::string>(), limit);
+  return utf8_prefix(as_utf8(std::move(text)), limit);
 }
 
 std::string series_key(const Series& series) {

@@ -14,6 +14,8 @@ using reconciler::CreationRefusal;
 
 constexpr std::chrono::seconds kFirstRetry{5};
 constexpr std::chrono::seconds kLastRetry{30};
+// The old pod is told to go before the next one is asked for, unless that fails for so long.
+constexpr std::chrono::seconds kStopPatience{5};
 
 // After so many refusals before this one.
 Duration retry_delay(int refusals) {
@@ -106,6 +108,7 @@ kube::CallOptions Executor::for_its_version() const {
 Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log) {
+  Outcome outcome;
   for (const reconciler::Write& write : decision.writes) {
     Status done = may_write(claim);
     if (!done) co_return done.error();
@@ -119,6 +122,10 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
     } else if (const auto* const stop = std::get_if<reconciler::DeletePod>(&write)) {
       auto task = delete_pod(job, *stop, memory, log);
       done = co_await task;
+      if (!done && may_go_on_without(done.error(), memory)) {
+        outcome.later = done.error();
+        done = Unit{};
+      }
     } else if (const auto* const release = std::get_if<reconciler::ReleasePod>(&write)) {
       auto task = release_pod(job.namespace_, release->name, release->uid, claim, &memory);
       done = co_await task;
@@ -135,7 +142,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
     }
     if (!done) co_return done.error();
   }
-  co_return Outcome{};
+  co_return outcome;
 }
 
 Task<Status> Executor::write_status(const CachedJob& job, const reconciler::WriteStatus& write,
@@ -269,18 +276,28 @@ Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::Delete
   const Result<JsonDocument> answer = co_await del;
   if (answer) {
     raise(memory.pod_version, *answer);
+    memory.stop_failing_since.reset();
     co_return Unit{};
   }
   const Error& error = answer.error();
-  if (error.code == ErrorCode::kNotFound) co_return Unit{};
-  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
-    // It was told to go and something forbids it. It is fenced all the same, and a job must not
-    // wait for that without end.
-    log.warn("a fenced pod may not be deleted", {{"pod", write.name}, {"error", error.message}});
-    events_.record(reference(job.job), true, "PodDeletionRefused", "DeletePod", error.message);
+  if (error.code == ErrorCode::kNotFound) {
+    memory.stop_failing_since.reset();
     co_return Unit{};
   }
-  co_return error;
+  // It was told to go and something forbids it, or fails without end. It is fenced all the same,
+  // and a job must not wait for that.
+  const bool refused = error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid;
+  if (!refused && !memory.stop_failing_since) memory.stop_failing_since = loop_.now();
+  if (!refused && !may_go_on_without(error, memory)) co_return error;
+  log.warn("a fenced pod cannot be deleted", {{"pod", write.name}, {"error", error.message}});
+  events_.record(reference(job.job), true, "PodDeletionRefused", "DeletePod", error.message);
+  if (!refused) co_return error;
+  co_return Unit{};
+}
+
+bool Executor::may_go_on_without(const Error& error, const JobMemory& memory) const {
+  return error.code != ErrorCode::kCancelled && memory.stop_failing_since &&
+         loop_.now() - *memory.stop_failing_since >= kStopPatience;
 }
 
 Task<Status> Executor::release_pod(std::string namespace_, std::string name, std::string uid,

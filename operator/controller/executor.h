@@ -26,6 +26,8 @@ class Executor {
   struct Outcome {
     // A write was refused in a way that changes what should happen: decide again at once.
     bool decide_again = false;
+    // A write failed that the others did not wait for: try again.
+    std::optional<Error> later{};
   };
   // `memory` must stay valid; the job and its template are the caller's.
   Task<Result<Outcome>> perform(const CachedJob& job, Ownership::Claim claim,
@@ -52,6 +54,8 @@ class Executor {
                    JobMemory& memory);
   Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                           JobMemory& memory, Log log);
+  // Whether a deletion that failed like this holds up nothing any more.
+  bool may_go_on_without(const Error& error, const JobMemory& memory) const;
   Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
                            JobMemory& memory);
   Task<Result<Outcome>> write_lease(const CachedJob& job, const reconciler::WriteLease& write,

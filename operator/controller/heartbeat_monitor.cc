@@ -77,9 +77,11 @@ reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& le
   return records_.observe(lease, window, loop_.now());
 }
 
-Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid) {
+Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid,
+                                                     SteadyTime by) {
   auto get = client_.get(kube::object_path(kLeaseGroupPath, kLeasePlural, namespace_,
-                                           reconciler::heartbeat_lease_name(job_uid)));
+                                           reconciler::heartbeat_lease_name(job_uid)),
+                         kube::until(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();

@@ -42,8 +42,9 @@ class HeartbeatMonitor {
   // `window`: the Lease's duration.
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window);
 
-  // Reads the Lease live and takes what it says into account. Null: there is none.
-  Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid);
+  // Reads the Lease live, `by` then at the latest, and takes what it says into account. Null: there
+  // is none.
+  Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid, SteadyTime by);
 
   cache::Informer& leases() { return leases_; }
   const cache::Informer& leases() const { return leases_; }

@@ -190,7 +190,8 @@ std::string status_update_body(const reconciler::Job& job, const reconciler::Sta
                        {"uid", job.uid},
                        {"resourceVersion", std::to_string(job.version)}}},
                      {"status", encode_status(status)}};
-  return body.dump();
+  // Whatever a text was made of, the status is written.
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace holdfast::controller

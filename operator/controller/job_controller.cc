@@ -139,7 +139,11 @@ void JobController::stop(bool drain, std::function<void()> stopped) {
 
 Membership::Handlers JobController::membership_handlers() {
   Membership::Handlers handlers;
-  handlers.gained = [this](int shard) { on_gained(shard); };
+  handlers.gained = [this](int shard) {
+    telemetry_.shard_moved("gained");
+    look_at_all(shard);
+  };
+  handlers.kept = [this](int shard) { look_at_all(shard); };
   handlers.lost = [this](int shard, const char* why) {
     gained_.erase(shard);
     telemetry_.shard_moved(why);
@@ -157,8 +161,7 @@ Membership::Handlers JobController::membership_handlers() {
 }
 
 // Many shards come together: their jobs are looked at in one go.
-void JobController::on_gained(int shard) {
-  telemetry_.shard_moved("gained");
+void JobController::look_at_all(int shard) {
   if (!gained_.insert(shard).second || gained_.size() > 1) return;
   loop_.post([this] { begin_gained(); });
 }

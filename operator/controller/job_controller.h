@@ -94,7 +94,7 @@ class JobController {
   void resync();
 
   Membership::Handlers membership_handlers();
-  void on_gained(int shard);
+  void look_at_all(int shard);
   void begin_gained();
   void refresh(std::function<void()> done);
   void await_refresh(std::function<void()> done);

@@ -38,11 +38,19 @@ struct JobMemory {
   std::int64_t bare_attempt = 0;
   SteadyTime bare_since{};
 
+  // The pod (its UID) that was first seen to stand still after so many steps, and when.
+  std::string still_pod;
+  int still_steps = 0;
+  SteadyTime still_since{};
+
   // The creation of this attempt's pod was refused.
   std::int64_t refused_attempt = 0;
   reconciler::CreationRefusal refusal;
   int refusals = 0;
   SteadyTime retry_at{};
+
+  // Since when pods of ended attempts cannot be told to go: no deletion has succeeded since.
+  std::optional<SteadyTime> stop_failing_since;
 
   // The last write of the job's Lease was refused; empty: it was not.
   std::string lease_refusal;

@@ -9,6 +9,8 @@ namespace {
 
 // A watch that has not shown our own write by then is given up and listed anew.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
+// All live reads of a verdict together: a shard that is to be handed over waits for them.
+constexpr std::chrono::seconds kLiveLook{10};
 // How soon a job is looked at again whose namespace's pods or Leases may not be listed.
 constexpr std::chrono::seconds kUnlistedLook{5};
 
@@ -209,16 +211,20 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       } else {
         log.debug("a write failed; deciding again", {{"error", done.error().message}});
       }
-      co_return failed(done.error());
     }
-    if (done->decide_again) co_return std::nullopt;
-    co_return again_after(decision.wake_after);
+    if (done && done->decide_again) co_return std::nullopt;
+    ReconcileResult result = again_after(decision.wake_after);
+    if (!done) result.error = done.error();
+    if (done && done->later) result.error = done->later;
+    co_return result;
   }
 }
 
 Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Live& live) {
+  const SteadyTime by = loop_.now() + kLiveLook;
   live.pod_name = job.job.status.pod_name;
-  auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name));
+  auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
+                         kube::until(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
@@ -226,19 +232,19 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
     if (live.pod && live.pod->owner_uid != job.uid) live.pod.reset();
   }
   if (live.pod && !live.pod->pod.node_name.empty()) {
-    auto task = nodes_.confirm(live.pod->pod.node_name);
+    auto task = nodes_.confirm(live.pod->pod.node_name, by);
     const Status confirmed = co_await task;
     if (!confirmed) co_return confirmed.error();
   }
   if (job.job.spec.heartbeat) {
-    auto task = heartbeats_.confirm(job.namespace_, job.uid);
+    auto task = heartbeats_.confirm(job.namespace_, job.uid, by);
     const Result<HeartbeatPtr> lease = co_await task;
     if (!lease) co_return lease.error();
     live.lease = *lease;
   }
   // Last: a pod can have come and gone unseen only if the job has changed since.
-  auto get_job =
-      client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name));
+  auto get_job = client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
+                             kube::until(by, loop_.now()));
   const Result<JsonDocument> current = co_await get_job;
   if (!current) co_return current.error();
   kube::Object meta;
@@ -329,8 +335,16 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
   }
   if (status.phase != reconciler::Phase::kRunning) return;
-  if (reconciler::current_pod(view)) {
+  if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
     memory.pod_attempt = status.attempt;
+    if (!pod->stands_still()) {
+      memory.still_pod.clear();
+    } else if (memory.still_pod != pod->uid || memory.still_steps != pod->steps()) {
+      memory.still_pod = pod->uid;
+      memory.still_steps = pod->steps();
+      memory.still_since = steady;
+    }
+    if (!memory.still_pod.empty()) observed.still_for = steady - memory.still_since;
     return;
   }
   observed.own_intent = memory.intent_attempt == status.attempt &&

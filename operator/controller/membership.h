@@ -71,6 +71,8 @@ class Membership : public Ownership {
   struct Handlers {
     // The shard is ours from here on; nothing that was known of its jobs counts.
     std::function<void(int shard)> gained;
+    // It was about to be handed over and stays ours: what came due meanwhile was turned away.
+    std::function<void(int shard)> kept;
     // It is not ours any more; `why` is a short word for a metric.
     std::function<void(int shard, const char* why)> lost;
     // Reconciles of its jobs are in flight. Tell work_ended() when they are not.

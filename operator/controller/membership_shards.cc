@@ -138,7 +138,7 @@ void Membership::carry_out(int shard, const reconciler::ShardDecision& decision)
   };
   switch (decision.action) {
     case ShardAction::kNone:
-      ours.draining = false;
+      if (std::exchange(ours.draining, false) && ours.held) handlers_.kept(shard);
       return;
     case ShardAction::kDrain:
       ours.draining = true;

@@ -145,11 +145,11 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
   return live - pod_clock_.epoch();
 }
 
-Task<Status> NodeMonitor::confirm(std::string node) {
-  auto get_lease = client_.get(lease_path(kNodeLeaseNamespace, node));
+Task<Status> NodeMonitor::confirm(std::string node, SteadyTime by) {
+  auto get_lease = client_.get(lease_path(kNodeLeaseNamespace, node), kube::until(by, loop_.now()));
   const Result<JsonDocument> lease = co_await get_lease;
   if (!lease.ok() && lease.error().code != ErrorCode::kNotFound) co_return lease.error();
-  auto get_node = client_.get(node_path(node));
+  auto get_node = client_.get(node_path(node), kube::until(by, loop_.now()));
   const Result<JsonDocument> object = co_await get_node;
   if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
   proof();

@@ -50,8 +50,8 @@ class NodeMonitor {
   Duration pods_live_for(const std::string& namespace_);
 
   // Reads the node and its Lease live and takes what they say into account. An error: nothing is
-  // known, no verdict may be given.
-  Task<Status> confirm(std::string node);
+  // known, no verdict may be given; so it is where `by` passes without an answer.
+  Task<Status> confirm(std::string node, SteadyTime by);
 
   cache::Informer& nodes() { return nodes_; }
   cache::Informer& leases() { return leases_; }

@@ -6,6 +6,12 @@
 #include <vector>
 
 namespace holdfast::controller {
+namespace {
+
+// A reconcile that fails does so at most this often for what is due, whatever it asks for.
+constexpr std::chrono::seconds kSoonestAfterError{1};
+
+}  // namespace
 
 // Shared with the reconciles in flight, which may outlive the pool.
 struct WorkerPool::State : std::enable_shared_from_this<WorkerPool::State> {
@@ -96,6 +102,9 @@ void WorkerPool::State::settle(const std::string& key, const ReconcileResult& re
       if (metrics.on_terminal_error) metrics.on_terminal_error();
     } else {
       queue.add_rate_limited(key);
+      // What fails may be less urgent than what is due.
+      if (result.wake_after)
+        queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
     }
   } else if (result.wake_after && *result.wake_after > Duration::zero()) {
     label = "requeue_after";

@@ -34,8 +34,8 @@ namespace holdfast::controller {
 
 struct ReconcileResult {
   std::optional<Error> error;
-  bool terminal = false;  // of the error: trying again cannot help
-  std::optional<Duration> wake_after;
+  bool terminal = false;               // of the error: trying again cannot help
+  std::optional<Duration> wake_after;  // with an error: not later than so, but in a second at least
 };
 
 class WorkerPool {

@@ -1,6 +1,7 @@
 #include "operator/core/json.h"
 
 #include <string>
+#include <utility>
 
 namespace holdfast {
 
@@ -14,6 +15,12 @@ Result<Json> parse_json(std::string_view text) {
   if (too_deep) return make_error(ErrorCode::kTerminal, "JSON is nested too deeply");
   if (value.is_discarded()) return make_error(ErrorCode::kTransient, "malformed JSON");
   return value;
+}
+
+std::string as_utf8(std::string text) {
+  const std::string quoted =
+      Json(std::move(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(quoted).get<std::string>();
 }
 
 const Json& at(const Json& object, std::string_view key) {

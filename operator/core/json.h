@@ -21,6 +21,10 @@ inline constexpr int kMaxJsonDepth = 200;
 // Malformed text is kTransient, text nested deeper than kMaxJsonDepth kTerminal.
 Result<Json> parse_json(std::string_view text);
 
+// A text that may be anything (an error page, say) as UTF-8, which alone can be written as JSON:
+// what is none becomes U+FFFD.
+std::string as_utf8(std::string text);
+
 // The member, or a null value that lives forever: chains of at() never throw.
 const Json& at(const Json& object, std::string_view key);
 

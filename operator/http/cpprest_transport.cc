@@ -301,7 +301,7 @@ CpprestTransport::~CpprestTransport() {
 CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   Impl& impl = *impl_;
   const CallId id = impl.next_id++;
-  if (impl.waiting.size() >= impl.max_waiting) {
+  if (impl.waiting.size() >= impl.max_waiting && !request.urgent) {
     impl.loop.post([handler = std::move(handler)] {
       handler(transient("too many requests wait already", false));
     });
@@ -311,10 +311,11 @@ CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   call.expires = impl.loop.now() + request.timeout;
   call.deadline =
       impl.loop.call_at(call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
+  const auto place = request.urgent ? impl.waiting.begin() : impl.waiting.end();
+  impl.waiting.insert(place, id);
   call.request = std::move(request);
   call.handler = std::move(handler);
   impl.calls.emplace(id, std::move(call));
-  impl.waiting.push_back(id);
   impl.start_waiting();
   return id;
 }

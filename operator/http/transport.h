@@ -31,6 +31,7 @@ struct Request {
   Duration timeout = std::chrono::seconds(30);  // the whole request, connect to last byte
   std::size_t max_response_bytes = 256u << 20;
   bool accept_gzip = false;  // worth it for lists
+  bool urgent = false;       // goes before all that waits, however many
   // Makes the parsed form of a 2xx body; without it the body itself is kept.
   std::function<std::any(std::string&& body)> decode;
 };

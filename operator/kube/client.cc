@@ -39,6 +39,7 @@ http::Request make_request(const Client::Dependencies& deps, std::string method,
                      {"User-Agent", deps.user_agent}};
   if (!body.empty()) request.headers.emplace_back("Content-Type", options.content_type);
   request.body = std::move(body);
+  request.urgent = options.urgent;
   return request;
 }
 
@@ -123,10 +124,10 @@ Duration Client::State::backoff(int retries) {
   return std::chrono::duration_cast<Duration>(full * (0.5 + deps.random.uniform() / 2));
 }
 
-Task<Result<Response>> Client::State::call(http::Request request, Duration timeout, bool urgent) {
+Task<Result<Response>> Client::State::call(http::Request request, Duration timeout) {
   const auto self = shared_from_this();  // outlives the client while this runs
   const SteadyTime deadline = deps.loop.now() + timeout;
-  const std::optional<Duration> delay = urgent ? Duration::zero() : qps_delay(timeout);
+  const std::optional<Duration> delay = request.urgent ? Duration::zero() : qps_delay(timeout);
   if (!delay) co_return timed_out("the client's own rate limit");
   if (*delay > Duration::zero()) {
     Task<bool> waiting = pause(*delay);
@@ -172,13 +173,12 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
   }
 }
 
-Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Duration timeout,
-                                                    bool urgent) {
+Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Duration timeout) {
   request.decode = [](std::string&& body) -> std::any {
     if (body.empty()) return Result<JsonDocument>(JsonDocument());
     return JsonDocument::parse(body);
   };
-  Task<Result<Response>> calling = call(std::move(request), timeout, urgent);
+  Task<Result<Response>> calling = call(std::move(request), timeout);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<JsonDocument> json = std::any_cast<Result<JsonDocument>&&>(std::move(response->decoded));
@@ -189,7 +189,7 @@ Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Durat
 Task<Result<ListPage>> Client::State::list(std::shared_ptr<const Kind> kind, http::Request request,
                                            Duration timeout) {
   request.decode = [kind](std::string&& body) -> std::any { return decode_list(*kind, body); };
-  Task<Result<Response>> calling = call(std::move(request), timeout, /*urgent=*/false);
+  Task<Result<Response>> calling = call(std::move(request), timeout);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<ListPage> page = std::any_cast<Result<ListPage>&&>(std::move(response->decoded));
@@ -202,31 +202,31 @@ Client::~Client() = default;
 
 Task<Result<JsonDocument>> Client::get(std::string path, const CallOptions& options) {
   return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
-                           options.timeout, options.urgent);
+                           options.timeout);
 }
 Task<Result<JsonDocument>> Client::post(std::string path, std::string body,
                                         const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "POST", std::move(path), std::move(body), options),
-      options.timeout, options.urgent);
+      options.timeout);
 }
 Task<Result<JsonDocument>> Client::put(std::string path, std::string body,
                                        const CallOptions& options) {
   return state_->json_call(
-      make_request(state_->deps, "PUT", std::move(path), std::move(body), options), options.timeout,
-      options.urgent);
+      make_request(state_->deps, "PUT", std::move(path), std::move(body), options),
+      options.timeout);
 }
 Task<Result<JsonDocument>> Client::patch(std::string path, std::string body,
                                          const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PATCH", std::move(path), std::move(body), options),
-      options.timeout, options.urgent);
+      options.timeout);
 }
 Task<Result<JsonDocument>> Client::del(std::string path, std::string body,
                                        const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "DELETE", std::move(path), std::move(body), options),
-      options.timeout, options.urgent);
+      options.timeout);
 }
 
 Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespace_,

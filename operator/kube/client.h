@@ -48,6 +48,13 @@ struct CallOptions {
   bool answer_with_metadata = false;
 };
 
+// A call that must be over by then.
+inline CallOptions until(SteadyTime by, SteadyTime now) {
+  CallOptions options;
+  options.timeout = std::min(options.timeout, std::max(Duration::zero(), by - now));
+  return options;
+}
+
 // Told about every HTTP request (each retry is one), for metrics. code 0: no answer.
 struct RequestObserver {
   std::function<void(const std::string& verb, int code, Duration took)> on_request;
@@ -86,7 +93,8 @@ class Client {
                               const std::string& query, const CallOptions& options = {});
 
   // Opens a watch; the lines that handlers get are WatchEvent in std::any. The stream is asked for
-  // uncompressed. `server_timeout` goes into timeoutSeconds; the idle limit is 5 s more.
+  // uncompressed. `server_timeout` goes into timeoutSeconds; the idle limit is 5 s more, or what
+  // two bookmarks and a half take.
   // on_end's error is mapped as for requests (410 -> kGone, 429 -> kThrottled, ...): a status that
   // is not 200 is reported there only.
   struct WatchHandlers {

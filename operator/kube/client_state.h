@@ -23,8 +23,8 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   // One attempt's wait for the network, or a pause; shut_down() ends both.
   using Done = std::function<void(bool completed)>;
 
-  Task<Result<http::Response>> call(http::Request request, Duration timeout, bool urgent);
-  Task<Result<JsonDocument>> json_call(http::Request request, Duration timeout, bool urgent);
+  Task<Result<http::Response>> call(http::Request request, Duration timeout);
+  Task<Result<JsonDocument>> json_call(http::Request request, Duration timeout);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Duration timeout);
   Task<bool> pause(Duration delay);

@@ -1,4 +1,5 @@
 // The watches of Client.
+#include <algorithm>
 #include <utility>
 
 #include "operator/kube/client_state.h"
@@ -10,6 +11,9 @@ namespace {
 
 // A server that does not say how long its watch may be silent must not be able to hold it forever.
 constexpr std::chrono::seconds kIdleGrace{5};
+// Every watch asks for bookmarks, which come once a minute (the watch cache's bookmarkFrequency):
+// a connection that is dead without a word is found after two and a half of them.
+constexpr std::chrono::seconds kMostSilent{150};
 
 }  // namespace
 
@@ -92,7 +96,7 @@ Client::WatchId Client::watch(const Kind& kind, const std::string& namespace_, s
   watch->request.target = collection_target(kind, namespace_, query);
   watch->request.headers = {{"Accept", accept_header(kind, Accept::kObject)},
                             {"User-Agent", state.deps.user_agent}};
-  watch->request.idle_timeout = server_timeout + kIdleGrace;
+  watch->request.idle_timeout = std::min(server_timeout + kIdleGrace, kMostSilent);
   watch->request.decode = [decoder = watch->kind](std::string_view line) -> std::any {
     return decode_watch_line(*decoder, line);
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/core/json.h"
 #include "operator/core/json_view.h"
 
 namespace holdfast::kube {
@@ -52,7 +53,8 @@ Error error_from_response(const http::Response& response) {
   if (error.message.empty()) {
     // Not the API server's: a proxy before it, perhaps.
     error.message = "the server answered with HTTP status " + std::to_string(response.status);
-    if (!response.body.empty()) error.message += ": " + response.body.substr(0, kMaxQuotedBytes);
+    if (!response.body.empty())
+      error.message += ": " + as_utf8(response.body.substr(0, kMaxQuotedBytes));
   }
   error.retry_after = response.retry_after;
   const std::int64_t retry_after = int_at(details, "retryAfterSeconds");

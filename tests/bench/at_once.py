@@ -12,7 +12,6 @@ from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib
 from plane import DEFAULTS, LIMIT, SERVER, SHARDS, UNTHROTTLED
 
 BATCH_USER = "system:serviceaccount:kube-system:job-controller"
-LOOKS = "workqueue_work_duration_seconds_count"
 STATUS_OF = {OPERATOR_USER: JOBS, BATCH_USER: "jobs"}
 
 
@@ -36,26 +35,26 @@ def _released(operators, audit, done_before, count):
     return ended - done_before >= count and audit().writes(OPERATOR_USER).get("patch pods", 0) >= count
 
 
-def _at_rest(operator):
-    """Whether a fresh one has all shards and has looked at each job once, as it does when it starts."""
-    return operator.metric("holdfast_shards_held") == SHARDS and operator.metric("workqueue_depth") == 0
+def _at_rest(operators):
+    """Whether fresh ones share all shards and have looked at each job once, as they do when they start."""
+    return (all(operator.metric("holdfast_shards_held") == SHARDS // len(operators) for operator in operators)
+            and not any(operator.metric("workqueue_depth") for operator in operators))
 
 
 def durable(plane, count, namespace=None):
     """A fresh operator, and so many jobs."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
-        wait_for("the operator to be at rest", lambda: _at_rest(operator), LIMIT, poll=0.2)
-        before, looks = operator.metric("holdfast_jobs", phase="Succeeded"), operator.metric(LOOKS)
+        wait_for("the operator to be at rest", lambda: _at_rest([operator]), LIMIT, poll=0.2)
+        before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
         plane.send(objects.ending_jobs(namespace), count)
         wait_for("all jobs to end and their pods to be released", lambda: _released(
             [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
-        looks = operator.metric(LOOKS) - looks
         return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server,
-                      memory_mib(pid)) | {"looks_per_job": round(looks / count, 2)}
+                      memory_mib(pid))
 
 
 def batch(plane, count):
@@ -127,8 +126,7 @@ def mode_f(plane, options, say):
 def _replicated(plane, replicas, count):
     namespace = plane.namespace("replicated")
     with plane.replicas(replicas) as operators:
-        wait_for("the shards to be shared", lambda: all(
-            operator.metric("holdfast_shards_held") >= SHARDS // replicas for operator in operators.all), 60)
+        wait_for("the operators to be at rest", lambda: _at_rest(operators.all), 60, poll=0.2)
         before = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators.all)
         offset = plane.cluster.audit_offset()
         pids = [operator.process.pid for operator in operators.all]

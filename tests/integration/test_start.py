@@ -107,6 +107,39 @@ def test_an_init_container_that_runs_is_a_start(jobs):
     assert (status["attempt"], status["disruptions"]) == (1, 0)
 
 
+def container_status(name, state, **fields):
+    return {"name": name, "image": "x", "imageID": "x", "ready": False, "restartCount": 0, "state": state} | fields
+
+
+def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_too(cluster, jobs):
+    jobs.apply(
+        job(
+            "behind",
+            startDeadlineSeconds=DEADLINE,
+            annotations={"holdfast-test/start-after": "600s"},
+            pod={"initContainers": [{"name": "prepare", "image": "busybox:1.36"}]},
+        )
+    )
+    pod = jobs.wait_pod("behind", lambda found: found["spec"].get("nodeName"))
+    began = pod["metadata"]["creationTimestamp"]
+    missing = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    offset = cluster.audit_offset()
+    set_pod_status(
+        jobs,
+        pod,
+        initContainerStatuses=[
+            container_status("prepare", {"terminated": {"exitCode": 0, "startedAt": began, "finishedAt": began}})
+        ],
+        containerStatuses=[container_status("main", missing)],
+    )
+    waiting = jobs.wait("behind", lambda s: s["waiting"]["reason"] == "ImagePullBackOff", DEADLINE + SLACK)["waiting"]
+    assert waiting["message"] == "container main: no such image"
+    assert "StartTimeout unless its next container runs" in waiting["nextAction"]
+    status = wait_attempt(jobs, "behind", 2, DEADLINE + REACTION + SLACK)
+    assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
+    assert created_at(cluster, offset, status["podName"])
+
+
 def test_a_start_deadline_that_is_raised_in_time_moves_the_deadline(jobs):
     jobs.apply(job("raised", startDeadlineSeconds=8, pod=NOWHERE))
     jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "PodUnschedulable", 8)

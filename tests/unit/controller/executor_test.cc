@@ -103,6 +103,38 @@ TEST_F(ExecutorTest, WhatFollowsARefusedWriteIsNotWritten) {
   EXPECT_EQ((*done)->error().code, ErrorCode::kConflict);
 }
 
+TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
+  const std::string broken =
+      R"({"kind": "Status", "code": 500, "message": "failed calling webhook \"guard\""})";
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+                      reconciler::CreatePod{2, "train-2-abcde"}};
+  const auto first = perform();
+  transport_.answer(500, broken);
+  loop_.run_ready();
+  ASSERT_TRUE(first->has_value());
+  EXPECT_EQ((*first)->error().http_status, 500) << "told to go first, if that is possible";
+  EXPECT_EQ(events_.last, "");
+  loop_.advance(std::chrono::seconds(5));
+  const auto second = perform();
+  transport_.answer(500, broken);
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  EXPECT_EQ(events_.last, "PodDeletionRefused");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(second->has_value());
+  ASSERT_TRUE((*second)->ok());
+  ASSERT_TRUE((**second)->later) << "the deletion is tried again";
+  EXPECT_EQ((**second)->later->http_status, 500);
+  decision_.writes.pop_back();
+  const auto third = perform();
+  transport_.answer(200, R"({"metadata": {"name": "old", "uid": "u", "resourceVersion": "9"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*third)->ok());
+  EXPECT_FALSE(memory_.stop_failing_since);
+}
+
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
   transport_.date = Time(std::chrono::seconds(1'800'000'000));
   decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};

@@ -192,6 +192,26 @@ TEST_F(WorkerPoolTest, AnErrorBeatsWakeAfter) {
   EXPECT_EQ(results["error"], 2);
 }
 
+TEST_F(WorkerPoolTest, AfterManyErrorsWhatIsDueIsNotLate) {
+  make_at_once();
+  next_result = failure();
+  add({"a"});
+  loop.advance(1h);  // by now it is retried each 30 s
+  std::size_t before = begun.size();
+  loop.advance(30s);
+  EXPECT_EQ(begun.size(), before + 1);
+  next_result.wake_after = Duration(2s);
+  loop.advance(30s);
+  before = begun.size();
+  loop.advance(20s);
+  EXPECT_EQ(begun.size(), before + 10);
+  next_result.wake_after = Duration(1ms);
+  loop.advance(2s);
+  before = begun.size();
+  loop.advance(20s);
+  EXPECT_EQ(begun.size(), before + 20) << "once a second at most";
+}
+
 TEST_F(WorkerPoolTest, AWakeTimeThatHasPassedComesBackWithoutSpinning) {
   make_at_once();
   next_result = {std::nullopt, false, Duration::zero()};

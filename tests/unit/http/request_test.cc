@@ -199,6 +199,31 @@ TEST_F(RequestTest, TooManyWaitingRequestsAreRefusedAsNeverSent) {
   EXPECT_EQ(get(waiting).error().code, ErrorCode::kCancelled);
 }
 
+TEST_F(RequestTest, WhatIsUrgentGoesBeforeAllThatWaitsHoweverMuchThatIs) {
+  auto tiny = config();
+  tiny.max_in_flight = 1;
+  tiny.max_waiting = 1;
+  make(tiny);
+  std::promise<void> go;
+  server_.handle([gone = go.get_future().share()](TlsServer::Exchange& exchange) {
+    gone.wait();
+    exchange.respond(200, "{}");
+  });
+  auto running = begin(get_request("/running"));
+  ASSERT_TRUE(eventually([this] { return server_.requests().size() == 1; }));
+  auto waiting = begin(get_request("/waiting"));
+  Request urgent = get_request("/urgent");
+  urgent.urgent = true;
+  auto first = begin(std::move(urgent));
+  go.set_value();
+  EXPECT_TRUE(get(running).ok());
+  EXPECT_TRUE(get(first).ok());
+  EXPECT_TRUE(get(waiting).ok());
+  const auto requests = server_.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[1].target, "/urgent");
+}
+
 TEST_F(RequestTest, AnAnswerLargerThanAllowedEndsTheRequest) {
   server_.handle([](TlsServer::Exchange& exchange) {
     exchange.begin_chunked();

@@ -53,7 +53,7 @@ TEST_F(WatchTest, AsksForTheKindWithCredentialsAndAServerTimeout) {
             "&labelSelector=holdfast.dev%2Fjob%20in%20%28a%2Cb%29");
   EXPECT_EQ(header(request.headers, "Authorization"), "Bearer token-1");
   EXPECT_EQ(header(request.headers, "Accept"), "application/json");
-  EXPECT_EQ(request.idle_timeout, Duration(305s));
+  EXPECT_EQ(request.idle_timeout, Duration(150s)) << "a bookmark comes each minute";
 }
 
 TEST_F(WatchTest, MetadataAloneIsAskedForByTheAcceptHeader) {

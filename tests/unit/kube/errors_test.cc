@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "operator/core/json.h"
 #include "operator/kube/errors.h"
 
 namespace holdfast::kube {
@@ -61,6 +62,18 @@ TEST(ErrorFromResponse, QuotesLittleOfABodyThatIsNoStatus) {
   const Error error = error_of(502, "<html>" + std::string(100'000, 'x'));
   EXPECT_NE(error.message.find("502"), std::string::npos);
   EXPECT_LT(error.message.size(), 400u);
+}
+
+TEST(ErrorFromResponse, QuotesABodyInAnotherEncodingAsUtf8) {
+  const Error error = error_of(503, "Dienst nicht verf\xfcgbar");
+  EXPECT_NE(error.message.find("verf\uFFFDgbar"), std::string::npos) << error.message;
+  EXPECT_NO_THROW(Json(error.message).dump());
+}
+
+TEST(ErrorFromResponse, CutsABodyBetweenCharacters) {
+  std::string page(255, 'x');
+  for (int i = 0; i < 10; ++i) page += "\u00fc";
+  EXPECT_NO_THROW(Json(error_of(503, page).message).dump());
 }
 
 }  // namespace

@@ -44,13 +44,53 @@ TEST(Deadlines, APodThatHasNotStartedByTheStartDeadlineIsAStartTimeout) {
 
 TEST(Deadlines, AnInitContainerThatRunsIsAStart) {
   JobView view = pod_pending();
-  ContainerView init;
-  init.name = "fetch";
-  init.init = true;
-  init.started = true;
-  init.started_at = now();
-  view.pods[0].containers.push_back(init);
+  add_container(view.pods[0], "fetch", Progress::kRuns).init = true;
   EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
+}
+
+// An image may be missing behind an init container, too.
+TEST(Deadlines, EachNextContainerHasTheStartDeadlineOnceNothingElseRuns) {
+  JobView view = pod_pending();
+  add_container(view.pods[0], "fetch", Progress::kEnded).init = true;
+  view.pods[0].containers[0].waiting_reason = "ImagePullBackOff";
+  view.observed.still_for = seconds(599);
+  EXPECT_FALSE(decide(view, now() + seconds(5000)).confirm);
+  EXPECT_EQ(decide(view, now() + seconds(5000)).wake_after, seconds(1));
+  view.observed.still_for = seconds(600);
+  EXPECT_TRUE(decide(view, now() + seconds(5000)).confirm);
+  const Status status = after(view, now() + seconds(5000));
+  ASSERT_EQ(status.history.size(), 1u);
+  EXPECT_EQ(status.history[0].outcome, Outcome::kStartTimeout);
+  EXPECT_EQ(status.disruptions, 1);
+  const auto events = written(view, now() + seconds(5000)).events;
+  EXPECT_NE(events.at(0).note.find("main: ImagePullBackOff"), std::string::npos) << events[0].note;
+}
+
+TEST(Deadlines, ASidecarThatRunsIsNoSignThatTheNextContainerStarts) {
+  JobView view = pod_pending();
+  ContainerView& mesh = add_container(view.pods[0], "mesh", Progress::kRuns);
+  mesh.init = mesh.sidecar = true;
+  view.observed.still_for = seconds(599);
+  EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
+  view.observed.still_for = seconds(600);
+  EXPECT_EQ(after(view, now() + seconds(5000)).history.size(), 1u);
+}
+
+TEST(Deadlines, WhileAContainerRunsTheOthersMayWait) {
+  JobView view = pod_running();
+  add_container(view.pods[0], "later", Progress::kWaits);
+  view.observed.still_for = seconds(5000);
+  EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
+}
+
+TEST(Deadlines, ANextContainerThatMayHaveStartedInAnOutageWaitsForReports) {
+  JobView view = pod_pending();
+  add_container(view.pods[0], "fetch", Progress::kEnded).init = true;
+  view.observed.still_for = seconds(900);
+  view.observed.live_for = seconds(4);
+  const Decision decision = decide(view, now() + seconds(900));
+  EXPECT_FALSE(decision.confirm);
+  EXPECT_EQ(decision.wake_after, seconds(11));
 }
 
 TEST(Deadlines, AStartTimeoutWaitsForReportsAfterAnOutage) {

@@ -463,6 +463,26 @@ TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd
   EXPECT_TRUE(counts());
 }
 
+// With restartPolicy Never the pod can only fail, and its other containers need not end.
+TEST(Heartbeat, AWorkerThatFencedItselfIsLostThoughAnotherContainerRuns) {
+  JobView view = held_job();
+  PodView& pod = view.pods[0];
+  pod.containers.clear();
+  add_container(pod, "shipper", Progress::kRuns);
+  ContainerView& worker = add_container(pod, "main", Progress::kEnded);
+  worker.worker = true;
+  worker.terminated->exit_code = 85;
+  worker.terminated->message = "something else";
+  EXPECT_TRUE(after(view).history.empty());
+  worker.terminated->message = "holdfast: fenced: cut off\n";
+  EXPECT_TRUE(decide(view, now()).confirm);
+  const Status status = after(view);
+  EXPECT_EQ(status.history.back().outcome, Outcome::kLost);
+  EXPECT_EQ(status.history.back().reason, "Fenced");
+  EXPECT_EQ(status.disruptions, 1);
+  EXPECT_EQ(all<DeletePod>(settle(view)).at(0).name, pod.name);
+}
+
 TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {
   JobView view = held_job();
   PodView& pod = view.pods[0];

@@ -102,6 +102,23 @@ TEST(Cancel, APodOnAMissingNodeIsNotWaitedForLongerThanTheWindow) {
   EXPECT_EQ(after(view).phase, Phase::kCancelled);
 }
 
+// A policy may forbid its deletion for good.
+TEST(Cancel, APodThatIsNeverToldToGoIsNotWaitedForLongerThanTheWindow) {
+  JobView view = job_in(Phase::kCancelling);
+  add_history(view, Outcome::kCancelled, 1);
+  view.job.status.history.back().end_time = now();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.observed.live_for = seconds(1000);
+  const Status status = after(view, now() + seconds(39));
+  EXPECT_EQ(status.phase, Phase::kCancelling);
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(40));
+  EXPECT_EQ(decide(view, now() + seconds(39)).wake_after, seconds(1));
+  EXPECT_EQ(after(view, now() + seconds(40)).phase, Phase::kCancelled);
+  // Whoever has just come has not told it to go yet.
+  view.observed.live_for = seconds(5);
+  EXPECT_EQ(after(view, now() + seconds(40)).phase, Phase::kCancelling);
+}
+
 TEST(Cancel, APodFoundByTheLiveLookIsStoppedAndWaitedFor) {
   JobView view = job_in(Phase::kCancelling);
   EXPECT_TRUE(decide(view, now()).confirm);

@@ -90,6 +90,16 @@ PodView& add_ended_pod(JobView& view, std::int64_t attempt, int exit_code) {
   return pod;
 }
 
+ContainerView& add_container(PodView& pod, const std::string& name, Progress progress) {
+  ContainerView container;
+  container.name = name;
+  container.started = progress != Progress::kWaits;
+  if (container.started) container.started_at = now() - seconds(90);
+  if (progress == Progress::kEnded) container.terminated = Terminated{};
+  pod.containers.push_back(container);
+  return pod.containers.back();
+}
+
 void delete_pod(PodView& pod, seconds ago) {
   pod.deletion_grace = seconds(30);
   pod.deletion = now() - ago + pod.deletion_grace;

@@ -30,6 +30,9 @@ JobView job_in(Phase phase);
 PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase);
 // The same, ended with this exit code 5 s ago.
 PodView& add_ended_pod(JobView& view, std::int64_t attempt, int exit_code);
+// One container more, which has not started, runs, or has ended well.
+enum class Progress { kWaits, kRuns, kEnded };
+ContainerView& add_container(PodView& pod, const std::string& name, Progress progress);
 // Was told to go this long ago, and its grace of 30 s runs from then.
 void delete_pod(PodView& pod, seconds ago);
 

@@ -52,6 +52,31 @@ TEST(Waiting, AtRestNothingIsWritten) {
   }
 }
 
+TEST(Waiting, APodWhoseNextContainerDoesNotStartSaysWhich) {
+  JobView view = just_started();
+  view.job.status = after(view, now() + seconds(2));
+  PodView& pod = view.pods[0];
+  pod.containers.clear();
+  ContainerView& main = add_container(pod, "main", Progress::kWaits);
+  main.waiting_reason = "PodInitializing";
+  add_container(pod, "fetch", Progress::kEnded).init = true;
+  // Between two containers there is always a moment.
+  view.observed.still_for = seconds(9);
+  EXPECT_TRUE(decide(view, now() + seconds(100)).writes.empty());
+  EXPECT_EQ(decide(view, now() + seconds(100)).wake_after, seconds(1));
+  view.observed.still_for = seconds(10);
+  EXPECT_EQ(after(view, now() + seconds(100)).waiting->reason, "PodStarting");
+  pod.containers[0].waiting_reason = "ErrImagePull";
+  pod.containers[0].waiting_message = "not found";
+  view.observed.still_for = seconds(1);
+  const Waiting waiting = *after(view, now() + seconds(100)).waiting;
+  EXPECT_EQ(waiting.reason, "ErrImagePull");
+  EXPECT_EQ(waiting.message, "container main: not found");
+  EXPECT_EQ(waiting.next_action,
+            "attempt 1 ends as StartTimeout unless its next container runs by then");
+  EXPECT_EQ(waiting.deadline, now() + seconds(100 + 599));
+}
+
 TEST(Waiting, AFinishedJobIsAtRest) {
   for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
     JobView view = job_in(phase);
