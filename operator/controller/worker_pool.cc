@@ -103,8 +103,9 @@ void WorkerPool::State::settle(const std::string& key, const ReconcileResult& re
     } else {
       queue.add_rate_limited(key);
       // What fails may be less urgent than what is due.
-      if (result.wake_after)
+      if (result.wake_after) {
         queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
+      }
     }
   } else if (result.wake_after && *result.wake_after > Duration::zero()) {
     label = "requeue_after";
