@@ -33,6 +33,12 @@
 {{- $lease := include "holdfast.milliseconds" .leaseDuration | int }}
 {{- $deadline := include "holdfast.milliseconds" .renewDeadline | int }}
 {{- $retry := include "holdfast.milliseconds" .retryPeriod | int }}
+{{- if gt $lease 3600000 }}
+{{- fail (printf "operator.leaseDuration (%s) must be at most 1h" .leaseDuration) }}
+{{- end }}
+{{- if or (lt $retry 100) (gt $retry 4000) }}
+{{- fail (printf "operator.retryPeriod (%s) must be from 100ms to 4s: a renewal older than 5s counts as an outage" .retryPeriod) }}
+{{- end }}
 {{- if le $lease $deadline }}
 {{- fail (printf "operator.leaseDuration (%s) must be longer than operator.renewDeadline (%s)" .leaseDuration .renewDeadline) }}
 {{- end }}
