@@ -4,7 +4,7 @@
     tests/bench/report.py [--results build/bench/results]
 
 Between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->` the document is generated; what stands around it is
-not touched, and a mode without results keeps what it has.
+not touched, and a mode without results keeps what it has. The README's table is made where a, b and c have results.
 """
 
 import argparse
@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "tests/bench")]
 
 import svg  # noqa: E402
 
-DOCUMENT = ROOT / "docs/performance.md"
+DOCUMENT, README = ROOT / "docs/performance.md", ROOT / "README.md"
 PLOTS = ROOT / "docs/performance"
 OURS, THEIRS = "Holdfast", "batch/v1"
 
@@ -63,6 +63,10 @@ def plot(name, text, alt):
 
 # ---- A section for each mode.
 
+def with_defaults(slow):
+    return f"batch/v1 with defaults ({slow[0]['jobs']:,} jobs)" if slow else "batch/v1 with defaults"
+
+
 def mode_a(figures):
     durable, batch, slow = (figures[key] for key in ("durable", "batch", "batch_defaults"))
     lines = [(label, *(spread(values(column, key), digits) for column in (durable, batch, slow)),
@@ -70,16 +74,16 @@ def mode_a(figures):
              for key, label, digits in (("jobs_per_second", "jobs/s", 1),
                                         ("cpu_ms_per_job", "controller's CPU for each (ms)", 2),
                                         ("server_cpu_ms_per_job", "API server's and etcd's CPU for each (ms)", 1),
-                                        ("writes_per_job", "its API writes for each, Events included", 2),
-                                        ("memory_peak_mib", "its memory at its peak (MiB)", 0))]
+                                        ("writes_per_job", "controller's API writes for each, Events included", 2),
+                                        ("memory_peak_mib", "controller's memory at its peak (MiB)", 0))]
     groups = {"unthrottled": {OURS: triple(values(durable, "jobs_per_second")),
                               THEIRS: triple(values(batch, "jobs_per_second"))}}
     if slow:
         groups["batch/v1 with defaults"] = {OURS: triple(values(durable, "jobs_per_second")),
                                             THEIRS: triple(values(slow, "jobs_per_second"))}
     return "\n\n".join([
-        rows((f"{durable[0]['jobs']:,} jobs at once", OURS, "batch/v1 unthrottled", "batch/v1 with defaults",
-              "ratio", "ratio to defaults"), *lines),
+        rows((f"{durable[0]['jobs']:,} jobs at once", OURS, "batch/v1 unthrottled", with_defaults(slow),
+              "Holdfast to unthrottled", "to defaults"), *lines),
         plot("at-once", svg.bars("Jobs that end at once", "jobs/s", groups), "jobs per second")])
 
 
@@ -130,8 +134,8 @@ def mode_e(figures):
                  spread(figures["whole_lives"])),
                 ("jobs that Holdfast ends, a second", spread(reached)),
                 ("the share of those writes that it reaches", f"{100 * median / whole:.0f} %"),
-                ("its writes for each job", f"{writes:.2f}"),
-                ("the same as a share of small objects", f"{100 * median * writes / small:.0f} %"))
+                ("its own writes for each job", f"{writes:.2f}"),
+                ("its own writes a second, as a share of the small objects", f"{100 * median * writes / small:.0f} %"))
 
 
 def mode_f(figures):
@@ -154,25 +158,53 @@ def origin(result):
             f"Load of the machine before: {about['load']}.")
 
 
-def fill_in(document, mode, text):
-    marked = re.compile(rf"(<!-- bench:{mode} -->\n).*?(<!-- /bench:{mode} -->)", re.DOTALL)
+def fill_in(document, place, text):
+    marked = re.compile(rf"(<!-- bench:{place} -->\n).*?(<!-- /bench:{place} -->)", re.DOTALL)
     if not marked.search(document):
-        sys.exit(f"report: {DOCUMENT.name} has no place for mode {mode}")
+        sys.exit(f"report: there is no place for {place}")
     return marked.sub(lambda found: f"{found[1]}{text}\n{found[2]}", document)
+
+
+def summary(a, b, c):
+    """The README's table."""
+    durable, batch, slow = (a[key] for key in ("durable", "batch", "batch_defaults"))
+
+    def line(label, key, digits, unit):
+        return (label, *(f"{statistics.median(values(column, key)):.{digits}f}{unit}" if column else ""
+                         for column in (durable, batch, slow)))
+
+    count = max(set(c["durable"]) & set(c["batch"]), key=int)
+    reaction = {key: f"{b[key]['median_ms']:.0f} ms, {b[key]['p99_ms']:.0f} ms" for key in ("create_to_pod", "end_to_outcome")}
+    return rows(
+        ("", OURS, "batch/v1 unthrottled", with_defaults(slow).removeprefix("batch/v1 ")),
+        line(f"{durable[0]['jobs']:,} jobs at once", "jobs_per_second", 1, " jobs/s"),
+        line("the controller's CPU for each", "cpu_ms_per_job", 1, " ms"),
+        line("API writes for each, Events included", "writes_per_job", 1, ""),
+        line("the API server's and etcd's CPU for each", "server_cpu_ms_per_job", 0, " ms"),
+        (f"the controller's memory, started anew with {int(count):,} finished jobs",
+         f"{c['durable'][count]['memory_mib']:.0f} MiB", f"{c['batch'][count]['memory_mib']:.0f} MiB", ""),
+        (f"a job applied: its pod is there after (median, 99 %), beside {b['finished']:,} finished and "
+         f"{b['running']:,} running jobs", reaction["create_to_pod"], "not measured", ""),
+        ("a pod ended: its outcome is on record after", reaction["end_to_outcome"], "not measured", ""))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--results", default=str(ROOT / "build/bench/results"))
     options = parser.parse_args()
-    document = DOCUMENT.read_text(encoding="utf-8")
+    document, all_figures = DOCUMENT.read_text(encoding="utf-8"), {}
     for mode, section in SECTIONS.items():
         path = pathlib.Path(options.results) / f"{mode}.json"
         if path.exists():
             result = json.loads(path.read_text(encoding="utf-8"))
+            all_figures[mode] = result["figures"]
             document = fill_in(document, mode, f"{section(result['figures'])}\n\n{origin(result)}")
             print(f"mode {mode}: written")
     DOCUMENT.write_text(document, encoding="utf-8")
+    if all(mode in all_figures for mode in "abc"):
+        table = summary(*(all_figures[mode] for mode in "abc"))
+        README.write_text(fill_in(README.read_text(encoding="utf-8"), "summary", table), encoding="utf-8")
+        print("README: written")
 
 
 if __name__ == "__main__":
