@@ -29,8 +29,8 @@ class Health {
   // A loop that has not run for this long is stuck: no callback of ours takes more than a few
   // milliseconds, a list of 50,000 objects a few seconds.
   static constexpr Duration kLoopLimit = std::chrono::seconds(30);
-  // A watch is asked for with at most 10 minutes, its idle limit is 5 s more, and a minute is
-  // given to notice: an open one that is quiet for longer was forgotten.
+  // A watch is asked for with at most 10 minutes, and ends by itself when it is quiet for less (its
+  // idle limit): an open one that is quiet for longer than all of that was forgotten.
   static constexpr Duration kWatchQuietLimit = std::chrono::seconds(605 + 60);
   // A closed one is opened again within a back-off of 30 s; not for this long, while requests are
   // answered, means that nobody tries.
