@@ -69,7 +69,10 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
 // long since it has been seen to be that one's turn: an image may be missing behind an init
 // container, too.
 void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
-  if (pod.started() && !pod.stands_still()) return;
+  // A worker that renews the Lease has started, whatever its kubelet has told.
+  const bool worker_spoke =
+      worker_is_starting(pod) && holds_lease(context, pod) && context.view.lease->renewed;
+  if (pod.started() && (!pod.stands_still() || worker_spoke)) return;
   const seconds window = context.spec.start_deadline;
   const Duration age = pod.started() ? context.view.observed.still_for : context.now - pod.created;
   const Duration watched =

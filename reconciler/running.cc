@@ -218,7 +218,9 @@ void decide_running(const Context& context, Plan& plan) {
                    "the pod was deleted before it was bound to a node", "pod_vanished"));
     return;
   }
-  const auto fenced = context.spec.heartbeat ? judge_fenced_worker(*pod) : std::nullopt;
+  // One that is being deleted ends by that, and its end says why.
+  const bool may_run_on = context.spec.heartbeat && !pod->deletion;
+  const auto fenced = may_run_on ? judge_fenced_worker(*pod) : std::nullopt;
   if (fenced) {
     if (context.view.observed.confirmed) {
       end(context, plan, *fenced);

@@ -78,15 +78,22 @@ bool PodView::started() const {
 
 bool PodView::stands_still() const {
   const auto waits = [](const ContainerView& c) { return !c.started; };
-  const auto runs = [](const ContainerView& c) { return c.started && !c.terminated && !c.sidecar; };
+  const bool worker_waits =
+      std::any_of(containers.begin(), containers.end(),
+                  [&](const ContainerView& c) { return c.worker && waits(c); });
+  const auto is_waited_for = [&](const ContainerView& c) {
+    return c.started && !c.terminated && !c.sidecar && (c.init || !worker_waits);
+  };
   return !ended() && std::any_of(containers.begin(), containers.end(), waits) &&
-         std::none_of(containers.begin(), containers.end(), runs);
+         std::none_of(containers.begin(), containers.end(), is_waited_for);
 }
 
 int PodView::steps() const {
   int steps = 0;
   for (const ContainerView& container : containers) {
-    steps += (container.started ? 1 : 0) + (container.terminated ? 1 : 0);
+    steps += container.started ? 1 : 0;
+    // A sidecar ends and starts again without end.
+    steps += container.terminated && !container.sidecar ? 1 : 0;
   }
   return steps;
 }

@@ -193,10 +193,11 @@ struct PodView {
 
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool started() const;  // any container runs or has run
-  // Some container has never run, and none does now: the next one has not started yet, or cannot.
-  // A sidecar that runs does not count, for it runs to the end whatever happens.
+  // Some container has never run, and none does now that it would have to wait for: the next one
+  // has not started yet, or cannot. Sidecars run to the end whatever happens, and so may what runs
+  // beside a worker that has not started.
   bool stands_still() const;
-  int steps() const;  // how many starts and ends of containers there have been
+  int steps() const;  // how many starts and ends of containers there have been; never less
   // Earliest start of a container, not before the pod's creation: a kubelet's clock may be slow.
   std::optional<Time> start() const;
 };

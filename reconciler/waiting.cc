@@ -118,11 +118,14 @@ void decide_suspended(const Context& context, Plan& plan) {
 
 namespace {
 
-// Since the last attempt has ended, and no longer than pods have been watched.
-Duration cancelling_for(const Context& context) {
-  const auto& history = context.job.status.history;
-  const Time since = history.empty() ? context.now : history.back().end_time.value_or(context.now);
-  return std::min<Duration>(context.now - since, context.view.observed.live_for);
+// For a pod that is not told to go yet: the tidying does that now, and its answer changes the view.
+// Where a policy forbids it nothing does, and the deadline that was told when the phase began
+// holds, but for whoever has just come.
+Duration untold_left(const Context& context) {
+  const auto& told = context.job.status.waiting;
+  if (!told || !told->deadline) return context.spec.lost_after;
+  return std::max<Duration>(*told->deadline - context.now,
+                            context.spec.lost_after - context.view.observed.live_for);
 }
 
 }  // namespace
@@ -132,10 +135,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
   const PodView* slowest = nullptr;
   for (const PodView& pod : context.view.pods) {
     if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
-    // Not told to go yet: the tidying does that now, and its answer changes the view. Where a
-    // policy forbids it, nothing does.
-    const Duration pod_left =
-        overstay_left(context, pod).value_or(context.spec.lost_after - cancelling_for(context));
+    const Duration pod_left = overstay_left(context, pod).value_or(untold_left(context));
     if (!left || pod_left > *left) {
       left = pod_left;
       slowest = &pod;

@@ -109,6 +109,12 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log) {
   Outcome outcome;
+  const auto stops = [](const reconciler::Write& write) {
+    return std::holds_alternative<reconciler::DeletePod>(write);
+  };
+  if (std::none_of(decision.writes.begin(), decision.writes.end(), stops)) {
+    memory.stop_failing_since.reset();
+  }
   for (const reconciler::Write& write : decision.writes) {
     Status done = may_write(claim);
     if (!done) co_return done.error();
@@ -271,6 +277,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const CachedJob& job,
 
 Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                                   JobMemory& memory, Log log) {
+  const SteadyTime began = loop_.now();
   auto del = client_.del(pod_path(job.namespace_, write.name),
                          preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
@@ -284,15 +291,33 @@ Task<Status> Executor::delete_pod(const CachedJob& job, const reconciler::Delete
     memory.stop_failing_since.reset();
     co_return Unit{};
   }
+  if (error.code == ErrorCode::kConflict) {
+    auto task = shown_as_it_is(job, write, memory);
+    const bool is_current = co_await task;
+    if (!is_current) co_return error;
+  }
   // It was told to go and something forbids it, or fails without end. It is fenced all the same,
   // and a job must not wait for that.
   const bool refused = error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid;
-  if (!refused && !memory.stop_failing_since) memory.stop_failing_since = loop_.now();
+  if (!refused && !memory.stop_failing_since) memory.stop_failing_since = began;
   if (!refused && !may_go_on_without(error, memory)) co_return error;
   log.warn("a fenced pod cannot be deleted", {{"pod", write.name}, {"error", error.message}});
   events_.record(reference(job.job), true, "PodDeletionRefused", "DeletePod", error.message);
   if (!refused) co_return error;
   co_return Unit{};
+}
+
+// Whether the pod still is at the version that a deletion met a conflict on. Else the watch is
+// waited for, or replaced.
+Task<bool> Executor::shown_as_it_is(const CachedJob& job, const reconciler::DeletePod& write,
+                                    JobMemory& memory) {
+  auto get = client_.get(pod_path(job.namespace_, write.name), within_time());
+  const Result<JsonDocument> answer = co_await get;
+  kube::Object meta;
+  if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
+  memory.pod_version = std::max(memory.pod_version, meta.version);
+  const bool is_current = meta.version == write.version;
+  co_return is_current;
 }
 
 bool Executor::may_go_on_without(const Error& error, const JobMemory& memory) const {

@@ -54,6 +54,8 @@ class Executor {
                    JobMemory& memory);
   Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
                           JobMemory& memory, Log log);
+  Task<bool> shown_as_it_is(const CachedJob& job, const reconciler::DeletePod& write,
+                            JobMemory& memory);
   // Whether a deletion that failed like this holds up nothing any more.
   bool may_go_on_without(const Error& error, const JobMemory& memory) const;
   Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,

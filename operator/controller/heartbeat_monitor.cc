@@ -81,7 +81,7 @@ Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std
                                                      SteadyTime by) {
   auto get = client_.get(kube::object_path(kLeaseGroupPath, kLeasePlural, namespace_,
                                            reconciler::heartbeat_lease_name(job_uid)),
-                         kube::until(by, loop_.now()));
+                         kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();

@@ -10,7 +10,7 @@ namespace {
 // A watch that has not shown our own write by then is given up and listed anew.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
 // All live reads of a verdict together: a shard that is to be handed over waits for them.
-constexpr std::chrono::seconds kLiveLook{10};
+constexpr std::chrono::seconds kLiveLook{30};
 // How soon a job is looked at again whose namespace's pods or Leases may not be listed.
 constexpr std::chrono::seconds kUnlistedLook{5};
 
@@ -205,7 +205,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     auto task = executor_.perform(*job, claim, decision, *memory, log);
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
-      if (done.error().code == ErrorCode::kNotFound) co_return ReconcileResult{};
+      if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
       if (person_must_help(done.error().code)) {
         log.warn("a write was refused; it is tried again", {{"error", done.error().message}});
       } else {
@@ -224,7 +224,7 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
   const SteadyTime by = loop_.now() + kLiveLook;
   live.pod_name = job.job.status.pod_name;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
-                         kube::until(by, loop_.now()));
+                         kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
@@ -244,7 +244,7 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
   }
   // Last: a pod can have come and gone unseen only if the job has changed since.
   auto get_job = client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
-                             kube::until(by, loop_.now()));
+                             kube::live_look(by, loop_.now()));
   const Result<JsonDocument> current = co_await get_job;
   if (!current) co_return current.error();
   kube::Object meta;

@@ -146,10 +146,11 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
 }
 
 Task<Status> NodeMonitor::confirm(std::string node, SteadyTime by) {
-  auto get_lease = client_.get(lease_path(kNodeLeaseNamespace, node), kube::until(by, loop_.now()));
+  auto get_lease =
+      client_.get(lease_path(kNodeLeaseNamespace, node), kube::live_look(by, loop_.now()));
   const Result<JsonDocument> lease = co_await get_lease;
   if (!lease.ok() && lease.error().code != ErrorCode::kNotFound) co_return lease.error();
-  auto get_node = client_.get(node_path(node), kube::until(by, loop_.now()));
+  auto get_node = client_.get(node_path(node), kube::live_look(by, loop_.now()));
   const Result<JsonDocument> object = co_await get_node;
   if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
   proof();

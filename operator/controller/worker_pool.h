@@ -8,7 +8,7 @@
 //   wake_after       -> forgotten failures, again after that time; a time that has passed already
 //                       comes back by the back-off, so that it cannot spin
 //   nothing          -> forgotten failures
-// An error beats wake_after.
+// With an error, wake_after is when it is tried again at the latest, a second being the least.
 //
 //   WorkerPool pool({loop, log}, {}, [&](std::string key) { return reconcile(std::move(key)); });
 //   informer.on_change([&](const Change& change) { pool.queue().add(...); });
@@ -34,8 +34,8 @@ namespace holdfast::controller {
 
 struct ReconcileResult {
   std::optional<Error> error;
-  bool terminal = false;               // of the error: trying again cannot help
-  std::optional<Duration> wake_after;  // with an error: not later than so, but in a second at least
+  bool terminal = false;  // of the error: trying again cannot help
+  std::optional<Duration> wake_after;
 };
 
 class WorkerPool {

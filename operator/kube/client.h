@@ -42,15 +42,16 @@ class Credentials {
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
   std::string content_type = "application/json";
-  // Not held up by --qps: what keeps this replica a member.
+  // Not held up by --qps, nor by what waits: what keeps this replica a member, and verdicts.
   bool urgent = false;
   // Of what was written only the metadata comes back: enough for who looks for its version.
   bool answer_with_metadata = false;
 };
 
-// A call that must be over by then.
-inline CallOptions until(SteadyTime by, SteadyTime now) {
+// Of a read that a verdict rests on, which must be over by then.
+inline CallOptions live_look(SteadyTime by, SteadyTime now) {
   CallOptions options;
+  options.urgent = true;
   options.timeout = std::min(options.timeout, std::max(Duration::zero(), by - now));
   return options;
 }

@@ -135,6 +135,49 @@ TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
   EXPECT_FALSE(memory_.stop_failing_since);
 }
 
+// Nothing forbids the deletion: the view was old. Its watch is waited for, or replaced.
+TEST_F(ExecutorTest, AConflictIsNoDeletionThatFails) {
+  const auto stop_and_go_on = [this](const std::string& live) {
+    decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+                        reconciler::CreatePod{2, "train-2-abcde"}};
+    const auto done = perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "Conflict", "code": 409})");
+    loop_.run_ready();
+    transport_.answer(200, live);
+    loop_.run_ready();
+    return done;
+  };
+  const std::string newer =
+      R"({"metadata": {"name": "old", "uid": "old-uid", "resourceVersion": "9"}})";
+  EXPECT_FALSE((*stop_and_go_on(newer))->ok());
+  loop_.advance(std::chrono::minutes(1));
+  EXPECT_FALSE((*stop_and_go_on(newer))->ok());
+  EXPECT_EQ(events_.last, "");
+  EXPECT_EQ(memory_.pod_version, 9u);
+  // A webhook may answer like that too.
+  const std::string same =
+      R"({"metadata": {"name": "old", "uid": "old-uid", "resourceVersion": "5"}})";
+  EXPECT_FALSE((*stop_and_go_on(same))->ok());
+  loop_.advance(std::chrono::seconds(5));
+  const auto last = stop_and_go_on(same);
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "10"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*last)->ok());
+}
+
+TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted) {
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5}};
+  const auto first = perform();
+  transport_.answer(500, "{}");
+  loop_.run_ready();
+  EXPECT_TRUE(memory_.stop_failing_since);
+  decision_.writes.clear();
+  EXPECT_TRUE((*perform())->ok());
+  EXPECT_FALSE(memory_.stop_failing_since);
+}
+
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
   transport_.date = Time(std::chrono::seconds(1'800'000'000));
   decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};

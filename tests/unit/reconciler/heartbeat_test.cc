@@ -463,6 +463,36 @@ TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd
   EXPECT_TRUE(counts());
 }
 
+// A kubelet that died right after the start, or that pulls a second container's image, tells late.
+TEST(Heartbeat, AWorkerThatRenewsHasStartedWhateverItsKubeletTells) {
+  JobView view = held_job();
+  PodView& pod = view.pods[0];
+  pod.containers.clear();
+  add_container(pod, "holdfast-agent", Progress::kEnded).init = true;
+  add_container(pod, "main", Progress::kWaits).worker = true;
+  view.observed.still_for = seconds(5000);
+  view.lease->renewed = true;
+  EXPECT_TRUE(after(view).history.empty());
+  EXPECT_EQ(after(view).waiting->reason, "PodRunning");
+  view.lease->ended = true;
+  EXPECT_TRUE(after(view).history.empty());
+  view.lease->renewed = view.lease->ended = false;
+  EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kStartTimeout);
+}
+
+TEST(Heartbeat, AFencedWorkerOfAPodThatIsDeletedEndsByThat) {
+  JobView view = held_job();
+  PodView& pod = view.pods[0];
+  pod.containers.clear();
+  add_container(pod, "shipper", Progress::kRuns);
+  ContainerView& worker = add_container(pod, "main", Progress::kEnded);
+  worker.worker = true;
+  worker.terminated->exit_code = 85;
+  worker.terminated->message = "holdfast: fenced: told to end\n";
+  delete_pod(pod, seconds(1));
+  EXPECT_TRUE(after(view).history.empty());
+}
+
 // With restartPolicy Never the pod can only fail, and its other containers need not end.
 TEST(Heartbeat, AWorkerThatFencedItselfIsLostThoughAnotherContainerRuns) {
   JobView view = held_job();

@@ -105,8 +105,7 @@ TEST(Cancel, APodOnAMissingNodeIsNotWaitedForLongerThanTheWindow) {
 // A policy may forbid its deletion for good.
 TEST(Cancel, APodThatIsNeverToldToGoIsNotWaitedForLongerThanTheWindow) {
   JobView view = job_in(Phase::kCancelling);
-  add_history(view, Outcome::kCancelled, 1);
-  view.job.status.history.back().end_time = now();
+  view.job.status.waiting->deadline = now() + seconds(40);
   add_pod(view, 1, PodPhase::kRunning);
   view.observed.live_for = seconds(1000);
   const Status status = after(view, now() + seconds(39));
