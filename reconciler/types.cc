@@ -78,14 +78,9 @@ bool PodView::started() const {
 
 bool PodView::stands_still() const {
   const auto waits = [](const ContainerView& c) { return !c.started; };
-  const bool worker_waits =
-      std::any_of(containers.begin(), containers.end(),
-                  [&](const ContainerView& c) { return c.worker && waits(c); });
-  const auto is_waited_for = [&](const ContainerView& c) {
-    return c.started && !c.terminated && !c.sidecar && (c.init || !worker_waits);
-  };
+  const auto runs = [](const ContainerView& c) { return c.started && !c.terminated && !c.sidecar; };
   return !ended() && std::any_of(containers.begin(), containers.end(), waits) &&
-         std::none_of(containers.begin(), containers.end(), is_waited_for);
+         std::none_of(containers.begin(), containers.end(), runs);
 }
 
 int PodView::steps() const {

@@ -193,11 +193,10 @@ struct PodView {
 
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool started() const;  // any container runs or has run
-  // Some container has never run, and none does now that it would have to wait for: the next one
-  // has not started yet, or cannot. Sidecars run to the end whatever happens, and so may what runs
-  // beside a worker that has not started.
+  // Some container has never run, and none does now: the next one has not started yet, or cannot.
+  // A sidecar that runs does not count, for it runs to the end whatever happens.
   bool stands_still() const;
-  int steps() const;  // how many starts and ends of containers there have been; never less
+  int steps() const;  // how many starts and ends of containers there are to see
   // Earliest start of a container, not before the pod's creation: a kubelet's clock may be slow.
   std::optional<Time> start() const;
 };
@@ -273,6 +272,8 @@ struct Observed {
   // Since this process first saw the current pod, which had started, stand still after so many
   // steps.
   Duration still_for{0};
+  // Since this process first saw the job Cancelling.
+  Duration cancelling_for{0};
   // Since the watches have been live without a gap.
   Duration live_for{0};
   // Since this process last wrote the job's status.

@@ -119,13 +119,10 @@ void decide_suspended(const Context& context, Plan& plan) {
 namespace {
 
 // For a pod that is not told to go yet: the tidying does that now, and its answer changes the view.
-// Where a policy forbids it nothing does, and the deadline that was told when the phase began
-// holds, but for whoever has just come.
+// Where a policy forbids it nothing does.
 Duration untold_left(const Context& context) {
-  const auto& told = context.job.status.waiting;
-  if (!told || !told->deadline) return context.spec.lost_after;
-  return std::max<Duration>(*told->deadline - context.now,
-                            context.spec.lost_after - context.view.observed.live_for);
+  const Observed& observed = context.view.observed;
+  return context.spec.lost_after - std::min(observed.cancelling_for, observed.live_for);
 }
 
 }  // namespace

@@ -317,6 +317,7 @@ Task<bool> Executor::shown_as_it_is(const CachedJob& job, const reconciler::Dele
   if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
   memory.pod_version = std::max(memory.pod_version, meta.version);
   const bool is_current = meta.version == write.version;
+  if (!is_current) memory.stop_failing_since.reset();
   co_return is_current;
 }
 

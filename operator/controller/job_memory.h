@@ -38,6 +38,8 @@ struct JobMemory {
   std::int64_t bare_attempt = 0;
   SteadyTime bare_since{};
 
+  std::optional<SteadyTime> cancelling_since;
+
   // The pod (its UID) that was first seen to stand still after so many steps, and when.
   std::string still_pod;
   int still_steps = 0;

@@ -252,6 +252,12 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
     if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
+  // The reads may have taken long, and the watch be further by now.
+  const auto cached = std::static_pointer_cast<const CachedPod>(
+      pods_.store().get(job.namespace_ + "/" + live.pod_name));
+  if (live.pod && cached && cached->uid == live.pod->uid && cached->version > live.pod->version) {
+    live.pod = cached;
+  }
   live.read = true;
   co_return Unit{};
 }
@@ -334,12 +340,16 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     if (pod.ended() || pod.node_name.empty()) continue;
     observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
   }
+  if (status.phase == reconciler::Phase::kCancelling) {
+    if (!memory.cancelling_since) memory.cancelling_since = steady;
+    observed.cancelling_for = steady - *memory.cancelling_since;
+  }
   if (status.phase != reconciler::Phase::kRunning) return;
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
     memory.pod_attempt = status.attempt;
     if (!pod->stands_still()) {
       memory.still_pod.clear();
-    } else if (memory.still_pod != pod->uid || memory.still_steps != pod->steps()) {
+    } else if (memory.still_pod != pod->uid || memory.still_steps < pod->steps()) {
       memory.still_pod = pod->uid;
       memory.still_steps = pod->steps();
       memory.still_since = steady;

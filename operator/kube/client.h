@@ -42,7 +42,8 @@ class Credentials {
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
   std::string content_type = "application/json";
-  // Not held up by --qps, nor by what waits: what keeps this replica a member, and verdicts.
+  // Not held up by --qps, nor by what waits: what keeps this replica a member, and the reads that a
+  // verdict rests on.
   bool urgent = false;
   // Of what was written only the metadata comes back: enough for who looks for its version.
   bool answer_with_metadata = false;

@@ -53,6 +53,7 @@ reconciler::Observed observed(fuzz::Input input) {
   result.no_pod_for = seconds(input.byte());
   result.live_for = seconds(input.byte() * 60);
   result.still_for = seconds(input.byte() * 10);
+  result.cancelling_for = seconds(input.byte());
   result.since_write = std::chrono::milliseconds(input.byte() * 100);
   if (bits & 16) {
     result.refusal.emplace();

@@ -112,10 +112,11 @@ def container_status(name, state, **fields):
 
 
 def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_too(cluster, jobs):
+    long_enough = 12  # for its waiting to be seen
     jobs.apply(
         job(
             "behind",
-            startDeadlineSeconds=DEADLINE,
+            startDeadlineSeconds=long_enough,
             annotations={"holdfast-test/start-after": "600s"},
             pod={"initContainers": [{"name": "prepare", "image": "busybox:1.36"}]},
         )
@@ -132,10 +133,10 @@ def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_to
         ],
         containerStatuses=[container_status("main", missing)],
     )
-    waiting = jobs.wait("behind", lambda s: s["waiting"]["reason"] == "ImagePullBackOff", DEADLINE + SLACK)["waiting"]
+    waiting = jobs.wait("behind", lambda s: s["waiting"]["reason"] == "ImagePullBackOff", long_enough)["waiting"]
     assert waiting["message"] == "container main: no such image"
     assert "StartTimeout unless its next container runs" in waiting["nextAction"]
-    status = wait_attempt(jobs, "behind", 2, DEADLINE + REACTION + SLACK)
+    status = wait_attempt(jobs, "behind", 2, long_enough + REACTION + SLACK)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
     assert created_at(cluster, offset, status["podName"])
 

@@ -87,21 +87,8 @@ TEST(Deadlines, ASidecarThatCrashesAgainAndAgainIsNoStep) {
   EXPECT_TRUE(pod.stands_still());
 }
 
-// A proxy, say, that a webhook put beside the worker.
-TEST(Deadlines, WhatRunsBesideAWorkerThatDoesNotStartIsNoReasonToWait) {
-  JobView view = pod_pending();
-  view.pods[0].containers[0].worker = true;
-  add_container(view.pods[0], "proxy", Progress::kRuns);
-  view.observed.still_for = seconds(600);
-  EXPECT_EQ(after(view, now() + seconds(5000)).history.size(), 1u);
-  // An init container is: it has its time.
-  view.pods[0].containers[1].init = true;
-  EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
-}
-
 TEST(Deadlines, WhileAContainerRunsTheOthersMayWait) {
   JobView view = pod_running();
-  view.pods[0].containers[0].worker = true;
   add_container(view.pods[0], "later", Progress::kWaits);
   view.observed.still_for = seconds(5000);
   EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
