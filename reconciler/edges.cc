@@ -267,8 +267,7 @@ void start_cancelling(const Context& context, Status& status) {
   status.next_attempt_time.reset();
   clear_condition(status, "Stalled", "Cancelling", context.now);
   status.waiting = Waiting{"PodTerminating", "the job was cancelled; its pod is being stopped",
-                           "the job is Cancelled when the pod has ended, or then",
-                           context.now + context.spec.lost_after};
+                           "the job is Cancelled when the pod has ended", std::nullopt};
 }
 
 void resume(const Context& context, Status& status) {
