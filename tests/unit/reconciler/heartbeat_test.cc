@@ -480,7 +480,8 @@ TEST(Heartbeat, AWorkerThatRenewsHasStartedWhateverItsKubeletTells) {
   EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kStartTimeout);
 }
 
-TEST(Heartbeat, AFencedWorkerOfAPodThatIsDeletedEndsByThat) {
+// Its worker has ended with the code of one that fenced itself; another container runs.
+JobView ended_beside_another(const std::string& message) {
   JobView view = held_job();
   PodView& pod = view.pods[0];
   pod.containers.clear();
@@ -488,29 +489,26 @@ TEST(Heartbeat, AFencedWorkerOfAPodThatIsDeletedEndsByThat) {
   ContainerView& worker = add_container(pod, "main", Progress::kEnded);
   worker.worker = true;
   worker.terminated->exit_code = 85;
-  worker.terminated->message = "holdfast: fenced: told to end\n";
-  delete_pod(pod, seconds(1));
-  EXPECT_TRUE(after(view).history.empty());
+  worker.terminated->message = message;
+  return view;
 }
 
 // With restartPolicy Never the pod can only fail, and its other containers need not end.
 TEST(Heartbeat, AWorkerThatFencedItselfIsLostThoughAnotherContainerRuns) {
-  JobView view = held_job();
-  PodView& pod = view.pods[0];
-  pod.containers.clear();
-  add_container(pod, "shipper", Progress::kRuns);
-  ContainerView& worker = add_container(pod, "main", Progress::kEnded);
-  worker.worker = true;
-  worker.terminated->exit_code = 85;
-  worker.terminated->message = "something else";
-  EXPECT_TRUE(after(view).history.empty());
-  worker.terminated->message = "holdfast: fenced: cut off\n";
+  EXPECT_TRUE(after(ended_beside_another("something else")).history.empty());
+  const JobView view = ended_beside_another("holdfast: fenced: cut off\n");
   EXPECT_TRUE(decide(view, now()).confirm);
   const Status status = after(view);
   EXPECT_EQ(status.history.back().outcome, Outcome::kLost);
   EXPECT_EQ(status.history.back().reason, "Fenced");
   EXPECT_EQ(status.disruptions, 1);
-  EXPECT_EQ(all<DeletePod>(settle(view)).at(0).name, pod.name);
+  EXPECT_EQ(all<DeletePod>(settle(view)).at(0).name, view.pods[0].name);
+}
+
+TEST(Heartbeat, AFencedWorkerOfAPodThatIsDeletedEndsByThat) {
+  JobView view = ended_beside_another("holdfast: fenced: told to end\n");
+  delete_pod(view.pods[0], seconds(1));
+  EXPECT_TRUE(after(view).history.empty());
 }
 
 TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {
