@@ -11,6 +11,7 @@
 //   Result<JsonDocument> answer = co_await call;
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>

@@ -85,6 +85,6 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         cluster.kill_apiserver()
         cluster.start_apiserver()
         try:
-            wait_for("all rights to be used", all_used, 180)  # the refused pod is asked for each half a minute
+            wait_for("all rights to be used", all_used, 180)
         except Exception as error:
             raise AssertionError(f"granted and never used (group, resource, verb, namespace): {missing}") from error
