@@ -13,6 +13,7 @@ MUTABLE = {
     "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 5, "jitterPercent": 0},
     "disruptionLimit": 1,
     "startDeadlineSeconds": 60,
+    "scheduleDeadlineSeconds": 60,
     "lostAfterSeconds": 15,
     "attemptDeadlineSeconds": 60,
     "activeDeadlineSeconds": 600,
@@ -98,11 +99,12 @@ def test_a_name_of_up_to_63_characters_is_accepted(api, length):
         },
         {
             "startDeadlineSeconds": 1,
+            "scheduleDeadlineSeconds": 1,
             "lostAfterSeconds": 15,
             "attemptDeadlineSeconds": 1,
             "activeDeadlineSeconds": 1,
         },
-        {"startDeadlineSeconds": 31536000, "lostAfterSeconds": 86400},
+        {"startDeadlineSeconds": 31536000, "scheduleDeadlineSeconds": 31536000, "lostAfterSeconds": 86400},
         {"attemptDeadlineSeconds": 2**31 - 1, "activeDeadlineSeconds": 2**31 - 1},
         {"retryBackoff": {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}},
         {

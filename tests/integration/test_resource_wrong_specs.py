@@ -224,6 +224,14 @@ WRONG = {
         spec(startDeadlineSeconds=31536001),
         "spec.startDeadlineSeconds in body should be less than or equal to 31536000",
     ),
+    "schedule-deadline-0": (
+        spec(scheduleDeadlineSeconds=0),
+        f"spec.scheduleDeadlineSeconds in body {MORE_ONE}",
+    ),
+    "schedule-deadline-over-a-year": (
+        spec(scheduleDeadlineSeconds=31536001),
+        "spec.scheduleDeadlineSeconds in body should be less than or equal to 31536000",
+    ),
     "lost-after-14": (
         spec(lostAfterSeconds=14),
         "spec.lostAfterSeconds in body should be greater than or equal to 15",
