@@ -38,37 +38,44 @@ class Executor {
                            Ownership::Claim claim, JobMemory* memory);
 
  private:
+  // What all writes of one decision share.
+  struct Setting {
+    const CachedJob& job;
+    const Ownership::Claim& claim;
+    JobMemory& memory;
+    const Log& log;
+  };
+  // One for each kind of write: a kind without one does not compile.
+  Task<Result<Outcome>> apply(const reconciler::WriteStatus& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::CreatePod& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::DeletePod& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::ReleasePod& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::RelabelPod& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::WriteLease& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::DeleteJob& write, const Setting& setting);
+
   Status may_write(const Ownership::Claim& claim) const;
   kube::CallOptions within_time() const;
   kube::CallOptions for_its_version() const;
-  Task<Status> write_status(const CachedJob& job, const reconciler::WriteStatus& write,
-                            JobMemory& memory, Log log);
-  Task<Result<Outcome>> create_pod(const CachedJob& job, const reconciler::CreatePod& write,
-                                   JobMemory& memory, Log log);
-  Task<Result<Outcome>> on_name_taken(const CachedJob& job, const reconciler::CreatePod& write,
-                                      JobMemory& memory, Log log);
-  Outcome refuse(const CachedJob& job, const reconciler::CreatePod& write,
-                 reconciler::CreationRefusal::Kind kind, const std::string& message,
-                 JobMemory& memory, const Log& log);
-  void pod_created(const CachedJob& job, std::int64_t attempt, const JsonView& pod,
-                   JobMemory& memory);
-  Task<Status> delete_pod(const CachedJob& job, const reconciler::DeletePod& write,
-                          JobMemory& memory, Log log);
-  Task<bool> shown_as_it_is(const CachedJob& job, const reconciler::DeletePod& write,
-                            JobMemory& memory);
+
+  // executor_status.cc
+  void tell(const reconciler::WriteStatus& write, const Setting& setting);
+
+  // executor_creation.cc
+  Task<Result<Outcome>> on_name_taken(const reconciler::CreatePod& write, const Setting& setting);
+  Outcome refuse(const reconciler::CreatePod& write, reconciler::CreationRefusal::Kind kind,
+                 const std::string& message, const Setting& setting);
+  void pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory);
+
+  // executor_pods.cc
+  Task<Status> delete_pod(const reconciler::DeletePod& write, const Setting& setting);
+  Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting);
   // Whether a deletion that failed like this holds up nothing any more.
   bool may_go_on_without(const Error& error, const JobMemory& memory) const;
-  Task<Status> relabel_pod(const CachedJob& job, const reconciler::RelabelPod& write,
-                           JobMemory& memory);
-  Task<Result<Outcome>> write_lease(const CachedJob& job, const reconciler::WriteLease& write,
-                                    JobMemory& memory, Log log);
-  Task<Status> send_lease(const CachedJob& job, const reconciler::WriteLease& write,
-                          JobMemory& memory, Log log);
-  Task<Status> on_lease_exists(const CachedJob& job, const reconciler::WriteLease& write,
-                               JobMemory& memory);
-  Task<Status> delete_job(const CachedJob& job);
-  void tell(const CachedJob& job, const reconciler::WriteStatus& write, JobMemory& memory,
-            const Log& log);
+
+  // executor_lease.cc
+  Task<Status> send_lease(const reconciler::WriteLease& write, const Setting& setting);
+  Task<Status> on_lease_exists(const reconciler::WriteLease& write, const Setting& setting);
 
   Loop& loop_;
   kube::Client& client_;
