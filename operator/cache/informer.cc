@@ -54,7 +54,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     });
   }
   // Null: it is not watched.
-  const Reflector* find(const std::string& namespace_) const {
+  Reflector* find(const std::string& namespace_) const {
     for (const auto& reflector : reflectors) {
       if (reflector->namespace_.empty() || reflector->namespace_ == namespace_) {
         return reflector.get();
@@ -64,6 +64,18 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
 
   void feed(Reflector& reflector, Actions actions);
+  // What `input` makes of each reflector, in a turn of its own: a handler may ask for it.
+  template <typename Input>
+  void feed_soon(Input input) {
+    deps.loop.post([weak = weak_from_this(), input = std::move(input)] {
+      const std::shared_ptr<State> state = weak.lock();
+      if (!state) return;
+      for (const auto& reflector : state->reflectors) {
+        if (!state->running) return;
+        state->feed(*reflector, input(*reflector, state->deps.loop.now()));
+      }
+    });
+  }
   void carry_out(Reflector& reflector, Action& action, std::vector<Change>& changes);
   void deliver(const std::vector<Change>& changes);
   void open_watch(Reflector& reflector, const action::Watch& watch);
@@ -282,25 +294,21 @@ std::uint64_t Informer::time_travels() const {
 }
 
 void Informer::relist() {
-  // In a turn of its own: a handler may ask for it.
-  state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
-    const std::shared_ptr<State> state = weak.lock();
-    if (!state) return;
-    for (const auto& reflector : state->reflectors) {
-      if (!state->running) return;
-      state->feed(*reflector, reflector->machine.relist(state->deps.loop.now()));
-    }
+  state_->feed_soon([](State::Reflector& reflector, SteadyTime now) {
+    return reflector.machine.relist(now);
+  });
+}
+
+void Informer::watch_lags(const std::string& namespace_, Log::Fields seen) {
+  state_->feed_soon([lagging = state_->find(namespace_), seen = std::move(seen)](
+                        State::Reflector& reflector, SteadyTime now) {
+    return &reflector == lagging ? reflector.machine.watch_lags(seen, now) : Actions();
   });
 }
 
 void Informer::server_answers() {
-  state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
-    const std::shared_ptr<State> state = weak.lock();
-    if (!state) return;
-    for (const auto& reflector : state->reflectors) {
-      if (!state->running) return;
-      state->feed(*reflector, reflector->machine.server_answers(state->deps.loop.now()));
-    }
+  state_->feed_soon([](State::Reflector& reflector, SteadyTime now) {
+    return reflector.machine.server_answers(now);
   });
 }
 

@@ -73,8 +73,12 @@ class Informer {
   // set back (etcd restored). Counts up each time; the store has been replaced by then.
   std::uint64_t time_travels() const;
 
-  // Drops the watches and lists anew, consistently: after a live read has shown that a watch lags.
+  // Drops the watches and lists anew, consistently.
   void relist();
+
+  // A live read has shown what this namespace's watch has not told: it is listed anew, at most once
+  // a minute. `seen`: what the read was of, for the log.
+  void watch_lags(const std::string& namespace_, Log::Fields seen);
 
   // Ends back-offs: another request has shown that the server answers again after an outage.
   void server_answers();

@@ -37,6 +37,15 @@ Actions ReflectorMachine::relist(SteadyTime now) {
   return actions;
 }
 
+Actions ReflectorMachine::watch_lags(Log::Fields seen, SteadyTime now) {
+  if (!live() || (lagged_at_ && now - *lagged_at_ < kLagInterval)) return {};
+  lagged_at_ = now;
+  Actions actions = relist(now);
+  actions.emplace_back(action::Note{
+      LogLevel::kWarn, "the watch lags behind a live read; listing anew", std::move(seen)});
+  return actions;
+}
+
 Actions ReflectorMachine::timer(Epoch epoch, SteadyTime now) {
   Actions actions;
   if (epoch != epoch_) return actions;
@@ -63,8 +72,9 @@ Actions ReflectorMachine::timer(Epoch epoch, SteadyTime now) {
 }
 
 Actions ReflectorMachine::server_answers(SteadyTime now) {
-  backoff_ = Backoff();
+  unanswered_.reset();
   if (state_ != State::kWaiting) return {};
+  if (now < asked_until_) return {action::ArmTimer{epoch_, asked_until_ - now}};
   return timer(epoch_, now);
 }
 
@@ -147,8 +157,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   broken_streams_ = 0;
   watch_errors_ = 0;
   freshness_ = Freshness::kNotOlder;
-  trouble_.clear();
-  backoff_.good(now);
+  things_go_well(now);
   actions.emplace_back(action::Replace{std::move(items), version, trust});
 }
 
@@ -209,9 +218,25 @@ void ReflectorMachine::watch(Actions& actions) {
   actions.emplace_back(action::Watch{epoch_, watch_query(version_), timeout_});
 }
 
+Backoff& ReflectorMachine::backoff_after(const Error& error) {
+  if (error.code == ErrorCode::kThrottled) return throttled_;
+  return error.code == ErrorCode::kGone ? expired_ : unanswered_;
+}
+
+void ReflectorMachine::things_go_well(SteadyTime now) {
+  trouble_.clear();
+  for (Backoff* backoff : {&unanswered_, &throttled_, &expired_}) backoff->good(now);
+}
+
 void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actions& actions) {
+  wait_for(backoff_after(error).next(now, random_), next, error, now, actions);
+}
+
+void ReflectorMachine::wait_for(Duration delay, Next next, const Error& error, SteadyTime now,
+                                Actions& actions) {
   const Duration asked = error.retry_after.value_or(Duration::zero());
-  const Duration delay = std::max(backoff_.next(now, random_), std::min(asked, kLongestAsked));
+  asked_until_ = now + std::min(asked, kLongestAsked);
+  delay = std::max(delay, asked_until_ - now);
   trouble_ = error.message;
   if (error.code == ErrorCode::kForbidden) forbidden_ = true;
   state_ = State::kWaiting;
@@ -227,13 +252,8 @@ void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actio
 
 void ReflectorMachine::list_consistently(const Error& error, SteadyTime now, Actions& actions) {
   freshness_ = Freshness::kConsistent;
-  // A version that was compacted is in the order of things and is mended at once; a server that
-  // says so again and again is not.
-  if (error.code != ErrorCode::kGone || !backoff_.fresh(now)) {
-    wait(Next::kList, error, now, actions);
-    return;
-  }
-  backoff_.next(now, random_);
+  const Duration delay = backoff_after(error).next(now, random_);
+  if (delay > Duration::zero()) return wait_for(delay, Next::kList, error, now, actions);
   actions.emplace_back(action::Note{
       LogLevel::kInfo, "version expired; listing anew", {{"version", std::to_string(version_)}}});
   list(actions);

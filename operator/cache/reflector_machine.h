@@ -11,6 +11,8 @@
 //   consistent list of one object, whose version tells whether the server's data was set back. So
 //   is one that ended cleanly but before its time, as when the server's own cache starts over. (A
 //   restored server that has passed our version before we look cannot be told by versions.)
+// - Trouble of each kind has a back-off of its own: a server that throttles, and one that does not
+//   answer. A version that has expired is no trouble and is listed anew at once, once.
 // - A version below one seen before, in a consistent list, is a time travel: everything is
 //   replaced and it is counted.
 //
@@ -99,7 +101,13 @@ class ReflectorMachine {
   // is listed anew.
   static constexpr int kWatchTries = 5;
   // Of what a Retry-After asks for.
-  static constexpr Duration kLongestAsked = std::chrono::minutes(1);
+  static constexpr Duration kLongestAsked = std::chrono::minutes(5);
+  // Trouble is forgiven after so long without any. What is in the order of things on a server that
+  // answers, a short time without: a changed CRD throttles its watches and expires their version.
+  static constexpr Duration kGoodFor = std::chrono::minutes(2);
+  static constexpr Duration kSoonGood = std::chrono::seconds(5);
+  // A watch that lags is listed anew this often: each list costs the server that lags more.
+  static constexpr Duration kLagInterval = std::chrono::minutes(1);
 
   ReflectorMachine(Config config, Random& random) : config_(config), random_(random) {}
 
@@ -114,6 +122,9 @@ class ReflectorMachine {
   // Gives up the watch and lists anew, consistently. A consistent list that is under way goes on,
   // and a back-off is waited for.
   Actions relist(SteadyTime now);
+  // A live read has shown what the watch has not told. Relists, at most once in kLagInterval, and
+  // only while the watch is open. `seen` is for the log.
+  Actions watch_lags(Log::Fields seen, SteadyTime now);
   // Another request has shown that the server answers again after an outage: what was waited for
   // comes now, and the outage lengthens no later back-off.
   Actions server_answers(SteadyTime now);
@@ -147,7 +158,10 @@ class ReflectorMachine {
   void stream(Actions& actions);
   void look(Actions& actions);
   void watch(Actions& actions);
+  Backoff& backoff_after(const Error& error);
+  void things_go_well(SteadyTime now);
   void wait(Next next, const Error& error, SteadyTime now, Actions& actions);
+  void wait_for(Duration delay, Next next, const Error& error, SteadyTime now, Actions& actions);
   void list_consistently(const Error& error, SteadyTime now, Actions& actions);
 
   void listed(std::vector<ObjectPtr>&& items, std::uint64_t version, SteadyTime now,
@@ -165,8 +179,12 @@ class ReflectorMachine {
 
   State state_ = State::kIdle;
   Epoch epoch_ = 0;
-  Backoff backoff_;
-  Next next_ = Next::kList;  // kWaiting: what comes after
+  Backoff unanswered_{kGoodFor};
+  Backoff throttled_{kSoonGood};
+  Backoff expired_{kSoonGood, Duration::zero()};
+  Next next_ = Next::kList;   // kWaiting: what comes after
+  SteadyTime asked_until_{};  // kWaiting: not before, said the server
+  std::optional<SteadyTime> lagged_at_;
 
   // What is known.
   std::uint64_t version_ = 0;

@@ -20,10 +20,7 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   opened_at_ = now;
   last_event_ = now;
   forbidden_ = false;
-  if (state_ == State::kWatching) {
-    trouble_.clear();
-    backoff_.good(now);
-  }
+  if (state_ == State::kWatching) things_go_well(now);
   return actions;
 }
 

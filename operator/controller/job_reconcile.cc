@@ -7,7 +7,7 @@
 namespace holdfast::controller {
 namespace {
 
-// A watch that has not shown our own write by then is given up and listed anew.
+// A watch that has not shown our own write by then lags.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
 // All live reads of a verdict together: a shard that is to be handed over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
@@ -77,15 +77,10 @@ Duration JobController::held(const std::string& key, const std::string& ns, JobM
   const Duration waited = now - memory.held_since;
   if (waited < kOwnWriteTimeout) return kOwnWriteTimeout - waited;
   memory.held_since = now;
-  if (now - last_relist_ >= kOwnWriteTimeout) {
-    last_relist_ = now;
-    cache::Informer& behind = memory.job_version > jobs_.version(ns)   ? jobs_
-                              : memory.pod_version > pods_.version(ns) ? pods_
-                                                                       : heartbeats_.leases();
-    log_.warn("the watch does not show our own writes; listing anew",
-              {{"job", key}, {"kind", behind.kind().name}});
-    behind.relist();
-  }
+  cache::Informer& behind = memory.job_version > jobs_.version(ns)   ? jobs_
+                            : memory.pod_version > pods_.version(ns) ? pods_
+                                                                     : heartbeats_.leases();
+  behind.watch_lags(ns, {{"job", key}, {"seen", "our own write"}});
   return kOwnWriteTimeout;
 }
 

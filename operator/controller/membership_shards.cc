@@ -251,9 +251,7 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   const auto cached = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
   if (live && (!cached || cached->version < live->version)) {
     tracker_.seen(name, live->version, clock_.read(loop_.now()));
-    log_.warn("the watch of member Leases lags behind a live read; listing anew",
-              {{"member", holder}});
-    leases_.relist();
+    leases_.watch_lags(config_.namespace_, {{"member", holder}});
   }
   co_return false;
 }

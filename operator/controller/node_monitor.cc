@@ -159,15 +159,13 @@ Task<Status> NodeMonitor::confirm(std::string node, SteadyTime by) {
     const kube::ObjectPtr cached =
         leases_.store().get(std::string(kNodeLeaseNamespace) + "/" + node);
     if (kube::decode_meta(*lease, live) && (!cached || cached->version < live.version)) {
-      log_.warn("the watch of node Leases lags behind a live read; listing anew", {{"node", node}});
       lease_tracker_.seen(node, live.version, lease_clock_.read(loop_.now()));
-      leases_.relist();
+      leases_.watch_lags(kNodeLeaseNamespace, {{"node", node}});
     }
   }
   if (object.ok() && !nodes_.store().get(node)) {
-    log_.warn("the watch of nodes lags behind a live read; listing anew", {{"node", node}});
     missing_since_.erase(node);
-    nodes_.relist();
+    nodes_.watch_lags("", {{"node", node}});
   }
   co_return Unit{};
 }

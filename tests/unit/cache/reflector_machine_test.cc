@@ -200,6 +200,30 @@ TEST_F(MachineTest, RelistDuringABackOffDoesNotShortenIt) {
   EXPECT_EQ(list.query, "limit=500");
 }
 
+TEST_F(MachineTest, AWatchThatLagsIsListedAnewOnceAMinuteAtMost) {
+  watching(7);
+  int lists = 0;
+  for (int second = 0; second < 180; ++second) {
+    now += 1s;
+    in(machine.watch_lags({}, now));
+    if (!says<action::List>()) continue;
+    ++lists;
+    EXPECT_EQ(list.query, "limit=500");
+    in(machine.page(list.epoch, page(8), now));
+    in(machine.watch_opened(watch.epoch, now));
+  }
+  EXPECT_EQ(lists, 3);
+}
+
+TEST_F(MachineTest, AWatchThatIsNotOpenDoesNotLag) {
+  watching(7);
+  watch_ends(connection_refused());
+  EXPECT_TRUE(in(machine.watch_lags({}, now)).empty());
+  timer_runs();
+  EXPECT_TRUE(list.look) << "it is resumed";
+  EXPECT_TRUE(in(machine.watch_lags({}, now)).empty());
+}
+
 TEST_F(MachineTest, AnswersToWhatWasGivenUpChangeNothing) {
   watching(7);
   const Epoch old = watch.epoch;

@@ -107,6 +107,20 @@ TEST_F(MachineTest, ABackOffEndsWhenTheServerIsKnownToAnswerAgain) {
   EXPECT_TRUE(machine.timer(grown.epoch, now + grown.delay).empty()) << "it was given up";
 }
 
+TEST_F(MachineTest, WhatTheServerAskedForIsWaitedForAlsoWhenItIsKnownToAnswerAgain) {
+  watching(7);
+  Error throttled = http_error(ErrorCode::kThrottled, 429);
+  throttled.retry_after = 20s;
+  watch_ends(throttled);
+  now += 5s;
+  in(machine.server_answers(now));
+  EXPECT_FALSE(says<action::List>());
+  ASSERT_TRUE(says<action::ArmTimer>());
+  EXPECT_EQ(timer.delay, Duration(15s));
+  timer_runs();
+  EXPECT_TRUE(list.look);
+}
+
 TEST_F(MachineTest, AnOpenWatchStaysWhenTheServerIsKnownToAnswerAgain) {
   watching(7);
   EXPECT_TRUE(in(machine.server_answers(now)).empty());
@@ -165,6 +179,75 @@ TEST_F(MachineTest, TwoGoodMinutesResetTheBackOffAndLessDoesNot) {
   now += 120s;
   watch_ends(connection_refused());
   EXPECT_LE(timer.delay, Duration(1200ms));
+}
+
+// What a changed CRD does to the watches of its kind: they end, the next ones are throttled while
+// the storage starts over, and the ones after are told that their version has expired.
+class StorageStartsOverTest : public MachineTest {
+ protected:
+  // How long nothing is seen.
+  Duration starts_over(std::uint64_t version) {
+    const SteadyTime before = now;
+    watch_ends();
+    in(machine.page(list.epoch, page(version), now));  // the look
+    Error initializing = http_error(ErrorCode::kThrottled, 429, "storage is (re)initializing");
+    initializing.retry_after = 1s;
+    watch_ends(initializing);
+    reconnects(version);
+    events({error_event(ErrorCode::kGone, 410)});
+    while (!says<action::List>()) timer_runs();
+    EXPECT_EQ(list.query, "limit=500");
+    in(machine.page(list.epoch, page(version), now));
+    in(machine.watch_opened(watch.epoch, now));
+    EXPECT_TRUE(machine.live());
+    return now - before;
+  }
+};
+
+TEST_F(StorageStartsOverTest, TenChangesOfACrdInFiveMinutesCostAtMostTwoSecondsEach) {
+  watching(7);
+  for (unsigned i = 0; i < 10; ++i) {
+    now += 30s;
+    EXPECT_LE(starts_over(8 + i), Duration(2s)) << "change " << i + 1;
+  }
+}
+
+TEST_F(StorageStartsOverTest, ChangesInQuickSuccessionBackOffAndAreForgivenSoon) {
+  watching(7);
+  Duration longest{0};
+  for (unsigned i = 0; i < 6; ++i) {
+    now += 2s;
+    longest = std::max(longest, starts_over(8 + i));
+  }
+  EXPECT_GT(longest, Duration(10s)) << "each costs the server a list";
+  now += 5s;
+  EXPECT_LE(starts_over(20), Duration(2s));
+}
+
+TEST_F(MachineTest, AnExpiredVersionIsNoTroubleAndIsListedAtOnceWhateverElseWentWrong) {
+  watching(7);
+  for (int i = 0; i < 4; ++i) {
+    watch_ends(connection_refused());
+    reconnects(7);
+  }
+  watch_ends(gone());
+  EXPECT_EQ(list.query, "limit=500");
+  EXPECT_TRUE(says<action::List>());
+  EXPECT_FALSE(says<action::ArmTimer>());
+}
+
+TEST_F(MachineTest, TroubleOfOneKindDoesNotLengthenTheWaitAfterAnother) {
+  watching(7);
+  for (int i = 0; i < 4; ++i) {
+    watch_ends(http_error(ErrorCode::kThrottled, 429));
+    reconnects(7);
+  }
+  EXPECT_GT(timer.delay, Duration(6s));
+  watch_ends(connection_refused());
+  EXPECT_LE(timer.delay, Duration(1200ms));
+  reconnects(7);
+  watch_ends(connection_refused());
+  EXPECT_GT(timer.delay, Duration(1500ms));
 }
 
 // ---- 6: too short.
