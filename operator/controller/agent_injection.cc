@@ -2,45 +2,16 @@
 
 #include <utility>
 
+#include "operator/controller/agent_conflicts.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
 namespace {
 
-constexpr const char* kAgentName = "holdfast-agent";  // the init container and the emptyDir
-constexpr const char* kCredentials = "holdfast-credentials";
-constexpr const char* kAgentFolder = "/holdfast";
-constexpr const char* kCredentialsFolder = "/var/run/secrets/holdfast.dev";
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
-
-Error taken(const std::string& what, const std::string& name) {
-  return make_error(ErrorCode::kInvalid,
-                    "the template has " + what + " " + name +
-                        ", which spec.heartbeat needs for its agent: give yours another name, or "
-                        "create the job without heartbeat");
-}
-
-Status check_names(const Json& spec) {
-  for (const Json& volume : at(spec, "volumes")) {
-    const std::string name = string_at(volume, "name");
-    if (name == kAgentName || name == kCredentials) return taken("a volume called", name);
-  }
-  for (const char* const list : {"initContainers", "containers"}) {
-    for (const Json& container : at(spec, list)) {
-      if (string_at(container, "name") == kAgentName)
-        return taken("a container called", kAgentName);
-    }
-  }
-  const Json& containers = at(spec, "containers");
-  if (!containers.is_array() || containers.empty()) return Unit{};
-  for (const Json& mount : at(containers[0], "volumeMounts")) {
-    const std::string path = string_at(mount, "mountPath");
-    for (const std::string folder : {kAgentFolder, kCredentialsFolder}) {
-      if (path == folder || path == folder + "/") return taken("a mount at", folder);
-    }
-  }
-  return Unit{};
-}
+// The program (at most 10 MB) twice, as it is replaced when the pod's sandbox was made again, and
+// the small files of its state and the child's progress.
+constexpr const char* kAgentVolumeLimit = "32Mi";
 
 // As the worker's own, so that what admits the one admits the other, but with nothing that copying
 // a file does not need.
@@ -67,10 +38,12 @@ Json installer(const std::string& image, const Json& worker) {
   return container;
 }
 
+// In memory: the agent's program and its files must not hang with the node's disk.
 Json volumes() {
   return Json::array(
-      {{{"name", kAgentName}, {"emptyDir", Json::object()}},
-       {{"name", kCredentials},
+      {{{"name", kAgentName},
+        {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kAgentVolumeLimit}}}},
+       {{"name", kAgentCredentials},
         {"projected",
          {{"sources", Json::array({{{"serviceAccountToken",
                                      {{"path", "token"}, {"expirationSeconds", kTokenSeconds}}}},
@@ -141,7 +114,7 @@ void append(Json& object, const char* key, const Json& items) {
 
 Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
                     const std::string& image, Json& spec) {
-  const Status free = check_names(spec);
+  const Status free = check_agent_conflicts(spec);
   if (!free) return free.error();
   if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
       !at(spec["containers"][0], "command").is_array()) {
@@ -162,9 +135,10 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
   for (const Json& word : worker["command"]) command.push_back(word);
   worker["command"] = std::move(command);
   append(worker, "volumeMounts",
-         Json::array(
-             {{{"name", kAgentName}, {"mountPath", kAgentFolder}},
-              {{"name", kCredentials}, {"mountPath", kCredentialsFolder}, {"readOnly", true}}}));
+         Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}},
+                      {{"name", kAgentCredentials},
+                       {"mountPath", kAgentCredentialsFolder},
+                       {"readOnly", true}}}));
   // First, so that the template's own variables can refer to them; ours win.
   for (const Json& variable : at(worker, "env")) {
     if (!sets(environment, string_at(variable, "name"))) environment.push_back(variable);

@@ -134,6 +134,13 @@ TEST(AgentInjection, TheInstallerIsAdmittedWhereTheWorkerIsAndMayDoNothing) {
                             "capabilities": {"drop": ["ALL"]}})"));
 }
 
+// The node's disk may hang while the agent has a child to kill.
+TEST(AgentInjection, ItsProgramAndItsFilesAreInMemoryAndBounded) {
+  const Json volume = spec_with_agent()["volumes"][1];
+  EXPECT_EQ(volume, Json::parse(R"({"name": "holdfast-agent",
+                                    "emptyDir": {"medium": "Memory", "sizeLimit": "32Mi"}})"));
+}
+
 TEST(AgentInjection, ItsSettingsWinOverTheTemplates) {
   const Json env = spec_with_agent()["containers"][0]["env"];
   std::map<std::string, std::string> values;
