@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/text.h"
+#include "operator/core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::agent {

@@ -11,9 +11,9 @@
 #include "agent/progress.h"
 #include "agent/settings.h"
 #include "agent/state_file.h"
-#include "agent/text.h"
 #include "agent/worker.h"
 #include "operator/core/steady_now.h"
+#include "operator/core/utf8.h"
 #include "operator/kube/file_reader.h"
 
 namespace {

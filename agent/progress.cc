@@ -8,7 +8,7 @@
 
 #include "agent/files.h"
 #include "agent/lease.h"
-#include "agent/text.h"
+#include "operator/core/utf8.h"
 
 namespace holdfast::agent {
 namespace {

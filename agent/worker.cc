@@ -17,8 +17,8 @@
 
 #include "agent/files.h"
 #include "agent/state_file.h"
-#include "agent/text.h"
 #include "operator/core/steady_now.h"
+#include "operator/core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::agent {

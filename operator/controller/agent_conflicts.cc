@@ -2,7 +2,8 @@
 
 #include <filesystem>
 #include <string>
-#include <utility>
+
+#include "operator/core/utf8.h"
 
 namespace holdfast::controller {
 namespace {
@@ -10,7 +11,12 @@ namespace {
 constexpr const char* kAboutTheAgent =
     ", which spec.heartbeat needs for its agent: use another, or create the job without heartbeat";
 
-Error refused(std::string what) { return make_error(ErrorCode::kInvalid, std::move(what)); }
+constexpr std::size_t kMaxRefusal = 1024;
+
+// It quotes the template, which nobody has checked yet.
+Error refused(const std::string& what) {
+  return make_error(ErrorCode::kInvalid, clean_text(what, kMaxRefusal));
+}
 
 bool is_ours(const std::string& volume) {
   return volume == kAgentName || volume == kAgentCredentials;

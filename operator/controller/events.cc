@@ -53,11 +53,6 @@ struct Series {
 };
 using SeriesPtr = std::shared_ptr<Series>;
 
-// Valid UTF-8 of at most `limit` bytes.
-std::string cut(std::string text, std::size_t limit) {
-  return utf8_prefix(as_utf8(std::move(text)), limit);
-}
-
 std::string series_key(const Series& series) {
   std::string key;
   for (const std::string* part :
@@ -110,7 +105,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   State(Loop& the_loop, kube::Client& the_client, std::string the_instance, Log the_log)
       : loop(the_loop),
         client(the_client),
-        instance(cut(std::move(the_instance), kMaxWord)),
+        instance(clean_text(the_instance, kMaxWord)),
         log(std::move(the_log)) {}
 
   Loop& loop;
@@ -255,9 +250,9 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   Series event;
   event.regarding = regarding;
   event.warning = warning;
-  event.reason = cut(reason, kMaxWord);
-  event.action = cut(action, kMaxWord);
-  event.note = cut(note, kMaxNote);
+  event.reason = clean_text(reason, kMaxWord);
+  event.action = clean_text(action, kMaxWord);
+  event.note = clean_text(note, kMaxNote);
   const std::string key = series_key(event);
   SeriesPtr& one = state.series.get(key, nullptr);
   if (!one) {

@@ -55,7 +55,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   lease.ended = at(annotations, reconciler::kEndedAnnotation).is_string();
   lease.progress_age = decode_age(string_at(annotations, reconciler::kProgressAgeAnnotation));
   lease.progress_message =
-      utf8_prefix(string_at(annotations, reconciler::kProgressMessageAnnotation), kMessageLimit);
+      clean_text(string_at(annotations, reconciler::kProgressMessageAnnotation), kMessageLimit);
   cached->mark = string_at(annotations, reconciler::kProgressAnnotation);
   return cached;
 }

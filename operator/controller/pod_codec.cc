@@ -16,10 +16,11 @@ using reconciler::PodPhase;
 using reconciler::PodView;
 using reconciler::seconds;
 
-constexpr std::size_t kMessageLimit = 512;  // what a cached pod keeps of a message
+constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
 
-std::string short_string_at(const JsonView& json, const char* key) {
-  return utf8_prefix(string_at(json, key), kMessageLimit);
+// Tenants write some of these texts, and all of them may reach a status, an Event or a log.
+std::string text_at(const JsonView& json, const char* key) {
+  return clean_text(string_at(json, key), kTextLimit);
 }
 
 PodPhase decode_phase(const std::string& text) {
@@ -45,14 +46,14 @@ ContainerView decode_container(const JsonView& json, bool init) {
   if (terminated.is_object()) {
     view.terminated.emplace();
     view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
-    view.terminated->reason = string_at(terminated, "reason");
-    view.terminated->message = short_string_at(terminated, "message");
+    view.terminated->reason = text_at(terminated, "reason");
+    view.terminated->message = text_at(terminated, "message");
     view.terminated->started = time_at(terminated, "startedAt");
     view.terminated->finished = time_at(terminated, "finishedAt");
     if (!view.started_at) view.started_at = view.terminated->started;
   }
-  view.waiting_reason = string_at(waiting, "reason");
-  view.waiting_message = short_string_at(waiting, "message");
+  view.waiting_reason = text_at(waiting, "reason");
+  view.waiting_message = text_at(waiting, "message");
   return view;
 }
 
@@ -93,11 +94,11 @@ void decode_conditions(const JsonView& status, PodView& pod) {
     const std::string value = string_at(condition, "status");
     if (type == "DisruptionTarget" && value == "True") {
       pod.disruption_target = true;
-      pod.disruption_reason = string_at(condition, "reason");
+      pod.disruption_reason = text_at(condition, "reason");
     }
     if (type == "PodScheduled" && value == "False" &&
         string_at(condition, "reason") == "Unschedulable") {
-      pod.unschedulable = short_string_at(condition, "message");
+      pod.unschedulable = text_at(condition, "message");
     }
   }
 }
@@ -156,8 +157,8 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
   pod.node_name = string_at(at(json, "spec"), "nodeName");
   pod.phase = decode_phase(string_at(status, "phase"));
-  pod.reason = string_at(status, "reason");
-  pod.message = short_string_at(status, "message");
+  pod.reason = text_at(status, "reason");
+  pod.message = text_at(status, "message");
   pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
   pod.deletion = time_at(meta, "deletionTimestamp");
   pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));

@@ -1,7 +1,9 @@
-// Texts cut to a size, between two characters.
+// Texts cut to a size, between two characters, and texts that others wrote, made fit to be shown.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace holdfast {
@@ -14,5 +16,10 @@ inline std::string utf8_prefix(std::string text, std::size_t limit) {
   text.resize(limit);
   return text;
 }
+
+// One line of UTF-8 of at most `limit` bytes: what is not UTF-8 becomes U+FFFD, control characters
+// and line breaks become spaces, spaces at both ends go. For what tenants wrote: in a status, an
+// Event, a log, an annotation.
+std::string clean_text(std::string_view text, std::size_t limit);
 
 }  // namespace holdfast

@@ -4,10 +4,12 @@
 
 #include "operator/core/json.h"
 #include "operator/core/json_view.h"
+#include "operator/core/utf8.h"
 
 namespace holdfast::kube {
 namespace {
 
+constexpr std::size_t kMaxMessageBytes = 4096;
 constexpr std::size_t kMaxQuotedBytes = 256;
 constexpr std::size_t kMaxCauses = 100;
 
@@ -48,13 +50,12 @@ Error error_from_response(const http::Response& response) {
   Error error;
   error.http_status = response.status;
   error.reason = string_at(status, "reason");
-  error.message = string_at(status, "message");
+  error.message = clean_text(string_at(status, "message"), kMaxMessageBytes);
   error.code = code_of(response.status, error.reason);
   if (error.message.empty()) {
     // Not the API server's: a proxy before it, perhaps.
     error.message = "the server answered with HTTP status " + std::to_string(response.status);
-    if (!response.body.empty())
-      error.message += ": " + as_utf8(response.body.substr(0, kMaxQuotedBytes));
+    if (!response.body.empty()) error.message += ": " + clean_text(response.body, kMaxQuotedBytes);
   }
   error.retry_after = response.retry_after;
   const std::int64_t retry_after = int_at(details, "retryAfterSeconds");

@@ -255,6 +255,11 @@ TEST_F(EventsTest, WhatIsNotUtf8IsReplaced) {
   EXPECT_EQ(sent()["note"].get<std::string>(), "bad \xEF\xBF\xBD byte");
 }
 
+TEST_F(EventsTest, ANoteIsOneLineWithoutControlCharacters) {
+  record("a\nb\x1b[31m");
+  EXPECT_EQ(sent()["note"].get<std::string>(), "a b [31m");
+}
+
 TEST_F(EventsTest, LongWordsAreCutToWhatTheApiTakes) {
   EventRecorder recorder(loop_, client_, std::string(300, 'i'), Log());
   recorder.record({.namespace_ = "media", .name = "encode", .uid = "u"}, false,

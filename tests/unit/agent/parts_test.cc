@@ -1,4 +1,4 @@
-// The small parts: texts, files, progress, the state that `check` reads, the child.
+// The small parts: files, progress, the state that `check` reads, the child.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,40 +9,12 @@
 #include "agent/files.h"
 #include "agent/progress.h"
 #include "agent/state_file.h"
-#include "agent/text.h"
 #include "tests/unit/kube/temporary_folder.h"
 
 namespace holdfast::agent {
 namespace {
 
 using std::chrono::seconds;
-
-TEST(CleanTextRule, ControlCharactersBecomeSpacesAndTheEndsAreTrimmed) {
-  EXPECT_EQ(clean_text("  a\tb\r\nc\x7f\x1b[1m\n\n", 100), "a b  c  [1m");
-  EXPECT_EQ(clean_text("a\xC2\x85"
-                       "b\xE2\x80\xA8"
-                       "c",
-                       100),
-            "a b c");
-  EXPECT_EQ(clean_text("42 % \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x9A\x80", 100),
-            "42 % \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x9A\x80");
-}
-
-TEST(CleanTextRule, WhatIsNotUtf8IsReplaced) {
-  const std::string replaced = "\xEF\xBF\xBD";
-  for (const std::string bytes : {"\xFF", "\xC3", "\x80", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80",
-                                  "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80"}) {
-    const std::string clean = clean_text("a" + bytes + "b", 100);
-    EXPECT_EQ(clean.find("a" + replaced), 0u);
-    EXPECT_EQ(clean.back(), 'b');
-  }
-}
-
-TEST(CleanTextRule, ItIsCutBetweenTwoCharacters) {
-  EXPECT_EQ(clean_text("abc\xE2\x82\xAC", 5), "abc");
-  EXPECT_EQ(clean_text("abc\xE2\x82\xAC", 6), "abc\xE2\x82\xAC");
-  EXPECT_EQ(clean_text(std::string(100000, '\n') + "x", 3), "x");
-}
 
 TEST(ProgressFileRule, TouchingWritingAndReplacingAreProgress) {
   const test::TemporaryFolder folder;

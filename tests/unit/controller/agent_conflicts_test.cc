@@ -84,6 +84,11 @@ TEST(AgentConflicts, AMountIsNotTheOnlyThingThatIsPutAtAPath) {
           "terminationMessagePath at");
 }
 
+TEST(AgentConflicts, WhatARefusalQuotesIsOneBoundedLine) {
+  const Json made = made_of(with("/containers/0/terminationMessagePath", R"("/holdfast/a\nb")"));
+  EXPECT_THAT(made.get<std::string>(), HasSubstr("at /holdfast/a b,"));
+}
+
 TEST(AgentConflicts, PathsBesideAndAboveAreTheTemplatesOwn) {
   for (const char* const path : {"/holdfast2", "/holdfas", "/data/holdfast", "/run", "/var/run",
                                  "/var/run/secrets", "/run/secrets/holdfast.devel", "/var"}) {

@@ -202,6 +202,34 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
   EXPECT_EQ(cached.pod.start(), parse_time("2026-01-02T03:04:10Z"));
 }
 
+TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
+  const std::string said = "a\nb\x1b[1m" + std::string(1000, 'x');
+  const Json pod = {
+      {"metadata", {{"name", "p"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+      {"status",
+       {{"message", said},
+        {"reason", said},
+        {"conditions",
+         Json::array({{{"type", "PodScheduled"},
+                       {"status", "False"},
+                       {"reason", "Unschedulable"},
+                       {"message", said}},
+                      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", said}}})},
+        {"containerStatuses",
+         Json::array({{{"name", "ended"},
+                       {"state", {{"terminated", {{"reason", said}, {"message", said}}}}}},
+                      {{"name", "waits"},
+                       {"state", {{"waiting", {{"reason", said}, {"message", said}}}}}}})}}}};
+  const reconciler::PodView view = static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
+  for (const std::string& text :
+       {view.message, view.reason, view.unschedulable, view.disruption_reason,
+        view.containers[0].terminated->message, view.containers[0].terminated->reason,
+        view.containers[1].waiting_message, view.containers[1].waiting_reason}) {
+    EXPECT_EQ(text.substr(0, 8), "a b [1mx");
+    EXPECT_EQ(text.size(), 512u);
+  }
+}
+
 TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {
   for (const char* label : {"", "x", "-1", "1x", "0", "99999999999999999999"}) {
     Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");

@@ -84,6 +84,17 @@ TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
   EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.granted, "unknown");
 }
 
+// Who may write the annotation is not only the agent.
+TEST(HeartbeatCodec, AProgressMessageIsOneBoundedLineWhoeverWroteIt) {
+  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
+  Json& message = lease["metadata"]["annotations"]["holdfast.dev/progress-message"];
+  message = " 42 %\n\x1b[31mdone\r\x01\xC2\x85!\t";
+  EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.progress_message,
+            "42 %  [31mdone   !");
+  message = std::string(255, 'x') + "\xE2\x82\xAC";
+  EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.progress_message.size(), 255u);
+}
+
 TEST(HeartbeatCodec, ALeaseThatNoJobOwnsIsLeftOut) {
   Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
   lease["metadata"]["ownerReferences"][0]["kind"] = "Job";

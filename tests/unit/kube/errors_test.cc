@@ -58,6 +58,14 @@ TEST(ErrorFromResponse, AnAnswerThatAServerLostMayHaveBeenApplied) {
   EXPECT_FALSE(error_of(429).maybe_applied);
 }
 
+// A webhook's refusal may quote what a tenant wrote.
+TEST(ErrorFromResponse, TheServersMessageIsOneBoundedLine) {
+  const Error error =
+      error_of(422, R"({"message": "denied:\nno\u001b[1m )" + std::string(10000, 'x') + R"("})");
+  EXPECT_EQ(error.message.substr(0, 16), "denied: no [1m x");
+  EXPECT_EQ(error.message.size(), 4096u);
+}
+
 TEST(ErrorFromResponse, QuotesLittleOfABodyThatIsNoStatus) {
   const Error error = error_of(502, "<html>" + std::string(100'000, 'x'));
   EXPECT_NE(error.message.find("502"), std::string::npos);

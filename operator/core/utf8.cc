@@ -1,10 +1,8 @@
-#include "agent/text.h"
+#include "operator/core/utf8.h"
 
 #include <cstdint>
 
-#include "operator/core/utf8.h"
-
-namespace holdfast::agent {
+namespace holdfast {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -31,9 +29,11 @@ Character first_character(std::string_view text) {
   return {size, code};
 }
 
-// C0, DEL, C1, and the two separators that some terminals and editors break lines at.
+// C0, DEL, C1, the two separators that some terminals and editors break lines at, and what turns
+// the direction of the text around it.
 bool is_control(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029;
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace
@@ -56,4 +56,4 @@ std::string clean_text(std::string_view text, std::size_t limit) {
   return clean;
 }
 
-}  // namespace holdfast::agent
+}  // namespace holdfast
