@@ -81,7 +81,7 @@ def test_a_plain_apply_takes_the_definition_and_takes_it_again(api):
 @pytest.mark.parametrize("path", SPEC)
 def test_every_spec_field_is_documented_with_unit_default_and_what_may_change(path):
     field, text = SPEC[path], SPEC[path]["description"]
-    assert re.search(r"(Mutable|Immutable|One way)\.$", text)
+    assert re.search(r"(Mutable|Immutable|While suspended|One way)\.$", text)
     if field["type"] == "integer":
         assert re.search(r"Unit: (seconds|attempts|times|percent)\.", text)
     assert path in REQUIRED or "Default: " in text

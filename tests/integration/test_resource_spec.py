@@ -187,6 +187,16 @@ def test_a_rich_pod_template_is_kept_as_written(api):
     assert api.create(body)["spec"]["template"] == expected
 
 
+@pytest.mark.parametrize("of", ["a job without a heartbeat", "another container", "preStop"])
+def test_hooks_that_leave_the_lease_alone_are_accepted(api, of):
+    body = job(**({} if of == "a job without a heartbeat" else {"heartbeat": HEARTBEAT}))
+    containers = body["spec"]["template"]["spec"]["containers"]
+    containers.append({"name": "second", "image": "a"})
+    hook = {"preStop" if of == "preStop" else "postStart": {"exec": {"command": ["true"]}}}
+    containers[1 if of == "another container" else 0]["lifecycle"] = hook
+    api.create(body)
+
+
 # -- what may change ----------------------------------------------------------------------------
 
 

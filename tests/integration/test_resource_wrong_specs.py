@@ -7,6 +7,7 @@ from resource_api import JOBS, job, schema_of
 
 HEARTBEAT = {"leaseDurationSeconds": 30}
 MAIN = {"name": "main", "image": "busybox:1.36", "command": ["true"]}
+RESTART_RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
 MORE_ONE = "should be greater than or equal to 1"
 MORE_ZERO = "should be greater than or equal to 0"
 INT32 = "should be less than or equal to 2147483647"
@@ -124,6 +125,26 @@ WRONG = {
     "restart-policy-on-failure": (
         pod(restartPolicy="OnFailure"),
         "say with spec.backoffLimit how often",
+    ),
+    "container-restart-policy": (
+        container(restartPolicy="Always"),
+        "a container has no restartPolicy of its own",
+    ),
+    "container-restart-policy-never": (
+        container(restartPolicy="Never"),
+        "a container has no restartPolicy of its own",
+    ),
+    "container-restart-rules": (
+        container(restartPolicyRules=RESTART_RULES),
+        "say with spec.backoffLimit how often a failed attempt is tried again",
+    ),
+    "init-container-restart-policy": (
+        pod(initContainers=[{**MAIN, "name": "init", "restartPolicy": "OnFailure"}]),
+        "the restartPolicy of an init container is Always",
+    ),
+    "init-container-restart-rules": (
+        pod(initContainers=[{**MAIN, "name": "init", "restartPolicyRules": RESTART_RULES}]),
+        "restartPolicyRules restart a container in place",
     ),
     "command-as-a-string": (
         container(command="true"),
@@ -305,6 +326,10 @@ WRONG = {
     "heartbeat-with-an-empty-command": (
         both(spec(heartbeat=HEARTBEAT), container(command=[])),
         "set spec.template.spec.containers[0].command",
+    ),
+    "heartbeat-with-post-start": (
+        both(spec(heartbeat=HEARTBEAT), container(lifecycle={"postStart": {"sleep": {"seconds": 1}}})),
+        "heartbeat does not go with postStart in the first container",
     ),
     "heartbeat-with-a-shared-process-namespace": (
         both(spec(heartbeat=HEARTBEAT), pod(shareProcessNamespace=True)),

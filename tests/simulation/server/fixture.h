@@ -66,6 +66,7 @@ class ApiServerTest : public ::testing::Test {
   }
   static Json status(const std::string& phase) {
     return {{"phase", phase},
+            {"attempt", 1},
             {"waiting", {{"reason", "r"}, {"message", "m"}, {"nextAction", "n"}}}};
   }
   static Json owned(Json object, const Answer& owner, bool blocks = false) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "operator/core/time.h"
 #include "tests/simulation/server/job_schema.h"
 
 namespace holdfast::simulation {
@@ -20,6 +21,9 @@ void require(Causes& causes, const char* field, const char* message) {
 void refuse(Causes& causes, const char* field, const char* message) {
   causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
 }
+
+// By which one write may raise it.
+constexpr std::int64_t kMostAttempts = 10000;
 
 bool is_terminal(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
@@ -71,21 +75,39 @@ bool same_in_any_order(const Json& spec, const Json& old) {
   return sorted(spec) == sorted(old);
 }
 
-void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
+void check_template_change(const Json& spec, const Json& old, Causes& causes) {
   const Json& pod = at(at(spec, "template"), "spec");
   const Json& old_pod = at(at(old, "template"), "spec");
-  if (at(spec, "template") != at(old, "template")) {
-    forbid(causes, "spec.template", "the template is immutable");
-  }
-  if (names_of(at(pod, "containers")) != names_of(at(old_pod, "containers")) ||
+  if (at(spec, "template") != at(old, "template") ||
+      names_of(at(pod, "containers")) != names_of(at(old_pod, "containers")) ||
       names_of(at(pod, "initContainers")) != names_of(at(old_pod, "initContainers"))) {
-    forbid(causes, "spec.template", "the template is immutable");
+    forbid(causes, "spec.template", "the template is immutable unless the job is suspended");
   }
+}
+
+void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
   if (at(spec, "heartbeat") != at(old, "heartbeat")) {
     forbid(causes, "spec.heartbeat", "the heartbeat is immutable");
   }
   if (bool_at(old, "cancel") && !bool_at(spec, "cancel")) {
     forbid(causes, "spec.cancel", "cancel is one way");
+  }
+}
+
+void check_restarts(const Json& pod, Causes& causes) {
+  for (const std::string list : {"containers", "initContainers"}) {
+    const std::string path = "spec.template.spec." + list + "[";
+    std::size_t index = 0;
+    for (const Json& container : at(pod, list.c_str())) {
+      const std::string here = path + std::to_string(index++) + "]";
+      const std::string policy = string_at(container, "restartPolicy");
+      if (!policy.empty() && (list == "containers" || policy != "Always")) {
+        refuse(causes, (here + ".restartPolicy").c_str(), "containers do not restart in place");
+      }
+      if (container.contains("restartPolicyRules")) {
+        refuse(causes, (here + ".restartPolicyRules").c_str(), "containers do not restart");
+      }
+    }
   }
 }
 
@@ -100,6 +122,9 @@ void check_spec(const Json& spec, Causes& causes) {
     if (bool_at(pod, "shareProcessNamespace")) {
       refuse(causes, "spec.heartbeat", "heartbeat does not go with a shared process namespace");
     }
+    if (!containers.empty() && at(at(containers[0], "lifecycle"), "postStart").is_object()) {
+      refuse(causes, "spec.heartbeat", "heartbeat does not go with postStart");
+    }
     if (heartbeat.contains("progressDeadlineSeconds") &&
         int_at(heartbeat, "progressDeadlineSeconds") < int_at(heartbeat, "leaseDurationSeconds")) {
       refuse(causes, "spec.heartbeat",
@@ -109,6 +134,7 @@ void check_spec(const Json& spec, Causes& causes) {
   if (string_at(pod, "restartPolicy", "Never") != "Never") {
     refuse(causes, "spec.template.spec.restartPolicy", "restartPolicy must be Never");
   }
+  check_restarts(pod, causes);
   const Json& backoff = at(spec, "retryBackoff");
   if (int_at(backoff, "maxSeconds") < int_at(backoff, "initialSeconds")) {
     refuse(causes, "spec.retryBackoff", "maxSeconds must be at least initialSeconds");
@@ -133,6 +159,65 @@ void check_status(const Json& status, Causes& causes) {
   if (ended && waits) {
     forbid(causes, "status.waiting", "a job that has ended waits for nothing");
   }
+  const std::string phase = string_at(status, "phase");
+  if (int_at(status, "attempt") == 0 &&
+      (phase == "Running" || phase == "Backoff" || phase == "Succeeded")) {
+    forbid(causes, "status.attempt", "Running, Backoff and Succeeded need an attempt");
+  }
+  for (const char* field : {"startTime", "completionTime"}) {
+    const auto time = parse_time(string_at(status, field));
+    if (time && std::chrono::floor<std::chrono::seconds>(*time) != *time) {
+      refuse(causes, (std::string("status.") + field).c_str(), "it is in whole seconds");
+    }
+  }
+}
+
+// What is left of the old entries keeps its distance from the newest.
+bool grows(const Json& history, const Json& old) {
+  if (history == old || old.empty()) return true;
+  const auto index = [](const Json& list, const Json& entry) {
+    const auto found = std::find(list.begin(), list.end(), entry);
+    return found == list.end() ? std::ptrdiff_t{-1} : found - list.begin();
+  };
+  const auto last = static_cast<std::ptrdiff_t>(old.size()) - 1;
+  const std::ptrdiff_t newest = index(history, old.back());
+  if (history.size() != 10 && newest != last) return false;
+  return std::all_of(old.begin(), old.end(), [&](const Json& entry) {
+    const std::ptrdiff_t expected = newest - last + index(old, entry);
+    return index(history, entry) == std::max(expected, std::ptrdiff_t{-1});
+  });
+}
+
+bool tells_an_outcome(const Json& condition) {
+  const std::string type = string_at(condition, "type");
+  return type == "Complete" || type == "Failed" || type == "Cancelled";
+}
+
+// Those of one list that tell the outcome are in the other.
+bool outcomes_stay(const Json& conditions, const Json& others) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const Json& condition) {
+    return !tells_an_outcome(condition) ||
+           std::find(others.begin(), others.end(), condition) != others.end();
+  });
+}
+
+void check_progress(const Json& status, const Json& old, Causes& causes) {
+  const std::int64_t risen = int_at(status, "attempt") - int_at(old, "attempt");
+  if (risen > kMostAttempts) {
+    forbid(causes, "status.attempt", "attempt rises by at most 10000 in one write");
+  }
+  if (risen <= 0 && old.contains("podName") && at(status, "podName") != old["podName"]) {
+    forbid(causes, "status.podName", "podName is the current attempt's");
+  }
+  if (int_at(status, "suspendedSeconds") < int_at(old, "suspendedSeconds") ||
+      (old.contains("suspendedSeconds") && !status.contains("suspendedSeconds"))) {
+    forbid(causes, "status.suspendedSeconds", "suspendedSeconds never falls");
+  }
+  if (old.contains("history") && !status.contains("history")) {
+    forbid(causes, "status.history", "history only grows");
+  } else if (old.contains("history") && !grows(status["history"], old["history"])) {
+    forbid(causes, "status.history", "history only grows");
+  }
 }
 
 void check_status_change(const Json& status, const Json& old, Causes& causes) {
@@ -155,7 +240,14 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   if (old.contains("completionTime") && at(status, "completionTime") != old["completionTime"]) {
     forbid(causes, "status.completionTime", "completionTime never changes once it is set");
   }
+  check_progress(status, old, causes);
   if (!is_terminal(from)) return;
+  const Json& conditions = at(status, "conditions");
+  const Json& old_conditions = at(old, "conditions");
+  if (!outcomes_stay(old_conditions, conditions) || !outcomes_stay(conditions, old_conditions)) {
+    forbid(causes, "status.conditions",
+           "the job has ended: its conditions Complete, Failed and Cancelled stay as they are");
+  }
   bool same = status.contains("startTime") == old.contains("startTime");
   for (const char* field : {"attempt", "failures", "disruptions", "podName", "nodeName",
                             "attemptStartTime", "nextAttemptTime", "suspendedSeconds", "history"}) {
@@ -178,7 +270,15 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
     forbid(causes, "status.phase",
            "the first phase is Pending, Running, Suspended, Failed or Cancelled");
   }
-  if (old != nullptr) check_spec_change(at(job, "spec"), at(*old, "spec"), causes);
+  if (old != nullptr && status.is_object() && !old_status.is_object() &&
+      int_at(status, "attempt") > kMostAttempts) {
+    forbid(causes, "status.attempt", "attempt rises by at most 10000 in one write");
+  }
+  if (old != nullptr) {
+    const bool open = status != old_status || string_at(old_status, "phase") == "Suspended";
+    if (!open) check_template_change(at(job, "spec"), at(*old, "spec"), causes);
+    check_spec_change(at(job, "spec"), at(*old, "spec"), causes);
+  }
   // A rule without a past is not asked again of what is the same, in whatever order.
   if (old == nullptr || !same_in_any_order(at(job, "spec"), at(*old, "spec"))) {
     check_spec(at(job, "spec"), causes);

@@ -1,0 +1,238 @@
+"""Edits of a status by hand that would forge an outcome's history, or leave the job stuck, are refused."""
+
+import copy
+
+import pytest
+from resource_api import JOBS, status
+
+TERMINAL_CONDITION = {"Succeeded": "Complete", "Failed": "Failed", "Cancelled": "Cancelled"}
+
+
+def condition(name, value="True", **fields):
+    return {"type": name, "status": value, "reason": "Test", "message": "",
+            "lastTransitionTime": "2026-01-02T04:04:05Z", **fields}
+
+
+def ended(attempt, **fields):
+    return {"attempt": attempt, "outcome": "Failed", "reason": "Error", "exitCode": 1,
+            "podName": f"job-{attempt}-abcde", "endTime": "2026-01-02T03:04:05Z", **fields}
+
+
+def put(api, current, **fields):
+    """(code, answer) of a write that changes these fields; None takes one away."""
+    new = {**current["status"], **fields}
+    return api.put_status(current, {key: value for key, value in new.items() if value is not None})
+
+
+def written(api, current, **fields):
+    code, answer = put(api, current, **fields)
+    assert code == 200, answer
+    return answer
+
+
+def refused(answer, *fragments):
+    code, body = answer
+    assert code == 422, body
+    for fragment in fragments:
+        assert fragment in body["message"]
+
+
+# -- the outcome ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=sorted(TERMINAL_CONDITION))
+def over(api, request):
+    """A job that has ended, with the condition that says so and one more."""
+    phase = request.param
+    current = api.job_in("Suspended" if phase == "Cancelled" else "Running")
+    fields = status(phase, conditions=[
+        condition(TERMINAL_CONDITION[phase]), condition("Stalled", "False")])
+    code, answer = api.put_status(current, fields)
+    assert code == 200, answer
+    return answer
+
+
+FINAL = ("status.conditions: Forbidden", "Complete, Failed and Cancelled stay as they are")
+
+
+def test_the_condition_of_an_outcome_is_never_turned_round(api, over):
+    first, other = over["status"]["conditions"]
+    refused(put(api, over, conditions=[{**first, "status": "False"}, other]), *FINAL)
+    refused(put(api, over, conditions=[{**first, "reason": "Other"}, other]), *FINAL)
+
+
+def test_the_condition_of_an_outcome_is_never_removed(api, over):
+    refused(put(api, over, conditions=over["status"]["conditions"][1:]), *FINAL)
+    refused(put(api, over, conditions=[]), *FINAL)
+    refused(put(api, over, conditions=None), *FINAL)
+
+
+def test_no_condition_of_another_outcome_is_added(api, over):
+    there = over["status"]["conditions"]
+    for name in sorted(set(TERMINAL_CONDITION.values()) - {there[0]["type"]}):
+        refused(put(api, over, conditions=[*there, condition(name)]), *FINAL)
+
+
+def test_other_conditions_come_and_go_after_the_end(api, over):
+    first, other = over["status"]["conditions"]
+    current = written(api, over, conditions=[condition("NotificationFailed"), first])
+    written(api, current, conditions=[{**other, "status": "True"}, first])
+
+
+# -- the attempt's number -------------------------------------------------------------------------
+
+
+def test_attempt_never_jumps_to_where_no_number_is_left(api):
+    current = api.job_in("Running")
+    for number in (10_002, 2**31 - 1):
+        refused(put(api, current, attempt=number), "status.attempt: Forbidden", "at most 10000 in one write")
+
+
+def test_the_first_status_has_no_attempt_far_ahead_either(api):
+    refused(api.put_status(api.job_in(None), status("Running", attempt=10_001)),
+            "status.attempt: Forbidden", "at most 10000 in one write")
+
+
+def test_attempt_may_rise_by_more_than_one(api):
+    """Later attempts' pods may exist, and one write may open many runs."""
+    current = written(api, api.job_in("Running"), attempt=65)
+    written(api, current, attempt=10_065)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Backoff", "Succeeded"])
+def test_no_phase_tells_of_an_attempt_that_never_was(api, phase):
+    before = {"Running": None, "Backoff": "Pending", "Succeeded": "Pending"}[phase]
+    current = api.job_in(None)
+    if before:
+        code, current = api.put_status(current, status(before, attempt=0))
+        assert code == 200, current
+    refused(api.put_status(current, status(phase, attempt=0)), f"{phase}", "status.attempt: Forbidden")
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Suspended", "Failed", "Cancelled"])
+def test_a_job_may_wait_or_end_before_its_first_attempt(api, phase):
+    code, answer = api.put_status(api.job_in(None), status(phase, attempt=0))
+    assert code == 200, answer
+
+
+# -- the attempt's pod ----------------------------------------------------------------------------
+
+
+def test_the_pods_name_changes_with_the_attempt_alone(api):
+    current = written(api, api.job_in("Running"), podName="job-1-abcde")
+    rule = ("status.podName: Forbidden", "changes with attempt alone")
+    refused(put(api, current, podName="job-2-abcde"), *rule)
+    refused(put(api, current, podName=None), *rule)
+    written(api, current, podName="job-2-abcde", attempt=2)
+
+
+# -- times ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [".5", ".000001", ".999999999"])
+def test_start_time_has_no_fraction(api, fraction):
+    """The operator writes whole seconds: the next write would change it."""
+    time = f"2026-01-02T03:04:05{fraction}Z"
+    refused(api.put_status(api.job_in(None), status("Pending", startTime=time)),
+            "status.startTime", "whole seconds")
+
+
+def test_completion_time_has_no_fraction(api):
+    refused(api.put_status(api.job_in("Running"),
+                           status("Failed", completionTime="2026-01-02T04:04:05.5Z")),
+            "status.completionTime", "whole seconds")
+
+
+def test_a_time_may_be_written_in_another_way(api):
+    current = api.job_in("Running")
+    for time in ("2026-01-02T03:04:05.000Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05Z"):
+        current = written(api, current, startTime=time)
+
+
+def test_suspended_seconds_never_fall(api):
+    current = written(api, api.job_in("Running"), suspendedSeconds=10)
+    rule = ("status.suspendedSeconds: Forbidden", "never falls")
+    refused(put(api, current, suspendedSeconds=9), *rule)
+    refused(put(api, current, suspendedSeconds=None), *rule)
+    written(api, current, suspendedSeconds=11)
+
+
+# -- the history ----------------------------------------------------------------------------------
+
+RULE = ("status.history: Forbidden", "history only grows")
+
+
+@pytest.fixture()
+def three(api):
+    """A job with three entries."""
+    return written(api, api.job_in("Running"), attempt=4, history=[ended(n) for n in (1, 2, 3)])
+
+
+@pytest.mark.parametrize("change", [
+    lambda entries: None,
+    lambda entries: [],
+    lambda entries: entries[1:],
+    lambda entries: entries[:-1],
+    lambda entries: entries[::-1],
+    lambda entries: [entries[0], {**entries[1], "outcome": "Lost"}, entries[2]],
+    lambda entries: [entries[0], {**entries[1], "exitCode": 0}, entries[2]],
+    lambda entries: [entries[0], {**entries[1], "attempt": 9}, entries[2]],
+    lambda entries: [ended(9), *entries],
+    lambda entries: [entries[0], ended(9), *entries[1:]],
+    lambda entries: [*entries[1:], ended(9)],
+    lambda entries: [*entries[1:], *(ended(n) for n in range(4, 11))],
+], ids=["removed", "emptied", "first dropped", "last dropped", "turned round", "another outcome",
+        "another exit code", "another attempt", "one put before", "one put between", "shifted too soon",
+        "shifted before it was full"])
+def test_history_is_never_removed_or_rewritten(api, three, change):
+    refused(put(api, three, history=change(three["status"]["history"])), *RULE)
+
+
+@pytest.mark.parametrize("more", [1, 2, 7])
+def test_history_grows_by_what_has_ended(api, three, more):
+    written(api, three, history=[*three["status"]["history"], *(ended(n) for n in range(4, 4 + more))])
+
+
+@pytest.mark.parametrize("more", [1, 2, 9, 10])
+def test_the_oldest_entries_go_once_there_are_more_than_ten(api, more):
+    full = [ended(n) for n in range(1, 11)]
+    current = written(api, api.job_in("Running"), attempt=30, history=full)
+    refused(put(api, current, history=full[1:]), *RULE)
+    refused(put(api, current, history=[*full[2:], ended(1), ended(11)]), *RULE)
+    refused(put(api, current, history=[*full[1:9], ended(10, exitCode=7), ended(11)]), *RULE) if more == 1 else None
+    written(api, current, history=[*full, *(ended(n) for n in range(11, 11 + more))][-10:])
+
+
+def test_ten_entries_come_from_any_number_before(api, three):
+    entries = three["status"]["history"]
+    written(api, three, history=[*entries, *(ended(n) for n in range(4, 12))][-10:])
+
+
+def test_a_first_history_is_taken(api):
+    current = written(api, api.job_in("Running"), history=[])
+    written(api, current, history=[ended(1)])
+
+
+# -- by whatever way ------------------------------------------------------------------------------
+
+
+def test_an_edit_by_patch_is_refused_too(api, three):
+    name = three["metadata"]["name"]
+    refused(api.patch(name, {"status": {"history": None}}, "/status"), *RULE)
+    refused(api.patch(name, {"status": {"attempt": 2**31 - 1}}, "/status"), "status.attempt: Forbidden")
+    refused(api.patch(name, [{"op": "remove", "path": "/status/history/0"}], "/status"), *RULE)
+
+
+def test_a_write_of_the_job_itself_changes_none_of_it(api, three):
+    body = copy.deepcopy(three)
+    body["status"] |= {"history": [], "attempt": 2**31 - 1}
+    path = f"{JOBS}/{three['metadata']['name']}"
+    code, answer = api.cluster.api("PUT", path, body)
+    assert code == 200, answer
+    assert answer["status"] == three["status"]
+
+
+def test_a_status_that_is_written_again_is_taken(api, three):
+    code, answer = api.put_status(three, three["status"])
+    assert code == 200, answer
+    assert answer["metadata"]["resourceVersion"] == three["metadata"]["resourceVersion"]

@@ -1,0 +1,172 @@
+"""The template changes while the phase is Suspended, and at no other time: also after an upgrade of the definition."""
+
+import copy
+import json
+
+import pytest
+import yaml
+from localcluster import wait_for
+from resource_api import CRD_PATH, JOBS, PHASES, job, status
+
+IMAGE = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}]
+LABEL = [{"op": "add", "path": "/spec/template/metadata", "value": {"labels": {"a": "b"}}}]
+REFUSED = ("spec.template: Forbidden: the template is immutable unless the job is suspended",
+           "change the template once status.phase is Suspended")
+
+
+def refused(answer, *fragments):
+    code, body = answer
+    assert code == 422, body
+    for fragment in fragments or REFUSED:
+        assert fragment in body["message"]
+
+
+@pytest.mark.parametrize("change", [IMAGE, LABEL], ids=["spec", "metadata"])
+@pytest.mark.parametrize("phase", [None, *(phase for phase in PHASES if phase != "Suspended")])
+def test_the_template_never_changes_in_another_phase(api, phase, change):
+    name = api.job_in(phase)["metadata"]["name"]
+    refused(api.patch(name, change))
+
+
+def test_asking_for_suspension_alone_opens_nothing(api):
+    """Until the operator has recorded it, the attempt's pod may be about to be made."""
+    name = api.job_in("Running", suspend=True)["metadata"]["name"]
+    refused(api.patch(name, IMAGE))
+    name = api.create(job(suspend=True))["metadata"]["name"]
+    refused(api.patch(name, IMAGE))
+
+
+@pytest.mark.parametrize("change", [IMAGE, LABEL], ids=["spec", "metadata"])
+def test_the_template_changes_while_the_job_is_suspended(api, change):
+    current = api.job_in("Suspended", suspend=True)
+    code, answer = api.patch(current["metadata"]["name"], change)
+    assert code == 200, answer
+    assert answer["spec"]["template"] != current["spec"]["template"]
+    assert answer["metadata"]["generation"] == current["metadata"]["generation"] + 1
+
+
+def test_the_template_may_change_in_the_write_that_resumes_the_job(api):
+    name = api.job_in("Suspended", suspend=True)["metadata"]["name"]
+    code, answer = api.patch(name, [*IMAGE, {"op": "replace", "path": "/spec/suspend", "value": False}])
+    assert code == 200, answer
+    code, answer = api.put_status(answer, status("Pending"))
+    assert code == 200, answer
+    refused(api.patch(name, LABEL))
+
+
+def test_a_changed_template_is_checked_like_a_new_one(api):
+    name = api.job_in("Suspended", suspend=True, heartbeat={})["metadata"]["name"]
+    refused(api.patch(name, [{"op": "remove", "path": "/spec/template/spec/containers/0/command"}]),
+            "set spec.template.spec.containers[0].command")
+    refused(api.patch(name, [{"op": "add", "path": "/spec/template/spec/containers/0/lifecycle",
+                              "value": {"postStart": {"exec": {"command": ["true"]}}}}]), "postStart")
+    refused(api.patch(name, {"spec": {"heartbeat": None}}), "the heartbeat is immutable")
+
+
+# -- the rule costs nothing at a write of the status, and is not passed by one -------------------------
+
+
+def other_template(current):
+    body = copy.deepcopy(current)
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
+    return body
+
+
+def test_a_status_write_that_carries_another_template_leaves_the_template_alone(api):
+    current = api.job_in("Running")
+    body = other_template(current)
+    body["status"] = status("Running", nodeName="node-1")
+    path = f"{JOBS}/{current['metadata']['name']}"
+    code, answer = api.cluster.api("PUT", f"{path}/status", body)
+    assert code == 200, answer
+    assert answer["spec"] == current["spec"]
+    assert answer["status"]["nodeName"] == "node-1"
+
+
+@pytest.mark.parametrize("with_status", ["as it is", "changed", "none"])
+def test_a_replace_of_the_job_with_whatever_status_never_changes_the_template(api, with_status):
+    current = api.job_in("Running")
+    body = other_template(current)
+    if with_status == "changed":
+        body["status"] = status("Running", nodeName="node-1")
+    if with_status == "none":
+        del body["status"]
+    refused(api.cluster.api("PUT", f"{JOBS}/{current['metadata']['name']}", body))
+
+
+def test_a_merge_patch_with_a_status_never_changes_the_template(api):
+    current = api.job_in("Running")
+    body = {"spec": other_template(current)["spec"], "status": {"phase": "Suspended", "nodeName": "node-1"}}
+    refused(api.patch(current["metadata"]["name"], body))
+
+
+def test_a_forced_server_side_apply_never_changes_the_template(api):
+    name = api.job_in("Running")["metadata"]["name"]
+    body = other_template(job(name))
+    body["status"] = {"phase": "Suspended"}
+    result = api.apply(body, "--server-side", "--force-conflicts")
+    assert result.returncode != 0, result.stdout
+    assert REFUSED[0] in result.stderr
+
+
+# -- a definition that learns a field -------------------------------------------------------------------
+
+OLD = "durablejobs.before.holdfast.dev"
+OLD_JOBS = "/apis/before.holdfast.dev/v1alpha1/namespaces/default/durablejobs"
+
+
+def definition(without=None):
+    """The definition under a group of its own; `without`: a field of containers that it does not know."""
+    crd = yaml.safe_load(CRD_PATH.read_text())
+    crd["metadata"]["name"] = OLD
+    crd["spec"]["group"] = "before.holdfast.dev"
+    crd["spec"]["names"] |= {"shortNames": [], "categories": []}
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    pod = schema["properties"]["spec"]["properties"]["template"]["properties"]["spec"]["properties"]
+    if without:
+        del pod["containers"]["items"]["properties"][without]
+    return json.dumps(crd)
+
+
+@pytest.fixture()
+def old_definition(api):
+    def install(text):
+        result = api.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+        assert result.returncode == 0, result.stderr
+
+    install(definition(without="tty"))
+    wait_for("the older definition to be served", lambda: api.cluster.api("GET", OLD_JOBS)[0] == 200, 60)
+    yield install
+    api.kubectl("delete", "crd", OLD)
+
+
+def test_a_manifest_with_a_field_that_was_pruned_can_be_applied_again_while_suspended(api, old_definition):
+    manifest = job("upgraded", suspend=True)
+    manifest["apiVersion"] = "before.holdfast.dev/v1alpha1"
+    manifest["spec"]["template"]["spec"]["containers"][0]["tty"] = True
+    code, current = api.cluster.api("POST", OLD_JOBS, manifest)
+    assert code == 201, current
+    assert "tty" not in current["spec"]["template"]["spec"]["containers"][0]
+    path = f"{OLD_JOBS}/upgraded"
+    current["status"] = status("Running")
+    code, current = api.cluster.api("PUT", f"{path}/status", current)
+    assert code == 200, current
+
+    old_definition(definition())
+
+    def learnt():
+        current_now = api.cluster.api("GET", path)[1]
+        current_now["spec"]["template"]["spec"]["containers"][0]["tty"] = True
+        return api.cluster.api("PUT", f"{path}?dryRun=All", current_now)[0] == 422
+
+    wait_for("the API server to know the field", learnt, 60)
+    code, current = api.cluster.api("GET", path)
+    current["status"] = status("Suspended")
+    manifest["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
+    refused(api.cluster.api("PUT", path, manifest))
+    code, current = api.cluster.api("PUT", f"{path}/status", current)
+    assert code == 200, current
+    manifest["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
+    code, answer = api.cluster.api("PUT", path, manifest)
+    assert code == 200, answer
+    assert answer["spec"]["template"]["spec"]["containers"][0]["tty"] is True
