@@ -144,5 +144,25 @@ def test_the_service_accounts_that_are_listed_and_no_others_may_renew_leases(hel
 
 def test_who_has_no_heartbeats_has_no_fence(helm):
     """So that a second release does not meet the first one's."""
-    kinds = {item["kind"] for item in helm.objects({"workerNamespaces": []})}
-    assert not any(kind.startswith("ValidatingAdmission") for kind in kinds)
+    names = {item["metadata"]["name"] for item in helm.objects({"workerNamespaces": []})}
+    assert "holdfast" in names and not names & {"holdfast-fence", "holdfast-worker"}
+
+
+def author_policies(helm, values):
+    return [item for item in helm.objects(values) if item["kind"].startswith("ValidatingAdmissionPolicy")
+            and item["metadata"]["name"].endswith("-author")]
+
+
+def test_the_author_policy_is_there_unless_it_is_switched_off(helm):
+    assert [item["kind"] for item in author_policies(helm, {})] == [
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+    assert not author_policies(helm, {"authorPolicy": {"enabled": False}})
+
+
+def test_two_releases_have_two_author_policies_each_for_its_own_namespaces(helm):
+    assert "matchResources" not in author_policies(helm, {})[1]["spec"]
+    values = {"nameOverride": "second", "watchNamespaces": ["media", "123"], "workerNamespaces": []}
+    policy, binding = author_policies(helm, values)
+    assert policy["metadata"]["name"] == binding["spec"]["policyName"] == "second-author"
+    [where] = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert where == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["media", "123"]}
