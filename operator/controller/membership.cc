@@ -160,7 +160,7 @@ Task<Status> Membership::create_member() {
   const SteadyTime sent = loop_.now();
   kube::CallOptions options;
   options.timeout = config_.timings.renew_deadline;
-  options.urgent = true;
+  options.urgency = http::Urgency::kVital;
   const LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
   auto post = client_.post(path(), member_lease_body(write, self_), options);
   const Result<JsonDocument> answer = co_await post;
@@ -187,7 +187,7 @@ Task<Status> Membership::renew() {
     const Duration patience = std::max<Duration>(2 * config_.timings.retry_period, seconds(1));
     const Duration left = time_left();
     options.timeout = left > Duration::zero() ? std::min(patience, left) : patience;
-    options.urgent = true;
+    options.urgency = http::Urgency::kVital;
     LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
     write.uid = uid_;
     write.version = version_;
@@ -212,7 +212,7 @@ Task<Status> Membership::renew() {
 Task<Status> Membership::reread_member() {
   kube::CallOptions options;
   options.timeout = config_.timings.renew_deadline;
-  options.urgent = true;
+  options.urgency = http::Urgency::kVital;
   auto get = client_.get(path(member_lease_name(self_)), options);
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
@@ -296,7 +296,7 @@ Task<void> Membership::say_goodbye() {
   if (!uid_.empty()) {
     kube::CallOptions options;
     options.timeout = kGoodbyeLimit;
-    options.urgent = true;
+    options.urgency = http::Urgency::kVital;
     const Json body = {
         {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid_}}}};
     auto del = client_.del(path(member_lease_name(self_)), body.dump(), options);

@@ -1,5 +1,6 @@
 #include "operator/http/cpprest_transport.h"
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <unordered_map>
@@ -87,12 +88,16 @@ Error cancelled(bool maybe_applied) {
 struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::Impl> {
   Impl(Loop& the_loop, const Config& config, std::unique_ptr<CpprestWire> the_wire)
       : loop(the_loop),
-        max_in_flight(config.max_in_flight),
+        limits{config.max_in_flight, config.max_in_flight + config.reserved,
+               config.max_in_flight + 2 * config.reserved},
         max_waiting(config.max_waiting),
         max_stream_bytes(config.max_stream_bytes),
         wire(std::move(the_wire)),
         outbox(std::make_shared<Outbox>(the_loop)) {}
 
+  std::deque<CallId>& queue_of(Urgency urgency) {
+    return waiting[static_cast<std::size_t>(urgency)];
+  }
   void start_waiting();
   void start(CallId id, PendingCall& call);
   void answer(CallId id, Result<Response> result);
@@ -114,7 +119,7 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   }
 
   Loop& loop;
-  const std::size_t max_in_flight;
+  const std::array<std::size_t, kUrgencies> limits;  // of all in flight, for one of this urgency
   const std::size_t max_waiting;
   const std::size_t max_stream_bytes;
   const std::unique_ptr<CpprestWire> wire;
@@ -123,19 +128,22 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   // The loop's.
   CallId next_id = 1;
   std::size_t in_flight = 0;
-  std::deque<CallId> waiting;
+  std::array<std::deque<CallId>, kUrgencies> waiting;  // by urgency
   std::unordered_map<CallId, PendingCall> calls;
   std::unordered_map<CallId, std::shared_ptr<OpenStream>> streams;
 };
 
 void CpprestTransport::Impl::start_waiting() {
-  while (!waiting.empty() && in_flight < max_in_flight) {
-    const CallId id = waiting.front();
-    waiting.pop_front();
-    const auto found = calls.find(id);
-    if (found == calls.end()) continue;  // answered while it waited
-    // Late, because this process stood still: its timer answers it.
-    if (loop.now() < found->second.expires) start(id, found->second);
+  for (std::size_t urgency = kUrgencies; urgency-- > 0;) {
+    std::deque<CallId>& queue = waiting[urgency];
+    while (!queue.empty() && in_flight < limits[urgency]) {
+      const CallId id = queue.front();
+      queue.pop_front();
+      const auto found = calls.find(id);
+      if (found == calls.end()) continue;  // answered while it waited
+      // Late, because this process stood still: its timer answers it.
+      if (loop.now() < found->second.expires) start(id, found->second);
+    }
   }
 }
 
@@ -301,7 +309,8 @@ CpprestTransport::~CpprestTransport() {
 CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   Impl& impl = *impl_;
   const CallId id = impl.next_id++;
-  if (impl.waiting.size() >= impl.max_waiting && !request.urgent) {
+  std::deque<CallId>& queue = impl.queue_of(request.urgency);
+  if (request.urgency == Urgency::kOrdinary && queue.size() >= impl.max_waiting) {
     impl.loop.post([handler = std::move(handler)] {
       handler(transient("too many requests wait already", false));
     });
@@ -311,8 +320,7 @@ CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   call.expires = impl.loop.now() + request.timeout;
   call.deadline =
       impl.loop.call_at(call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
-  const auto place = request.urgent ? impl.waiting.begin() : impl.waiting.end();
-  impl.waiting.insert(place, id);
+  queue.push_back(id);
   call.request = std::move(request);
   call.handler = std::move(handler);
   impl.calls.emplace(id, std::move(call));

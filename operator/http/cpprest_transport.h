@@ -23,8 +23,11 @@ class CpprestTransport : public Transport {
     std::string base_url;  // https://host[:port][/path]
     TlsConfig tls;
     std::string proxy_url;  // http://[user:password@]host:port; empty: as the environment says
-    std::size_t max_in_flight = 64;    // requests; each has a connection of its own
-    std::size_t max_waiting = 10'000;  // requests that wait for one of these; more are refused
+    // Ordinary requests; each has a connection of its own. Urgent ones may be `reserved` more, and
+    // vital ones as many again.
+    std::size_t max_in_flight = 64;
+    std::size_t reserved = 8;
+    std::size_t max_waiting = 10'000;  // ordinary requests that wait; more are refused
     std::size_t max_stream_bytes = 4u << 20;  // of one stream, waiting for the loop
     // cpprestsdk's threads. One: what several hand to each other costs more than they do at the
     // same time. The first transport of the process decides.

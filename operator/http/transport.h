@@ -23,6 +23,15 @@ namespace holdfast::http {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 using CallId = std::uint64_t;  // 0 is never a call
 
+// Which request goes first when not all can go. The more urgent has slots that the less urgent
+// cannot take, so that requests that hang hold up nothing more urgent than themselves.
+enum class Urgency {
+  kOrdinary,
+  kUrgent,  // a verdict rests on it
+  kVital,   // this replica's membership rests on it
+};
+inline constexpr std::size_t kUrgencies = 3;
+
 struct Request {
   std::string method = "GET";
   std::string target;  // path and query, encoded
@@ -31,7 +40,7 @@ struct Request {
   Duration timeout = std::chrono::seconds(30);  // the whole request, connect to last byte
   std::size_t max_response_bytes = 256u << 20;
   bool accept_gzip = false;  // worth it for lists
-  bool urgent = false;       // goes before all that waits, however many
+  Urgency urgency = Urgency::kOrdinary;
   // Makes the parsed form of a 2xx body; without it the body itself is kept.
   std::function<std::any(std::string&& body)> decode;
 };

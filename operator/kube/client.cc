@@ -39,7 +39,7 @@ http::Request make_request(const Client::Dependencies& deps, std::string method,
                      {"User-Agent", deps.user_agent}};
   if (!body.empty()) request.headers.emplace_back("Content-Type", options.content_type);
   request.body = std::move(body);
-  request.urgent = options.urgent;
+  request.urgency = options.urgency;
   return request;
 }
 
@@ -48,16 +48,16 @@ http::Request make_request(const Client::Dependencies& deps, std::string method,
 Error shutting_down() { return make_error(ErrorCode::kCancelled, "the client is shutting down"); }
 
 // False: the client is shut down.
-Task<bool> Client::State::pause(Duration delay) {
-  if (stopped) co_return false;
+Task<bool> Client::State::pause(Duration delay, http::Urgency urgency) {
+  if (refuses(urgency)) co_return false;
   const std::uint64_t id = next_id++;
-  Callback<bool> waited([this, id, delay](Done done) {
+  Callback<bool> waited([this, id, delay, urgency](Done done) {
     const TimerId timer = deps.loop.call_after(delay, [this, id] {
-      const Done ended = std::move(pauses.at(id).second);
+      const Done ended = std::move(pauses.at(id).done);
       pauses.erase(id);
       ended(true);
     });
-    pauses.emplace(id, std::pair(timer, std::move(done)));
+    pauses.emplace(id, Pause{timer, std::move(done), urgency});
   });
   const bool completed = co_await waited;
   co_return completed;
@@ -90,7 +90,8 @@ Task<Result<std::string>> Client::State::authorization(SteadyTime deadline) {
 Task<Result<Response>> Client::State::attempt(http::Request request) {
   const std::uint64_t id = next_id++;
   Callback<Result<Response>> answered([this, id, &request](auto done) {
-    calls[id] = deps.transport.send(std::move(request), std::move(done));
+    const http::Urgency urgency = request.urgency;
+    calls[id] = {deps.transport.send(std::move(request), std::move(done)), urgency};
   });
   Result<Response> response = co_await answered;
   calls.erase(id);
@@ -127,20 +128,21 @@ Duration Client::State::backoff(int retries) {
 Task<Result<Response>> Client::State::call(http::Request request, Duration timeout) {
   const auto self = shared_from_this();  // outlives the client while this runs
   const SteadyTime deadline = deps.loop.now() + timeout;
-  const std::optional<Duration> delay = request.urgent ? Duration::zero() : qps_delay(timeout);
+  const bool limited = request.urgency == http::Urgency::kOrdinary;
+  const std::optional<Duration> delay = limited ? qps_delay(timeout) : Duration::zero();
   if (!delay) co_return timed_out("the client's own rate limit");
   if (*delay > Duration::zero()) {
-    Task<bool> waiting = pause(*delay);
+    Task<bool> waiting = pause(*delay, request.urgency);
     co_await waiting;
   }
   bool renewed_credentials = false;
   Duration waited{0};
   for (int retries = 0;;) {
-    if (stopped) co_return shutting_down();
+    if (refuses(request.urgency)) co_return shutting_down();
     Task<Result<std::string>> authorizing = authorization(deadline);
     const Result<std::string> credentials = co_await authorizing;
     if (!credentials.ok()) co_return credentials.error();
-    if (stopped) co_return shutting_down();
+    if (refuses(request.urgency)) co_return shutting_down();
     http::Request copy = request;
     if (!credentials.value().empty()) copy.headers.emplace_back("Authorization", *credentials);
     copy.timeout = deadline - deps.loop.now();
@@ -167,7 +169,7 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
                                           {"target", request.target},
                                           {"retry", std::to_string(retries)},
                                           {"error", error.message}});
-    Task<bool> waiting = pause(wait);
+    Task<bool> waiting = pause(wait, request.urgency);
     const bool completed = co_await waiting;
     if (!completed) co_return shutting_down();
   }
@@ -238,14 +240,34 @@ Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespa
   return state_->list(std::make_shared<const Kind>(kind), std::move(request), options.timeout);
 }
 
+// The answers come in later turns.
+void Client::State::cancel_calls(bool vital_too) {
+  const auto is_meant = [&](const auto& one) {
+    return vital_too || one.urgency != http::Urgency::kVital;
+  };
+  for (const auto& [id, call] : calls) {
+    if (is_meant(call)) deps.transport.cancel(call.id);
+  }
+  for (auto pause = pauses.begin(); pause != pauses.end();) {
+    if (!is_meant(pause->second)) {
+      ++pause;
+      continue;
+    }
+    deps.loop.cancel(pause->second.timer);
+    deps.loop.post([done = std::move(pause->second.done)] { done(false); });
+    pause = pauses.erase(pause);
+  }
+}
+
+void Client::wind_down() {
+  if (std::exchange(state_->winding_down, true) || state_->stopped) return;
+  state_->cancel_calls(/*vital_too=*/false);
+}
+
 void Client::shut_down() {
   State& state = *state_;
   if (std::exchange(state.stopped, true)) return;
-  for (const auto& [id, call] : state.calls) state.deps.transport.cancel(call);
-  for (auto& [id, pause] : std::exchange(state.pauses, {})) {
-    state.deps.loop.cancel(pause.first);
-    state.deps.loop.post([done = pause.second] { done(false); });
-  }
+  state.cancel_calls(/*vital_too=*/true);
   std::vector<WatchId> watches;
   for (const auto& [id, watch] : state.watches) watches.push_back(id);
   for (const WatchId id : watches) cancel_watch(id);

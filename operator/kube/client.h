@@ -43,9 +43,8 @@ class Credentials {
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
   std::string content_type = "application/json";
-  // Not held up by --qps, nor by what waits: what keeps this replica a member, and the reads that a
-  // verdict rests on.
-  bool urgent = false;
+  // What is more than ordinary is not held up by --qps either.
+  http::Urgency urgency = http::Urgency::kOrdinary;
   // Of what was written only the metadata comes back: enough for who looks for its version.
   bool answer_with_metadata = false;
 };
@@ -53,7 +52,7 @@ struct CallOptions {
 // Of a read that a verdict rests on, which must be over by then.
 inline CallOptions live_look(SteadyTime by, SteadyTime now) {
   CallOptions options;
-  options.urgent = true;
+  options.urgency = http::Urgency::kUrgent;
   options.timeout = std::min(options.timeout, std::max(Duration::zero(), by - now));
   return options;
 }
@@ -110,8 +109,12 @@ class Client {
                 std::chrono::seconds server_timeout, WatchHandlers handlers);
   void cancel_watch(WatchId watch);
 
-  // Cancels all calls and watches and refuses new ones (kCancelled): the first half of a clean
-  // stop. The answers come in later turns of the loop; destroy the client after them.
+  // The first third of a clean stop: cancels all calls but vital ones and refuses new ones
+  // (kCancelled). Watches go on.
+  void wind_down();
+
+  // Cancels all calls and watches and refuses new ones (kCancelled): the second third of a
+  // clean stop. The answers come in later turns of the loop; destroy the client after them.
   void shut_down();
 
   // No call and no watch is open: after shut_down(), all have had their answers.

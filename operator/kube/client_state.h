@@ -19,6 +19,10 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   }
 
   struct Watch;
+  struct Call {
+    http::CallId id = 0;
+    http::Urgency urgency = http::Urgency::kOrdinary;
+  };
 
   // One attempt's wait for the network, or a pause; shut_down() ends both.
   using Done = std::function<void(bool completed)>;
@@ -27,7 +31,11 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   Task<Result<JsonDocument>> json_call(http::Request request, Duration timeout);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Duration timeout);
-  Task<bool> pause(Duration delay);
+  Task<bool> pause(Duration delay, http::Urgency urgency);
+  void cancel_calls(bool vital_too);
+  bool refuses(http::Urgency urgency) const {
+    return stopped || (winding_down && urgency != http::Urgency::kVital);
+  }
   Task<Result<std::string>> authorization(SteadyTime deadline);
   Task<Result<http::Response>> attempt(http::Request request);
 
@@ -42,12 +50,18 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
 
   Dependencies deps;
   ServerClock clock;
+  bool winding_down = false;
   bool stopped = false;
   double tokens = 0;
   SteadyTime refilled;
   std::uint64_t next_id = 1;
-  std::unordered_map<std::uint64_t, http::CallId> calls;  // in flight, by an id of our own
-  std::unordered_map<std::uint64_t, std::pair<TimerId, Done>> pauses;
+  std::unordered_map<std::uint64_t, Call> calls;  // in flight, by an id of our own
+  struct Pause {
+    TimerId timer = 0;
+    Done done;
+    http::Urgency urgency = http::Urgency::kOrdinary;
+  };
+  std::unordered_map<std::uint64_t, Pause> pauses;
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches;
 };
 

@@ -35,6 +35,7 @@ Status Connection::start(ConnectDependencies dependencies, const ConnectOptions&
   transport_config.base_url = config_.server;
   transport_config.tls = tls_;
   transport_config.proxy_url = config_.proxy_url;
+  transport_config.max_in_flight = options.max_in_flight;
   Result<std::unique_ptr<http::CpprestTransport>> transport =
       http::CpprestTransport::create(loop_, std::move(transport_config), log_);
   if (!transport.ok()) {

@@ -199,9 +199,40 @@ TEST_F(RequestTest, TooManyWaitingRequestsAreRefusedAsNeverSent) {
   EXPECT_EQ(get(waiting).error().code, ErrorCode::kCancelled);
 }
 
-TEST_F(RequestTest, WhatIsUrgentGoesBeforeAllThatWaitsHoweverMuchThatIs) {
+TEST_F(RequestTest, RequestsThatHangHoldUpNothingMoreUrgent) {
+  auto tiny = config();
+  tiny.max_in_flight = 2;
+  tiny.reserved = 1;
+  make(tiny);
+  server_.handle([](TlsServer::Exchange& exchange) {
+    if (exchange.request.target != "/hangs") return exchange.respond(200, "{}");
+    exchange.wait_for_client_to_go();
+  });
+  const auto hang = [this](Urgency urgency) {
+    Request request = get_request("/hangs");
+    request.urgency = urgency;
+    return begin(std::move(request));
+  };
+  std::vector<std::future<Result<Response>>> hanging;
+  for (int i = 0; i < 5; ++i) hanging.push_back(hang(Urgency::kOrdinary));
+  ASSERT_TRUE(eventually([this] { return server_.requests().size() == 2; }));
+  Request look = get_request("/look");
+  look.urgency = Urgency::kUrgent;
+  EXPECT_TRUE(send(look).ok());
+  for (int i = 0; i < 5; ++i) hanging.push_back(hang(Urgency::kUrgent));
+  ASSERT_TRUE(eventually([this] { return server_.requests().size() == 4; }));
+  Request renewal = get_request("/renewal");
+  renewal.urgency = Urgency::kVital;
+  EXPECT_TRUE(send(renewal).ok());
+  EXPECT_EQ(server_.requests().size(), 5u);
+  destroy();
+  for (auto& answer : hanging) EXPECT_FALSE(get(answer).ok());
+}
+
+TEST_F(RequestTest, WhatIsUrgentGoesFirstAndAmongItselfInItsOrder) {
   auto tiny = config();
   tiny.max_in_flight = 1;
+  tiny.reserved = 0;
   tiny.max_waiting = 1;
   make(tiny);
   std::promise<void> go;
@@ -209,19 +240,23 @@ TEST_F(RequestTest, WhatIsUrgentGoesBeforeAllThatWaitsHoweverMuchThatIs) {
     gone.wait();
     exchange.respond(200, "{}");
   });
-  auto running = begin(get_request("/running"));
+  std::vector<std::future<Result<Response>>> answers;
+  answers.push_back(begin(get_request("/running")));
   ASSERT_TRUE(eventually([this] { return server_.requests().size() == 1; }));
-  auto waiting = begin(get_request("/waiting"));
-  Request urgent = get_request("/urgent");
-  urgent.urgent = true;
-  auto first = begin(std::move(urgent));
+  answers.push_back(begin(get_request("/waiting")));
+  for (const auto& [target, urgency] : {std::pair("/first", Urgency::kUrgent),
+                                        std::pair("/second", Urgency::kUrgent),
+                                        std::pair("/vital", Urgency::kVital)}) {
+    Request request = get_request(target);
+    request.urgency = urgency;
+    answers.push_back(begin(std::move(request)));
+  }
   go.set_value();
-  EXPECT_TRUE(get(running).ok());
-  EXPECT_TRUE(get(first).ok());
-  EXPECT_TRUE(get(waiting).ok());
-  const auto requests = server_.requests();
-  ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(requests[1].target, "/urgent");
+  for (auto& answer : answers) EXPECT_TRUE(get(answer).ok());
+  std::vector<std::string> order;
+  for (const auto& request : server_.requests()) order.push_back(request.target);
+  EXPECT_EQ(order, (std::vector<std::string>{"/running", "/vital", "/first", "/second",
+                                             "/waiting"}));
 }
 
 TEST_F(RequestTest, AnAnswerLargerThanAllowedEndsTheRequest) {

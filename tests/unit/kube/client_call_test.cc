@@ -268,7 +268,7 @@ TEST_F(LimitedCallTest, WhatIsUrgentIsNotHeldUp) {
   std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   for (int i = 0; i < 40; ++i) results.push_back(start(client_.get("/x")));
   CallOptions urgent;
-  urgent.urgent = true;
+  urgent.urgency = http::Urgency::kUrgent;
   results.push_back(start(client_.get("/y", urgent)));
   EXPECT_EQ(transport_.pending(), 21u);
 }
