@@ -78,30 +78,31 @@ std::optional<Duration> RecordTracker::silent_for(const std::string& name, Durat
   return std::max(Duration::zero(), live_now - last);
 }
 
-bool RecordTracker::breaker(const std::string& name, Duration window, Duration live_now,
-                            Duration epoch) const {
+bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
   int counted = 0;
   int silent = 0;
   for (const auto& [other, record] : records_) {
-    if (other == name || !record.changed || *record.changed < epoch) continue;
+    if (other == name || !record.changed) continue;
+    const LiveTime time = clock(other);
+    if (*record.changed < time.epoch) continue;
     ++counted;
-    if (live_now - *record.changed > window / 2) ++silent;
+    if (time.now - *record.changed > window / 2) ++silent;
   }
   return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
 }
 
-bool RecordTracker::held_back(const std::string& name, Duration window, Duration live_now,
-                              Duration epoch) {
-  const std::optional<Duration> silent = silent_for(name, live_now, epoch);
+bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock) {
+  const LiveTime time = clock(name);
+  const std::optional<Duration> silent = silent_for(name, time.now, time.epoch);
   const auto key = std::pair(name, window);
   if (!silent || *silent < window) {
     held_back_.erase(key);
     return false;
   }
-  const Duration since = live_now - *silent;
+  const Duration since = time.now - *silent;
   const auto before = held_back_.find(key);
   const bool held = (before != held_back_.end() && before->second == since) ||
-                    (*silent < 2 * window && breaker(name, window, live_now, epoch));
+                    (*silent < 2 * window && breaker(name, window, clock));
   // Bounded: forgetting one ends its window at once, or asks the breaker anew.
   if (held_back_.size() >= kMaxHeldBack) held_back_.clear();
   if (held) held_back_[key] = since;

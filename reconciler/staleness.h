@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,9 +54,18 @@ class LiveClock {
   std::uint64_t epochs_ = 0;
 };
 
+// A reading of a LiveClock.
+struct LiveTime {
+  Duration now{0};
+  Duration epoch{0};
+};
+
 // When each record (a node's Lease) was last seen to change, in live time.
 class RecordTracker {
  public:
+  // Each record's own clock: records that are watched apart may have different ones.
+  using ClockOf = std::function<LiveTime(const std::string& name)>;
+
   // A record was seen with this version. Unchanged versions are no sign of life.
   void seen(const std::string& name, std::uint64_t version, Duration live_now);
   void gone(const std::string& name);
@@ -67,11 +77,11 @@ class RecordTracker {
 
   // True when, of the other records that changed since the epoch (at least three), more than 55 %
   // have been silent for over half of `window`: the path to them all is in doubt.
-  bool breaker(const std::string& name, Duration window, Duration live_now, Duration epoch) const;
+  bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // Whether the verdict on a record that has been silent for `window` or more is held back: where
   // the breaker holds, for one window more, once for each silence.
-  bool held_back(const std::string& name, Duration window, Duration live_now, Duration epoch);
+  bool held_back(const std::string& name, Duration window, const ClockOf& clock);
 
   std::size_t size() const { return records_.size(); }
 

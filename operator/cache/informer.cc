@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
 #include <utility>
 
 #include "operator/cache/reflector_machine.h"
@@ -35,6 +36,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     TimerId timer = 0;
     std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
     bool delivered = false;     // the first list
+    bool live = false;          // as it was told last
     SteadyTime last_life{};
   };
 
@@ -42,9 +44,9 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
       : deps(std::move(dependencies)), kind(std::move(watched)), look(look_kind(kind)) {}
 
   bool set_aside(const Reflector& reflector) const {
-    return reflector.machine.forbidden() &&
+    return !reflector.machine.live() &&
            std::any_of(reflectors.begin(), reflectors.end(),
-                       [](const auto& other) { return !other->machine.forbidden(); });
+                       [](const auto& other) { return other->machine.live(); });
   }
   // Whether it holds for every reflector that is not set aside.
   template <typename Predicate>
@@ -55,12 +57,9 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
   // Null: it is not watched.
   Reflector* find(const std::string& namespace_) const {
-    for (const auto& reflector : reflectors) {
-      if (reflector->namespace_.empty() || reflector->namespace_ == namespace_) {
-        return reflector.get();
-      }
-    }
-    return nullptr;
+    const auto of_all = by_namespace.find("");
+    const auto found = of_all != by_namespace.end() ? of_all : by_namespace.find(namespace_);
+    return found == by_namespace.end() ? nullptr : found->second;
   }
 
   void feed(Reflector& reflector, Actions actions);
@@ -89,6 +88,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   const kube::Kind look;
   Store store;
   std::vector<std::unique_ptr<Reflector>> reflectors;
+  std::unordered_map<std::string, Reflector*> by_namespace;
   std::vector<std::function<void(const Change&)>> change_handlers;
   std::vector<std::function<void()>> progress_handlers;
   bool running = false;
@@ -105,10 +105,10 @@ void Informer::State::feed(Reflector& reflector, Actions actions) {
 
   const bool live_now = running && all([](const Reflector& r) { return r.machine.live(); });
   bool progress = reflector.version != version || !changes.empty();
+  if (std::exchange(reflector.live, reflector.machine.live()) != reflector.live) progress = true;
   if (live_now != live) {
     live = live_now;
     live_changed_at = deps.loop.now();
-    progress = true;
   }
   // The store stands as the whole batch left it: no handler sees a part of it.
   deliver(changes);
@@ -149,6 +149,9 @@ void Informer::State::carry_out(Reflector& reflector, Action& action,
     for (const kube::WatchEvent& event : apply->events) apply_event(store, event, changes);
     reflector.version = apply->version;
   } else if (auto* note = std::get_if<action::Note>(&action)) {
+    if (!reflector.namespace_.empty()) {
+      note->fields.emplace_back("namespace", reflector.namespace_);
+    }
     if (note->level == LogLevel::kWarn) {
       deps.log.warn(note->message, note->fields);
     } else {
@@ -232,6 +235,8 @@ Informer::Informer(Dependencies dependencies, kube::Kind kind, std::vector<std::
   for (std::string& name : namespaces) {
     state_->reflectors.push_back(
         std::make_unique<State::Reflector>(std::move(name), config, state_->deps.random));
+    State::Reflector& reflector = *state_->reflectors.back();
+    state_->by_namespace[reflector.namespace_] = &reflector;
   }
   state_->live_changed_at = state_->deps.loop.now();
 }
@@ -328,9 +333,9 @@ std::uint64_t Informer::undecodable() const {
   return total;
 }
 
-int Informer::forbidden() const {
+int Informer::closed() const {
   return static_cast<int>(std::count_if(state_->reflectors.begin(), state_->reflectors.end(),
-                                        [](const auto& it) { return it->machine.forbidden(); }));
+                                        [](const auto& it) { return !it->machine.live(); }));
 }
 
 std::string Informer::trouble() const {
@@ -342,6 +347,11 @@ std::string Informer::trouble() const {
     trouble = of_this;
   }
   return trouble;
+}
+
+std::string Informer::trouble(const std::string& namespace_) const {
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return reflector ? reflector->machine.trouble() : "";
 }
 
 }  // namespace holdfast::cache

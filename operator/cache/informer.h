@@ -3,10 +3,9 @@
 // Informer = Store (what is known) + one Reflector for each watched namespace (how it is kept).
 // Everything runs on the loop. Objects are immutable and shared. Order of events is the server's.
 //
-// A namespace whose lists are forbidden (403) is set aside: one that is deleted takes its
-// RoleBinding with it, and must not blind us for the others. Its part of the store stays as it was,
-// it is tried again with back-off, and synced(), live() and quiet_for() are of the others. Where
-// all are forbidden, none is set aside.
+// A namespace without a live watch is set aside while another has one: trouble with one namespace
+// must not blind us for the others. Its part of the store stays as it was, it is tried again with
+// back-off, and synced(), live() and quiet_for() are of the others.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +43,7 @@ class Informer {
   // Handlers run on the loop after the store has changed; for a replace, after the whole store was
   // swapped. Add them before start().
   void on_change(std::function<void(const Change&)> handler);
-  // Called after every change of live() and after every advance of versions: a time to look at
+  // Called after every change of a namespace's live() and after every advance of versions: a time to look at
   // what was held back.
   void on_progress(std::function<void()> handler);
 
@@ -59,11 +58,11 @@ class Informer {
   // first list. Advances with every event and bookmark.
   std::uint64_t version(const std::string& namespace_) const;
 
-  // True while all watches are open: what the store does not show has not happened, as far as a
-  // watch can tell.
+  // True while a watch is open. Of a kind with one watch: what the store does not show has not
+  // happened, as far as a watch can tell.
   bool live() const;
 
-  // Likewise of this namespace alone.
+  // Likewise of this namespace's watch.
   bool live(const std::string& namespace_) const;
 
   // Steady time since when live() has had its value.
@@ -90,12 +89,14 @@ class Informer {
   // Objects that decode() could not use, over all lists and watches.
   std::uint64_t undecodable() const;
 
-  // How many namespaces are forbidden.
-  int forbidden() const;
+  // How many namespaces have no live watch.
+  int closed() const;
 
   // What went wrong last with a list or watch that has not succeeded since; empty: nothing. For the
   // message when the caches do not become synced.
   std::string trouble() const;
+  // Likewise of this namespace's.
+  std::string trouble(const std::string& namespace_) const;
 
  private:
   struct State;

@@ -238,7 +238,6 @@ void ReflectorMachine::wait_for(Duration delay, Next next, const Error& error, S
   asked_until_ = now + std::min(asked, kLongestAsked);
   delay = std::max(delay, asked_until_ - now);
   trouble_ = error.message;
-  if (error.code == ErrorCode::kForbidden) forbidden_ = true;
   state_ = State::kWaiting;
   next_ = next;
   ++epoch_;

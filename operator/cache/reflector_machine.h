@@ -135,8 +135,6 @@ class ReflectorMachine {
   // The watch is open and the list before it is complete.
   bool live() const { return state_ == State::kWatching && opened_at_.has_value(); }
   bool synced() const { return synced_; }
-  // The server forbids it (403), and has let no watch be opened since.
-  bool forbidden() const { return forbidden_; }
   std::uint64_t time_travels() const { return time_travels_; }
   // Events and items that decode() could not use.
   std::uint64_t undecodable() const { return undecodable_; }
@@ -189,7 +187,6 @@ class ReflectorMachine {
   // What is known.
   std::uint64_t version_ = 0;
   bool synced_ = false;
-  bool forbidden_ = false;
   bool set_back_ = false;  // a look has shown it; the list that replaces everything is still due
   std::uint64_t time_travels_ = 0;
   std::uint64_t undecodable_ = 0;

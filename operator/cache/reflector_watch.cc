@@ -19,7 +19,6 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   }
   opened_at_ = now;
   last_event_ = now;
-  forbidden_ = false;
   if (state_ == State::kWatching) things_go_well(now);
   return actions;
 }

@@ -23,11 +23,12 @@ HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
 }  // namespace
 
 HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                                   std::vector<std::string> namespaces, WorkedOn worked_on)
+                                   const std::vector<std::string>& namespaces, WorkedOn worked_on)
     : loop_(dependencies.loop),
       client_(dependencies.client),
-      leases_(dependencies, heartbeat_kind(), std::move(namespaces)),
-      worked_on_(std::move(worked_on)) {
+      leases_(dependencies, heartbeat_kind(), namespaces),
+      worked_on_(std::move(worked_on)),
+      records_(namespaces) {
   leases_.on_progress([this] { update_clock(); });
   leases_.on_change([this](const cache::Change& change) {
     update_clock();
@@ -46,7 +47,8 @@ void HeartbeatMonitor::on_change(
 }
 
 void HeartbeatMonitor::update_clock() {
-  records_.watch(leases_.synced() && leases_.live(), loop_.now());
+  records_.watch([this](const std::string& watched) { return leases_.live(watched); },
+                 loop_.now());
 }
 
 void HeartbeatMonitor::proof() {

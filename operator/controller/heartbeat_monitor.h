@@ -1,6 +1,6 @@
-// What this replica knows of the jobs' heartbeat Leases, on a clock that runs only while their
-// watch is open and the renewals of our own member Lease succeed. Feeds the pure rules of
-// reconciler/heartbeat.h. Loop only.
+// What this replica knows of the jobs' heartbeat Leases, on a clock for each watched namespace that
+// runs only while its watch is open and the renewals of our own member Lease succeed. Feeds the
+// pure rules of reconciler/heartbeat.h. Loop only.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class HeartbeatMonitor {
   // Whether a worker is known to stand behind the Lease, as reconciler::is_worked_on() has it.
   using WorkedOn = std::function<bool(const CachedHeartbeat& lease)>;
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                   std::vector<std::string> namespaces, WorkedOn worked_on);
+                   const std::vector<std::string>& namespaces, WorkedOn worked_on);
 
   // A Lease came (before is null), changed or went (after is null).
   void on_change(

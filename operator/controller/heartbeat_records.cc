@@ -10,7 +10,7 @@ bool HeartbeatRecords::still_taken(const Marks& marks, const reconciler::LeaseVi
 }
 
 void HeartbeatRecords::seen(const CachedHeartbeat& lease, bool worked_on, SteadyTime now) {
-  const Duration live = clock_.read(now);
+  const Duration live = clocks_.read(lease.namespace_, now).now;
   const auto [found, added] = marks_.try_emplace(lease.key());
   Marks& marks = found->second;
   if (!lease.lease.holder.empty()) {
@@ -49,7 +49,7 @@ void HeartbeatRecords::gone(const std::string& key) {
 
 reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& lease,
                                                        Duration window, SteadyTime now) {
-  const Duration live = clock_.read(now);
+  const reconciler::LiveTime live = clocks_.read(lease.namespace_, now);
   reconciler::LeaseObservation observation;
   const auto found = marks_.find(lease.key());
   if (found == marks_.end()) return observation;
@@ -57,10 +57,12 @@ reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& le
   if (still_taken(marks, lease.lease)) observation.taken_for = now - *marks.taken;
   if (marks.ended) observation.ended_for = now - *marks.ended;
   observation.stalled_for =
-      std::max(Duration::zero(), live - std::max(marks.progressed, clock_.epoch()));
+      std::max(Duration::zero(), live.now - std::max(marks.progressed, live.epoch));
   observation.silent_for =
-      tracker_.silent_for(lease.key(), live, clock_.epoch()).value_or(Duration::zero());
-  observation.breaker = tracker_.held_back(lease.key(), window, live, clock_.epoch());
+      tracker_.silent_for(lease.key(), live.now, live.epoch).value_or(Duration::zero());
+  observation.breaker = tracker_.held_back(lease.key(), window, [&](const std::string& key) {
+    return clocks_.read(key.substr(0, key.find('/')), now);
+  });
   return observation;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "operator/controller/heartbeat_codec.h"
+#include "operator/controller/namespace_clocks.h"
 #include "operator/core/time.h"
 #include "reconciler/staleness.h"
 #include "reconciler/types.h"
@@ -15,8 +16,13 @@ namespace holdfast::controller {
 
 class HeartbeatRecords {
  public:
-  void watch(bool open, SteadyTime now) { clock_.watch(open, now); }
-  void proof(SteadyTime now) { clock_.proof(now); }
+  explicit HeartbeatRecords(const std::vector<std::string>& namespaces = {})
+      : clocks_(namespaces) {}
+
+  void watch(const std::function<bool(const std::string& watched)>& is_live, SteadyTime now) {
+    clocks_.watch(is_live, now);
+  }
+  void proof(SteadyTime now) { clocks_.proof(now); }
 
   // `worked_on`: reconciler::is_worked_on() says so. A Lease of which it does not is judged by
   // nobody, and its silence says nothing about others'.
@@ -41,7 +47,7 @@ class HeartbeatRecords {
   };
   static bool still_taken(const Marks& marks, const reconciler::LeaseView& lease);
 
-  reconciler::LiveClock clock_;
+  NamespaceClocks clocks_;
   reconciler::RecordTracker tracker_;             // of those that are being renewed
   std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases
 };

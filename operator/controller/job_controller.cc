@@ -9,8 +9,6 @@ namespace holdfast::controller {
 namespace {
 
 constexpr const char* kByNode = "node";
-// How often it is asked whether the caches have come as far as they should.
-constexpr std::chrono::milliseconds kCachePoll{20};
 
 kube::Kind job_kind() {
   kube::Kind kind;
@@ -42,10 +40,16 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       config_(std::move(config)),
       jobs_({loop_, client_, random_, log_}, job_kind(), config_.namespaces),
       pods_({loop_, client_, random_, log_}, pod_kind(), config_.namespaces),
-      nodes_({loop_, client_, random_, log_, pods_}),
+      nodes_({loop_, client_, random_, log_, pods_, config_.namespaces}),
       heartbeats_({loop_, client_, random_, log_}, config_.namespaces,
                   [this](const CachedHeartbeat& lease) { return is_worked_on(lease); }),
       membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
+      readings_({loop_,
+                 log_,
+                 {&nodes_.nodes(), &nodes_.leases(), &membership_.leases()},
+                 {&jobs_, &pods_, &heartbeats_.leases()}},
+                config_.namespaces,
+                [this](const std::string& watched) { begin_namespace(watched); }),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,
@@ -90,19 +94,12 @@ void JobController::start() {
   nodes_.start();
   heartbeats_.leases().start();
   membership_.leases().start();
-  begin_when_synced();
+  readings_.begin([this] { begin(); });
 }
 
 bool JobController::synced() const { return started_; }
 
-void JobController::begin_when_synced() {
-  if (started_ || stopping_) return;
-  for (cache::Informer* informer : informers()) {
-    if (!informer->synced()) {
-      loop_.call_after(kCachePoll, [this] { begin_when_synced(); });
-      return;
-    }
-  }
+void JobController::begin() {
   started_ = true;
   log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
                                   {"pods", std::to_string(pods_.store().size())}});
@@ -122,6 +119,7 @@ void JobController::resync() {
 
 void JobController::stop(bool drain, std::function<void()> stopped) {
   stopping_ = true;
+  readings_.stop();
   loop_.cancel(resync_timer_);
   if (!drain) {
     stopped_hard_ = true;
@@ -168,11 +166,20 @@ void JobController::look_at_all(int shard) {
 
 void JobController::begin_gained() {
   const std::set<int> gained = std::exchange(gained_, {});
-  const auto is_gained = [&](const std::string& job_uid) {
+  look_at_all([&](const std::string&, const std::string& job_uid) {
     return gained.count(membership_.shard_of(job_uid)) != 0;
-  };
+  });
+}
+
+void JobController::begin_namespace(const std::string& watched) {
+  look_at_all([&](const std::string& namespace_, const std::string& job_uid) {
+    return (watched.empty() || namespace_ == watched) && membership_.holds(job_uid);
+  });
+}
+
+void JobController::look_at_all(const Gained& is_gained) {
   jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (!is_gained(object->uid)) return;
+    if (!is_gained(object->namespace_, object->uid)) return;
     const auto& job = static_cast<const CachedJob&>(*object);
     if (job.job.status.phase == reconciler::Phase::kRunning) {
       remember(job)->inherited_attempt = job.job.status.attempt;
@@ -180,7 +187,7 @@ void JobController::begin_gained() {
     pool_.queue().add(job.key(), Priority::kLow);
   });
   pods_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (is_gained(as_pod(object).job_uid())) {
+    if (is_gained(object->namespace_, as_pod(object).job_uid())) {
       pool_.queue().add(job_key(as_pod(object)), Priority::kLow);
     }
   });
@@ -189,17 +196,9 @@ void JobController::begin_gained() {
 void JobController::refresh(std::function<void()> done) {
   for (cache::Informer* informer : informers()) informer->relist();
   // Their watches are closed in turns of their own, which come before this one.
-  loop_.post([this, done = std::move(done)]() mutable { await_refresh(std::move(done)); });
-}
-
-void JobController::await_refresh(std::function<void()> done) {
-  if (stopping_) return;
-  const auto all = informers();
-  if (std::all_of(all.begin(), all.end(), [](const auto* informer) { return informer->live(); })) {
-    return done();
-  }
-  loop_.call_after(kCachePoll,
-                   [this, done = std::move(done)]() mutable { await_refresh(std::move(done)); });
+  loop_.post([this, done = std::move(done)]() mutable {
+    if (!stopping_) readings_.begin(std::move(done));
+  });
 }
 
 // ---- What the caches tell.

@@ -23,6 +23,7 @@
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/membership.h"
+#include "operator/controller/namespace_readings.h"
 #include "operator/controller/node_monitor.h"
 #include "operator/controller/pod_codec.h"
 #include "operator/controller/worker_pool.h"
@@ -60,8 +61,8 @@ class JobController {
   JobController(Dependencies dependencies, Config config, WorkerPool::Metrics metrics = {});
   ~JobController();
 
-  // Starts the caches; once they are synced it joins the other replicas, and works on the shards
-  // that it comes to hold.
+  // Starts the caches; once they are read it joins the other replicas, and works on the shards that
+  // it comes to hold.
   void start();
   bool synced() const;
   // No new reconciles; `stopped` is called when the last in flight has ended, the shards are free
@@ -90,14 +91,16 @@ class JobController {
   bool is_worked_on(const CachedHeartbeat& lease);
   void on_progress();
   void on_time_travel();
-  void begin_when_synced();
+  void begin();
   void resync();
 
   Membership::Handlers membership_handlers();
   void look_at_all(int shard);
   void begin_gained();
+  void begin_namespace(const std::string& watched);
+  using Gained = std::function<bool(const std::string& namespace_, const std::string& job_uid)>;
+  void look_at_all(const Gained& is_gained);
   void refresh(std::function<void()> done);
-  void await_refresh(std::function<void()> done);
 
   Task<ReconcileResult> reconcile(std::string key);
   // None: a write was refused in a way that is to be put on record at once; decide again.
@@ -134,6 +137,7 @@ class JobController {
   NodeMonitor nodes_;
   HeartbeatMonitor heartbeats_;
   Membership membership_;
+  NamespaceReadings readings_;
   Executor executor_;
   WorkerPool pool_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;

@@ -11,8 +11,6 @@ namespace {
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
 // All live reads of a verdict together: a shard that is to be handed over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
-// How soon a job is looked at again whose namespace's pods or Leases may not be listed.
-constexpr std::chrono::seconds kUnlistedLook{5};
 
 // Not a matter of time or of an old view: rights, a policy, a schema. Said, because the job is
 // stuck.
@@ -112,6 +110,8 @@ void JobController::forget(const std::string& key) {
 }
 
 Task<ReconcileResult> JobController::reconcile(std::string key) {
+  // It is looked at when its namespace is read.
+  if (!readings_.read(namespace_of(key))) co_return ReconcileResult{};
   const kube::ObjectPtr before = jobs_.store().get(key);
   auto strangers = release_strangers(key, before ? before->uid : "");
   const Status released = co_await strangers;
@@ -125,9 +125,6 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   if (!claim) {
     forget(key);
     co_return released ? ReconcileResult{} : failed(released.error());
-  }
-  if (pods_.version(job->namespace_) == 0 || heartbeats_.leases().version(job->namespace_) == 0) {
-    co_return again_after(kUnlistedLook);
   }
   const Work work(*this, claim->shard);
   const auto memory = remember(*job);

@@ -47,11 +47,13 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
-              lease_kind(), {kNodeLeaseNamespace}) {
+              lease_kind(), {kNodeLeaseNamespace}),
+      pod_clocks_(dependencies.namespaces) {
   leases_.on_change([this](const cache::Change& change) { on_lease(change); });
   nodes_.on_change([this](const cache::Change& change) { on_node(change); });
   leases_.on_progress([this] { update_clocks(); });
   nodes_.on_progress([this] { update_clocks(); });
+  pods_.on_progress([this] { update_clocks(); });
 }
 
 NodeMonitor::~NodeMonitor() = default;
@@ -78,7 +80,7 @@ void NodeMonitor::update_clocks() {
   const SteadyTime now = loop_.now();
   node_clock_.watch(nodes_.synced() && nodes_.live(), now);
   lease_clock_.watch(leases_.synced() && leases_.live(), now);
-  pod_clock_.watch(pods_.synced() && pods_.live(), now);
+  pod_clocks_.watch([this](const std::string& watched) { return pods_.live(watched); }, now);
 }
 
 void NodeMonitor::proof() {
@@ -86,7 +88,7 @@ void NodeMonitor::proof() {
   const SteadyTime now = loop_.now();
   node_clock_.proof(now);
   lease_clock_.proof(now);
-  pod_clock_.proof(now);
+  pod_clocks_.proof(now);
   const bool again = !last_proof_ || now - *last_proof_ > reconciler::kGapLimit;
   last_proof_ = now;
   if (again && on_answers_again_) on_answers_again_();
@@ -134,15 +136,17 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     lease_tracker_.seen(node, 0, live);  // it has no Lease: silent from now on
   }
   observation.silent_for = lease_tracker_.silent_for(node, live, lease_clock_.epoch());
-  observation.breaker = lease_tracker_.held_back(node, window, live, lease_clock_.epoch());
+  observation.breaker = lease_tracker_.held_back(node, window, [&](const std::string&) {
+    return reconciler::LiveTime{live, lease_clock_.epoch()};
+  });
   return observation;
 }
 
 Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
   update_clocks();
   if (!pods_.live(namespace_)) return Duration::zero();
-  const Duration live = pod_clock_.read(loop_.now());
-  return live - pod_clock_.epoch();
+  const reconciler::LiveTime live = pod_clocks_.read(namespace_, loop_.now());
+  return live.now - live.epoch;
 }
 
 Task<Status> NodeMonitor::confirm(std::string node, SteadyTime by) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "operator/cache/informer.h"
+#include "operator/controller/namespace_clocks.h"
 #include "operator/core/loop.h"
 #include "operator/core/task.h"
 #include "operator/kube/client.h"
@@ -26,7 +27,8 @@ class NodeMonitor {
     kube::Client& client;
     Random& random;
     Log log;
-    cache::Informer& pods;  // its liveness is watched too
+    cache::Informer& pods;                // its liveness is watched too
+    std::vector<std::string> namespaces;  // the pods'; empty: all
   };
   explicit NodeMonitor(Dependencies dependencies);
   ~NodeMonitor();
@@ -46,7 +48,7 @@ class NodeMonitor {
   // `window`: how long the job that asks lets a node be silent or missing.
   reconciler::NodeObservation observe(const std::string& node, Duration window);
 
-  // How long the pods' watch has been live without a gap; 0 where this namespace's is not.
+  // How long this namespace's watch of pods has been live without a gap.
   Duration pods_live_for(const std::string& namespace_);
 
   // Reads the node and its Lease live and takes what they say into account. An error: nothing is
@@ -73,7 +75,7 @@ class NodeMonitor {
 
   reconciler::LiveClock node_clock_;
   reconciler::LiveClock lease_clock_;
-  reconciler::LiveClock pod_clock_;
+  NamespaceClocks pod_clocks_;
   reconciler::RecordTracker lease_tracker_;
   std::unordered_map<std::string, Duration> missing_since_;  // in node_clock_'s live time
   std::optional<SteadyTime> last_proof_;

@@ -149,10 +149,10 @@ struct Metrics::State {
                                       "Since the last byte on the kind's quietest watch.");
   Family<Gauge>& watch_live =
       gauges(registry, "holdfast_watch_live",
-             "1 while all watches of the kind are open, but for forbidden namespaces.");
-  Family<Gauge>& watch_forbidden =
-      gauges(registry, "holdfast_watch_forbidden_namespaces",
-             "Namespaces to be watched whose objects of the kind may not be listed.");
+             "1 while a watch of the kind is open.");
+  Family<Gauge>& watch_closed =
+      gauges(registry, "holdfast_watch_closed_namespaces",
+             "Namespaces to be watched whose objects of the kind are not watched now.");
   Family<Gauge>& cached =
       gauges(registry, "holdfast_cache_objects", "Objects of the kind in the cache.");
   Gauge& acting = gauges(registry, "holdfast_member_acting",
@@ -249,7 +249,7 @@ void Metrics::State::refresh() {
     for (const auto& [kind, watch] : sources.watches()) {
       watch_quiet.Add({{"kind", kind}}).Set(to_seconds(watch.quiet));
       watch_live.Add({{"kind", kind}}).Set(watch.live ? 1 : 0);
-      watch_forbidden.Add({{"kind", kind}}).Set(watch.forbidden);
+      watch_closed.Add({{"kind", kind}}).Set(watch.closed);
       cached.Add({{"kind", kind}}).Set(static_cast<double>(watch.objects));
     }
   }

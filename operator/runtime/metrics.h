@@ -36,7 +36,7 @@ class Metrics : public controller::Telemetry {
     Duration quiet{};
     bool live = false;
     std::size_t objects = 0;
-    int forbidden = 0;  // namespaces
+    int closed = 0;  // namespaces
   };
   // Asked at each scrape, on the loop. Any may be empty.
   struct Sources {

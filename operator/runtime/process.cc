@@ -151,7 +151,7 @@ void Process::look_at_caches() {
   if (!too_late && now - last_report_ < kSyncReport) return;
   last_report_ = now;
   for (cache::Informer* const informer : controller_->informers()) {
-    if (informer->synced()) continue;
+    if (informer->live()) continue;
     const kube::Kind& kind = informer->kind();
     const Log::Fields fields = {
         {"cache", kind.name},
@@ -250,7 +250,7 @@ Metrics::Sources Process::metric_sources() {
     std::map<std::string, Metrics::WatchState> watches;
     for (cache::Informer* const informer : controller_->informers()) {
       watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
-                                        informer->store().size(), informer->forbidden()};
+                                        informer->store().size(), informer->closed()};
     }
     return watches;
   };

@@ -66,8 +66,12 @@ enum class Act {
   kServerClockStep,
   // As from a server that starts and has not read its roles yet.
   kRefuse403,
+  // One namespace's.
+  kHangingWebhook,
+  kLongRetryAfter,
+  kNamespaceFails,
 };
-inline constexpr int kActs = static_cast<int>(Act::kRefuse403) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kNamespaceFails) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

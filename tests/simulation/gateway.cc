@@ -87,7 +87,21 @@ ApiAnswer Gateway::handle(const Delivery& delivery) {
   return answer;
 }
 
+void Gateway::after(const Fate& fate, std::function<void()> what) {
+  if (fate.held == Duration::zero()) return what();
+  scheduler_.after(fate.held, std::move(what));
+}
+
 void Gateway::arrive(Delivery delivery, Reply reply) {
+  const Fate fate = fate_of ? fate_of(delivery.request) : Fate();
+  const auto kept = std::make_shared<Delivery>(std::move(delivery));
+  after(fate, [this, fate, kept, reply = std::move(reply)]() mutable {
+    if (fate.refused == 0) return pass(std::move(*kept), std::move(reply));
+    reply(refusal(fate.refused, "Trouble", "trouble of one namespace", fate.retry_after_seconds));
+  });
+}
+
+void Gateway::pass(Delivery delivery, Reply reply) {
   if (!up_) return reply(std::nullopt);
   if (stalled_ && needs_etcd(delivery.request)) return hold(std::move(delivery), std::move(reply));
   if (wanted_version(server_, delivery.request) > server_.watch_cache_version()) {
@@ -123,6 +137,16 @@ void Gateway::hold(Delivery delivery, Reply reply) {
 }
 
 void Gateway::open(Delivery delivery, WatchSink sink, OpenReply reply) {
+  const Fate fate = fate_of ? fate_of(delivery.request) : Fate();
+  const auto kept = std::make_shared<Delivery>(std::move(delivery));
+  after(fate, [this, fate, kept, sink = std::move(sink), reply = std::move(reply)]() mutable {
+    if (fate.refused == 0) return pass(std::move(*kept), std::move(sink), std::move(reply));
+    reply(Opened{
+        refusal(fate.refused, "Trouble", "trouble of one namespace", fate.retry_after_seconds), 0});
+  });
+}
+
+void Gateway::pass(Delivery delivery, WatchSink sink, OpenReply reply) {
   const auto kept = std::make_shared<Delivery>(std::move(delivery));
   const auto now_open = [this, kept, sink, reply] {
     if (before_request) before_request(*kept);

@@ -56,6 +56,14 @@ class Gateway {
   // Told before a request is handled, and after.
   std::function<void(const Delivery&)> before_request;
   std::function<void(const Delivery&, const ApiAnswer&)> after_request;
+  // What befalls single requests and watches before the server looks at them: webhooks, flow
+  // control, storage that fails for one namespace.
+  struct Fate {
+    Duration held{0};
+    int refused = 0;  // the status; 0: it passes
+    int retry_after_seconds = 0;
+  };
+  std::function<Fate(const ApiRequest&)> fate_of;
   // Pods cannot be created: quota.
   void quota(bool on) { quota_ = on; }
   std::function<void()> on_quota;  // it has refused one
@@ -79,6 +87,9 @@ class Gateway {
 
  private:
   ApiAnswer handle(const Delivery& delivery);
+  void pass(Delivery delivery, Reply reply);
+  void pass(Delivery delivery, WatchSink sink, OpenReply reply);
+  void after(const Fate& fate, std::function<void()> what);
   void trouble_begins();
   void trouble_ends();
   void hold(Delivery delivery, Reply reply);

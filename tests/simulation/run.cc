@@ -4,8 +4,10 @@ namespace holdfast::simulation {
 
 RunResult run_seed(const RunRequest& request) {
   const Profile* const profile = find_profile(request.profile);
-  World world({draw_script(request.seed, *profile, request.length), request.selection,
-               request.trace, request.log, request.stop_at, request.sabotage});
+  Script script = draw_script(request.seed, *profile, request.length);
+  if (request.rewrite) request.rewrite(script);
+  World world({std::move(script), request.selection, request.trace, request.log, request.stop_at,
+               request.sabotage});
   return world.run();
 }
 

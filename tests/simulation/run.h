@@ -20,6 +20,7 @@ struct RunRequest {
   Log log;
   Duration stop_at{0};  // zero: run to the end
   std::function<void(World&)> sabotage = nullptr;
+  std::function<void(Script&)> rewrite = nullptr;  // for tests of a certain world
 };
 
 RunResult run_seed(const RunRequest& request);

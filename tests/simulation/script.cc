@@ -64,6 +64,9 @@ constexpr Habit kHabits[] = {
     {kPause, 8, milliseconds(500), minutes(3)},
     {kServerClockStep, 6},
     {kRefuse403, 6, seconds(1), minutes(1), 600},
+    {kHangingWebhook, 6, seconds(20), minutes(8)},
+    {kLongRetryAfter, 6, seconds(20), minutes(4), 900},
+    {kNamespaceFails, 6, seconds(5), minutes(6)},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -77,9 +80,10 @@ const std::vector<Act> kRequests = {kLoseRequest, kLoseAnswer, kDelayRequest, kD
 const std::vector<Act> kWatches = {kSlowWatch, kHalfOpenWatch, kBreakWatch, kWatchCacheLag,
                                    kCompaction};
 const std::vector<Act> kServer = {kOutage, kRestart, kEtcdStall, kServerClockStep};
-// A group of its own, and the last, so that scripts without it are what they were before it was
-// here.
+// Groups of their own, and the last, so that scripts without them are what they were before they
+// were here.
 const std::vector<Act> kForbidding = {kRefuse403};
+const std::vector<Act> kTenants = {kHangingWebhook, kLongRetryAfter, kNamespaceFails};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -101,6 +105,8 @@ class Drawing {
     choose();
     script_.nodes = 1 + static_cast<int>(random_.below(6));
     script_.replicas = 1 + static_cast<int>(random_.below(3));
+    // A third of the worlds.
+    script_.by_namespace = mix(script_.seed, 0x4A3E) % 3 == 0 || profile_.name == "tenants";
     static constexpr int kShards[] = {1, 2, 5, 8, 32};
     script_.shards = kShards[random_.below(5)];
     for (int i = 0; i < script_.replicas; ++i) {
@@ -178,7 +184,8 @@ class Drawing {
 
 const std::vector<Profile>& profiles() {
   static const auto* const kProfiles = new std::vector<Profile>{
-      {"swarm", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding}),
+      {"swarm",
+       all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding, kTenants}),
        true},
       {"calm", all_of({}), false},
       {"users", all_of({kUsers}), false},
@@ -191,6 +198,8 @@ const std::vector<Profile>& profiles() {
        all_of({{kPause, kCrash, kClockDrift, kLoseRequest, kLoseAnswer, kDelayRequest, kDelayAnswer,
                 kDuplicate, kRefuse429, kRefuse503, kCutSilently, kEtcdStall, kWorkerFails,
                 kEditSpec}}),
+       false},
+      {"tenants", all_of({kTenants, {kWorkerFails, kNodeSilent, kCancel, kCrash, kCleanRestart}}),
        false},
       {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
       {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),

@@ -26,6 +26,7 @@ struct Script {
   int nodes = 3;
   int replicas = 1;
   int shards = 1;
+  bool by_namespace = false;           // a watch for each namespace
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // then the faults stop
   std::vector<ScriptEvent> events;     // by time

@@ -45,6 +45,7 @@ World::World(Options options)
   network_.on_answer = [this](const Delivery& delivery, const ApiAnswer& answer) {
     ledger_.answered(delivery, answer);
   };
+  gateway_.fate_of = [this](const ApiRequest& request) { return fate_of(request); };
   gateway_.on_quota = [this] { strikes_.fired(Act::kQuota); };
   gateway_.before_request = [this](const Delivery& delivery) { ledger_.arrives(delivery); };
   gateway_.after_request = [this](const Delivery& delivery, const ApiAnswer& answer) {
@@ -118,8 +119,7 @@ void World::start_replica(int index) {
       mix(mix(options_.script.seed, 0x5EED), mix(static_cast<std::uint64_t>(index), seat.lives));
   config.clock = options_.script.clocks[static_cast<std::size_t>(index)];
   config.shards = options_.script.shards;
-  // A third of the worlds: a watch for each namespace.
-  if (mix(options_.script.seed, 0x4A3E) % 3 == 0) {
+  if (options_.script.by_namespace) {
     config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));
   }
   config.log = options_.log.with({{"replica", std::to_string(index)}});

@@ -67,6 +67,9 @@ class World {
 
   RunResult run();
 
+  // Begins and ends by hand what a script else does; for tests.
+  void stop_replica(int index, Duration down_for) { stop_cleanly(index, down_for); }
+
   Scheduler& scheduler() { return scheduler_; }
   ApiServer& server() { return server_; }
   Gateway& gateway() { return gateway_; }
@@ -96,6 +99,7 @@ class World {
   void act_on_server(const ScriptEvent& event);
   void act_on_nodes(const ScriptEvent& event);
   void act_on_replicas(const ScriptEvent& event);
+  Gateway::Fate fate_of(const ApiRequest& request);
   void restore(const ScriptEvent& event);
   void heal();
 
@@ -119,6 +123,7 @@ class World {
   States states_;
   std::vector<Seat> seats_;
   std::map<int, std::string> snapshots_;
+  std::map<int, ScriptEvent> tenants_;  // acts on one namespace that are not over
   bool healthy_ = false;  // no fault is meant to happen any more
   std::uint64_t trace_hash_ = 14695981039346656037u;
   std::uint64_t writes_ = 0;

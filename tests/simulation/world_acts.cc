@@ -117,6 +117,12 @@ void World::act_on_replicas(const ScriptEvent& event) {
     case Act::kBreakWatch:
       if (network_.break_watches(index) > 0) strikes_.fired(event.act);
       return;
+    case Act::kHangingWebhook:
+    case Act::kLongRetryAfter:
+    case Act::kNamespaceFails:
+      tenants_[event.id] = event;
+      if (event.act == Act::kNamespaceFails) network_.break_watches(-1);
+      return;
     default:
       // A third of them strikes every replica.
       return strikes_.open(event, event.seed % 3 == 0 ? -1 : index);
@@ -155,8 +161,39 @@ void World::end(const ScriptEvent& event) {
     case Act::kCutRefused:
       return network_.cut(index, Network::Cut::kNone);
     default:
+      tenants_.erase(event.id);
       return strikes_.close(event.id);
   }
+}
+
+// What an act on one namespace does to a request about it. Kubelets and users are spared.
+Gateway::Fate World::fate_of(const ApiRequest& request) {
+  const bool pods = request.target.find("/pods") != std::string::npos;
+  const bool creation = request.method == "POST" && pods;
+  for (const auto& [id, event] : tenants_) {
+    const std::string ns = kNamespaces[event.seed % std::size(kNamespaces)];
+    if (request.target.find("/namespaces/" + ns + "/") == std::string::npos) continue;
+    const std::uint64_t drawn = mix(event.seed, gateway_.server().version());
+    if (event.act == Act::kNamespaceFails) {
+      // Its lists and watches: of one kind, or of all.
+      if (request.method != "GET" || (event.seed % 2 == 0 && !pods)) continue;
+      if (request.target.find('?') == std::string::npos) continue;
+      strikes_.fired(event.act);
+      if (event.seed % 3 == 0) return {seconds(61), 500, 0};
+      return {Duration::zero(), event.seed % 3 == 1 ? 500 : 503, 0};
+    }
+    if (request.method == "GET") continue;
+    if (event.act == Act::kLongRetryAfter && static_cast<int>(drawn % 1000) < event.permille) {
+      strikes_.fired(event.act);
+      return {Duration::zero(), 429, 2 + static_cast<int>(drawn % 40)};
+    }
+    // Of creations, or of all writes.
+    if (event.act == Act::kHangingWebhook && (creation || event.seed % 2 == 0)) {
+      strikes_.fired(event.act);
+      return {seconds(2 + drawn % 30)};
+    }
+  }
+  return {};
 }
 
 // The API server is down while etcd is set back.
@@ -178,6 +215,7 @@ void World::heal() {
   trace("all faults stop");
   healthy_ = true;
   strikes_.close_all();
+  tenants_.clear();
   gateway_.unstall();
   gateway_.come_up();
   gateway_.lag(Duration::zero());

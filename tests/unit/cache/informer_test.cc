@@ -228,7 +228,7 @@ TEST_F(InformerTest, VersionsThatWentBackAreNoticedAfterAReconnectAndEverythingI
   EXPECT_EQ(informer->version("x"), 6u);
 }
 
-TEST_F(InformerTest, SeveralNamespacesAreSyncedAndLiveTogether) {
+TEST_F(InformerTest, EachNamespaceIsLiveByItself) {
   make({"x", "y"});
   start();
   ASSERT_EQ(transport.pending(), 2u);
@@ -237,10 +237,16 @@ TEST_F(InformerTest, SeveralNamespacesAreSyncedAndLiveTogether) {
   EXPECT_FALSE(informer->synced());
   answer(list_json(20, {object_json("a", 19, "y")}));
   EXPECT_TRUE(informer->synced());
+  const int before = progress;
   open(0);
-  EXPECT_FALSE(informer->live());
-  open(1);
   EXPECT_TRUE(informer->live());
+  EXPECT_TRUE(informer->live("x"));
+  EXPECT_FALSE(informer->live("y"));
+  EXPECT_EQ(informer->closed(), 1);
+  open(1);
+  EXPECT_TRUE(informer->live("y"));
+  EXPECT_EQ(informer->closed(), 0);
+  EXPECT_EQ(progress, before + 2) << "each namespace that becomes live is progress";
   EXPECT_EQ(informer->version("x"), 10u);
   EXPECT_EQ(informer->version("y"), 20u);
   EXPECT_EQ(informer->version("z"), 0u);
@@ -253,30 +259,36 @@ TEST_F(InformerTest, SeveralNamespacesAreSyncedAndLiveTogether) {
   EXPECT_TRUE(informer->store().get("y/a"));
 }
 
-TEST_F(InformerTest, ANamespaceThatIsForbiddenDoesNotBlindUsForTheOthers) {
-  make({"x", "y"});
-  start();
-  transport.answer(403, R"({"kind":"Status","code":403,"message":"forbidden"})");
-  loop.run_ready();
-  EXPECT_FALSE(informer->synced());
-  answer(list_json(20, {object_json("a", 19, "y")}));
-  EXPECT_TRUE(informer->synced());
-  open();
-  EXPECT_TRUE(informer->live());
-  EXPECT_TRUE(informer->live("y"));
-  EXPECT_FALSE(informer->live("x"));
-  EXPECT_EQ(informer->forbidden(), 1);
-  EXPECT_EQ(informer->version("x"), 0u);
-  // It is tried again, and counts once it may be listed.
-  loop.advance(std::chrono::minutes(1));
-  answer(list_json(30, {object_json("b", 29, "x")}));
-  EXPECT_THAT(told, ElementsAre("+a", "+b"));
-  EXPECT_FALSE(informer->live("x"));
-  open(1);
-  EXPECT_TRUE(informer->live());
-  EXPECT_TRUE(informer->live("x"));
-  EXPECT_EQ(informer->forbidden(), 0);
-  EXPECT_EQ(informer->version("x"), 30u);
+TEST_F(InformerTest, ANamespaceThatFailsDoesNotBlindUsForTheOthers) {
+  for (const int status : {403, 500, 503}) {
+    SCOPED_TRACE(status);
+    told.clear();
+    make({"x", "y"});
+    start();
+    transport.answer(status, R"({"kind":"Status","message":"no"})");
+    loop.run_ready();
+    EXPECT_EQ(informer->trouble("x"), "no");
+    EXPECT_EQ(informer->trouble("y"), "");
+    EXPECT_FALSE(informer->synced());
+    answer(list_json(20, {object_json("a", 19, "y")}));
+    open();
+    EXPECT_TRUE(informer->synced());
+    EXPECT_TRUE(informer->live());
+    EXPECT_TRUE(informer->live("y"));
+    EXPECT_FALSE(informer->live("x"));
+    EXPECT_EQ(informer->closed(), 1);
+    EXPECT_EQ(informer->version("x"), 0u);
+    // It is tried again, and counts once it may be listed.
+    loop.advance(std::chrono::minutes(1));
+    answer(list_json(30, {object_json("b", 29, "x")}));
+    EXPECT_THAT(told, ElementsAre("+a", "+b"));
+    open(1);
+    EXPECT_TRUE(informer->live("x"));
+    EXPECT_EQ(informer->closed(), 0);
+    EXPECT_EQ(informer->version("x"), 30u);
+    informer->stop();
+    loop.run_ready();
+  }
 }
 
 TEST_F(InformerTest, ANamespaceThatIsDeletedWithOurRightsKeepsWhatWasSeenOfIt) {
@@ -302,11 +314,11 @@ TEST_F(InformerTest, ANamespaceThatWasForbiddenIsLiveOnceItIsStreamed) {
   Error forbidden = make_error(ErrorCode::kForbidden, "forbidden");
   forbidden.http_status = 403;
   end(forbidden);
-  EXPECT_EQ(informer->forbidden(), 1);
+  EXPECT_EQ(informer->closed(), 1);
   loop.advance(std::chrono::minutes(1));
   open();
   lines({bookmark_json(12, /*end=*/true)});
-  EXPECT_EQ(informer->forbidden(), 0);
+  EXPECT_EQ(informer->closed(), 0);
   EXPECT_TRUE(informer->synced());
   EXPECT_TRUE(informer->live());
 }

@@ -68,7 +68,7 @@ TEST(HeartbeatRecords, TheWaitBeginsAnewForAnotherLeaseAndAfterAnyGrant) {
 // One Lease falls silent at 0, and three others with it.
 bool held_back(bool others_are_worked_on) {
   HeartbeatRecords records;
-  records.watch(true, at(0));
+  records.watch([](const std::string&) { return true; }, at(0));
   for (int second = 0; second <= 40; second += 2) {
     records.proof(at(second));
     if (second > 4) continue;
@@ -86,6 +86,23 @@ bool held_back(bool others_are_worked_on) {
 TEST(HeartbeatRecords, LeasesThatNobodyWorksOnDoNotHoldAVerdictBack) {
   EXPECT_TRUE(held_back(/*others_are_worked_on=*/true));
   EXPECT_FALSE(held_back(/*others_are_worked_on=*/false));
+}
+
+TEST(HeartbeatRecords, ANamespaceThatIsNotWatchedStopsNoOthersClocks) {
+  HeartbeatRecords records({"media", "other"});
+  const auto watch = [&](bool media, bool other, int second) {
+    records.watch([=](const std::string& watched) { return watched == "media" ? media : other; },
+                  at(second));
+    records.proof(at(second));
+  };
+  CachedHeartbeat there = lease_of("b", 1);
+  there.namespace_ = "other";
+  watch(true, true, 0);
+  records.seen(lease_of("a", 1), true, at(0));
+  records.seen(there, true, at(0));
+  for (int second = 2; second <= 20; second += 2) watch(true, false, second);
+  EXPECT_EQ(records.observe(lease_of("a", 1), kWindow, at(20)).silent_for, seconds(20));
+  EXPECT_LE(records.observe(there, kWindow, at(20)).silent_for, seconds(2));
 }
 
 }  // namespace

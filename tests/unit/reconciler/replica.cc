@@ -109,7 +109,9 @@ JobView Replica::view() {
     if (missing != missing_since_.end()) {
       seen.missing_for = live - std::max(missing->second, clock_.epoch());
     }
-    seen.breaker = leases_.breaker(node.name, view.job.spec.lost_after, live, clock_.epoch());
+    seen.breaker = leases_.breaker(node.name, view.job.spec.lost_after, [&](const std::string&) {
+      return LiveTime{live, clock_.epoch()};
+    });
     observed.nodes[node.name] = seen;
   }
   observed.live_for = live - clock_.epoch();

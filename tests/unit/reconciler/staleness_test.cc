@@ -150,7 +150,9 @@ class Breaker : public ::testing::Test {
     }
   }
   bool trips(Duration epoch = seconds(0)) const {
-    return tracker_.breaker("judged", seconds(40), seconds(200), epoch);
+    return tracker_.breaker("judged", seconds(40), [&](const std::string&) {
+      return LiveTime{seconds(200), epoch};
+    });
   }
   RecordTracker tracker_;
 };
