@@ -33,16 +33,8 @@ constexpr std::size_t kMaxHeaderBytes = 32 << 10;
 constexpr int kHttpVersion = 11;
 constexpr const char* kUserAgent = "holdfast-agent/" HOLDFAST_VERSION;
 
-// Without the line break at its end. One that cannot stand in a header is none.
-Result<std::string> read_token(const std::string& folder) {
-  Result<std::string> token = kube::system_files().read(folder + "/token", kMaxTokenBytes);
-  if (!token.ok()) return token;
-  token->erase(token->find_last_not_of(" \r\n") + 1);
-  if (token->empty() || token->find_first_of("\r\n \t") != std::string::npos) {
-    return make_error(ErrorCode::kInvalid, folder + "/token is not a token");
-  }
-  return token;
-}
+std::string token_file(const std::string& folder) { return folder + "/token"; }
+std::string ca_file(const std::string& folder) { return folder + "/ca.crt"; }
 
 std::string host_header(const ApiServer& server) {
   const bool v6 = server.host.find(':') != std::string::npos;
@@ -58,12 +50,10 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
       : io_(io), server_(server), context_(asio::ssl::context::tls_client) {}
 
   // Empty, or why not. Before anything else.
-  std::string prepare() {
-    const std::string path = server_.credentials + "/ca.crt";
+  std::string prepare(const std::string& ca) {
+    const std::string path = ca_file(server_.credentials);
     http::TlsConfig tls;
-    Result<std::string> ca = kube::system_files().read(path, kMaxCaBytes);
-    if (!ca.ok()) return ca.error().message;
-    tls.ca = std::move(ca).value();
+    tls.ca = ca;
     if (tls.ca.empty()) return path + " is empty";
     const Status applied = http::apply_tls(context_.native_handle(), tls, server_.host);
     if (!applied.ok()) return path + ": " + applied.error().message;
@@ -185,40 +175,79 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
   Handler handler_;  // none: nothing is under way, or nobody wants to know
 };
 
+struct ApiClient::Call {
+  std::uint64_t number = 0;
+  beast_http::request<beast_http::string_body> request;
+  Handler handler;
+};
+
+struct ApiClient::Credentials {
+  std::string token;
+  std::string ca;
+  std::string why;  // there are none
+};
+
 ApiClient::ApiClient(asio::io_context& io, ApiServer server)
-    : io_(io), server_(std::move(server)) {}
+    : io_(io), server_(std::move(server)), files_(io) {}
 
 ApiClient::~ApiClient() { abort(); }
 
 void ApiClient::send(const std::string& method, const std::string& path, std::string body,
                      Handler handler) {
-  const auto refuse = [&](std::string why) {
-    asio::post(io_, [handler = std::move(handler), why = std::move(why)] {
-      handler(ApiReply{.status = 0, .body = "", .why = why});
+  if (files_.busy()) {
+    asio::post(io_, [handler = std::move(handler), folder = server_.credentials] {
+      handler(ApiReply{.status = 0, .body = "", .why = folder + " cannot be read: it hangs"});
     });
-  };
-  const Result<std::string> token = read_token(server_.credentials);
-  if (!token.ok()) return refuse(token.error().message);
-  if (!connection_ || !connection_->usable()) {
-    abort();
-    connection_ = std::make_shared<Connection>(io_, server_);
-    std::string why = connection_->prepare();
-    if (!why.empty()) {
-      connection_.reset();
-      return refuse(std::move(why));
-    }
+    return;
   }
-  beast_http::request<beast_http::string_body> request(beast_http::string_to_verb(method), path,
-                                                       kHttpVersion);
-  request.set(beast_http::field::user_agent, kUserAgent);
-  request.set(beast_http::field::accept, "application/json");
-  request.set(beast_http::field::authorization, "Bearer " + *token);
-  if (!body.empty()) request.set(beast_http::field::content_type, "application/json");
-  request.body() = std::move(body);
-  connection_->send(std::move(request), std::move(handler));
+  Call call;
+  call.number = ++calls_;
+  call.handler = std::move(handler);
+  call.request = {beast_http::string_to_verb(method), path, kHttpVersion};
+  call.request.set(beast_http::field::user_agent, kUserAgent);
+  call.request.set(beast_http::field::accept, "application/json");
+  if (!body.empty()) call.request.set(beast_http::field::content_type, "application/json");
+  call.request.body() = std::move(body);
+  files_.run([this, folder = server_.credentials, call = std::move(call)]() -> FileThread::Then {
+    return [this, call, credentials = read_credentials(folder)] { go_on(call, credentials); };
+  });
+}
+
+// On its own thread.
+ApiClient::Credentials ApiClient::read_credentials(const std::string& folder) {
+  Credentials credentials;
+  Result<std::string> token = kube::system_files().read(token_file(folder), kMaxTokenBytes);
+  Result<std::string> ca = kube::system_files().read(ca_file(folder), kMaxCaBytes);
+  if (!token.ok() || !ca.ok()) {
+    credentials.why = (token.ok() ? ca : token).error().message;
+    return credentials;
+  }
+  // Without the line break at its end. One that cannot stand in a header is none.
+  token->erase(token->find_last_not_of(" \r\n") + 1);
+  if (token->empty() || token->find_first_of("\r\n \t") != std::string::npos) {
+    credentials.why = token_file(folder) + " is not a token";
+  }
+  credentials.token = std::move(token).value();
+  credentials.ca = std::move(ca).value();
+  return credentials;
+}
+
+void ApiClient::go_on(Call call, const Credentials& credentials) {
+  if (call.number != calls_) return;
+  std::string why = credentials.why;
+  if (why.empty() && (!connection_ || !connection_->usable())) {
+    if (connection_) connection_->abort();
+    connection_ = std::make_shared<Connection>(io_, server_);
+    why = connection_->prepare(credentials.ca);
+    if (!why.empty()) connection_.reset();
+  }
+  if (!why.empty()) return call.handler(ApiReply{.status = 0, .body = "", .why = std::move(why)});
+  call.request.set(beast_http::field::authorization, "Bearer " + credentials.token);
+  connection_->send(std::move(call.request), std::move(call.handler));
 }
 
 void ApiClient::abort() {
+  ++calls_;
   if (connection_) connection_->abort();
   connection_.reset();
 }

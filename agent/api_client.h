@@ -4,18 +4,19 @@
 //   client.send("GET", "/apis/...", "", [](ApiReply reply) { ... });
 //
 // TLS 1.2 or newer; the server's certificate must be signed by `ca.crt` and name the address. Token
-// and CA are read from their files for each request and each connection: they are rotated there.
-// One thread; the handler runs in a later turn of `io`, unless abort() comes first. Time limits are
-// the caller's: abort().
+// and CA are read from their files for each request: they are rotated there. A thread of its own
+// reads them; all else is the loop's. The handler runs in a later turn of `io`, unless abort()
+// comes first. Time limits are the caller's: abort(), also where the files hang.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
 
-#include "operator/core/result.h"
+#include "agent/file_thread.h"
 
 namespace holdfast::agent {
 
@@ -45,9 +46,16 @@ class ApiClient {
 
  private:
   class Connection;
+  struct Call;
+  struct Credentials;
+
+  static Credentials read_credentials(const std::string& folder);
+  void go_on(Call call, const Credentials& credentials);
 
   boost::asio::io_context& io_;
   const ApiServer server_;
+  FileThread files_;
+  std::uint64_t calls_ = 0;  // begun or aborted: one that is not the last is nobody's
   std::shared_ptr<Connection> connection_;
 };
 

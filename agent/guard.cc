@@ -17,6 +17,8 @@ constexpr Duration kLongestRetry = seconds(1);
 constexpr double kRetryJitter = 0.1;
 constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
+// Its last words when nothing lives any more: they decide whether the attempt was lost or failed.
+constexpr Duration kLastWordsLimit = seconds(2);
 // What was killed is killed again this often until it is gone: it may have forked meanwhile.
 constexpr Duration kKillAgain = milliseconds(50);
 // What the child left gets this long to die of that, then its exit code is told: it may be
@@ -33,6 +35,8 @@ Duration grace(Duration duration) { return duration * 9 / 60; }
 // From the first SIGKILL: half of that reserve, so that the agent has ended by 5/6 too, whatever
 // did not die. In the shortest Lease (10 s) that is less than three kills take, which also fit.
 Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
+// Its last words while something may still live that only its end kills: from there to 5/6.
+Duration hurried_words(Duration duration) { return duration / 200; }
 Duration request_limit(Duration duration) { return duration / 6; }
 Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
 // Progress is told this long after the last renewal, not at once: it may come in every moment.
@@ -129,6 +133,7 @@ void Guard::check_deadlines(SteadyTime now) {
   // whoever they belong to, and lets the container end only when they are gone.
   if (killing && killed_ && phase_ == Phase::kFencing && now - *killed_ >= kill_limit(duration)) {
     finish(reconciler::kFencedExitCode, fenced_why_);
+    orders_.last_words = hurried_words(duration);
   }
   if (killing && phase_ == Phase::kEnding && now - *killed_ >= kLeftoversLimit) {
     // What still runs may not do so for longer than it might with the child alive.
@@ -301,6 +306,7 @@ void Guard::finish(int exit_code, std::string fenced) {
   pending_.reset();
   orders_.exit_code = exit_code;
   orders_.fenced = std::move(fenced);
+  orders_.last_words = kLastWordsLimit;
 }
 
 // -- plans -------------------------------------------------------------------------------------

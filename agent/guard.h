@@ -74,7 +74,8 @@ struct Orders {
   std::optional<Renewal> put;
   std::string say;  // a line for people, when not empty
   std::optional<int> exit_code;
-  std::string fenced;  // why, with exit_code kFencedExitCode
+  std::string fenced;     // why, with exit_code kFencedExitCode
+  Duration last_words{};  // how long these may take then
   SteadyTime wake_at{};
 };
 

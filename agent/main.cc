@@ -14,7 +14,6 @@
 #include "agent/worker.h"
 #include "operator/core/steady_now.h"
 #include "operator/core/utf8.h"
-#include "operator/kube/file_reader.h"
 
 namespace {
 
@@ -83,8 +82,8 @@ int check(const std::vector<std::string>& arguments) {
   if (!arguments.empty()) return usage("check takes no arguments");
   const Result<std::string> path = read_progress_file(process_environment);
   if (!path.ok()) return failed(path.error(), kExitUsage);
-  const Result<std::string> text = kube::system_files().read(state_file_of(*path), kMaxStateBytes);
-  const std::string why = complaint(text.ok() ? parse_state(*text) : std::nullopt, steady_now());
+  const std::optional<std::string> text = read_regular_file(state_file_of(*path), kMaxStateBytes);
+  const std::string why = complaint(text ? parse_state(*text) : std::nullopt, steady_now());
   if (why.empty()) return 0;
   say(why);
   return kExitFailed;

@@ -1,6 +1,5 @@
 #include "agent/worker.h"
 
-#include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -18,7 +16,6 @@
 #include "agent/files.h"
 #include "agent/state_file.h"
 #include "operator/core/steady_now.h"
-#include "operator/core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::agent {
@@ -32,6 +29,8 @@ constexpr int kCannotRun = 126;
 // Lease.
 constexpr Duration kLongestLookPeriod = seconds(1);
 constexpr Duration kShortestLookPeriod = milliseconds(50);
+// That wait to be said; more come only where stderr hangs.
+constexpr std::size_t kMostLines = 16;
 
 int checked(int descriptor, const char* what) {
   if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -53,15 +52,6 @@ bool asks_to_end(int number) {
 
 }  // namespace
 
-void say(const std::string& line) {
-  std::string whole = "holdfast: " + clean_text(line, PIPE_BUF - 16) + "\n";
-  pollfd out = {STDERR_FILENO, POLLOUT, 0};
-  // What fits into a pipe at once is written at once.
-  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) {
-    static_cast<void>(!::write(STDERR_FILENO, whole.data(), whole.size()));
-  }
-}
-
 Worker::Worker(Settings settings, std::vector<std::string> command)
     : settings_(std::move(settings)),
       command_(std::move(command)),
@@ -75,14 +65,19 @@ Worker::Worker(Settings settings, std::vector<std::string> command)
       random_(std::random_device()()),
       guard_(settings_.guard, random_),
       lease_(settings_.lease_namespace, settings_.lease_name),
-      progress_(settings_.progress_file) {}
+      files_(io_),
+      progress_(std::make_shared<ProgressFile>(settings_.progress_file)) {}
 
 int Worker::run() {
   watch(timer_, [this] { time_has_come(); });
   watch(signals_, [this] { signals_have_come(); });
-  leave_state();
-  obey(guard_.begin(steady_now()));
-  while (!exit_code_) io_.run_one();
+  try {
+    obey(guard_.begin(steady_now()));
+    while (!exit_code_) io_.run_one();
+  } catch (...) {
+    child_.kill_all();
+    throw;
+  }
   return *exit_code_;
 }
 
@@ -103,7 +98,7 @@ void Worker::time_has_come() {
   obey(guard_.deadlines(steady_now()));
   // What is killed again is looked for again.
   reap();
-  look_at_progress(steady_now());
+  if (started_ && steady_now() >= look_at_) tend();
   obey(guard_.woke(steady_now()));
 }
 
@@ -119,22 +114,22 @@ void Worker::signals_have_come() {
   reap();
 }
 
-// Before the child's end is told, so that its last word is not lost.
-void Worker::look_at_progress(SteadyTime now) {
-  if (!started_ || exit_code_) return;
-  look_at_ = now + look_period_;
-  std::optional<std::string> message = progress_.look();
-  if (message) obey(guard_.progressed(now, *std::move(message)));
-}
-
 void Worker::reap() {
   if (!started_ || exit_code_) return;
   const Child::Reaped reaped = child_.reap();
+  none_left_ = reaped.none_left;
   if (reaped.exit_code) {
-    look_at_progress(steady_now());
+    ended_ = true;
+    tend();
     obey(guard_.child_ended(steady_now(), *reaped.exit_code));
   }
-  if (reaped.none_left) obey(guard_.all_dead(steady_now()));
+  child_is_over();
+}
+
+// Its end is told after its last word, unless the files hang: then the Guard stops waiting.
+void Worker::child_is_over() {
+  if (!ended_ || !none_left_ || exit_code_) return;
+  if (last_look_ || guard_.phase() == Guard::Phase::kFencing) obey(guard_.all_dead(steady_now()));
 }
 
 // -- what it does ------------------------------------------------------------------------------
@@ -152,11 +147,11 @@ void Worker::obey(const Orders& orders) {
   }
   if (orders.start_before) start_child(*orders.start_before);
   if (orders.get || orders.put) send(orders);
-  if (!orders.say.empty()) say(orders.say);
+  if (!orders.say.empty()) say_soon(orders.say);
   if (orders.exit_code) return end(orders);
   wake_at_ = orders.wake_at;
+  if (state() != left_state_) tend();
   set_timer();
-  leave_state();
 }
 
 void Worker::start_child(SteadyTime before) {
@@ -164,7 +159,8 @@ void Worker::start_child(SteadyTime before) {
   started_ = true;
   look_at_ = steady_now() + look_period_;
   if (why.empty()) return;
-  say("cannot run \"" + command_.front() + "\": " + why);
+  say_soon("cannot run \"" + command_.front() + "\": " + why);
+  ended_ = true;
   boost::asio::post(io_, [this] {
     obey(guard_.child_ended(steady_now(), kCannotRun));
     reap();
@@ -190,11 +186,9 @@ void Worker::send(const Orders& orders) {
 void Worker::end(const Orders& orders) {
   exit_code_ = orders.exit_code;
   api_.abort();
-  leave_state();
   if (orders.fenced.empty()) return;
-  say("fenced: " + orders.fenced);
-  write_termination_message(settings_.termination_log,
-                            reconciler::kFencedMark + orders.fenced + "\n");
+  leave_last_words(settings_.termination_log, reconciler::kFencedMark + orders.fenced,
+                   orders.last_words);
 }
 
 void Worker::set_timer() {
@@ -208,8 +202,9 @@ void Worker::set_timer() {
   timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-// A full disk makes `check` say no, and nothing else.
-void Worker::leave_state() {
+// -- its files ---------------------------------------------------------------------------------
+
+std::string Worker::state() const {
   AgentState state;
   state.duration = settings_.guard.duration;
   if (guard_.phase() == Guard::Phase::kWaiting) {
@@ -223,10 +218,37 @@ void Worker::leave_state() {
     }
     state.renewed = guard_.renewed();
   }
-  std::string text = format_state(state);
-  if (text == left_state_) return;
-  static_cast<void>(replace_file(state_file_, text, 0644));
-  left_state_ = std::move(text);
+  return format_state(state);
+}
+
+void Worker::say_soon(std::string line) {
+  if (lines_.size() < kMostLines) lines_.push_back(std::move(line));
+  tend();
+}
+
+// Says what is to be said, leaves the state for `check`, and looks at the child's progress. What
+// hangs there makes `check` say no and shows no progress, and does nothing else.
+void Worker::tend() {
+  look_at_ = steady_now() + look_period_;
+  tend_again_ = files_.busy();
+  if (tend_again_) return;
+  const std::string now = state();
+  std::string changed = now == left_state_ ? "" : now;
+  left_state_ = now;
+  files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
+              state_file = state_file_, progress = progress_, last = ended_]() -> FileThread::Then {
+    for (const std::string& line : lines) say(line);
+    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
+    return [this, message = progress->look(), last] { tended(message, last); };
+  });
+}
+
+void Worker::tended(std::optional<std::string> message, bool last) {
+  if (exit_code_) return;
+  last_look_ = last;
+  if (message && started_) obey(guard_.progressed(steady_now(), *std::move(message)));
+  child_is_over();
+  if (tend_again_ && !exit_code_) tend();
 }
 
 }  // namespace holdfast::agent

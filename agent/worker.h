@@ -1,5 +1,6 @@
-// `holdfast-agent run`: does what the Guard orders. One thread, one epoll loop; the time is
-// CLOCK_BOOTTIME, which goes on while the machine sleeps.
+// `holdfast-agent run`: does what the Guard orders. One epoll loop; the time is CLOCK_BOOTTIME,
+// which goes on while the machine sleeps. The loop's thread touches no file and not stderr: it must
+// be able to kill the child while they hang. Two others do, and nobody waits for them.
 //
 //   Worker worker(settings, {"train", "--epochs=3"});
 //   return worker.run();              // the exit code of the process
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 
 #include "agent/api_client.h"
 #include "agent/child.h"
+#include "agent/file_thread.h"
 #include "agent/guard.h"
 #include "agent/lease.h"
 #include "agent/progress.h"
@@ -25,9 +28,6 @@
 #include "operator/core/random.h"
 
 namespace holdfast::agent {
-
-// A line on stderr. It is lost rather than waited for when nobody reads.
-void say(const std::string& line);
 
 class Worker {
  public:
@@ -40,14 +40,17 @@ class Worker {
   void watch(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready);
   void time_has_come();
   void signals_have_come();
-  void look_at_progress(SteadyTime now);
   void reap();
+  void child_is_over();
   void obey(const Orders& orders);
   void start_child(SteadyTime before);
   void send(const Orders& orders);
   void end(const Orders& orders);
   void set_timer();
-  void leave_state();
+  std::string state() const;
+  void say_soon(std::string line);
+  void tend();
+  void tended(std::optional<std::string> message, bool last);
 
   // Constant after construction.
   const Settings settings_;
@@ -63,12 +66,18 @@ class Worker {
   Guard guard_;
   LeaseRecord lease_;
   Child child_;
-  ProgressFile progress_;
-  bool started_ = false;       // the child
-  std::uint64_t request_ = 0;  // the number of the last request
+  FileThread files_;
+  const std::shared_ptr<ProgressFile> progress_;  // the thread's
+  bool started_ = false;                          // the child
+  bool ended_ = false;                            // the child
+  bool none_left_ = false;                        // of what it has left
+  bool last_look_ = false;                        // at the progress file, after the child's end
+  std::uint64_t request_ = 0;                     // the number of the last request
   SteadyTime wake_at_{};
   SteadyTime look_at_{};
+  bool tend_again_ = false;
   std::string left_state_;
+  std::vector<std::string> lines_;  // to be said
   std::optional<int> exit_code_;
 };
 

@@ -1,15 +1,13 @@
 """The agent fences itself: a child never outlives its Lease, by the children's own timestamps, and
 nothing less than that ends one."""
 
-import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 
 import pytest
 
-from agent import ENDED, EXIT_FENCED, LIMIT, Beats, Turn, beats, turn, wait_passed, work  # noqa: F401
+from agent import (ANOTHER, ENDED, EXIT_FENCED, LIMIT, NO_KILL, Beats, Turn, beats, common, turn,
+                   wait_passed, work)  # noqa: F401
 from agent_ways import Gate, Link
 from localcluster import wait_for
 
@@ -278,22 +276,6 @@ def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, 
         assert agent.wait() == EXIT_FENCED
         assert heart.last() <= renewed + turn.duration * 5 / 6
         assert turn.termination_log.read_text() == agent.stderr()
-
-
-# As root without CAP_KILL, whose child is another user: signals do not reach it.
-NO_KILL = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
-           "setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill")
-ANOTHER = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups")
-
-
-@pytest.fixture()
-def common():
-    """A folder for everybody."""
-    if subprocess.run([*NO_KILL, *ANOTHER, "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("this needs root, unshare and setpriv")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o777)
-        yield pathlib.Path(folder)
 
 
 def test_a_child_that_no_signal_reaches_ends_with_the_agent_in_time(turn, link, common):

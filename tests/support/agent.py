@@ -13,6 +13,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 
@@ -229,9 +230,10 @@ class Turn:
             "KUBERNETES_SERVICE_PORT": str(self.cluster.ports["kube-apiserver"]),
         } | {key: str(value) for key, value in changes.items()}
 
-    def agent(self, command, prefix=(), stdin=subprocess.DEVNULL, **environment):
-        """An agent that is to run this command; `with` starts it and leaves nothing behind."""
-        return Agent(self, [*prefix, agent_binary(), "run", "--", *map(str, command)], stdin,
+    def agent(self, command, prefix=(), stdin=subprocess.DEVNULL, stderr=None, **environment):
+        """An agent that is to run this command; `with` starts it and leaves nothing behind. Its stderr is
+        kept, unless it goes elsewhere."""
+        return Agent(self, [*prefix, agent_binary(), "run", "--", *map(str, command)], stdin, stderr,
                      self.environment(**environment))
 
     def call(self, *arguments, environment=None):
@@ -246,8 +248,9 @@ class Turn:
 class Agent:
     """One process."""
 
-    def __init__(self, turn, argv, stdin, environment):
-        self.turn, self._argv, self._stdin, self._environment = turn, argv, stdin, environment
+    def __init__(self, turn, argv, stdin, stderr, environment):
+        self.turn, self._argv, self._environment = turn, argv, environment
+        self._stdin, self._stderr = stdin, stderr
         self._out = turn.folder / "stdout"
         self._err = turn.folder / "stderr"
         self.process = None
@@ -255,8 +258,8 @@ class Agent:
     def __enter__(self):
         with open(self._out, "wb") as out, open(self._err, "wb") as err:
             self.process = subprocess.Popen(
-                self._argv, stdin=self._stdin, stdout=out, stderr=err, env=self._environment,
-                cwd=self.turn.folder, preexec_fn=die_with_parent)
+                self._argv, stdin=self._stdin, stdout=out, stderr=self._stderr or err,
+                env=self._environment, cwd=self.turn.folder, preexec_fn=die_with_parent)
         return self
 
     def __exit__(self, *_):
@@ -334,3 +337,19 @@ def work(cluster):
 def turn(cluster, work, tmp_path):
     """The first attempt of a job; its pod has not got the Lease yet."""
     return Turn(cluster, work, tmp_path)
+
+
+# As root without CAP_KILL, whose child is another user: signals do not reach it.
+NO_KILL = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+           "setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill")
+ANOTHER = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups")
+
+
+@pytest.fixture()
+def common():
+    """A folder for everybody."""
+    if subprocess.run([*NO_KILL, *ANOTHER, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this needs root, unshare and setpriv")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield pathlib.Path(folder)

@@ -71,6 +71,7 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
   }
   const Orders dead = guard->all_dead(now);
   EXPECT_EQ(dead.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(dead.last_words, seconds(2)) << "whoever is dead does not hurry";
   EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
 }
 
@@ -84,6 +85,9 @@ TEST_F(GuardRunningRule, WhatCannotBeKilledDoesNotKeepItBeyondFiveSixths) {
   EXPECT_LT(now, at(kEnd));
   EXPECT_EQ(now, at(kKill) + milliseconds(500));
   EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  // Its end kills what is left, so its last words may not put that off.
+  EXPECT_LE(now + orders.last_words, at(kEnd));
+  EXPECT_GT(orders.last_words, milliseconds(0));
   EXPECT_NE(orders.fenced.find("no renewal was acknowledged"), std::string::npos) << orders.fenced;
   EXPECT_EQ(guard->phase(), Guard::Phase::kDone);
 }

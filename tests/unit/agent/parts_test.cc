@@ -45,11 +45,25 @@ TEST(ProgressFileRule, AMessageIsBoundedAndAPipeIsNotWaitedFor) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/progress";
   ProgressFile file(path);
+  EXPECT_EQ(file.look(), std::nullopt);
   folder.write("progress", std::string(100000, 'x'));
   EXPECT_EQ(file.look(), std::string(256, 'x'));
   ::unlink(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(file.look(), "");
+  EXPECT_EQ(file.look(), std::nullopt);
+}
+
+TEST(ProgressFileRule, ALinkIsNotFollowed) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/progress";
+  const std::string secret = folder.write("secret", "secret");
+  ProgressFile file(path);
+  EXPECT_EQ(file.look(), std::nullopt);
+  ASSERT_EQ(::symlink(secret.c_str(), path.c_str()), 0);
+  EXPECT_EQ(file.look(), std::nullopt);
+  ASSERT_TRUE(tell_progress(path, "on").ok());
+  EXPECT_EQ(file.look(), "on");
+  EXPECT_EQ(folder.read("secret"), "secret");
 }
 
 TEST(ReplaceFileRule, TheModeIsAsAskedAndNothingElseIsLeft) {
@@ -66,6 +80,35 @@ TEST(ReplaceFileRule, TheModeIsAsAskedAndNothingElseIsLeft) {
   EXPECT_EQ(self.st_mode & 07777u, 0755u);
   EXPECT_EQ(folder.read("file"), "text");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+// The child may have made what it likes under the name that the new file has first.
+TEST(ReplaceFileRule, WhatStandsInItsWayIsRemovedAndNeitherFollowedNorWaitedFor) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/file";
+  const std::string scratch = path + "." + std::to_string(::getpid());
+  const std::string other = folder.write("other", "other");
+  ASSERT_EQ(::mkfifo(scratch.c_str(), 0600), 0);
+  EXPECT_TRUE(replace_file(path, "one", 0644).ok());
+  ASSERT_EQ(::symlink(other.c_str(), scratch.c_str()), 0);
+  EXPECT_TRUE(replace_file(path, "two", 0644).ok());
+  ASSERT_EQ(::link(other.c_str(), scratch.c_str()), 0);
+  EXPECT_TRUE(replace_file(path, "three", 0644).ok());
+  EXPECT_EQ(folder.read("file"), "three");
+  EXPECT_EQ(folder.read("other"), "other");
+}
+
+TEST(RegularFileRule, NothingElseIsRead) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("file", "0123456789");
+  EXPECT_EQ(read_regular_file(file, 4), "0123");
+  const std::string link = folder.path() + "/link";
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(::symlink(file.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& other : {link, pipe, folder.path(), folder.path() + "/none"}) {
+    EXPECT_EQ(read_regular_file(other, 4), std::nullopt) << other;
+  }
 }
 
 TEST(ReplaceFileRule, AnErrorNamesThePath) {
