@@ -24,7 +24,7 @@ VALUES = {
         "serviceAccount": {"name": "batch", "annotations": {"example.com/role": "batch"}}},
     "some-namespaces": {"watchNamespaces": ["media", "proofs"], "workerNamespaces": ["media"]},
     "no-heartbeats": {"workerNamespaces": []},
-    "no-policies": {"workerNamespaces": [], "authorPolicy": {"enabled": False}},
+    "no-policies": {"workerNamespaces": [], "authorPolicy": {"enabled": False}, "flowControl": {"enabled": False}},
     "watched": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "15s"},
         "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}, "lostAfterSeconds": 120},
