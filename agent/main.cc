@@ -1,10 +1,14 @@
 // holdfast-agent. Exit codes of its own: 2 wrong arguments or environment, 85 fenced, 126 and 127
 // as a shell has them, 1 what was asked for could not be done.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/files.h"
@@ -22,6 +26,8 @@ using namespace holdfast::agent;
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+constexpr int kExitCannotRun = 126;
+constexpr int kExitNotFound = 127;
 constexpr std::size_t kMaxStateBytes = 256;
 constexpr std::size_t kMaxReasonBytes = 1024;  // of 4096 that the kubelet reads
 
@@ -33,6 +39,8 @@ constexpr const char* kHelp =
     "  check                         0 while the command runs and the Lease is fresh, or the "
     "agent\n"
     "                                waits for it and is at work; else 1\n"
+    "  check -- PROBE [ARGUMENT...]  the same, but while the command runs it is for the probe to "
+    "say\n"
     "  install FOLDER                copy this program to FOLDER/agent\n"
     "  --version, --help\n\n"
     "The environment of `run` is set by the Holdfast operator.\n";
@@ -78,15 +86,35 @@ int progress(const std::vector<std::string>& arguments) {
   return told.ok() ? 0 : failed(told.error(), kExitFailed);
 }
 
-int check(const std::vector<std::string>& arguments) {
-  if (!arguments.empty()) return usage("check takes no arguments");
+int become(std::vector<std::string> command) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  const int error = errno;
+  say("cannot run \"" + command.front() + "\": " + std::strerror(error));
+  return error == ENOENT || error == ENOTDIR ? kExitNotFound : kExitCannotRun;
+}
+
+// Without this a probe of the user's own would kill an agent whose turn has not come: the command
+// that the probe asks does not run yet.
+int check(std::vector<std::string> arguments) {
+  const bool asks = arguments.size() >= 2 && arguments.front() == "--" && !arguments[1].empty();
+  if (!arguments.empty() && !asks) {
+    return usage("check takes nothing but a probe of yours: check -- PROBE [ARGUMENT...]");
+  }
   const Result<std::string> path = read_progress_file(process_environment);
   if (!path.ok()) return failed(path.error(), kExitUsage);
   const std::optional<std::string> text = read_regular_file(state_file_of(*path), kMaxStateBytes);
-  const std::string why = complaint(text ? parse_state(*text) : std::nullopt, steady_now());
-  if (why.empty()) return 0;
-  say(why);
-  return kExitFailed;
+  const std::optional<AgentState> state = text ? parse_state(*text) : std::nullopt;
+  const std::string why = complaint(state, steady_now());
+  if (!why.empty()) {
+    say(why);
+    return kExitFailed;
+  }
+  if (!asks || state->phase == AgentState::Phase::kWaiting) return 0;
+  arguments.erase(arguments.begin());
+  return become(std::move(arguments));
 }
 
 int install(const std::vector<std::string>& arguments) {
@@ -98,7 +126,7 @@ int install(const std::vector<std::string>& arguments) {
 int dispatch(const std::string& command, std::vector<std::string> arguments) {
   if (command == "run") return run(std::move(arguments));
   if (command == "progress") return progress(arguments);
-  if (command == "check") return check(arguments);
+  if (command == "check") return check(std::move(arguments));
   if (command == "install") return install(arguments);
   if (command == "--help" || command == "--version") {
     std::fputs(command == "--help" ? kHelp : "holdfast-agent " HOLDFAST_VERSION "\n", stdout);

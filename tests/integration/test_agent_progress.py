@@ -140,6 +140,24 @@ def test_check_sees_that_an_agent_that_waits_was_stopped(turn):
         assert "has not been at work for" in turn.call("check")[1]
 
 
+def test_check_asks_the_users_own_probe_while_the_child_runs_and_not_before(turn, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    probe = ["check", "--", "sh", "-c", "exit 7"]
+    with turn.agent(beats(heart.path)) as agent:
+        agent.wait_said("it is not given to this pod yet")
+        assert turn.call(*probe) == (0, "")
+        turn.grant()
+        heart.wait()
+        wait_for("the child to be on record", lambda: turn.call(*probe) == (7, ""), LIMIT)
+        assert turn.call("check", "--", "true") == (0, "")
+        assert turn.call("check", "--", "/no/such") == (
+            127, 'holdfast: cannot run "/no/such": No such file or directory\n')
+        [pid] = heart.pids()
+        os.kill(pid, 9)
+        agent.wait()
+        assert turn.call("check", "--", "true") == (1, "holdfast: the command does not run\n")
+
+
 # -- install -----------------------------------------------------------------------------------
 
 
@@ -193,6 +211,7 @@ def test_a_wrong_environment_is_refused_also_where_there_is_no_termination_log(t
 
 @pytest.mark.parametrize("arguments", [
     [], ["run"], ["run", "--"], ["dance"], ["progress", "two", "words"], ["check", "this"],
+    ["check", "--"],
     ["install"],
 ])
 def test_wrong_arguments_are_refused_in_one_line(turn, arguments):
