@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <openssl/conf.h>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
@@ -188,7 +189,11 @@ struct ApiClient::Credentials {
 };
 
 ApiClient::ApiClient(asio::io_context& io, ApiServer server)
-    : io_(io), server_(std::move(server)), files_(io) {}
+    : io_(io), server_(std::move(server)), files_(io) {
+  // The worker's image and its variables may have a configuration of their own for OpenSSL: it
+  // could forbid what the API server speaks, or stand on a disk that hangs.
+  OPENSSL_no_config();
+}
 
 ApiClient::~ApiClient() { abort(); }
 

@@ -75,9 +75,21 @@ Answer LeaseRecord::read(int status, std::string_view body) {
   return refusal(status, message);
 }
 
-std::string LeaseRecord::renewed(const Renewal& renewal, Time now) const {
+Answer LeaseRecord::read_renewal(int status, std::string_view body) {
+  Json before = lease_;
+  Answer answer = read(status, body);
+  if (answer.kind == Answer::Kind::kLease &&
+      string_at(at(lease_, "spec"), "renewTime") != renew_time_) {
+    lease_ = std::move(before);
+    return verdict(Answer::Kind::kNone, "the API server answered with another renewal's Lease");
+  }
+  return answer;
+}
+
+std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   Json lease = lease_;
-  lease["spec"]["renewTime"] = format_time_micros(now);
+  renew_time_ = format_time_micros(now);
+  lease["spec"]["renewTime"] = renew_time_;
   Json& annotations = lease["metadata"]["annotations"];
   if (!annotations.is_object()) annotations = Json::object();
   annotations[reconciler::kProgressAnnotation] = std::to_string(renewal.mark);

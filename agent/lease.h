@@ -26,8 +26,10 @@ class LeaseRecord {
 
   // Keeps the Lease of a 200.
   Answer read(int status, std::string_view body);
+  // The same of the answer to the last renewal. One of another time acknowledges nothing.
+  Answer read_renewal(int status, std::string_view body);
   // The body of the PUT; read() has returned a Lease before.
-  std::string renewed(const Renewal& renewal, Time now) const;
+  std::string renewed(const Renewal& renewal, Time now);
   // "/apis/...": where it is read and written.
   const std::string& path() const { return path_; }
 
@@ -35,6 +37,7 @@ class LeaseRecord {
   const std::string name_;
   const std::string path_;
   Json lease_;
+  std::string renew_time_;  // of the last renewal
 };
 
 }  // namespace holdfast::agent

@@ -171,16 +171,22 @@ void Worker::send(const Orders& orders) {
   const bool put = orders.put.has_value();
   std::string body = put ? lease_.renewed(*orders.put, std::chrono::system_clock::now()) : "";
   const std::uint64_t number = ++request_;
-  api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body), [this, number](ApiReply reply) {
-    if (exit_code_ || number != request_) return;
-    // Not even reading it comes before the deadlines; they may make it nobody's.
-    obey(guard_.deadlines(steady_now()));
-    if (number != request_) return;
-    Answer answer;
-    answer.why = std::move(reply.why);
-    if (reply.status != 0) answer = lease_.read(reply.status, reply.body);
-    obey(guard_.answered(steady_now(), answer));
-  });
+  api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body),
+            [this, number, put](ApiReply reply) {
+              if (exit_code_ || number != request_) return;
+              // Not even reading it comes before the deadlines; they may make it nobody's.
+              obey(guard_.deadlines(steady_now()));
+              if (number != request_) return;
+              Answer answer;
+              answer.why = std::move(reply.why);
+              if (reply.status != 0) {
+                answer = put ? lease_.read_renewal(reply.status, reply.body)
+                             : lease_.read(reply.status, reply.body);
+              }
+              // What was said is no answer to what was asked: the next might not be either.
+              if (reply.status == 200 && answer.kind == Answer::Kind::kNone) api_.abort();
+              obey(guard_.answered(steady_now(), answer));
+            });
 }
 
 void Worker::end(const Orders& orders) {

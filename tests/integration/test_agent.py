@@ -146,6 +146,14 @@ def test_a_ca_that_is_rotated_on_disk_is_used_by_the_next_connection(turn, tmp_p
         assert agent.wait() == 0
 
 
+def test_what_an_image_says_to_openssl_is_not_heard(turn, tmp_path):
+    (tmp_path / "openssl.cnf").write_text("openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\n"
+                                          "system_default = old\n[old]\nMaxProtocol = TLSv1.1\n")
+    turn.grant()
+    with turn.agent(["true"], OPENSSL_CONF=tmp_path / "openssl.cnf") as agent:
+        assert agent.wait() == 0, agent.stderr()
+
+
 # -- the child ---------------------------------------------------------------------------------
 
 

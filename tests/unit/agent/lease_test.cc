@@ -73,6 +73,21 @@ TEST_F(LeaseRecordRule, ALeaseWithoutAnnotationsGetsThem) {
   EXPECT_EQ(body["metadata"]["annotations"]["holdfast.dev/progress"], "0");
 }
 
+// What a proxy or a server says twice would be taken for the answer to what is asked next.
+TEST_F(LeaseRecordRule, ARenewalIsAcknowledgedByItsOwnTimeAlone) {
+  record.read(200, kLease);
+  const std::string first = record.renewed(Renewal{}, *parse_time("2026-01-02T03:04:05.000001Z"));
+  EXPECT_EQ(record.read_renewal(200, first).kind, Kind::kLease);
+  const std::string second = record.renewed(Renewal{}, *parse_time("2026-01-02T03:04:15.000001Z"));
+  for (const std::string& stale : {first, std::string(kLease)}) {
+    const Answer answer = record.read_renewal(200, stale);
+    EXPECT_EQ(answer.kind, Kind::kNone);
+    EXPECT_NE(answer.why.find("another renewal"), std::string::npos) << answer.why;
+  }
+  EXPECT_EQ(record.read_renewal(200, second).kind, Kind::kLease);
+  EXPECT_EQ(record.read_renewal(409, status("conflict")).kind, Kind::kConflict);
+}
+
 TEST_F(LeaseRecordRule, OnlyA404ThatNamesTheLeaseSaysThatItIsGone) {
   EXPECT_EQ(record.read(404, kNotFound).kind, Kind::kGone);
   EXPECT_EQ(record.read(404, "404 page not found").kind, Kind::kNone);
