@@ -40,6 +40,20 @@ def test_a_worker_that_proves_life_and_progress_runs_to_its_end(cluster, jobs):
     assert (status["phase"], status["attempt"], status["progress"]) == ("Succeeded", 1, "6 of 6"), dump(status)
 
 
+def test_the_agent_is_in_memory_beside_a_small_worker_and_asks_its_probe(cluster, jobs):
+    # The node's disk may hang; the program and the files of what must kill the child then may not.
+    jobs.apply(shell_job(
+        cluster, "small", 'set -e; [ "$(stat -f -c %T /holdfast)" = tmpfs ]; '
+        "until /holdfast/agent check -- true; do sleep 0.1; done; "
+        "/holdfast/agent check -- sh -c 'exit 7' || [ $? = 7 ]; "
+        "printf 'one\\n\\033[1mline\\n' >$HOLDFAST_PROGRESS_FILE; sleep 2",
+        container_fields={"resources": {"requests": {"cpu": "1m"}, "limits": {"memory": "32Mi"}}},
+        backoffLimit=0, heartbeat={"leaseDurationSeconds": DURATION}))
+    status = end_of(jobs, "small")
+    assert (status["phase"], status["attempt"]) == ("Succeeded", 1), dump(status)
+    assert status["progress"] == "one  [1mline", dump(status)
+
+
 def test_a_child_that_hangs_is_replaced_within_its_progress_deadline(cluster, jobs, measured):
     jobs.apply(shell_job(
         cluster, "hung", f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}", retryBackoff=FAST_RETRY,

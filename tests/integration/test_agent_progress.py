@@ -132,6 +132,15 @@ def test_check_sees_that_the_agent_was_killed_or_stopped(turn, tmp_path):
         assert "the last renewal that was acknowledged is" in turn.call("check")[1]
 
 
+def test_check_does_not_ask_the_users_own_probe_once_the_lease_is_stale(turn, tmp_path):
+    heart = Beats(tmp_path / "beats")
+    turn.grant()
+    with turn.agent(beats(heart.path)) as agent:
+        heart.wait()
+        agent.signal(19)
+        wait_for("check to see it", lambda: turn.call("check", "--", "true")[0] == 1, LIMIT)
+
+
 def test_check_sees_that_an_agent_that_waits_was_stopped(turn):
     with turn.agent(["true"]) as agent:
         agent.wait_said("it is not given to this pod yet")
