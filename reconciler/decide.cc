@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "reconciler/heartbeat.h"
+#include "reconciler/job_clock.h"
+#include "reconciler/kstatus.h"
 #include "reconciler/names.h"
 #include "reconciler/phases.h"
 
@@ -25,6 +27,16 @@ bool says_the_same(const std::optional<Waiting>& a, const std::optional<Waiting>
 bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
   if (a.has_value() != b.has_value()) return false;
   return !a || std::chrono::floor<seconds>(*a) == std::chrono::floor<seconds>(*b);
+}
+
+// Since when a job waits for one thing stays as it was told first.
+void tell_since(const Context& context, Status& next) {
+  const Status& before = context.job.status;
+  if (!next.waiting) return;
+  const bool same = before.waiting && before.waiting->reason == next.waiting->reason &&
+                    before.attempt == next.attempt;
+  if (same && before.waiting->since) next.waiting->since = before.waiting->since;
+  if (!next.waiting->since) next.waiting->since = context.now;
 }
 
 bool ours(const Context& context, const PodView& pod) { return pod.owner_uid == context.job.uid; }
@@ -74,6 +86,9 @@ int rank(const Write& write) {
 }  // namespace
 
 void Plan::write(WriteStatus status) {
+  count_gated_time(context_, status.status);
+  tell_since(context_, status.status);
+  tell_kstatus(status.status, context_.now);
   keep_within_schema(status);
   next_ = status.status;
   decision_.writes.emplace_back(std::move(status));

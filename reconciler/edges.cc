@@ -5,7 +5,9 @@
 #include "operator/core/utf8.h"
 #include "reconciler/backoff.h"
 #include "reconciler/heartbeat.h"
+#include "reconciler/job_clock.h"
 #include "reconciler/names.h"
+#include "reconciler/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -37,8 +39,10 @@ void record_history(const Context& context, Status& status, const Verdict& verdi
   entry.outcome = verdict.outcome;
   entry.reason = verdict.reason;
   entry.exit_code = verdict.exit_code;
-  entry.start_time = pod && pod->start() ? pod->start() : status.attempt_start_time;
-  entry.end_time = verdict.ended && *verdict.ended <= context.now ? *verdict.ended : context.now;
+  const std::optional<Time> start = pod ? attempt_start(context, *pod) : std::nullopt;
+  entry.start_time = start ? start : status.attempt_start_time;
+  entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
+  if (start) entry.end_time = std::max(*entry.end_time, *start);
   status.history.push_back(std::move(entry));
   if (status.history.size() > kHistoryLimit) status.history.erase(status.history.begin());
 }
@@ -48,7 +52,7 @@ void keep_last_attempt(const Context& context, Status& status) {
   const PodView* const pod = current_pod(context.view);
   if (!pod) return;
   if (!pod->node_name.empty()) status.node_name = pod->node_name;
-  if (const auto start = pod->start()) status.attempt_start_time = start;
+  record_start(context, *pod, status);
   if (holds_lease(context, *pod) && !context.view.lease->progress_message.empty()) {
     status.progress = context.view.lease->progress_message;
   }
@@ -118,7 +122,7 @@ void retry(const Context& context, Status& status, Outcome outcome) {
     status.waiting = old_pod_waiting(context);
     return;
   }
-  const auto deadline = active_deadline(context.job);
+  const auto deadline = active_deadline(context);
   status.waiting = Waiting{
       "RetryBackoff",
       "attempt " + std::to_string(status.attempt) + " ended as " + to_string(outcome) +
@@ -136,8 +140,9 @@ void set_condition(Status& status, const std::string& type, bool value, const st
     if (condition.type == type) found = &condition;
   }
   if (!found) {
-    status.conditions.push_back(Condition{type, !value, "", "", now});
-    found = &status.conditions.back();
+    // kstatus takes the first that is true, and a job that needs a person is not in progress.
+    const auto place = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
+    found = &*status.conditions.insert(place, Condition{type, !value, "", "", now});
   }
   if (found->status != value) found->last_transition_time = now;
   found->status = value;
@@ -174,7 +179,7 @@ Waiting old_pod_waiting(const Context& context) {
   return Waiting{"OldPodNotEnded",
                  "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
                  "the next attempt starts when it has, or when its node object is deleted",
-                 active_deadline(context.job)};
+                 active_deadline(context)};
 }
 
 void keep_within_schema(Waiting& waiting) {
@@ -188,11 +193,6 @@ void keep_within_schema(WriteStatus& write) {
     entry.reason = bounded(std::move(entry.reason), kReasonLimit);
   }
   for (Event& event : write.events) event.note = bounded(std::move(event.note));
-}
-
-std::optional<Time> active_deadline(const Job& job) {
-  if (!job.spec.active_deadline || !job.status.start_time) return std::nullopt;
-  return *job.status.start_time + *job.spec.active_deadline + job.status.suspended;
 }
 
 std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec,
@@ -228,16 +228,14 @@ void start_attempt(const Context& context, Status& status) {
   status.progress.clear();
   // Milliseconds are the time, the six digits behind them are this process's mark.
   status.attempt_start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
-                              Duration(context.view.observed.nonce % 1'000'000);
+                              Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
   if (!status.start_time) status.start_time = context.now;
   status.next_attempt_time.reset();
-  const auto deadline = active_deadline(context.job);
-  const Time start_by = context.now + context.spec.start_deadline;
-  status.waiting =
-      Waiting{"PodStarting", "pod " + status.pod_name + " is being created and started",
-              "attempt " + std::to_string(status.attempt) +
-                  " ends as StartTimeout unless a container has run by then",
-              deadline ? std::min(*deadline, start_by) : start_by};
+  // From when startDeadlineSeconds counts nobody knows before the pod is bound.
+  status.waiting = Waiting{"PodStarting",
+                           "pod " + status.pod_name + " is being created and started",
+                           "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
+                           active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
 }
 
@@ -245,6 +243,7 @@ void finish_failed(const Context& context, Status& status, const std::string& re
                    const std::string& message) {
   finish(context, status, Phase::kFailed);
   set_condition(status, "Failed", true, reason, message, context.now);
+  set_condition(status, "Stalled", true, reason, message, context.now);
 }
 
 void finish_cancelled(const Context& context, Status& status) {
@@ -254,7 +253,6 @@ void finish_cancelled(const Context& context, Status& status) {
 
 void suspend(const Context& context, Status& status) {
   status.phase = Phase::kSuspended;
-  if (!status.start_time) status.start_time = context.now;
   status.next_attempt_time.reset();
   status.waiting = Waiting{"Suspended", "spec.suspend is true; no pod runs",
                            "set spec.suspend to false to go on", std::nullopt};
@@ -271,12 +269,7 @@ void start_cancelling(const Context& context, Status& status) {
 }
 
 void resume(const Context& context, Status& status) {
-  if (const Condition* const suspended = status.condition("Suspended");
-      suspended && suspended->status && context.now > suspended->last_transition_time) {
-    // Conditions keep whole seconds; counted like this the roundings of many cancel out.
-    status.suspended += std::chrono::floor<seconds>(context.now) -
-                        std::chrono::floor<seconds>(suspended->last_transition_time);
-  }
+  count_suspension(context, status);
   status.phase = Phase::kPending;
   status.waiting =
       Waiting{"Resuming", "the job was resumed", "its next attempt starts", std::nullopt};
@@ -297,7 +290,7 @@ WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
   write.orphan_class = verdict.orphan_class;
   write.trouble_for = end.trouble_for;
 
-  const auto deadline = active_deadline(context.job);
+  const auto deadline = active_deadline(context);
   if (verdict.outcome == Outcome::kSucceeded) {
     finish(context, status, Phase::kSucceeded);
     set_condition(status, "Complete", true, "CompletionsReached",

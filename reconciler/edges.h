@@ -34,9 +34,6 @@ inline constexpr const char* kJobDeadlineReason = "DeadlineExceeded";
 inline constexpr const char* kJobDeadlineMessage =
     "the job was active longer than activeDeadlineSeconds";
 
-// When the whole job's time is over; none: never, or not while it is suspended.
-std::optional<Time> active_deadline(const Job& job);
-
 // Starts the next attempt: (any) -> Running.
 void start_attempt(const Context& context, Status& status);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconciler/pod_times.h"
+
 namespace holdfast::reconciler {
 namespace {
 
@@ -38,8 +40,8 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   const auto& lease = context.view.lease;
   const bool holds = holds_lease(context, pod);
   const seconds window = context.spec.start_deadline;
-  const Time since =
-      holds && lease->acquired ? std::max(pod.created, *lease->acquired) : pod.created;
+  const Time bound = placed_since(context, pod);
+  const Time since = holds && lease->acquired ? std::max(bound, *lease->acquired) : bound;
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
   limit.verdict.reason = "StartTimeout";

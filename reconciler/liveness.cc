@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "reconciler/heartbeat.h"
+#include "reconciler/job_clock.h"
+#include "reconciler/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -10,6 +12,7 @@ namespace {
 // The kubelets' own reports may be this late after an outage of the API server: a pod that started
 // meanwhile must not be called a start time-out before they are in.
 constexpr seconds kReportGrace{15};
+constexpr const char* kStartTimeoutReason = "StartTimeout";
 // A kubelet renews its Lease every 10 s: silence up to here is nothing to speak of.
 constexpr seconds kNodeRenewal{12};
 // While the breaker holds a verdict back, whether it still does is asked this often.
@@ -65,28 +68,48 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   }
 }
 
-// Until its first container runs a pod has so long from its creation; for each one after that, so
-// long since it has been seen to be that one's turn: an image may be missing behind an init
-// container, too.
+Duration watched_left(const Context& context, Duration window) {
+  return std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
+}
+
+// A pod that no node has waits without limit, unless the user has set one.
+void add_schedule_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+  if (!context.spec.schedule_deadline) return;
+  const seconds window = *context.spec.schedule_deadline;
+  Limit limit;
+  limit.verdict.outcome = Outcome::kStartTimeout;
+  limit.verdict.reason = kStartTimeoutReason;
+  limit.verdict.message =
+      "no node had the pod " + in_seconds(window) + " after its creation (scheduleDeadlineSeconds)";
+  if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
+  limit.verdict.orphan_class = "pod_never_started";
+  limit.trouble_for = context.now - pod.created;
+  limit.left = std::max(window - limit.trouble_for, watched_left(context, window));
+  limits.push_back(std::move(limit));
+}
+
+// Until its first container runs a pod has so long from when it was bound to a node; for each one
+// after that, so long since it has been seen to be that one's turn: an image may be missing behind
+// an init container, too.
 void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   // A worker that renews the Lease has started, whatever its kubelet has told.
   const bool worker_spoke =
       worker_is_starting(pod) && holds_lease(context, pod) && context.view.lease->renewed;
   if (pod.started() && (!pod.stands_still() || worker_spoke)) return;
+  if (!pod.started() && pod.placement() != Placement::kBound) {
+    return add_schedule_limit(context, pod, limits);
+  }
   const seconds window = context.spec.start_deadline;
-  const Duration age = pod.started() ? context.view.observed.still_for : context.now - pod.created;
-  const Duration watched =
-      std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
+  const Duration age =
+      pod.started() ? context.view.observed.still_for : context.now - placed_since(context, pod);
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
-  limit.verdict.reason = "StartTimeout";
-  limit.verdict.message =
-      pod.started() ? "the pod's next container did not start for " + in_seconds(window)
-                    : "no container had run " + in_seconds(window) + " after the pod's creation";
-  if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
-  limit.verdict.message += why_not_started(pod);
+  limit.verdict.reason = kStartTimeoutReason;
+  limit.verdict.message = pod.started() ? "the pod's next container did not start for "
+                                        : "the pod had a node and no container ran for ";
+  limit.verdict.message += in_seconds(window) + why_not_started(pod);
   limit.verdict.orphan_class = "pod_never_started";
-  limit.left = std::max(window - age, watched);
+  limit.left = std::max(window - age, watched_left(context, window));
   limit.trouble_for = age;
   limits.push_back(std::move(limit));
 }
@@ -94,8 +117,8 @@ void add_start_limit(const Context& context, const PodView& pod, std::vector<Lim
 // Since when the attempt's own time runs. The wait for the job's Lease is not part of it: that has
 // a bound of its own (heartbeat.cc), unless the worker has ended before it was granted.
 std::optional<Time> run_began(const Context& context, const PodView& pod) {
-  const std::optional<Time> start =
-      pod.start() ? pod.start() : context.job.status.attempt_start_time;
+  std::optional<Time> start = attempt_start(context, pod);
+  if (!start) start = context.job.status.attempt_start_time;
   if (!start || !context.spec.heartbeat) return start;
   if (holds_lease(context, pod)) {
     return std::max(*start, context.view.lease->acquired.value_or(*start));
@@ -132,7 +155,58 @@ std::string attempt_text(const Context& context) {
   return "attempt " + std::to_string(context.job.status.attempt);
 }
 
+// What a pod without a node waits for. Time alone does nothing, unless a limit says so.
+Waiting describe_unbound(const Context& context, const PodView& pod) {
+  Waiting waiting;
+  waiting.next_action = attempt_text(context) + " goes on once a node has its pod";
+  switch (pod.placement()) {
+    case Placement::kGated:
+      waiting.reason = kPodGatedReason;
+      waiting.message = (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) +
+                        ": " + pod.gates;
+      waiting.next_action = attempt_text(context) + " goes on once the gates of its pod are removed";
+      waiting.since = placed_since(context, pod);
+      break;
+    case Placement::kUnschedulable:
+      waiting.reason = kPodUnschedulableReason;
+      waiting.message = pod.unschedulable;
+      waiting.since = placed_since(context, pod);
+      break;
+    default:
+      waiting.reason = "PodStarting";
+      waiting.message = "pod " + pod.name + " is being scheduled";
+      if (unseen_left(context, pod) > Duration::zero()) break;
+      waiting.reason = kNoSchedulerReason;
+      waiting.message = "no scheduler has looked at pod " + pod.name + "; its schedulerName is " +
+                        (pod.scheduler.empty() ? "not set" : pod.scheduler);
+      waiting.next_action = "check that a scheduler of that name runs; " + waiting.next_action;
+  }
+  return waiting;
+}
+
+// What a pod with a node waits for until its first, or its next, container runs.
+Waiting describe_start(const Context& context, const PodView& pod, Duration left) {
+  Waiting waiting;
+  waiting.reason = "PodStarting";
+  waiting.message = "pod " + pod.name + " starts on node " + pod.node_name;
+  if (const ContainerView* const container = waiting_container(pod)) {
+    waiting.reason = container->waiting_reason;
+    waiting.message = "container " + container->name + ": " + container->waiting_message;
+  }
+  waiting.next_action = attempt_text(context) + " ends as StartTimeout unless " +
+                        (!pod.started()       ? "a container has run"
+                         : pod.stands_still() ? "its next container runs"
+                                              : "its agent has renewed the job's Lease") +
+                        " by then";
+  waiting.deadline = context.now + left;
+  return waiting;
+}
+
 }  // namespace
+
+Duration unseen_left(const Context& context, const PodView& pod) {
+  return placed_since(context, pod) + context.spec.start_deadline - context.now;
+}
 
 std::string in_seconds(Duration duration) {
   return std::to_string(std::chrono::floor<seconds>(duration).count()) + " s";
@@ -187,7 +261,7 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     return limit && !limit->quiet;
   };
   const bool starts =
-      left("StartTimeout") && (!pod.started() || pod.stands_still() || worker_is_starting(pod));
+      left(kStartTimeoutReason) && (!pod.started() || pod.stands_still() || worker_is_starting(pod));
   Waiting waiting;
   if (left("NodeGone")) {
     waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
@@ -201,25 +275,10 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting = {"PodTerminating", "pod " + pod.name + " was deleted and is being stopped",
                attempt_text(context) + " ends when the pod has, or as Lost",
                context.now + *left("PodStuckTerminating")};
+  } else if (!pod.started() && pod.placement() != Placement::kBound) {
+    waiting = describe_unbound(context, pod);
   } else if (starts) {
-    const ContainerView* const container = waiting_container(pod);
-    waiting.reason = "PodStarting";
-    waiting.message = pod.node_name.empty()
-                          ? "pod " + pod.name + " is being scheduled"
-                          : "pod " + pod.name + " starts on node " + pod.node_name;
-    if (!pod.unschedulable.empty()) {
-      waiting.reason = "PodUnschedulable";
-      waiting.message = pod.unschedulable;
-    } else if (container) {
-      waiting.reason = container->waiting_reason;
-      waiting.message = "container " + container->name + ": " + container->waiting_message;
-    }
-    waiting.next_action = attempt_text(context) + " ends as StartTimeout unless " +
-                          (!pod.started()       ? "a container has run"
-                           : pod.stands_still() ? "its next container runs"
-                                                : "its agent has renewed the job's Lease") +
-                          " by then";
-    waiting.deadline = context.now + *left("StartTimeout");
+    waiting = describe_start(context, pod, *left(kStartTimeoutReason));
   } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
     waiting = *heartbeat;
   } else {
@@ -233,7 +292,7 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
     waiting.deadline = when;
   }
-  if (const auto deadline = active_deadline(context.job);
+  if (const auto deadline = active_deadline(context);
       deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
     waiting.deadline = deadline;
     waiting.next_action = "the job fails as DeadlineExceeded";

@@ -21,6 +21,12 @@ struct Limit {
   std::optional<Duration> look_in = std::nullopt;
 };
 
+inline constexpr const char* kPodUnschedulableReason = "PodUnschedulable";
+inline constexpr const char* kNoSchedulerReason = "NoScheduler";
+
+// How much longer a scheduler may take to say its first word of this pod; then a person is needed.
+Duration unseen_left(const Context& context, const PodView& pod);
+
 // "40 s", for people.
 std::string in_seconds(Duration duration);
 

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "reconciler/heartbeat.h"
+#include "reconciler/job_clock.h"
 #include "reconciler/liveness.h"
 #include "reconciler/phases.h"
+#include "reconciler/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -16,8 +18,8 @@ constexpr seconds kSlowStart{10};
 constexpr seconds kIntentNotice{5};
 // A pod's times are whole seconds, rounded down: it may have run for so much less than they say.
 constexpr seconds kPodTimeStep{1};
-// A new message of progress alone is written at most this often.
-constexpr seconds kProgressInterval{30};
+// New words alone, of a worker's progress or of a scheduler, are written at most this often.
+constexpr seconds kWordsInterval{30};
 
 Verdict verdict_of(Outcome outcome, std::string reason, std::string message,
                    const char* orphan_class = "") {
@@ -37,7 +39,7 @@ void end(const Context& context, Plan& plan, const Verdict& verdict,
 // What the user asks for, and the whole job's time, end an attempt whose pod has not ended, after a
 // live look: a pod that has succeeded by then has succeeded. True: that is what happens now.
 bool end_by_request(const Context& context, Plan& plan) {
-  const auto deadline = active_deadline(context.job);
+  const auto deadline = active_deadline(context);
   const bool out_of_time = deadline && context.now >= *deadline;
   if ((context.spec.cancel || context.spec.suspend || out_of_time) &&
       !context.view.observed.confirmed) {
@@ -66,7 +68,7 @@ void retry_creation(const Context& context, Plan& plan) {
   if (refusal && refusal->retry_in > Duration::zero()) {
     Status status = context.job.status;
     const bool taken = refusal->kind == CreationRefusal::Kind::kNameTaken;
-    const auto deadline = active_deadline(context.job);
+    const auto deadline = active_deadline(context);
     status.waiting = Waiting{taken ? kNameTakenReason : kRefusedReason, refusal->message,
                              "the same pod is asked for again, after 5 to 30 s each time; no "
                              "attempt and no budget is spent",
@@ -161,6 +163,18 @@ void decide_no_pod(const Context& context, Plan& plan) {
   }
 }
 
+// A scheduler may say something new of each of thousands of pods whenever a node comes or goes.
+void keep_old_words(const Context& context, Status& status, Plan& plan) {
+  const auto& told = context.job.status.waiting;
+  const Duration pause = kWordsInterval - context.view.observed.since_write;
+  if (pause <= Duration::zero() || !told || told->reason != kPodUnschedulableReason ||
+      status.waiting->reason != told->reason || status.waiting->message == told->message) {
+    return;
+  }
+  status.waiting->message = told->message;
+  plan.wake_in(pause);
+}
+
 // Node, start and what it waits for, once there is something to tell.
 void inform(const Context& context, const PodView& pod, const std::vector<Limit>& limits,
             Plan& plan) {
@@ -171,23 +185,28 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
   const bool between = pod.started() && pod.stands_still();
   const Duration age = between ? context.view.observed.still_for : context.now - pod.created;
   status.waiting = describe(context, pod, limits);
-  clear_condition(status, "Stalled", "Started", context.now);
+  if (status.waiting->reason == kNoSchedulerReason) {
+    set_condition(status, "Stalled", true, kNoSchedulerReason, status.waiting->message,
+                  context.now);
+  } else {
+    clear_condition(status, "Stalled", "Started", context.now);
+  }
   bool due = told_otherwise || told_deadline_has_passed(context);
   if (status.waiting->reason == "PodRunning") {
-    const Time start = pod.start().value_or(pod.created);
-    // A kubelet whose clock is fast starts pods in the future.
-    const Duration ran = context.now - (start > context.now ? pod.created : start);
+    const Duration ran = context.now - attempt_start(context, pod).value_or(pod.created);
     due = due || ran >= kInfoWriteInterval + kPodTimeStep;
     if (!due) plan.wake_in(kInfoWriteInterval + kPodTimeStep - ran);
   } else if (status.waiting->reason == "PodStarting") {
     due = due || age >= kSlowStart;
     if (!due) plan.wake_in(kSlowStart - age);
+    if (pod.placement() == Placement::kUnseen) plan.wake_in(unseen_left(context, pod));
   } else {
     due = due || age >= kInfoWriteInterval;
     if (!due) plan.wake_in(kInfoWriteInterval - age);
+    keep_old_words(context, status, plan);
   }
   if (holds_lease(context, pod) && !context.view.lease->progress_message.empty()) {
-    const Duration pause = kProgressInterval - context.view.observed.since_write;
+    const Duration pause = kWordsInterval - context.view.observed.since_write;
     if (pause <= Duration::zero() || status.progress.empty()) {
       status.progress = context.view.lease->progress_message;
     } else if (status.progress != context.view.lease->progress_message) {
@@ -195,7 +214,7 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
     }
   }
   status.node_name = pod.node_name;
-  if (const auto start = pod.start()) status.attempt_start_time = start;
+  record_start(context, pod, status);
   if (due) plan.inform(std::move(status));
 }
 
@@ -208,7 +227,7 @@ void decide_running(const Context& context, Plan& plan) {
     return;
   }
   if (pod->ended()) {
-    end(context, plan, judge_ended_pod(*pod));
+    end(context, plan, judge_ended_pod(*pod, context.view.observed.pod.order));
     return;
   }
   if (end_by_request(context, plan)) return;

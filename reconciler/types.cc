@@ -70,6 +70,12 @@ const Condition* Status::condition(const std::string& type) const {
   return found == conditions.end() ? nullptr : &*found;
 }
 
+Placement PodView::placement() const {
+  if (!node_name.empty()) return Placement::kBound;
+  if (!gates.empty()) return Placement::kGated;
+  return unschedulable.empty() ? Placement::kUnseen : Placement::kUnschedulable;
+}
+
 bool PodView::started() const {
   if (phase == PodPhase::kRunning || phase == PodPhase::kSucceeded) return true;
   return std::any_of(containers.begin(), containers.end(),
@@ -100,7 +106,7 @@ std::optional<Time> PodView::start() const {
       first = container.started_at;
     }
   }
-  return first ? std::optional(std::max(*first, created)) : std::nullopt;
+  return first;
 }
 
 }  // namespace holdfast::reconciler

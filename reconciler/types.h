@@ -70,6 +70,7 @@ struct Spec {
   RetryBackoff retry_backoff;
   std::int64_t disruption_limit = 50;
   seconds start_deadline{600};
+  std::optional<seconds> schedule_deadline;
   seconds lost_after{40};
   std::optional<seconds> attempt_deadline;
   std::optional<seconds> active_deadline;
@@ -85,6 +86,7 @@ struct Waiting {
   std::string message;
   std::string next_action;
   std::optional<Time> deadline;  // where time alone will act
+  std::optional<Time> since = std::nullopt;
   bool operator==(const Waiting&) const = default;
 };
 
@@ -118,12 +120,12 @@ struct Status {
   std::string pod_name;
   std::string node_name;
   std::optional<Time> start_time;
-  // The intent's time until the pod has run for a second, then the pod's start. The intent's
-  // fraction of a second tells which replica wrote it (see Observed::nonce).
+  // The intent's time until the pod has run for a second, then the pod's start. An intent has a
+  // fraction of a second, which tells which replica wrote it (see Observed::nonce); a start has none.
   std::optional<Time> attempt_start_time;
   std::optional<Time> completion_time;
   std::optional<Time> next_attempt_time;
-  seconds suspended{0};
+  seconds suspended{0};  // or held back by the gates of its pod, since start_time
   std::optional<Waiting> waiting;
   std::vector<HistoryEntry> history;
   std::string progress;  // what the worker said last
@@ -169,6 +171,14 @@ struct ContainerView {
   std::string waiting_message;
 };
 
+// Where a pod stands with the schedulers.
+enum class Placement {
+  kUnseen,         // no scheduler has said anything of it
+  kGated,          // no scheduler looks at it before its scheduling gates are removed
+  kUnschedulable,  // a scheduler has looked, and cannot bind it
+  kBound,          // it has a node
+};
+
 struct PodView {
   std::string name;
   std::string uid;
@@ -183,22 +193,39 @@ struct PodView {
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
-  // When its deletion was asked for first, where this process has seen that (FirstDeletion).
-  std::optional<Time> deletion_asked;
   bool has_finalizer = false;  // ours
   bool disruption_target = false;
   std::string disruption_reason;
-  std::string unschedulable;  // message of PodScheduled=False, reason Unschedulable
+  std::string gates;          // the names of its scheduling gates; empty: none
+  std::string unschedulable;  // what its scheduler says; empty: nothing
+  std::string scheduler;      // of a pod that is not bound: its schedulerName
+  // The last transition of its condition PodScheduled. The API server's clock, as a rule: a kubelet
+  // sets it for a pod that was created on a node.
+  std::optional<Time> placed;
   std::vector<ContainerView> containers;
 
+  Placement placement() const;
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool started() const;  // any container runs or has run
   // Some container has never run, and none does now: the next one has not started yet, or cannot.
   // A sidecar that runs does not count, for it runs to the end whatever happens.
   bool stands_still() const;
   int steps() const;  // how many starts and ends of containers there are to see
-  // Earliest start of a container, not before the pod's creation: a kubelet's clock may be slow.
+  // Earliest start of a container, as its kubelet's clock has it: see attempt_start().
   std::optional<Time> start() const;
+};
+
+// What came first of a pod that failed and was deleted, where this process has seen it.
+enum class EndOrder { kUnknown, kDeletedFirst, kFailedFirst };
+
+// What this process has seen of one pod, and when: the clocks of schedulers and kubelets may be
+// wrong by any amount.
+struct PodSightings {
+  std::optional<Time> placed;     // first where it stands now with the schedulers
+  std::optional<Time> elsewhere;  // last where it stood before that
+  std::optional<Time> unstarted;  // last before any of its containers ran
+  std::optional<Time> started;    // first with a container that runs or has run
+  EndOrder order = EndOrder::kUnknown;
 };
 
 // What this replica has seen of one node, by its own steady clock, counted only while the watches
@@ -269,6 +296,7 @@ struct Observed {
   std::map<std::string, NodeObservation> nodes;
   LeaseObservation lease;
   std::optional<LeaseRefusal> lease_refusal;
+  PodSightings pod;  // of the current pod
   // Since this process first saw the current pod, which had started, stand still after so many
   // steps.
   Duration still_for{0};

@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kOomKilled = "OOMKilled";
 // What they call a pod that has lived longer than its own activeDeadlineSeconds.
 constexpr const char* kPodDeadlineReason = "DeadlineExceeded";
+// By so much the clocks of a node and of the API server may differ.
+constexpr seconds kClockSkew{30};
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
 
@@ -43,26 +45,23 @@ std::optional<Time> last_finish(const PodView& pod) {
   return last;
 }
 
-// When it was asked for, as the last deletion tells it, which need not be the first.
-Time last_asked(const PodView& pod) { return *pod.deletion - pod.deletion_grace; }
-
-// That of a pod that has ended may be another one's: the kubelet's, with grace 0, or one with the
-// shortest grace that a running pod can have.
+// That of a pod that has ended may be another one's than the first: the kubelet's, with grace 0, or
+// one with the shortest grace that a running pod can have.
 bool hides_the_first(const PodView& pod) { return pod.ended() && pod.deletion_grace <= seconds(1); }
 
-bool lost_by_deletion(const PodView& pod, const ContainerView* container) {
-  if (!pod.deletion) return false;
+bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrder order) {
+  if (!pod.deletion || order == EndOrder::kFailedFirst) return false;
+  if (order == EndOrder::kDeletedFirst) return true;
   if (!container || !container->terminated->finished) return true;
   const Terminated& terminated = *container->terminated;
-  const Time asked = std::chrono::floor<seconds>(pod.deletion_asked.value_or(last_asked(pod)));
+  const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
   const Time finished = std::chrono::floor<seconds>(*terminated.finished);
   if (finished > asked) return true;
+  // How the container ended is all that is left to tell, unless the kubelet says why it ended it.
   const bool stopped = (terminated.exit_code == kSigkillExit && terminated.reason != kOomKilled) ||
                        terminated.exit_code == kSigtermExit;
-  // How the container ended is all that is left to tell, unless the kubelet says why it ended it.
-  const bool unknown =
-      !pod.deletion_asked && hides_the_first(pod) && pod.reason != kPodDeadlineReason;
-  return stopped && (finished == asked || unknown);
+  return stopped && pod.reason != kPodDeadlineReason &&
+         (asked - finished <= kClockSkew || hides_the_first(pod));
 }
 
 // The kubelet did not see how the container ended (the node restarted, say): what it reports is
@@ -97,7 +96,7 @@ std::string how_it_ended(const ContainerView& container) {
   return text;
 }
 
-Verdict judge_failed_pod(const PodView& pod) {
+Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
   const ContainerView* const container = culprit(pod);
   Verdict verdict;
   if (pod.disruption_target) {
@@ -107,7 +106,7 @@ Verdict judge_failed_pod(const PodView& pod) {
     verdict =
         lost(pod, pod.reason.empty() ? "PodRejected" : pod.reason,
              pod.message.empty() ? "no container of the pod ever started" : "", "pod_disrupted");
-  } else if (lost_by_deletion(pod, container)) {
+  } else if (lost_by_deletion(pod, container, order)) {
     verdict = lost(pod, "PodDeleted", "the pod was deleted while it ran", "pod_vanished");
   } else if (fenced_itself(container)) {
     verdict = lost(pod, "Fenced", container->terminated->message, "holder_silent");
@@ -134,8 +133,10 @@ Verdict judge_failed_pod(const PodView& pod) {
 
 }  // namespace
 
-Verdict judge_ended_pod(const PodView& pod) {
-  if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod);
+bool has_failed(const PodView& pod) { return pod.phase == PodPhase::kFailed || culprit(pod); }
+
+Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
+  if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod, order);
   Verdict verdict;
   verdict.outcome = Outcome::kSucceeded;
   verdict.reason = "Completed";
@@ -153,17 +154,6 @@ std::optional<Verdict> judge_fenced_worker(const PodView& pod) {
     return verdict;
   }
   return std::nullopt;
-}
-
-void FirstDeletion::see(const PodView& pod) {
-  if (!pod.deletion || hides_the_first(pod) || pod.attempt < attempt_) return;
-  asked_ = pod.uid == pod_uid_ ? std::min(asked_, last_asked(pod)) : last_asked(pod);
-  pod_uid_ = pod.uid;
-  attempt_ = pod.attempt;
-}
-
-std::optional<Time> FirstDeletion::asked(const PodView& pod) const {
-  return !pod_uid_.empty() && pod.uid == pod_uid_ ? std::optional(asked_) : std::nullopt;
 }
 
 }  // namespace holdfast::reconciler

@@ -1,7 +1,6 @@
 // What the end of a pod means for its attempt.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,28 +17,18 @@ struct Verdict {
   std::string orphan_class;      // set for Lost
 };
 
-// The verdict on a pod whose phase is Succeeded or Failed. A Failed pod whose deletion was asked
-// for at t (deletionTimestamp - deletionGracePeriodSeconds): a container that ended before that
-// second failed by itself; after it, it was lost; in it, it failed unless it died of SIGTERM or
-// SIGKILL (143, 137). So it is, too, where nobody knows t any more.
-Verdict judge_ended_pod(const PodView& pod);
+// The verdict on a pod whose phase is Succeeded or Failed. A Failed pod that was deleted, too: what
+// this process saw first counts, and no clock. Where it saw neither first, a container that ended
+// after the second in which the deletion was asked for (deletionTimestamp -
+// deletionGracePeriodSeconds) was lost. One that ended before it failed by itself, unless it died of
+// SIGTERM or SIGKILL (143, 137) and the clocks of node and API server may differ by so much.
+Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown);
+
+// A container has ended badly, or the pod has.
+bool has_failed(const PodView& pod);
 
 // The verdict on a pod that has not ended while its worker has fenced itself: it can only fail, and
 // its other containers need not end. None: its worker has not.
 std::optional<Verdict> judge_fenced_worker(const PodView& pod);
-
-// When the deletion of a job's latest pod was asked for first. A later deletion, the kubelet's own
-// when all is over or one with a shorter grace, takes the place of that time in the pod
-// (BeforeDelete in k8s.io/apiserver), so a process keeps it while it can be seen.
-class FirstDeletion {
- public:
-  void see(const PodView& pod);
-  std::optional<Time> asked(const PodView& pod) const;
-
- private:
-  std::int64_t attempt_ = 0;
-  std::string pod_uid_;
-  Time asked_{};
-};
 
 }  // namespace holdfast::reconciler

@@ -2,6 +2,7 @@
 // terminal ones.
 #include <algorithm>
 
+#include "reconciler/job_clock.h"
 #include "reconciler/liveness.h"
 #include "reconciler/phases.h"
 
@@ -30,8 +31,8 @@ bool end_idle(const Context& context, Plan& plan) {
     return true;
   }
   auto failure = spent_budget(context.spec, write.status);
-  const auto deadline = active_deadline(context.job);
-  if (!failure && deadline && write.status.phase != Phase::kSuspended) {
+  const auto deadline = active_deadline(context);
+  if (!failure && deadline) {
     if (context.now >= *deadline) {
       failure = std::pair<std::string, std::string>(kJobDeadlineReason, kJobDeadlineMessage);
     } else {
@@ -81,7 +82,7 @@ void decide_ready(const Context& context, Plan& plan) {
   if (status.next_attempt_time && context.now < *status.next_attempt_time) {
     plan.wake_at(*status.next_attempt_time);
     Status waits = status;  // observedGeneration, and activeDeadlineSeconds may have changed
-    const auto deadline = active_deadline(context.job);
+    const auto deadline = active_deadline(context);
     if (waits.waiting) {
       waits.waiting->deadline =
           deadline ? std::min(*deadline, *status.next_attempt_time) : *status.next_attempt_time;

@@ -77,6 +77,7 @@ reconciler::Spec decode_spec(const JsonView& json) {
   spec.backoff_limit = int_at(json, "backoffLimit", spec.backoff_limit);
   spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
   spec.start_deadline = seconds_at(json, "startDeadlineSeconds").value_or(spec.start_deadline);
+  spec.schedule_deadline = seconds_at(json, "scheduleDeadlineSeconds");
   spec.lost_after = seconds_at(json, "lostAfterSeconds").value_or(spec.lost_after);
   spec.attempt_deadline = seconds_at(json, "attemptDeadlineSeconds");
   spec.active_deadline = seconds_at(json, "activeDeadlineSeconds");
@@ -121,7 +122,8 @@ reconciler::Status decode_status(const JsonView& json) {
   if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting =
         reconciler::Waiting{string_at(waiting, "reason"), string_at(waiting, "message"),
-                            string_at(waiting, "nextAction"), time_at(waiting, "deadline")};
+                            string_at(waiting, "nextAction"), time_at(waiting, "deadline"),
+                            time_at(waiting, "since")};
   }
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
@@ -151,6 +153,7 @@ Json encode_status(const reconciler::Status& status) {
                     {"message", status.waiting->message},
                     {"nextAction", status.waiting->next_action}};
     put_second(waiting, "deadline", status.waiting->deadline);
+    put_second(waiting, "since", status.waiting->since);
     json["waiting"] = std::move(waiting);
   }
   for (const auto& entry : status.history) json["history"].push_back(encode_history_entry(entry));

@@ -228,7 +228,7 @@ void JobController::on_pod(const cache::Change& change) {
   if (memory != memory_.end() && memory->second->uid == pod.pod.owner_uid) {
     std::int64_t& seen = memory->second->pod_attempt;
     seen = std::max(seen, reconciler::attempt_in_name(pod.job_name, pod.pod.owner_uid, pod.name));
-    if (change.after) memory->second->deletion.see(pod.pod);
+    if (change.after) memory->second->pods.see(pod.pod, now());
   }
   if (!change.before || !change.after) return;
   const CachedPod& before = as_pod(change.before);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "operator/core/time.h"
+#include "reconciler/sightings.h"
 #include "reconciler/types.h"
-#include "reconciler/verdict.h"
 
 namespace holdfast::controller {
 
@@ -30,7 +30,7 @@ struct JobMemory {
   std::vector<Time> intent_stamps;
   // The last attempt of which a pod was created or seen by this process.
   std::int64_t pod_attempt = 0;
-  reconciler::FirstDeletion deletion;
+  reconciler::Sightings pods;
 
   // The attempt that stood there when the shard came to us: who recorded it does not act any more.
   std::int64_t inherited_attempt = 0;

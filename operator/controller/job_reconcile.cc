@@ -292,10 +292,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   std::sort(view.pods.begin(), view.pods.end(), [](const auto& a, const auto& b) {
     return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
   });
-  for (reconciler::PodView& pod : view.pods) {
-    memory.deletion.see(pod);
-    pod.deletion_asked = memory.deletion.asked(pod);
-  }
+  for (const reconciler::PodView& pod : view.pods) memory.pods.see(pod, now());
   view.observed.confirmed = live.read;
   observe(job, memory, live, view);
   return view;
@@ -339,6 +336,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (status.phase != reconciler::Phase::kRunning) return;
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
     memory.pod_attempt = status.attempt;
+    observed.pod = memory.pods.of(*pod);
     if (!pod->stands_still()) {
       memory.still_pod.clear();
     } else if (memory.still_pod != pod->uid || memory.still_steps < pod->steps()) {

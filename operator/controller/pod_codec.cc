@@ -88,6 +88,27 @@ void decode_containers(const JsonView& json, PodView& pod) {
   }
 }
 
+// After its gates are removed a pod keeps the API server's word on them until a scheduler speaks.
+void decode_scheduled(const JsonView& condition, bool bound, PodView& pod) {
+  const std::string reason = text_at(condition, "reason");
+  if (bound != !pod.node_name.empty()) return;
+  if (!bound && reason == "SchedulingGated" && pod.gates.empty()) return;
+  pod.placed = time_at(condition, "lastTransitionTime");
+  if (bound) return;
+  pod.unschedulable = text_at(condition, "message");
+  if (pod.unschedulable.empty()) pod.unschedulable = reason.empty() ? "it is not scheduled" : reason;
+}
+
+// What only matters while no node has it.
+void decode_scheduling(const JsonView& spec, PodView& pod) {
+  if (!pod.node_name.empty()) return;
+  pod.scheduler = string_at(spec, "schedulerName");
+  for (const JsonView gate : at(spec, "schedulingGates")) {
+    pod.gates += (pod.gates.empty() ? "" : ", ") + string_at(gate, "name", "?");
+  }
+  pod.gates = clean_text(pod.gates, kTextLimit);
+}
+
 void decode_conditions(const JsonView& status, PodView& pod) {
   for (const JsonView condition : at(status, "conditions")) {
     const std::string type = string_at(condition, "type");
@@ -96,10 +117,7 @@ void decode_conditions(const JsonView& status, PodView& pod) {
       pod.disruption_target = true;
       pod.disruption_reason = text_at(condition, "reason");
     }
-    if (type == "PodScheduled" && value == "False" &&
-        string_at(condition, "reason") == "Unschedulable") {
-      pod.unschedulable = text_at(condition, "message");
-    }
+    if (type == "PodScheduled") decode_scheduled(condition, value == "True", pod);
   }
 }
 
@@ -156,6 +174,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
   pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
   pod.node_name = string_at(at(json, "spec"), "nodeName");
+  decode_scheduling(at(json, "spec"), pod);
   pod.phase = decode_phase(string_at(status, "phase"));
   pod.reason = text_at(status, "reason");
   pod.message = text_at(status, "message");

@@ -173,12 +173,12 @@ def test_a_job_says_what_it_waits_for_in_every_phase_that_is_not_terminal(jobs):
     jobs.apply(job("pends", **pends))
 
     status = wait_told(jobs, "starts", "PodStarting")
-    waiting = assert_told(status, "Running", "PodStarting", status["podName"], "StartTimeout")
-    start = seconds_of(status["startTime"])
-    assert seconds_of(waiting["deadline"]) - start == 600
+    waiting = assert_told(status, "Running", "PodStarting", status["podName"])
+    assert "deadline" not in waiting  # nobody knows when it will have a node
 
     status = wait_told(jobs, "nowhere", "PodUnschedulable")
-    assert assert_told(status, "Running", "PodUnschedulable", "nodes are available")["deadline"]
+    waiting = assert_told(status, "Running", "PodUnschedulable", "nodes are available")
+    assert "deadline" not in waiting and waiting["since"]
     status = wait_told(jobs, "no-image", "ImagePullBackOff")
     assert assert_told(status, "Running", "ImagePullBackOff", "container main")["deadline"]
 

@@ -12,6 +12,7 @@ from losses import (
     finish,
     pod_named,
     recoveries,
+    scheduled,
     seconds_of,
     set_pod_status,
     time_text,
@@ -21,27 +22,23 @@ from losses import (
 pytestmark = pytest.mark.usefixtures("operator")
 
 DEADLINE = 4
-NOWHERE = {"nodeSelector": {"no": "where"}}
 NO_IMAGE = {"holdfast-test/waiting": "ImagePullBackOff"}
 
 
-def test_an_unschedulable_pod_says_what_it_waits_for_and_ends_as_a_start_timeout(
-    cluster, operator, jobs
-):
+def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, operator, jobs):
     offset = cluster.audit_offset()
-    jobs.apply(job("nowhere", startDeadlineSeconds=DEADLINE, pod=NOWHERE))
+    jobs.apply(job("no-start", startDeadlineSeconds=DEADLINE, annotations=NO_IMAGE))
     waiting = jobs.wait(
-        "nowhere",
-        lambda s: s.get("waiting", {}).get("reason") == "PodUnschedulable",
+        "no-start",
+        lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
         DEADLINE + SLACK,
     )["waiting"]
-    assert "nodes are available" in waiting["message"]
     assert "StartTimeout" in waiting["nextAction"]
-    pod = jobs.pod("nowhere")
-    created = seconds_of(pod["metadata"]["creationTimestamp"])
-    assert created + DEADLINE - 1 <= seconds_of(waiting["deadline"]) <= created + DEADLINE + 1
+    pod = jobs.pod("no-start")
+    bound = seconds_of(scheduled(pod)["lastTransitionTime"])
+    assert bound + DEADLINE - 1 <= seconds_of(waiting["deadline"]) <= bound + DEADLINE + 1
 
-    status = wait_attempt(jobs, "nowhere", 2, DEADLINE + REACTION + SLACK)
+    status = wait_attempt(jobs, "no-start", 2, DEADLINE + REACTION + SLACK)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
     took = created_at(cluster, offset, status["podName"]) - created_at(
         cluster, offset, pod["metadata"]["name"]
@@ -51,8 +48,8 @@ def test_an_unschedulable_pod_says_what_it_waits_for_and_ends_as_a_start_timeout
     wait_for(
         "an event that tells why",
         lambda: any(
-            "nodes are available" in event["note"]
-            for event in jobs.events("nowhere")
+            "ImagePullBackOff" in event["note"]
+            for event in jobs.events("no-start")
             if event["reason"] == "AttemptStartTimeout"
         ),
         15,
@@ -142,8 +139,8 @@ def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_to
 
 
 def test_a_start_deadline_that_is_raised_in_time_moves_the_deadline(jobs):
-    jobs.apply(job("raised", startDeadlineSeconds=8, pod=NOWHERE))
-    jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "PodUnschedulable", 8)
+    jobs.apply(job("raised", startDeadlineSeconds=8, annotations=NO_IMAGE))
+    jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 8)
     created = seconds_of(jobs.pod("raised")["metadata"]["creationTimestamp"])
     jobs.patch("raised", startDeadlineSeconds=900)
     status = jobs.wait("raised", lambda s: seconds_of(s["waiting"]["deadline"]) > created + 800, 10)

@@ -13,6 +13,10 @@ using std::chrono::seconds;
 
 constexpr seconds kRenewal{10};
 constexpr seconds kRetry{1};
+// Clocks of kubelets: right, or ahead or behind by what NTP would not leave, and by an hour.
+constexpr milliseconds kSkews[] = {milliseconds(0),        milliseconds(20'000),
+                                   milliseconds(-20'000),  milliseconds(700),
+                                   milliseconds(3600'000), milliseconds(-3600'000)};
 constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 // As the pod collector's quarantine, and the taint manager's toleration.
 constexpr seconds kGoneLimit{60};
@@ -23,6 +27,16 @@ std::string user_of(const std::string& node) { return "kubelet-" + node; }
 bool phase_is_final(const Json& pod) {
   const std::string phase = string_at(at(pod, "status"), "phase");
   return phase == "Succeeded" || phase == "Failed";
+}
+
+// What the number behind this prefix says for this pod: less with each attempt, so that a deadline
+// that is shorter is met some day. None: another text.
+std::optional<Duration> delay_of(const Json& pod, const std::string& text,
+                                 const std::string& prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const Json& labels = at(at(pod, "metadata"), "labels");
+  const std::int64_t attempt = std::stoll(string_at(labels, reconciler::kAttemptLabel, "1"));
+  return Duration(seconds(std::stoll(text.substr(prefix.size())))) / std::max<std::int64_t>(attempt, 1);
 }
 
 bool is_deleting(const Json& pod) {
@@ -45,7 +59,7 @@ std::string pod_target(const std::string& namespace_, const std::string& name) {
 std::string Cluster::Process::path() const { return pod_target(namespace_, name); }
 
 Cluster::Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed)
-    : scheduler_(scheduler), gateway_(gateway), strikes_(strikes), random_(seed) {}
+    : scheduler_(scheduler), gateway_(gateway), strikes_(strikes), seed_(seed), random_(seed) {}
 
 Duration Cluster::some(Duration least, Duration most) {
   return least + Duration(static_cast<std::int64_t>(
@@ -62,6 +76,7 @@ std::optional<ApiAnswer> Cluster::patch(const std::string& user, const std::stri
 void Cluster::start(int nodes) {
   for (int i = 0; i < nodes; ++i) {
     nodes_.push_back({"node-" + std::to_string(i)});
+    nodes_.back().skew = kSkews[mix(seed_, 0xC10C + static_cast<std::uint64_t>(i)) % 6];
     register_node(i);
     scheduler_.after(some(milliseconds(100), kRenewal), [this, i] { renew(i); });
   }
@@ -169,7 +184,15 @@ void Cluster::pod_changed(const Json* before, const Json* after) {
   const Json& pod = *after;
   if (!string_at(at(pod, "spec"), "nodeName").empty()) return place(pod);
   const std::string key = key_of(pod);
-  if (is_deleting(pod) || phase_is_final(pod) || !binding_.insert(key).second) return;
+  if (is_deleting(pod) || phase_is_final(pod)) return;
+  const Json& gates = at(at(pod, "spec"), "schedulingGates");
+  if (!gates.empty()) {
+    const auto delay = delay_of(pod, string_at(gates[0], "name"), kGatePrefix);
+    if (before || !delay) return;
+    scheduler_.after(*delay, [this, key, uid = uid_of(pod)] { remove_gates(key, uid); });
+    return;
+  }
+  if (!binding_.insert(key).second) return;
   scheduler_.after(some(milliseconds(20), milliseconds(500)), [this, key] { bind(key); });
 }
 
@@ -198,6 +221,45 @@ void Cluster::look_at_everything() {
   }
 }
 
+// Whoever set them, in pods that are still there.
+void Cluster::remove_gates(const std::string& key, const std::string& uid) {
+  const std::size_t slash = key.find('/');
+  const Json* const pod =
+      gateway_.server().find("pods", key.substr(0, slash), key.substr(slash + 1));
+  if (!pod || uid_of(*pod) != uid || is_deleting(*pod)) return;
+  const auto answer = patch("gatekeeper", pod_target(key.substr(0, slash), key.substr(slash + 1)),
+                            {{"spec", {{"schedulingGates", nullptr}}}});
+  if (answer && answer->status / 100 == 2) return;
+  scheduler_.after(kRetry, [this, key, uid] { remove_gates(key, uid); });
+}
+
+bool Cluster::waits_for_scheduler(const Json& pod, Duration& left) const {
+  const auto silent =
+      delay_of(pod, string_at(at(pod, "spec"), "schedulerName"), kSchedulerPrefix);
+  const auto created = parse_time(string_at(at(pod, "metadata"), "creationTimestamp"));
+  if (!silent || !created) return false;
+  left = *created + *silent - gateway_.wall_clock();
+  return left > Duration::zero();
+}
+
+// As k8s.io/kubernetes/pkg/api/v1/pod has it: the time is that of the status False, whoever was the
+// first to say so.
+void Cluster::tell_unschedulable(const Json& pod) {
+  Json condition = {{"type", "PodScheduled"},
+                    {"status", "False"},
+                    {"reason", "Unschedulable"},
+                    {"message", "0 nodes are available"},
+                    {"lastTransitionTime", format_time(gateway_.wall_clock())}};
+  const Json& conditions = at(at(pod, "status"), "conditions");
+  if (!conditions.empty()) {
+    if (string_at(conditions[0], "reason") == "Unschedulable") return;
+    condition["lastTransitionTime"] = at(conditions[0], "lastTransitionTime");
+  }
+  const Json& meta = at(pod, "metadata");
+  patch("scheduler", pod_target(string_at(meta, "namespace"), string_at(meta, "name")) + "/status",
+        {{"status", {{"conditions", Json::array({condition})}}}});
+}
+
 void Cluster::bind(const std::string& key) {
   binding_.erase(key);
   const std::size_t slash = key.find('/');
@@ -212,6 +274,8 @@ void Cluster::bind(const std::string& key) {
     binding_.insert(key);
     scheduler_.after(delay, [this, key] { bind(key); });
   };
+  Duration left{0};
+  if (waits_for_scheduler(*pod, left)) return again(left);
   // The scheduler finds out late that a node is lost.
   std::vector<const Node*> fit;
   for (const Node& node : nodes_) {
@@ -222,14 +286,7 @@ void Cluster::bind(const std::string& key) {
   }
   if (fit.empty() || unschedulable_) {
     if (unschedulable_) strikes_.fired(Act::kUnschedulable);
-    const Json condition = {{"type", "PodScheduled"},
-                            {"status", "False"},
-                            {"reason", "Unschedulable"},
-                            {"message", "0 nodes are available"}};
-    if (at(at(*pod, "status"), "conditions").empty()) {
-      patch("scheduler", pod_target(ns, name) + "/status",
-            {{"status", {{"conditions", Json::array({condition})}}}});
-    }
+    tell_unschedulable(Json(*pod));
     return again(seconds(5));
   }
   const Node& node = *fit[random_.below(fit.size())];
@@ -258,6 +315,7 @@ void Cluster::place(const Json& pod) {
     const Json& meta = at(pod, "metadata");
     const std::string plan = string_at(at(meta, "annotations"), kPlanAnnotation, "0");
     const std::string attempt = string_at(at(meta, "labels"), reconciler::kAttemptLabel, "0");
+    if (const Node* const host = find_node(node)) process.skew = host->skew;
     process.plan = mix(std::stoull(plan), reconciler::hash64(attempt));
     if (phase_is_final(pod)) process.state = Process::State::kLost;
     processes_.emplace(uid, std::move(process));
@@ -354,6 +412,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     scheduler_.after(grace, [this, uid] {
       const auto still = processes_.find(uid);
       if (still != processes_.end() && still->second.state == Process::State::kRunning) {
+        still->second.stopped = true;
         exit(uid, 137, "Error");
       }
     });
@@ -368,9 +427,16 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
   scheduler_.after(takes, [this, uid, code] {
     const auto still = processes_.find(uid);
     if (still != processes_.end() && still->second.state == Process::State::kRunning) {
+      still->second.stopped = true;
       exit(uid, code, code == 0 ? "Completed" : "Error");
     }
   });
+}
+
+std::optional<Cluster::Truth> Cluster::truth(const std::string& uid) const {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return std::nullopt;
+  return Truth{found->second.started, found->second.stopped, found->second.skew};
 }
 
 void Cluster::report_soon(const std::string& uid) {
@@ -396,15 +462,15 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
     case Process::State::kRunning:
       status["phase"] = "Running";
       container["ready"] = true;
-      container["state"] = {{"running", {{"startedAt", format_time(process.started)}}}};
+      container["state"] = {{"running", {{"startedAt", format_time(process.started + process.skew)}}}};
       break;
     case Process::State::kExited:
       status["phase"] = process.exit_code == 0 ? "Succeeded" : "Failed";
       container["state"] = {{"terminated",
                              {{"exitCode", process.exit_code},
                               {"reason", process.reason},
-                              {"startedAt", format_time(process.started)},
-                              {"finishedAt", format_time(process.finished)}}}};
+                              {"startedAt", format_time(process.started + process.skew)},
+                              {"finishedAt", format_time(process.finished + process.skew)}}}};
       break;
     case Process::State::kLost:
       status["phase"] = "Failed";
@@ -416,7 +482,7 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
   }
   status["containerStatuses"] = Json::array({container});
   if (at(at(pod, "status"), "startTime").is_null()) {
-    status["startTime"] = format_time(gateway_.wall_clock());
+    status["startTime"] = format_time(gateway_.wall_clock() + process.skew);
   }
   return status;
 }

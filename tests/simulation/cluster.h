@@ -18,6 +18,12 @@
 
 namespace holdfast::simulation {
 
+// What a template may ask of the schedulers, with a number of seconds behind it: a gate that is
+// removed so long after the creation of the first attempt's pod, and a scheduler that does not say a
+// word before that.
+inline constexpr const char* kGatePrefix = "simulation/removed-after-";
+inline constexpr const char* kSchedulerPrefix = "silent-for-";
+
 // The annotation of a template from which its worker's behaviour is drawn, attempt by attempt.
 inline constexpr const char* kPlanAnnotation = "simulation/plan";
 
@@ -31,6 +37,7 @@ class Cluster {
     Duration renewed{0};     // its Lease, for the last time
     Duration lost_since{0};  // powered off or cut off, while it is
     bool cordoned = false;   // no pod is given to it any more
+    Duration skew{0};        // by which its kubelet's clock is ahead
     bool usable() const { return exists && reaches && powered; }
   };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
@@ -43,6 +50,13 @@ class Cluster {
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const Node* node(const std::string& name) const;
+  // The truth of a pod that a kubelet has, by UID, in the API server's time.
+  struct Truth {
+    Time started{};        // epoch: not yet
+    bool stopped = false;  // its process ended because the pod was deleted
+    Duration skew{0};      // of the clock by which its times are told
+  };
+  std::optional<Truth> truth(const std::string& uid) const;
 
   void silence(int node, bool power_off);
   void bring_back(int node);
@@ -74,8 +88,10 @@ class Cluster {
     bool terminating = false;
     int exit_code = 0;
     std::string reason;
-    Time started{};
+    Time started{};  // in the API server's time, as the next one
     Time finished{};
+    bool stopped = false;  // by its deletion
+    Duration skew{0};
     bool reported = false;
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
@@ -85,6 +101,9 @@ class Cluster {
   void renew(int node);
   void register_node(int node);
   void bind(const std::string& key);
+  void remove_gates(const std::string& key, const std::string& uid);
+  bool waits_for_scheduler(const Json& pod, Duration& left) const;
+  void tell_unschedulable(const Json& pod);
   void place(const Json& pod);
   void begin(const std::string& uid);
   void run(const std::string& uid);
@@ -104,6 +123,7 @@ class Cluster {
   Scheduler& scheduler_;
   Gateway& gateway_;
   Strikes& strikes_;
+  const std::uint64_t seed_;
   SeededRandom random_;
   std::vector<Node> nodes_;
   std::map<std::string, Process> processes_;  // by pod UID

@@ -19,6 +19,8 @@ const Work kShort{milliseconds(300)};
 const Work kFails{milliseconds(300), 1};
 const Work kEndless{seconds(1000)};
 
+const std::string kGate = std::string(kGatePrefix) + "40";
+
 Work lasting(Duration lasts) { return Work{lasts}; }
 
 auto when_phase(std::string phase) {
@@ -87,11 +89,28 @@ void add_runs(std::vector<Scenario>& all) {
   Scenario start = named("start-timeout", {kShort}, "Succeeded", {"StartTimeout", "Succeeded"});
   start.spec = {{"startDeadlineSeconds", 4}};
   start.steps = {
-      {at_the_start, kAtOnce, [](Trial& t) { t.cluster().unschedulable(true); }},
-      {when_ended("StartTimeout"), kAtOnce, [](Trial& t) { t.cluster().unschedulable(false); }}};
+      {at_the_start, kAtOnce, [](Trial& t) { t.cluster().image_errors(true); }},
+      {when_ended("StartTimeout"), kAtOnce, [](Trial& t) { t.cluster().image_errors(false); }}};
   start.calls["GET pods"] = 1;
   start.calls["DELETE pods"] = 1;
   all.push_back(start);
+
+  Scenario schedule = start;
+  schedule.name = "schedule-deadline";
+  schedule.spec = {{"scheduleDeadlineSeconds", 4}};
+  schedule.steps = {
+      {at_the_start, kAtOnce, [](Trial& t) { t.cluster().unschedulable(true); }},
+      {when_ended("StartTimeout"), kAtOnce, [](Trial& t) { t.cluster().unschedulable(false); }}};
+  all.push_back(schedule);
+
+  // Longer than its start deadline and its whole time, which both stand still meanwhile.
+  Scenario gated = named("gated", {kShort}, "Succeeded", {"Succeeded"});
+  gated.spec = {{"startDeadlineSeconds", 20},
+                {"activeDeadlineSeconds", 25},
+                {"template",
+                 {{"spec", {{"schedulingGates", Json::array({{{"name", kGate}}})}}}}}};
+  gated.calls["PUT durablejobs.status"] = 3;
+  all.push_back(gated);
 
   Scenario attempt =
       named("attempt-deadline", {kEndless, kShort}, "Succeeded", {"DeadlineExceeded", "Succeeded"});

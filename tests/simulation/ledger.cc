@@ -18,9 +18,6 @@ using namespace reconciler;  // NOLINT: the words of the rules
 using JobStatus = reconciler::Status;
 using std::chrono::seconds;
 
-// What a replica thinks of the server's time is cut to the second, and its clock may drift.
-constexpr seconds kClockTolerance{4};
-
 // As the replicas are configured.
 constexpr seconds kRenewDeadline{10};
 constexpr const char* kMemberPrefix = "holdfast-member-";
@@ -317,9 +314,12 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   if (budget == Budget::kFailures) ++book.failures;
   if (budget == Budget::kDisruptions) ++book.disruptions;
   const PodBook* truth = nullptr;
+  std::string pod_uid;
   for (const auto& [uid, pod] : pods_) {
     const bool is_its = pod.owner_uid == write.uid && pod.name == entry.pod_name;
-    if (is_its && (!truth || pod.created > truth->created)) truth = &pod;
+    if (!is_its || (truth && pod.created <= truth->created)) continue;
+    truth = &pod;
+    pod_uid = uid;
   }
   if (entry.outcome == Outcome::kSucceeded && (!truth || truth->phase != PodPhase::kSucceeded)) {
     complain("S2 FencedOutcome: a success that its pod did not tell: " + what);
@@ -328,6 +328,7 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
     complain("S2 FencedOutcome: a failure that its pod did not tell: " + what);
   }
   check_loss(write, entry);
+  if (truth && current_) check_times(write, entry, pod_uid, *truth);
   // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
   if (entry.reason == "PodNeverCreated" && !truth && restored_at_ < Duration::zero() &&
       book.recorder == Life(current_->replica, current_->life)) {
@@ -416,6 +417,8 @@ void Ledger::pod_written(const Applied& applied) {
     book.name = string_at(at(pod, "metadata"), "name");
     book.owner_uid = controller_uid(pod);
     book.created = scheduler_.now();
+    book.created_at = wall();
+    book.gated = !at(at(pod, "spec"), "schedulingGates").empty();
     book.attempt = static_cast<std::int64_t>(
         number(string_at(at(at(pod, "metadata"), "labels"), kAttemptLabel)));
     pods_[uid_of(pod)] = book;
@@ -430,6 +433,9 @@ void Ledger::pod_written(const Applied& applied) {
     const PodPhase phase = pod_phase(*applied.after);
     if (is_final(phase) && !is_final(found->second.phase)) found->second.ended = scheduler_.now();
     found->second.phase = phase;
+    found->second.gated = !at(at(*applied.after, "spec"), "schedulingGates").empty();
+    const bool bound = !string_at(at(*applied.after, "spec"), "nodeName").empty();
+    if (bound && found->second.bound_at == Time{}) found->second.bound_at = wall();
   }
   if (by_replica(applied)) pod_touched(*applied.before, applied.after);
 }

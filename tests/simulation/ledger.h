@@ -20,6 +20,9 @@
 
 namespace holdfast::simulation {
 
+// What a replica thinks of the server's time is cut to the second, and its clock may drift.
+inline constexpr std::chrono::seconds kClockTolerance{4};
+
 class Ledger {
  public:
   Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster)
@@ -59,6 +62,9 @@ class Ledger {
     std::int64_t attempt = 0;
     reconciler::PodPhase phase = reconciler::PodPhase::kPending;
     Duration created{0};
+    Time created_at{};  // in the API server's time, as the next one
+    Time bound_at{};    // epoch: it never was
+    bool gated = false;
     Duration ended{0};
     Duration removed{0};  // zero: it is there
   };
@@ -89,6 +95,11 @@ class Ledger {
   void status_written(const StatusWrite& write);
   void attempt_ended(const StatusWrite& write, JobBook& book);
   void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
+  // ledger_times.cc
+  void check_times(const StatusWrite& write, const reconciler::HistoryEntry& entry,
+                   const std::string& pod_uid, const PodBook& pod);
+  void check_start_timeout(const StatusWrite& write, const PodBook& pod);
+  void check_shared_metadata(const StatusWrite& write);
   void attempt_started(const StatusWrite& write);
   void job_removed(const Json& job, bool by_replica);
   void pod_written(const Applied& applied);

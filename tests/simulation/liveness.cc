@@ -6,6 +6,7 @@
 #include "operator/controller/pod_codec.h"
 #include "reconciler/decide.h"
 #include "reconciler/edges.h"
+#include "reconciler/job_clock.h"
 #include "reconciler/names.h"
 #include "tests/simulation/replica.h"
 #include "tests/support/json_document.h"
@@ -181,10 +182,11 @@ void Liveness::look_at_job(const Job& job) {
   const Spec& spec = job.job.spec;
   look_at_pods(job);
   if (job.job.deleting) return;
-  const auto deadline = active_deadline(job.job);
-  const bool out_of_time = deadline && status.phase != Phase::kSuspended;
+  const reconciler::JobView view{job.job, job.pods, std::nullopt, {}};
+  const auto deadline =
+      active_deadline(Context{view, view.job, view.job.spec, gateway_.wall_clock()});
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
-    if (out_of_time) {
+    if (deadline) {
       holds(job, "out of time", kServerTime + late(*spec.active_deadline),
             std::max(instant(deadline), Duration(1)));
     }
@@ -258,23 +260,42 @@ void Liveness::look_at_running(const Job& job) {
     holds(job, "pod stuck terminating", window + late(kLongestGrace) + kServerTime,
           instant(pod->deletion));
   } else if (!pod->started()) {
-    holds(job, "pod never starts", own(spec.start_deadline) + kServerTime, instant(pod->created));
+    look_at_start(job, *pod);
   }
-  if (spec.attempt_deadline && pod->started() && pod->start()) {
+  const auto truth = cluster_.truth(pod->uid);
+  if (spec.attempt_deadline && pod->started() && truth && truth->started != Time{}) {
     holds(job, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
-          instant(pod->start()));
+          instant(truth->started));
   }
   const Cluster::Node* const node = cluster_.node(pod->node_name);
   if (!node) return;
   // Whoever takes a job over watches the whole window anew.
   const Duration taken_over = replica_changed_ + own(kTakeOver);
-  const Duration bound_at = instant(pod->created) + seconds(1);  // or a moment later
+  const Duration bound_at = instant(pod->placed ? pod->placed : pod->created) + seconds(1);
   const Duration silent_since = std::max({node->renewed, taken_over, bound_at});
   if (!node->exists) {
     holds(job, "node object gone", window, std::max({node->lost_since, taken_over, bound_at}));
   } else if (!node->usable()) {
     holds(job, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
           silent_since);
+  }
+}
+
+// A pod that no node has waits without limit. Of one that no scheduler speaks of a person is told.
+void Liveness::look_at_start(const Job& job, const PodView& pod) {
+  const Spec& spec = job.job.spec;
+  const Duration deadline = own(spec.start_deadline) + kServerTime;
+  if (pod.placement() == Placement::kBound) {
+    holds(job, "pod never starts", deadline, instant(pod.placed ? pod.placed : pod.created));
+    return;
+  }
+  if (spec.schedule_deadline) {
+    holds(job, "pod is never scheduled", own(*spec.schedule_deadline) + kServerTime,
+          instant(pod.created));
+  }
+  const Condition* const stalled = job.job.status.condition("Stalled");
+  if (pod.placement() == Placement::kUnseen && !(stalled && stalled->status)) {
+    holds(job, "no scheduler, and nobody is told", deadline);
   }
 }
 

@@ -62,6 +62,7 @@ class Liveness {
 
   void look_at_job(const Job& job);
   void look_at_running(const Job& job);
+  void look_at_start(const Job& job, const reconciler::PodView& pod);
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();

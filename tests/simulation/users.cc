@@ -68,6 +68,15 @@ Json drawn_spec(std::uint64_t seed) {
   if (draw.percent(30)) spec["podReplacementPolicy"] = "Failed";
   if (draw.percent(30)) spec["ttlSecondsAfterFinished"] = draw.between(0, 300);
   if (draw.percent(5)) spec["suspend"] = true;
+  if (draw.percent(15)) spec["scheduleDeadlineSeconds"] = draw.between(5, 120);
+  Json& scheduled = spec["template"]["spec"];
+  if (draw.percent(12)) {
+    const std::string name = kGatePrefix + std::to_string(draw.between(0, 150));
+    scheduled["schedulingGates"] = Json::array({{{"name", name}}});
+  }
+  if (draw.percent(8)) {
+    scheduled["schedulerName"] = kSchedulerPrefix + std::to_string(draw.between(1, 200));
+  }
   return spec;
 }
 
@@ -89,7 +98,11 @@ bool Users::create(const std::string& ns, const std::string& name, const Json& s
   const auto answer = gateway_.ask(kUser, "POST", job_target(ns),
                                    {{"apiVersion", "holdfast.dev/v1alpha1"},
                                     {"kind", "DurableJob"},
-                                    {"metadata", {{"name", name}, {"namespace", ns}}},
+                                    {"metadata",
+                                     {{"name", name},
+                                      {"namespace", ns},
+                                      {"labels", {{"team", ns}}},
+                                      {"annotations", {{"note", "of its user"}}}}},
                                     {"spec", spec}});
   return answer && answer->status == 201;
 }
@@ -150,6 +163,7 @@ bool Users::act(const ScriptEvent& event) {
       for (const char* field :
            {"backoffLimit", "disruptionLimit", "retryBackoff", "startDeadlineSeconds",
             "lostAfterSeconds", "attemptDeadlineSeconds", "activeDeadlineSeconds",
+            "scheduleDeadlineSeconds",
             "podReplacementPolicy", "ttlSecondsAfterFinished"}) {
         if (draw.percent(25) && all.contains(field)) some[field] = all[field];
       }

@@ -4,6 +4,7 @@ add_library(simulation_world STATIC
             cluster.cc
             gateway.cc
             ledger.cc
+            ledger_times.cc
             liveness.cc
             network.cc
             replica.cc

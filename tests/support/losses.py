@@ -53,6 +53,12 @@ def time_text(seconds):
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def scheduled(pod):
+    """The pod's condition PodScheduled, or {}."""
+    conditions = pod["status"].get("conditions", [])
+    return next((found for found in conditions if found["type"] == "PodScheduled"), {})
+
+
 def on_node(node):
     """Pod fields: this node or none."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}

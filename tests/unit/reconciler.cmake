@@ -8,6 +8,10 @@ holdfast_test(
   reconciler/budget_test.cc
   reconciler/no_pod_test.cc
   reconciler/deadlines_test.cc
+  reconciler/scheduling_test.cc
+  reconciler/gated_time_test.cc
+  reconciler/pod_times_test.cc
+  reconciler/kstatus_test.cc
   reconciler/requests_test.cc
   reconciler/waiting_test.cc
   reconciler/tidy_test.cc

@@ -71,6 +71,14 @@ void prepare_pod(Json& pod) {
   if (!spec.contains("restartPolicy")) spec["restartPolicy"] = "Always";
   if (!spec.contains("terminationGracePeriodSeconds")) spec["terminationGracePeriodSeconds"] = 30;
   pod["status"] = {{"phase", "Pending"}, {"qosClass", "BestEffort"}};
+  if (at(spec, "schedulingGates").empty()) return;
+  pod["status"]["conditions"] =
+      Json::array({{{"type", "PodScheduled"},
+                    {"status", "False"},
+                    {"reason", "SchedulingGated"},
+                    {"message", "Scheduling is blocked due to non-empty scheduling gates"},
+                    {"lastProbeTime", nullptr},
+                    {"lastTransitionTime", nullptr}}});
 }
 
 void prepare_pod_update(const Json& old, Json& pod) {

@@ -305,6 +305,10 @@ ApiAnswer Writer::bind(const Target& target, const std::string& body) {
     return conflict(resource, target.name, "pod " + target.name + " is already assigned to node",
                     "pods/binding");
   }
+  if (!at(at(old->json(), "spec"), "schedulingGates").empty()) {
+    return conflict(resource, target.name,
+                    "pod " + target.name + " has non-empty .spec.schedulingGates", "pods/binding");
+  }
   Json pod = old->json();
   pod["spec"]["nodeName"] = node;
   Json& conditions = pod["status"]["conditions"];

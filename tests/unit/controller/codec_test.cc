@@ -23,6 +23,7 @@ Json job_json() {
                  "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z"},
     "spec": {
       "backoffLimit": 2, "disruptionLimit": 5, "startDeadlineSeconds": 60, "lostAfterSeconds": 15,
+      "scheduleDeadlineSeconds": 90,
       "attemptDeadlineSeconds": 30, "activeDeadlineSeconds": 300, "ttlSecondsAfterFinished": 0,
       "podReplacementPolicy": "Failed", "suspend": true,
       "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 9, "jitterPercent": 0},
@@ -47,7 +48,8 @@ reconciler::Status full_status() {
   status.next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
   status.suspended = seconds(12);
   status.waiting =
-      reconciler::Waiting{"RetryBackoff", "m", "n", parse_time("2026-01-02T03:06:05Z")};
+      reconciler::Waiting{"RetryBackoff", "m", "n", parse_time("2026-01-02T03:06:05Z"),
+                          parse_time("2026-01-02T03:05:15Z")};
   reconciler::HistoryEntry entry;
   entry.attempt = 4;
   entry.pod_name = "encode-4-abcde";
@@ -76,6 +78,7 @@ TEST(JobCodec, ReadsEveryFieldOfTheSpec) {
   EXPECT_EQ(job.spec.backoff_limit, 2);
   EXPECT_EQ(job.spec.disruption_limit, 5);
   EXPECT_EQ(job.spec.start_deadline, seconds(60));
+  EXPECT_EQ(job.spec.schedule_deadline, seconds(90));
   EXPECT_EQ(job.spec.lost_after, seconds(15));
   EXPECT_EQ(job.spec.attempt_deadline, seconds(30));
   EXPECT_EQ(job.spec.active_deadline, seconds(300));
@@ -194,7 +197,7 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
   EXPECT_EQ(cached.pod.deletion_grace, seconds(30));
   EXPECT_TRUE(cached.pod.has_finalizer);
   EXPECT_TRUE(cached.pod.disruption_target);
-  EXPECT_EQ(cached.pod.unschedulable, "0/3 nodes");
+  EXPECT_EQ(cached.pod.unschedulable, "") << "it has a node";
   ASSERT_EQ(cached.pod.containers.size(), 2u);
   EXPECT_TRUE(cached.pod.containers[0].sidecar);
   EXPECT_EQ(cached.pod.containers[1].terminated->exit_code, 137);
@@ -228,6 +231,43 @@ TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
     EXPECT_EQ(text.substr(0, 8), "a b [1mx");
     EXPECT_EQ(text.size(), 512u);
   }
+}
+
+// With PodScheduled like this.
+reconciler::PodView scheduled(const char* spec, const char* condition) {
+  Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+  pod["spec"] = json(spec);
+  pod["status"]["conditions"] = Json::array({json(condition)});
+  pod["status"]["conditions"][0]["type"] = "PodScheduled";
+  return static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
+}
+
+TEST(PodDecode, ReadsWhereAPodStandsWithTheSchedulers) {
+  using reconciler::Placement;
+  const Time then = *parse_time("2026-01-02T03:04:05Z");
+  const char* const gated_condition =
+      R"({"status": "False", "reason": "SchedulingGated", "message": "blocked", "lastTransitionTime": null})";
+  reconciler::PodView pod =
+      scheduled(R"({"schedulingGates": [{"name": "a"}, {"name": "b"}]})", gated_condition);
+  EXPECT_EQ(pod.placement(), Placement::kGated);
+  EXPECT_EQ(pod.gates, "a, b");
+  EXPECT_EQ(pod.unschedulable, "blocked");
+  EXPECT_FALSE(pod.placed);
+  pod = scheduled(R"({"schedulerName": "mine"})", gated_condition);
+  EXPECT_EQ(pod.placement(), Placement::kUnseen) << "its gates were just removed";
+  EXPECT_EQ(pod.scheduler, "mine");
+  pod = scheduled("{}", R"({"status": "False", "reason": "Unschedulable", "message": "0/3 nodes",
+                            "lastTransitionTime": "2026-01-02T03:04:05Z"})");
+  EXPECT_EQ(pod.placement(), Placement::kUnschedulable);
+  EXPECT_EQ(pod.unschedulable, "0/3 nodes");
+  EXPECT_EQ(pod.placed, then);
+  pod = scheduled("{}", R"({"status": "False", "reason": "SchedulerError"})");
+  EXPECT_EQ(pod.placement(), Placement::kUnschedulable);
+  EXPECT_EQ(pod.unschedulable, "SchedulerError");
+  pod = scheduled(R"({"nodeName": "n"})",
+                  R"({"status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"})");
+  EXPECT_EQ(pod.placement(), Placement::kBound);
+  EXPECT_EQ(pod.placed, then);
 }
 
 TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {

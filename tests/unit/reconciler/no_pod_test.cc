@@ -8,6 +8,7 @@ namespace {
 
 JobView refused_job(Duration retry_in, CreationRefusal::Kind kind) {
   JobView view = running_job();
+  view.job.status.attempt_start_time = now() - seconds(100);
   view.observed.own_intent = true;
   view.observed.refusal = CreationRefusal{kind, "exceeded quota: small", retry_in};
   return view;

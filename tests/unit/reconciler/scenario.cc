@@ -29,7 +29,7 @@ JobView running_job(std::int64_t attempt) {
   status.attempt = attempt;
   status.pod_name = pod_of(attempt);
   status.start_time = now() - seconds(100);
-  status.attempt_start_time = now() - seconds(100);
+  status.attempt_start_time = now() - seconds(100) + Duration(4711);  // an intent's
   status.observed_generation = 1;
   status.waiting = Waiting{"PodStarting", "m", "n", now() + seconds(500)};
   return view;

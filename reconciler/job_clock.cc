@@ -1,0 +1,65 @@
+#include "reconciler/job_clock.h"
+
+#include <algorithm>
+
+#include "reconciler/pod_times.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+bool says_gated(const Status& status) {
+  return status.waiting && status.waiting->reason == kPodGatedReason;
+}
+
+bool is_gated(const Context& context) {
+  const PodView* const pod = current_pod(context.view);
+  return context.job.status.phase == Phase::kRunning && pod &&
+         pod->placement() == Placement::kGated;
+}
+
+// Whole seconds, as status keeps times: counted like this the roundings of many stretches cancel
+// out. No stretch is longer than the job's life.
+seconds between(const Context& context, Time from, Time to) {
+  const auto whole = [](Time time) { return std::chrono::floor<seconds>(time); };
+  return std::max(whole(to) - whole(std::max(from, context.job.created)), seconds(0));
+}
+
+// For how long the pod was gated, as far as suspendedSeconds does not have it: until it was bound,
+// if nobody looked meanwhile.
+seconds uncounted_gate(const Context& context) {
+  const Status& status = context.job.status;
+  if (!says_gated(status)) return seconds(0);
+  const Time intent = status.attempt_start_time.value_or(context.now);
+  Time until = context.now;
+  const PodView* const pod = current_pod(context.view);
+  if (pod && pod->placement() == Placement::kBound) {
+    until = std::min(until, placed_since(context, *pod));
+  }
+  return between(context, status.waiting->since.value_or(intent), until);
+}
+
+}  // namespace
+
+std::optional<Time> active_deadline(const Context& context, const Status& status) {
+  const auto& limit = context.spec.active_deadline;
+  if (!limit || !status.start_time || status.phase == Phase::kSuspended || is_gated(context)) {
+    return std::nullopt;
+  }
+  return *status.start_time + *limit + status.suspended + uncounted_gate(context);
+}
+
+std::optional<Time> active_deadline(const Context& context) {
+  return active_deadline(context, context.job.status);
+}
+
+void count_gated_time(const Context& context, Status& next) {
+  if (!says_gated(next)) next.suspended += uncounted_gate(context);
+}
+
+void count_suspension(const Context& context, Status& next) {
+  const Condition* const suspended = next.condition("Suspended");
+  if (!next.start_time || !suspended || !suspended->status) return;
+  next.suspended += between(context, suspended->last_transition_time, context.now);
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,38 @@
+#include "reconciler/pod_times.h"
+
+#include <algorithm>
+
+namespace holdfast::reconciler {
+namespace {
+
+// A start is recorded in whole seconds, an intent never is.
+std::optional<Time> recorded_start(const Status& status) {
+  const auto& time = status.attempt_start_time;
+  return time && std::chrono::floor<seconds>(*time) == *time ? time : std::nullopt;
+}
+
+}  // namespace
+
+Time placed_since(const Context& context, const PodView& pod) {
+  const PodSightings& seen = context.view.observed.pod;
+  const Time told = std::min(pod.placed.value_or(pod.created), seen.placed.value_or(context.now));
+  return std::max({told, pod.created, seen.elsewhere.value_or(pod.created)});
+}
+
+std::optional<Time> attempt_start(const Context& context, const PodView& pod) {
+  const std::optional<Time> told = pod.start();
+  if (!told) return std::nullopt;
+  const PodSightings& seen = context.view.observed.pod;
+  const Time bound = placed_since(context, pod);
+  const Time earliest = std::max(bound, seen.unstarted.value_or(bound));
+  Time latest = seen.started.value_or(*told <= context.now ? context.now : earliest);
+  if (const auto recorded = recorded_start(context.job.status)) latest = std::min(latest, *recorded);
+  return std::min(std::max(*told, earliest), std::max(latest, bound));
+}
+
+void record_start(const Context& context, const PodView& pod, Status& status) {
+  const auto start = attempt_start(context, pod);
+  if (start) status.attempt_start_time = std::chrono::floor<seconds>(*start);
+}
+
+}  // namespace holdfast::reconciler

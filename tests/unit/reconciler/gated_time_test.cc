@@ -1,0 +1,100 @@
+// activeDeadlineSeconds counts from the first intent, and stands still while the job is suspended or
+// its pod is gated.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+// Its first attempt was recorded, and its gated pod created, 100 s ago; that is on record.
+JobView gated_job() {
+  JobView view = running_job();
+  view.job.spec.active_deadline = seconds(150);
+  PodView& pod = add_pod(view, 1, PodPhase::kPending);
+  pod.node_name.clear();
+  pod.gates = "quota";
+  view.job.status = after(view);
+  return view;
+}
+
+// The gate is removed, and the pod bound, 30 s from now.
+JobView bound_job() {
+  JobView view = gated_job();
+  view.pods[0].gates.clear();
+  view.pods[0].node_name = kNode;
+  view.pods[0].placed = now() + seconds(30);
+  return view;
+}
+
+TEST(GatedTime, TheJobsDeadlineStandsStillWhileItsPodIsGated) {
+  const JobView view = gated_job();
+  EXPECT_EQ(view.job.status.waiting->reason, "PodGated");
+  EXPECT_FALSE(view.job.status.waiting->deadline);
+  EXPECT_EQ(after(view, now() + seconds(86400)).phase, Phase::kRunning);
+}
+
+TEST(GatedTime, APodThatIsGatedWhileNobodyLooksIsNotOutOfTimeWhenTheyDo) {
+  JobView view = gated_job();
+  view.job.status.waiting = Waiting{"PodStarting", "m", "n", std::nullopt};
+  EXPECT_EQ(after(view, now() + seconds(86400)).phase, Phase::kRunning);
+}
+
+TEST(GatedTime, GatedTimeIsCountedOnceAndPersisted) {
+  JobView view = bound_job();
+  const Status status = after(view, now() + seconds(41));
+  EXPECT_EQ(status.waiting->reason, "PodStarting");
+  EXPECT_EQ(status.suspended, seconds(130));
+  view.job.status = status;
+  EXPECT_EQ(after(view, now() + seconds(60)).suspended, seconds(130));
+  // 150 s from the intent 100 s ago, and 130 of them gated.
+  EXPECT_EQ(after(view, now() + seconds(179)).phase, Phase::kRunning);
+  EXPECT_EQ(after(view, now() + seconds(181)).phase, Phase::kFailed);
+}
+
+TEST(GatedTime, TheRecordOutlivesWhoeverMadeItAndGoesNoFurtherThanTheBinding) {
+  // Nobody looked for a day: the pod's own condition says until when it was gated.
+  const JobView view = bound_job();
+  const Status status = after(view, now() + seconds(86400));
+  EXPECT_EQ(status.suspended, seconds(130));
+  EXPECT_EQ(status.phase, Phase::kFailed) << "the day counts";
+}
+
+TEST(GatedTime, GatedTimeIsKeptHoweverTheAttemptEnds) {
+  JobView view = gated_job();
+  view.job.spec.suspend = true;
+  EXPECT_EQ(after(view, now() + seconds(50)).suspended, seconds(150));
+  view.job.spec.suspend = false;
+  delete_pod(view.pods[0], seconds(0));
+  const Status status = after(view, now() + seconds(50));
+  EXPECT_EQ(status.attempt, 2);
+  EXPECT_EQ(status.suspended, seconds(150));
+}
+
+TEST(GatedTime, APodThatStaysUnschedulableAfterItsGateCounts) {
+  JobView view = gated_job();
+  view.pods[0].gates.clear();
+  view.pods[0].unschedulable = "no room";
+  view.job.status = after(view, now() + seconds(10));
+  EXPECT_EQ(view.job.status.suspended, seconds(110));
+  EXPECT_EQ(after(view, now() + seconds(161)).phase, Phase::kFailed);
+}
+
+TEST(GatedTime, AJobThatIsCreatedSuspendedStartsWithItsFirstIntent) {
+  JobView view = new_job();
+  view.job.spec.suspend = true;
+  view.job.spec.active_deadline = seconds(50);
+  view.job.status = after(view);
+  EXPECT_FALSE(view.job.status.start_time);
+  view.job.spec.suspend = false;
+  view.job.status = after(view, now() + seconds(1000));
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  view.job.status = after(view, now() + seconds(1000));
+  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(view.job.status.start_time, now() + seconds(1000));
+  EXPECT_EQ(view.job.status.waiting->deadline, now() + seconds(1050));
+  EXPECT_EQ(view.job.status.suspended, seconds(0)) << "it had not begun";
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
