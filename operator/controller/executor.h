@@ -47,6 +47,7 @@ class Executor {
   };
   // One for each kind of write: a kind without one does not compile.
   Task<Result<Outcome>> apply(const reconciler::WriteStatus& write, const Setting& setting);
+  Task<Result<std::string>> read_shared_metadata(const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::CreatePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeletePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::ReleasePod& write, const Setting& setting);

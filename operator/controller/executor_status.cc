@@ -24,15 +24,37 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
     remember_intent(write.status, setting.memory);
   }
   const CachedJob& job = setting.job;
+  std::string metadata = job.shared_metadata;
+  if (is_terminal(job.job.status.phase)) {
+    auto read = read_shared_metadata(setting);
+    const Result<std::string> current = co_await read;
+    if (!current) co_return current.error();
+    metadata = *current;
+  }
   auto put =
       client_.put(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name, "status"),
-                  status_update_body(job.job, write.status), for_its_version());
+                  status_update_body(job.job, metadata, write.status), for_its_version());
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(setting.memory.job_version, *answer);
   setting.memory.last_write = loop_.now();
   tell(write, setting);
   co_return Outcome{};
+}
+
+// A finished job's is not cached.
+Task<Result<std::string>> Executor::read_shared_metadata(const Setting& setting) {
+  const CachedJob& job = setting.job;
+  auto get = client_.get(kube::object_path(kJobGroupPath, kJobPlural, job.namespace_, job.name),
+                         within_time());
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  raise(setting.memory.job_version, *answer);
+  kube::Object live;
+  if (!kube::decode_meta(*answer, live) || live.uid != job.uid || live.version != job.version) {
+    co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
+  }
+  co_return shared_metadata(at(*answer, "metadata"));
 }
 
 void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting) {

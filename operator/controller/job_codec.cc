@@ -180,18 +180,34 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.status = decode_status(at(json, "status"));
   const JsonView pod_template = at(spec, "template");
   if (!pod_template.is_object()) return nullptr;
-  if (!is_terminal(job.status.phase)) cached->pod_template = pod_template.text();
+  if (!is_terminal(job.status.phase)) {
+    cached->pod_template = pod_template.text();
+    cached->shared_metadata = shared_metadata(meta);
+  }
   return cached;
 }
 
-std::string status_update_body(const reconciler::Job& job, const reconciler::Status& status) {
+std::string shared_metadata(const JsonView& metadata) {
+  std::string text;
+  for (const char* key : {"annotations", "finalizers", "labels", "ownerReferences"}) {
+    const JsonView value = at(metadata, key);
+    if (!value.is_object() && !value.is_array()) continue;
+    text += std::string(text.empty() ? "{" : ",") + "\"" + key + "\":" + value.text();
+  }
+  return text.empty() ? "{}" : text + "}";
+}
+
+std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
+                               const reconciler::Status& status) {
+  const Result<Json> shared = parse_json(shared_metadata);
+  Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
+  metadata["name"] = job.name;
+  metadata["namespace"] = job.namespace_;
+  metadata["uid"] = job.uid;
+  metadata["resourceVersion"] = std::to_string(job.version);
   const Json body = {{"apiVersion", kJobApiVersion},
                      {"kind", kJobKind},
-                     {"metadata",
-                      {{"name", job.name},
-                       {"namespace", job.namespace_},
-                       {"uid", job.uid},
-                       {"resourceVersion", std::to_string(job.version)}}},
+                     {"metadata", std::move(metadata)},
                      {"status", encode_status(status)}};
   // Whatever a text was made of, the status is written.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);

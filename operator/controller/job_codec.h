@@ -14,11 +14,13 @@ inline constexpr const char* kJobApiVersion = "holdfast.dev/v1alpha1";
 inline constexpr const char* kJobPlural = "durablejobs";
 inline constexpr const char* kJobKind = "DurableJob";
 
-// As it is cached: what the reconciler reads, and the template as JSON text (empty for a finished
-// job: it starts no more pods).
+// As it is cached: what the reconciler reads, and as JSON text the template and what a status write
+// repeats of the metadata. A finished job has neither: it starts no more pods, and hardly ever gets
+// another write.
 struct CachedJob : kube::Object {
   reconciler::Job job;
   std::string pod_template;
+  std::string shared_metadata;
 };
 
 // Null when it is no DurableJob that the schema could have let through.
@@ -28,8 +30,14 @@ reconciler::Spec decode_spec(const JsonView& spec);
 reconciler::Status decode_status(const JsonView& status);
 Json encode_status(const reconciler::Status& status);
 
+// What others write beside us, as they left it: labels, annotations, finalizers and owner
+// references, as one JSON object.
+std::string shared_metadata(const JsonView& metadata);
+
 // The body of a PUT on /status: it carries the UID and the resourceVersion that were read, so that
-// it fails with 409 on any other object or version.
-std::string status_update_body(const reconciler::Job& job, const reconciler::Status& status);
+// it fails with 409 on any other object or version. A PUT without the shared metadata changes none of
+// it, but takes it out of its managers' managedFields: what they remove later would then stay.
+std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
+                               const reconciler::Status& status);
 
 }  // namespace holdfast::controller

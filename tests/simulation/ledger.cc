@@ -279,6 +279,7 @@ void Ledger::status_written(const StatusWrite& write) {
   const std::string job = key_of(write.after) + " (" + to_string(write.old.phase) + " -> " +
                           to_string(write.next.phase) + ")";
   if (!write.by_replica) complain("a status is written by nobody of ours: " + job);
+  check_shared_metadata(write);
   const std::string why = reconciler::testing::refused_by_api(write.old, write.next);
   if (!why.empty()) complain(why + ": " + job);
   if (write.old.phase == Phase::kCancelling && write.next.phase != Phase::kCancelling &&

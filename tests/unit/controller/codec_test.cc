@@ -97,17 +97,33 @@ TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
 TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const Json body =
-      json(status_update_body(static_cast<const CachedJob&>(*object).job, full_status()));
+      json(status_update_body(static_cast<const CachedJob&>(*object).job, "{}", full_status()));
   EXPECT_EQ(body["metadata"]["uid"], "u-1");
   EXPECT_EQ(body["metadata"]["resourceVersion"], "17");
   EXPECT_EQ(body["metadata"]["name"], "encode");
   EXPECT_FALSE(body.contains("spec"));
 }
 
+TEST(JobCodec, TheStatusUpdateRepeatsWhatOthersWroteIntoTheMetadata) {
+  const Json shared = json(R"({
+    "labels": {"app": "x"}, "annotations": {"note": "quote \" and \n"}, "finalizers": ["a/b"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "cu"}]})");
+  Json object = job_json();
+  object["metadata"].update(shared);
+  object["metadata"]["managedFields"] = Json::array({{{"manager", "helm"}}});
+  const kube::ObjectPtr cached = decode_job(document(object));
+  const auto& job = static_cast<const CachedJob&>(*cached);
+  const Json body = json(status_update_body(job.job, job.shared_metadata, full_status()));
+  for (const auto& [key, value] : shared.items()) EXPECT_EQ(body["metadata"][key], value) << key;
+  EXPECT_FALSE(body["metadata"].contains("managedFields")) << "that would be a change of its own";
+  EXPECT_FALSE(body["metadata"].contains("generation"));
+}
+
 TEST(JobCodec, AFinishedJobKeepsNoTemplateInMemory) {
   Json finished = job_json();
   finished["status"] = {{"phase", "Succeeded"}};
   EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).pod_template, "");
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).shared_metadata, "");
   EXPECT_NE(static_cast<const CachedJob&>(*decode_job(document(job_json()))).pod_template, "");
 }
 

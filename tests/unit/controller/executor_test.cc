@@ -75,6 +75,32 @@ TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
   EXPECT_EQ(memory_.pod_version, 8u);
 }
 
+// Its shared metadata is not cached.
+TEST_F(ExecutorTest, AStatusWriteOfAFinishedJobReadsFirstWhatItRepeats) {
+  job_.job.status.phase = reconciler::Phase::kSucceeded;
+  job_.version = job_.job.version = 6;
+  reconciler::WriteStatus observed{job_.job.status};
+  decision_.writes = {observed};
+  const auto conflicts = perform();
+  EXPECT_EQ(transport_.request().method, "GET");
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(conflicts->has_value());
+  EXPECT_EQ((*conflicts)->error().code, ErrorCode::kConflict) << "it has changed";
+  const auto done = perform();
+  transport_.answer(200, R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "6",
+                                          "labels": {"app": "x"}}})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.request().method, "PUT");
+  EXPECT_NE(transport_.request().body.find(R"("labels":{"app":"x"})"), std::string::npos);
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  EXPECT_TRUE((*done)->ok());
+}
+
 TEST_F(ExecutorTest, NothingIsWrittenOnceTheShardIsLost) {
   ownership_.held = false;
   const auto done = perform();
