@@ -211,8 +211,9 @@ std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec
 }
 
 // A pod that is further ahead is none of a later attempt: somebody gave it such a name, and to go
-// on from there would use the numbers up.
-constexpr std::int64_t kMostAhead = 1'000'000;
+// on from there would use the numbers up. One write raises the attempt by 10,000 at most, and 64
+// attempts may begin with it.
+constexpr std::int64_t kMostAhead = 1000;
 
 void start_attempt(const Context& context, Status& status) {
   std::int64_t last = status.attempt;

@@ -68,6 +68,18 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
   plan.inform(std::move(status));
 }
 
+// The clock follows the API server's and may go back by a moment.
+constexpr seconds kClockNoise{2};
+
+// No back-off is longer than maxSeconds: a time that is further away was edited, or the user has
+// lowered maxSeconds since. The longest then counts from now.
+std::optional<Time> end_of_backoff(const Context& context) {
+  const std::optional<Time>& recorded = context.job.status.next_attempt_time;
+  const seconds longest = context.spec.retry_backoff.max;
+  if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
+  return context.now + longest;
+}
+
 }  // namespace
 
 void decide_ready(const Context& context, Plan& plan) {
@@ -79,14 +91,13 @@ void decide_ready(const Context& context, Plan& plan) {
     plan.write(std::move(write));
     return;
   }
-  if (status.next_attempt_time && context.now < *status.next_attempt_time) {
-    plan.wake_at(*status.next_attempt_time);
+  const std::optional<Time> due = end_of_backoff(context);
+  if (due && context.now < *due) {
+    plan.wake_at(*due);
     Status waits = status;  // observedGeneration, and activeDeadlineSeconds may have changed
+    waits.next_attempt_time = due;
     const auto deadline = active_deadline(context);
-    if (waits.waiting) {
-      waits.waiting->deadline =
-          deadline ? std::min(*deadline, *status.next_attempt_time) : *status.next_attempt_time;
-    }
+    if (waits.waiting) waits.waiting->deadline = deadline ? std::min(*deadline, *due) : *due;
     plan.inform(std::move(waits));
     return;
   }

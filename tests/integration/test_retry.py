@@ -198,3 +198,27 @@ def test_a_failed_job_is_run_again_by_a_new_job_of_its_name(jobs):
     jobs.apply(job("again", annotations=runs(0)))
     status = settle(jobs, "again")
     assert (status["phase"], budgets(status)) == ("Succeeded", (1, 0, 0))
+
+
+def test_an_edit_that_puts_the_next_attempt_off_for_ever_puts_it_off_by_the_longest_back_off(cluster, jobs):
+    backoff = {"initialSeconds": 6, "factor": 1, "maxSeconds": 6, "jitterPercent": 0}
+    jobs.apply(job("put-off", annotations=runs(0, "1,0"), retryBackoff=backoff))
+    for year in (2200, 9999):
+        jobs.wait_phase("put-off", "Backoff")
+        code, answer = cluster.api("PATCH", f"{jobs.path}/put-off/status",
+                                   {"status": {"nextAttemptTime": f"{year}-01-01T00:00:00Z"}}, content_type="merge")
+        assert code == 200, answer
+    jobs.wait_phase("put-off", "Succeeded", limit=30)
+
+
+def test_the_template_of_a_suspended_job_changes_and_its_next_attempt_runs_the_new_one(cluster, jobs):
+    jobs.apply(job("mended", annotations=runs(600)))
+    jobs.wait_running("mended")
+    jobs.patch("mended", suspend=True)
+    jobs.wait_phase("mended", "Suspended")
+    template = job("mended", command=["other"], annotations=runs(0))["spec"]["template"]
+    jobs.patch("mended", template=template)
+    jobs.patch("mended", suspend=False)
+    jobs.wait_phase("mended", "Succeeded")
+    assert jobs.pod("mended")["spec"]["containers"][0]["command"] == ["other"]
+    assert outcomes(jobs.status("mended")) == ["Suspended", "Succeeded"]

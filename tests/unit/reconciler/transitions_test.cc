@@ -122,6 +122,36 @@ TEST(Edges, BackoffStartsTheNextAttemptWhenItsTimeHasCome) {
   EXPECT_FALSE(after(view, now() + seconds(10)).next_attempt_time);
 }
 
+// Somebody edited the status, or lowered retryBackoff.maxSeconds.
+TEST(Edges, BackoffIsNeverLongerThanTheLongestFromNow) {
+  JobView view = job_in(kBackoff);
+  const seconds longest = view.job.spec.retry_backoff.max;
+  view.job.status.next_attempt_time = now() + std::chrono::years(200);
+  const Status shortened = after(view);
+  EXPECT_EQ(shortened.next_attempt_time, now() + longest);
+  EXPECT_EQ(shortened.waiting->deadline, now() + longest);
+  EXPECT_EQ(decide(view, now()).wake_after, longest);
+  view.job.status = shortened;
+  EXPECT_TRUE(all<WriteStatus>(settle(view, now() + seconds(60))).empty());
+  EXPECT_EQ(after(view, now() + longest).attempt, 2);
+}
+
+// The clock follows the API server's, and may go back by a moment.
+TEST(Edges, ABackoffOfTheLongestIsNotWrittenAgain) {
+  JobView view = job_in(kBackoff);
+  const Time due = now() + view.job.spec.retry_backoff.max;
+  view.job.status.next_attempt_time = view.job.status.waiting->deadline = due;
+  EXPECT_TRUE(all<WriteStatus>(settle(view, now() - seconds(1))).empty());
+}
+
+TEST(Edges, TheNextAttemptComesAfterLaterPodsButNeverJumps) {
+  JobView view = job_in(kBackoff);
+  add_ended_pod(view, 1001, 0);
+  EXPECT_EQ(after(view, now() + seconds(10)).attempt, 1002);
+  add_ended_pod(view, 1002, 0);
+  EXPECT_EQ(after(view, now() + seconds(10)).attempt, 1002);
+}
+
 TEST(Edges, BackoffObeysSuspendAndCancelAtOnce) {
   JobView view = job_in(kBackoff);
   view.job.spec.suspend = true;
