@@ -1,5 +1,6 @@
 #include "operator/runtime/release_pods.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
@@ -22,9 +23,10 @@ using std::chrono::seconds;
 
 constexpr seconds kPoll{1};
 // A clean stop takes 30 s at most, and a replica that died is known to be dead after its Lease's
-// duration. Lists and patches come on top.
-// The chart's hook has 280 s for all of it.
+// duration: the limit is this, or a minute more than the longest duration. Lists and patches come on
+// top: the chart's hook has 40 s more than the limit.
 constexpr minutes kStopLimit{4};
+constexpr minutes kLeaseMargin{1};
 constexpr int kPageSize = 500;
 constexpr int kExitFailed = 1;
 constexpr seconds kSignalLimit{5};
@@ -69,6 +71,7 @@ using Members = std::map<std::string, Seen>;
 Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
   Loop& loop = client.loop();
   const SteadyTime began = loop.now();
+  Duration limit = kStopLimit;
   Members seen;
   std::string told;
   while (true) {
@@ -80,15 +83,16 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
       const auto& lease = static_cast<const controller::CachedLease&>(*object);
       Seen& last = seen[lease.uid];
       if (last.version != lease.version) last = {lease.version, loop.now()};
+      limit = std::max<Duration>(limit, lease.duration + kLeaseMargin);
       if (loop.now() - last.since <= lease.duration) alive = lease.holder;
     }
     if (alive.empty()) co_return seen;
     if (told != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
     told = alive;
-    if (loop.now() - began > kStopLimit) {
+    if (loop.now() - began > limit) {
       co_return make_error(ErrorCode::kInvalid,
                            "replica " + alive + " is still alive after " +
-                               human_duration(kStopLimit) +
+                               human_duration(limit) +
                                ": stop it, or name its Deployment by --deployment");
     }
     auto wait = pause(loop, kPoll);

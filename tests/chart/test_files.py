@@ -142,6 +142,12 @@ def test_the_service_accounts_that_are_listed_and_no_others_may_renew_leases(hel
     assert renewers({}) == {name: [("Group", None, f"system:serviceaccounts:{name}")] for name in ("media", "proofs")}
 
 
+@pytest.mark.parametrize("lease,limit", [("15s", 280), ("180s", 280), ("5m", 400), ("60m", 3700)])
+def test_the_uninstall_hook_waits_longer_than_a_dead_replicas_lease_lasts(helm, lease, limit):
+    hook = pick(helm.objects({"operator": {"leaseDuration": lease}}), "Job", name="holdfast-release-pods")
+    assert hook["spec"]["activeDeadlineSeconds"] == limit
+
+
 def test_who_has_no_heartbeats_has_no_fence(helm):
     """So that a second release does not meet the first one's."""
     names = {item["metadata"]["name"] for item in helm.objects({"workerNamespaces": []})}

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-Json lease(int version) {
+Json lease(int version, int duration = 15) {
   return {{"metadata",
            {{"name", "holdfast-member-a"},
             {"namespace", "ops"},
@@ -18,7 +18,7 @@ Json lease(int version) {
             {"resourceVersion", std::to_string(version)},
             {"labels", {{"holdfast.dev/lease", "member"}}},
             {"annotations", {{"holdfast.dev/shards", "32"}}}}},
-          {"spec", {{"holderIdentity", "a"}, {"leaseDurationSeconds", 15}}}};
+          {"spec", {{"holderIdentity", "a"}, {"leaseDurationSeconds", duration}}}};
 }
 
 Json pod(const std::string& name, const std::string& finalizer) {
@@ -119,6 +119,18 @@ TEST_F(ReleasePodsTest, ALeaseThatHasNotChangedForItsDurationIsOfADeadReplica) {
   expect("GET", "/api/v1/pods?", list_of({}));
   expect_leases({lease(1)});
   EXPECT_TRUE(over());
+  EXPECT_EQ(released(), 0);
+}
+
+TEST_F(ReleasePodsTest, ADeadReplicaWithALongLeaseIsWaitedForAsLongAsThatLasts) {
+  start_release({"ops", {}, ""});
+  for (int second = 0; second <= 3600; ++second) {
+    expect_leases({lease(1, 3600)});
+    loop_.advance(seconds(1));
+  }
+  expect_leases({lease(1, 3600)});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  expect_leases({lease(1, 3600)});
   EXPECT_EQ(released(), 0);
 }
 
