@@ -106,7 +106,35 @@ concurrency::streams::ostream output(Sink::Consume consume) {
 struct Exchange {
   std::atomic<bool> left{false};  // the request's head was written
   bool too_large = false;
+  std::size_t size = 0;
+  std::unique_ptr<BodyReader> reader;
   Response response;
+
+  // The status may not be known yet: a reader is given whatever comes. False: too large.
+  bool take(std::string_view piece, std::size_t limit) {
+    size += piece.size();
+    too_large = too_large || size > limit;
+    if (too_large) return false;
+    std::string& body = response.body;
+    if (!reader) {
+      body.append(piece);
+      return true;
+    }
+    body.append(piece.substr(0, kMaxKeptBytes - std::min(body.size(), kMaxKeptBytes)));
+    reader->read(piece);
+    return true;
+  }
+
+  void decode_body(const std::function<std::any(std::string&&)>& decode) {
+    if (reader) {
+      response.decoded = reader->finish();
+    } else if (decode) {
+      response.decoded = decode(std::move(response.body));
+    } else {
+      return;
+    }
+    response.body.clear();
+  }
 };
 
 std::string header_value(const http_response& response, const char* name) {
@@ -263,16 +291,11 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
       [exchange](web::http::message_direction::direction direction, utility::size64_t) {
         if (direction == web::http::message_direction::upload) exchange->left = true;
       });
+  if (asked.make_reader) exchange->reader = asked.make_reader();
   const pplx::cancellation_token_source cancellation;
   request.set_response_stream(output([exchange, cancellation, limit = asked.max_response_bytes](
                                          const char* data, std::size_t size) {
-    std::string& body = exchange->response.body;
-    exchange->too_large = exchange->too_large || body.size() + size > limit;
-    if (exchange->too_large) {
-      cancellation.cancel();
-    } else {
-      body.append(data, size);
-    }
+    if (!exchange->take({data, size}, limit)) cancellation.cancel();
     return pplx::task_from_result(size);
   }));
   // Holds the client: its connections live as long as somebody uses them.
@@ -283,10 +306,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
     std::optional<Error> error;
     try {
       ended.get();
-      if (!exchange->too_large && decode && response.status / 100 == 2) {
-        response.decoded = decode(std::move(response.body));
-        response.body.clear();
-      }
+      if (!exchange->too_large && response.status / 100 == 2) exchange->decode_body(decode);
     } catch (...) {
       error = lost(std::current_exception(), exchange->left, *refusal);
     }

@@ -9,6 +9,7 @@
 
 #include <any>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,16 @@ enum class Urgency {
 };
 inline constexpr std::size_t kUrgencies = 3;
 
+// Takes a body piece by piece, as it comes. Of one answer, and called on an I/O thread: pure.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+  // False: it has seen enough.
+  virtual bool read(std::string_view piece) = 0;
+  // The parsed form of what came.
+  virtual std::any finish() = 0;
+};
+
 struct Request {
   std::string method = "GET";
   std::string target;  // path and query, encoded
@@ -43,11 +54,15 @@ struct Request {
   Urgency urgency = Urgency::kOrdinary;
   // Makes the parsed form of a 2xx body; without it the body itself is kept.
   std::function<std::any(std::string&& body)> decode;
+  // In place of `decode`, for bodies that are not to be held as a whole: makes the reader of a 2xx
+  // one. Of any other status the first kMaxKeptBytes are kept.
+  std::function<std::unique_ptr<BodyReader>()> make_reader;
 };
+inline constexpr std::size_t kMaxKeptBytes = 64u << 10;
 
 struct Response {
   int status = 0;
-  std::string body;  // empty when `decode` was used
+  std::string body;  // empty when it was decoded
   std::any decoded;
   std::optional<Time> date;             // the server's, from `Date`
   std::optional<Duration> retry_after;  // from `Retry-After` in seconds

@@ -7,6 +7,7 @@
 #include "operator/kube/client_state.h"
 #include "operator/kube/collection_request.h"
 #include "operator/kube/errors.h"
+#include "operator/kube/list_reader.h"
 
 namespace holdfast::kube {
 namespace {
@@ -190,7 +191,7 @@ Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Durat
 
 Task<Result<ListPage>> Client::State::list(std::shared_ptr<const Kind> kind, http::Request request,
                                            Duration timeout) {
-  request.decode = [kind](std::string&& body) -> std::any { return decode_list(*kind, body); };
+  request.make_reader = [kind] { return std::make_unique<ListReader>(kind); };
   Task<Result<Response>> calling = call(std::move(request), timeout);
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();

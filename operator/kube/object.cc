@@ -14,20 +14,6 @@ std::string encode_segment(const std::string& segment) {
   return percent_encode(segment);
 }
 
-bool parse_version(const std::string& text, std::uint64_t& version) {
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, version);
-  return error == std::errc() && last == end;
-}
-
-ObjectPtr decode_object(const Kind& kind, const JsonView& json) {
-  try {
-    return kind.decode(json);
-  } catch (const std::exception&) {  // a decoder met what it did not foresee: not usable
-    return nullptr;
-  }
-}
-
 WatchEvent error_event(ErrorCode code, std::string message) {
   WatchEvent event;
   event.error = make_error(code, std::move(message));
@@ -56,6 +42,20 @@ Error error_of_status(const JsonView& status) {
 
 }  // namespace
 
+bool parse_version(const std::string& text, std::uint64_t& version) {
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, version);
+  return error == std::errc() && last == end;
+}
+
+ObjectPtr decode_object(const Kind& kind, const JsonView& json) {
+  try {
+    return kind.decode(json);
+  } catch (const std::exception&) {  // a decoder met what it did not foresee: not usable
+    return nullptr;
+  }
+}
+
 bool decode_meta(const JsonView& json, Object& object) {
   const JsonView metadata = at(json, "metadata");
   object.name = string_at(metadata, "name");
@@ -78,29 +78,6 @@ std::string object_path(const std::string& group_path, const std::string& plural
   if (!name.empty()) path += "/" + encode_segment(name);
   if (!subresource.empty()) path += "/" + subresource;
   return path;
-}
-
-Result<ListPage> decode_list(const Kind& kind, std::string_view body) {
-  const Result<JsonDocument> parsed = JsonDocument::parse(body);
-  if (!parsed.ok()) return parsed.error();
-  const JsonView metadata = at(*parsed, "metadata");
-  const JsonView items = at(*parsed, "items");
-  ListPage page;
-  if (!parse_version(string_at(metadata, "resourceVersion"), page.version) ||
-      !(items.is_array() || items.is_null())) {
-    return make_error(ErrorCode::kTransient, "the answer is not a list of " + kind.name);
-  }
-  page.continue_token = string_at(metadata, "continue");
-  page.items.reserve(items.size());
-  for (const JsonView item : items) {
-    ObjectPtr object = decode_object(kind, item);
-    if (object) {
-      page.items.push_back(std::move(object));
-    } else {
-      ++page.undecodable;
-    }
-  }
-  return page;
 }
 
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line) {

@@ -28,6 +28,9 @@ using ObjectPtr = std::shared_ptr<const Object>;
 // Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
 bool decode_meta(const JsonView& json, Object& object);
 
+// A resourceVersion. False: it is no number.
+bool parse_version(const std::string& text, std::uint64_t& version);
+
 // One kind of object as the operator watches it.
 struct Kind {
   std::string name;        // for logs and metrics, e.g. "pods"
@@ -63,8 +66,10 @@ struct WatchEvent {
   Error error;  // kError: 410 is kGone, 429 kThrottled, 5xx kTransient
 };
 
-// Both are pure and never throw; what is malformed gives an Error / a kError event.
-Result<ListPage> decode_list(const Kind& kind, std::string_view body);
+// Null too where the kind's own decoder throws.
+ObjectPtr decode_object(const Kind& kind, const JsonView& json);
+
+// Pure, and never throws; what is malformed gives a kError event. Lists: list_reader.h.
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line);
 
 }  // namespace holdfast::kube

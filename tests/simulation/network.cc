@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/support/decode_body.h"
+
 namespace holdfast::simulation {
 namespace {
 
@@ -193,12 +195,8 @@ void SimTransport::deliver(const CallPtr& call, const Delivery& delivery, const 
   if (calls_.count(call->id) == 0) return;
   if (network_.on_answer) network_.on_answer(delivery, answer);
   Response result = response(answer, call->sent);
-  std::string body = answer.body;
-  if (answer.status / 100 == 2 && call->request.decode) {
-    result.decoded = call->request.decode(std::move(body));
-  } else {
-    result.body = std::move(body);
-  }
+  result.body = answer.body;
+  test::decode_body(call->request, result);
   finish(call, std::move(result));
 }
 

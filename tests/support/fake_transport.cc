@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/support/decode_body.h"
+
 namespace holdfast::test {
 
 using http::CallId;
@@ -65,10 +67,7 @@ void FakeTransport::answer(int status, std::string body, Headers headers) {
   PendingRequest pending = std::move(pending_.front());
   pending_.pop_front();
   Response answer = response(status, std::move(body), headers, pending.sent);
-  if (status / 100 == 2 && pending.request.decode) {
-    answer.decoded = pending.request.decode(std::move(answer.body));
-    answer.body.clear();
-  }
+  decode_body(pending.request, answer);
   loop_.post([handler = std::move(pending.handler), answer] { handler(answer); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "operator/cache/store_update.h"
 #include "operator/controller/job_controller.h"
+#include "operator/kube/list_reader.h"
 #include "tests/bench/micro/samples.h"
 
 namespace holdfast::bench {

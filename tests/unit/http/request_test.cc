@@ -77,6 +77,56 @@ TEST_F(RequestTest, DecodesASuccessOnAnIoThreadAndLeavesFailuresAsText) {
   EXPECT_EQ(bad->body, "12345");
 }
 
+// Counts what it is given, and how much of it at a time.
+class Counting : public BodyReader {
+ public:
+  Counting(std::size_t* most, bool* on_loop, const Loop& loop)
+      : most_(most), on_loop_(on_loop), loop_(loop) {}
+  bool read(std::string_view piece) override {
+    *most_ = std::max(*most_, piece.size());
+    *on_loop_ = loop_.on_loop();
+    count_ += piece.size();
+    return true;
+  }
+  std::any finish() override { return count_; }
+
+ private:
+  std::size_t* most_;
+  bool* on_loop_;
+  const Loop& loop_;
+  std::size_t count_ = 0;
+};
+
+TEST_F(RequestTest, AReaderTakesALongBodyAsItComesAndFailuresStayText) {
+  constexpr std::size_t kSize = 8u << 20;
+  server_.handle([](TlsServer::Exchange& exchange) {
+    const bool good = exchange.request.target == "/good";
+    exchange.respond(good ? 200 : 404, good ? std::string(kSize, 'x') : "12345");
+  });
+  for (const bool gzip : {false, true}) {
+    std::size_t most = 0;
+    bool on_loop = true;
+    const auto reading = [&](const std::string& target) {
+      Request request = get_request(target);
+      request.accept_gzip = gzip;
+      request.make_reader = [&] {
+        return std::make_unique<Counting>(&most, &on_loop, loop_.loop());
+      };
+      return request;
+    };
+    const auto good = send(reading("/good"));
+    ASSERT_TRUE(good.ok());
+    EXPECT_EQ(std::any_cast<std::size_t>(good->decoded), kSize);
+    EXPECT_TRUE(good->body.empty());
+    EXPECT_LT(most, kSize / 4) << "it comes in pieces";
+    EXPECT_FALSE(on_loop);
+    const auto bad = send(reading("/bad"));
+    ASSERT_TRUE(bad.ok());
+    EXPECT_FALSE(bad->decoded.has_value());
+    EXPECT_EQ(bad->body, "12345");
+  }
+}
+
 TEST_F(RequestTest, ReusesConnections) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(send(get_request("/")).ok());
   // cpprestsdk gives a connection back a moment after the answer: on a busy machine a few take

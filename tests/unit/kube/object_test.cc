@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "operator/kube/list_reader.h"
+
 namespace holdfast::kube {
 namespace {
 
