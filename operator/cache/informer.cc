@@ -18,8 +18,19 @@ kube::Kind look_kind(const kube::Kind& kind) {
   // Any object will do: with a selector that few match the server would have to read them all.
   look.label_selector.clear();
   look.field_selector.clear();
+  look.metadata_only = true;
   look.decode = [](const JsonView&) { return ObjectPtr(); };
   return look;
+}
+
+kube::Kind metadata_kind(const kube::Kind& kind) {
+  kube::Kind metadata = kind;
+  metadata.metadata_only = true;
+  metadata.decode = [](const JsonView& json) -> ObjectPtr {
+    const auto object = std::make_shared<kube::Object>();
+    return kube::decode_meta(json, *object) ? object : nullptr;
+  };
+  return metadata;
 }
 
 }  // namespace
@@ -37,11 +48,16 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
     bool delivered = false;     // the first list
     bool live = false;          // as it was told last
+    bool fresh = false;         // likewise
+    bool to_refresh = false;    // the machine is told in a turn of its own
     SteadyTime last_life{};
   };
 
   State(Dependencies dependencies, kube::Kind watched)
-      : deps(std::move(dependencies)), kind(std::move(watched)), look(look_kind(kind)) {}
+      : deps(std::move(dependencies)),
+        kind(std::move(watched)),
+        look(look_kind(kind)),
+        metadata(metadata_kind(kind)) {}
 
   bool set_aside(const Reflector& reflector) const {
     return !reflector.machine.live() &&
@@ -75,17 +91,19 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
       }
     });
   }
-  void carry_out(Reflector& reflector, Action& action, std::vector<Change>& changes);
+  Actions carry_out(Reflector& reflector, Action& action, std::vector<Change>& changes);
   void deliver(const std::vector<Change>& changes);
   void open_watch(Reflector& reflector, const action::Watch& watch);
   void close_watch(Reflector& reflector);
   void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
+  const kube::Kind& kind_of(action::Wanted wanted) const;
   static Task<void> run_list(std::shared_ptr<State> state, Reflector& reflector,
                              action::List action);
 
   Dependencies deps;
   const kube::Kind kind;
   const kube::Kind look;
+  const kube::Kind metadata;
   Store store;
   std::vector<std::unique_ptr<Reflector>> reflectors;
   std::unordered_map<std::string, Reflector*> by_namespace;
@@ -101,11 +119,20 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
 void Informer::State::feed(Reflector& reflector, Actions actions) {
   const std::uint64_t version = reflector.version;
   std::vector<Change> changes;
-  for (Action& action : actions) carry_out(reflector, action, changes);
+  // Carrying one out may tell the machine something, which then says more.
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    Action action = std::move(actions[i]);
+    Actions more = carry_out(reflector, action, changes);
+    actions.insert(actions.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+  }
 
   const bool live_now = running && all([](const Reflector& r) { return r.machine.live(); });
+  const bool live_of_it = reflector.machine.live();
+  const bool fresh_of_it = reflector.machine.fresh() && !reflector.to_refresh;
   bool progress = reflector.version != version || !changes.empty();
-  if (std::exchange(reflector.live, reflector.machine.live()) != reflector.live) progress = true;
+  if (std::exchange(reflector.live, live_of_it) != live_of_it) progress = true;
+  if (std::exchange(reflector.fresh, fresh_of_it) != fresh_of_it) progress = true;
   if (live_now != live) {
     live = live_now;
     live_changed_at = deps.loop.now();
@@ -130,10 +157,14 @@ void Informer::State::deliver(const std::vector<Change>& changes) {
   }
 }
 
-void Informer::State::carry_out(Reflector& reflector, Action& action,
-                                std::vector<Change>& changes) {
+Actions Informer::State::carry_out(Reflector& reflector, Action& action,
+                                   std::vector<Change>& changes) {
   if (auto* list = std::get_if<action::List>(&action)) {
     spawn(run_list(shared_from_this(), reflector, std::move(*list)));
+  } else if (auto* compare = std::get_if<action::Compare>(&action)) {
+    const std::size_t behind =
+        count_behind(store, reflector.namespace_, reflector.version, *compare->metadata);
+    return reflector.machine.compared(compare->epoch, behind, deps.loop.now());
   } else if (auto* watch = std::get_if<action::Watch>(&action)) {
     open_watch(reflector, *watch);
   } else if (std::get_if<action::CloseWatch>(&action)) {
@@ -158,19 +189,29 @@ void Informer::State::carry_out(Reflector& reflector, Action& action,
       deps.log.info(note->message, note->fields);
     }
   }
+  return {};
+}
+
+const kube::Kind& Informer::State::kind_of(action::Wanted wanted) const {
+  if (wanted == action::Wanted::kObjects) return kind;
+  return wanted == action::Wanted::kVersion ? look : metadata;
 }
 
 Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& reflector,
                                      action::List action) {
   kube::CallOptions options;
   options.timeout = kListTimeout;
-  const kube::Kind& kind = action.look ? state->look : state->kind;
-  auto call = state->deps.client.list(kind, reflector.namespace_, action.query, options);
+  auto call = state->deps.client.list(state->kind_of(action.wanted), reflector.namespace_,
+                                      action.query, options);
   auto page = co_await call;
   if (!state->running) co_return;
   const SteadyTime now = state->deps.loop.now();
   if (page.ok()) {
     reflector.last_life = now;
+    if (action.wanted == action::Wanted::kObjects &&
+        reflector.machine.versions_count(page->version)) {
+      for (ObjectPtr& object : page->items) share(state->store, object);
+    }
     state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
   } else {
     state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
@@ -194,9 +235,13 @@ void Informer::State::open_watch(Reflector& reflector, const action::Watch& watc
       return machine.watch_opened(epoch, now);
     });
   };
-  handlers.on_events = [with_state, epoch, &reflector](std::vector<kube::WatchEvent>&& events) {
+  handlers.on_events = [with_state, epoch, &reflector,
+                        &store = store](std::vector<kube::WatchEvent>&& events) {
     with_state([&](ReflectorMachine& machine, SteadyTime now) {
       reflector.last_life = now;
+      if (!machine.live() && machine.versions_count(machine.version())) {
+        for (kube::WatchEvent& event : events) share(store, event.object);
+      }
       return machine.events(epoch, std::move(events), now);
     });
   };
@@ -268,6 +313,7 @@ void Informer::stop() {
   if (!std::exchange(state_->running, false)) return;
   for (const auto& reflector : state_->reflectors) {
     reflector->machine.stop();
+    reflector->fresh = false;
     state_->close_watch(*reflector);
     state_->deps.loop.cancel(std::exchange(reflector->timer, 0));
   }
@@ -299,9 +345,28 @@ std::uint64_t Informer::time_travels() const {
 }
 
 void Informer::relist() {
+  state_->feed_soon(
+      [](State::Reflector& reflector, SteadyTime now) { return reflector.machine.relist(now); });
+}
+
+void Informer::refresh() {
+  for (const auto& reflector : state_->reflectors) {
+    reflector->fresh = false;
+    reflector->to_refresh = true;
+  }
   state_->feed_soon([](State::Reflector& reflector, SteadyTime now) {
-    return reflector.machine.relist(now);
+    reflector.to_refresh = false;
+    return reflector.machine.refresh(now);
   });
+}
+
+bool Informer::fresh() const {
+  return state_->all([](const State::Reflector& reflector) { return reflector.fresh; });
+}
+
+bool Informer::fresh(const std::string& namespace_) const {
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return reflector && reflector->fresh;
 }
 
 void Informer::watch_lags(const std::string& namespace_, Log::Fields seen) {

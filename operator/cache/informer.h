@@ -75,6 +75,13 @@ class Informer {
   // Drops the watches and lists anew, consistently.
   void relist();
 
+  // The store must come to show what the server has by now. Watches go on from their versions;
+  // what they have kept is not listed again but by its metadata.
+  void refresh();
+  // True once it does, while the watch is open; a change of it is told to on_progress().
+  bool fresh() const;
+  bool fresh(const std::string& namespace_) const;
+
   // A live read has shown what this namespace's watch has not told: it is listed anew, at most once
   // a minute. `seen`: what the read was of, for the log.
   void watch_lags(const std::string& namespace_, Log::Fields seen);

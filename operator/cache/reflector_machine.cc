@@ -16,8 +16,9 @@ Actions ReflectorMachine::start(SteadyTime now) {
 Actions ReflectorMachine::stop() {
   Actions actions;
   close_watch(actions);
+  end_check();
   state_ = State::kIdle;
-  ++epoch_;
+  epoch_ = ++epochs_;
   return actions;
 }
 
@@ -48,6 +49,10 @@ Actions ReflectorMachine::watch_lags(Log::Fields seen, SteadyTime now) {
 
 Actions ReflectorMachine::timer(Epoch epoch, SteadyTime now) {
   Actions actions;
+  if (check_ != Check::kNone && epoch == check_epoch_) {
+    check_timer(now, actions);
+    return actions;
+  }
   if (epoch != epoch_) return actions;
   if (state_ == State::kWaiting) {
     last_event_ = now;
@@ -80,6 +85,10 @@ Actions ReflectorMachine::server_answers(SteadyTime now) {
 
 // ---- Lists.
 
+bool ReflectorMachine::is_incomplete(const Error& error) {
+  return error.http_status == 0 && (error.code == ErrorCode::kTerminal || error.maybe_applied);
+}
+
 bool ReflectorMachine::version_ahead(const Error& error) {
   return error.http_status == 504 &&
          error.message.find("Too large resource version") != std::string::npos;
@@ -87,6 +96,10 @@ bool ReflectorMachine::version_ahead(const Error& error) {
 
 Actions ReflectorMachine::page(Epoch epoch, kube::ListPage&& page, SteadyTime now) {
   Actions actions;
+  if (check_ == Check::kListing && epoch == check_epoch_) {
+    check_listed(std::move(page), now, actions);
+    return actions;
+  }
   if (epoch != epoch_) return actions;
   if (state_ == State::kLooking) {
     looked(page.version, now, actions);
@@ -113,12 +126,16 @@ Actions ReflectorMachine::page(Epoch epoch, kube::ListPage&& page, SteadyTime no
     return actions;
   }
   listed(std::exchange(items_, {}), list_version_, now, actions);
-  watch(actions);
+  go_on_watching(actions);
   return actions;
 }
 
 Actions ReflectorMachine::list_failed(Epoch epoch, const Error& error, SteadyTime now) {
   Actions actions;
+  if (check_ == Check::kListing && epoch == check_epoch_) {
+    check_failed(error, now, actions);
+    return actions;
+  }
   if (epoch != epoch_) return actions;
   if (state_ == State::kLooking) {
     wait(Next::kLook, error, now, actions);
@@ -131,10 +148,27 @@ Actions ReflectorMachine::list_failed(Epoch epoch, const Error& error, SteadyTim
     list_consistently(error, now, actions);
   } else if (version_ahead(error)) {
     list_consistently(error, now, actions);
+  } else if (is_incomplete(error)) {
+    list_in_smaller_parts(error, now, actions);
   } else {
     wait(Next::kList, error, now, actions);
   }
   return actions;
+}
+
+// Some servers give all in one answer at version 0, whatever the limit.
+void ReflectorMachine::list_in_smaller_parts(const Error& error, SteadyTime now, Actions& actions) {
+  const bool in_one = freshness_ == Freshness::kAny || !paged_;
+  if (in_one) {
+    freshness_ = Freshness::kConsistent;
+    paged_ = true;
+  }
+  const bool too_large = error.code == ErrorCode::kTerminal;
+  if (!too_large || (!in_one && page_limit_ == 1)) return wait(Next::kList, error, now, actions);
+  if (!in_one) page_limit_ = std::max(1, page_limit_ / 10);
+  actions.emplace_back(
+      action::Note{LogLevel::kInfo, "listing in smaller parts", {{"error", error.message}}});
+  list(actions);
 }
 
 void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t version, SteadyTime now,
@@ -158,10 +192,12 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
   watch_errors_ = 0;
   freshness_ = Freshness::kNotOlder;
   things_go_well(now);
+  if (list_refreshes_) settle_refresh();
   actions.emplace_back(action::Replace{std::move(items), version, trust});
 }
 
 void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& actions) {
+  must_pass_ = version;
   if (version >= version_) {
     watch(actions);
     return;
@@ -175,6 +211,9 @@ void ReflectorMachine::looked(std::uint64_t version, SteadyTime now, Actions& ac
 // ---- What comes next.
 
 void ReflectorMachine::list(Actions& actions) {
+  end_check();
+  if (refresh_due_) freshness_ = Freshness::kConsistent;
+  list_refreshes_ = refresh_due_;
   items_.clear();
   streamed_.clear();
   continue_token_.clear();
@@ -187,15 +226,15 @@ void ReflectorMachine::list(Actions& actions) {
 
 void ReflectorMachine::list_page(Actions& actions) {
   state_ = State::kListing;
-  ++epoch_;
-  const int limit = paged_ ? config_.page_limit : 0;
+  epoch_ = ++epochs_;
+  const int limit = paged_ ? page_limit_ : 0;
   actions.emplace_back(
       action::List{epoch_, list_query(freshness_, version_, continue_token_, limit)});
 }
 
 void ReflectorMachine::stream(Actions& actions) {
   state_ = State::kStreaming;
-  ++epoch_;
+  epoch_ = ++epochs_;
   opened_at_.reset();
   had_event_ = false;
   timeout_ = watch_timeout();
@@ -204,18 +243,24 @@ void ReflectorMachine::stream(Actions& actions) {
 }
 
 void ReflectorMachine::look(Actions& actions) {
+  end_check();
   state_ = State::kLooking;
-  ++epoch_;
-  actions.emplace_back(action::List{epoch_, look_query(), /*look=*/true});
+  epoch_ = ++epochs_;
+  actions.emplace_back(action::List{epoch_, look_query(), action::Wanted::kVersion});
 }
 
 void ReflectorMachine::watch(Actions& actions) {
+  end_check();
   state_ = State::kWatching;
-  ++epoch_;
+  epoch_ = ++epochs_;
   opened_at_.reset();
   had_event_ = false;
   timeout_ = watch_timeout();
   actions.emplace_back(action::Watch{epoch_, watch_query(version_), timeout_});
+}
+
+Duration ReflectorMachine::asked_by(const Error& error) {
+  return std::min(error.retry_after.value_or(Duration::zero()), kLongestAsked);
 }
 
 Backoff& ReflectorMachine::backoff_after(const Error& error) {
@@ -234,13 +279,13 @@ void ReflectorMachine::wait(Next next, const Error& error, SteadyTime now, Actio
 
 void ReflectorMachine::wait_for(Duration delay, Next next, const Error& error, SteadyTime now,
                                 Actions& actions) {
-  const Duration asked = error.retry_after.value_or(Duration::zero());
-  asked_until_ = now + std::min(asked, kLongestAsked);
+  asked_until_ = now + asked_by(error);
   delay = std::max(delay, asked_until_ - now);
   trouble_ = error.message;
+  end_check();
   state_ = State::kWaiting;
   next_ = next;
-  ++epoch_;
+  epoch_ = ++epochs_;
   actions.emplace_back(action::ArmTimer{epoch_, delay});
   actions.emplace_back(action::Note{LogLevel::kWarn,
                                     next == Next::kList ? "list failed" : "watch failed",

@@ -13,6 +13,9 @@
 //   restored server that has passed our version before we look cannot be told by versions.)
 // - Trouble of each kind has a back-off of its own: a server that throttles, and one that does not
 //   answer. A version that has expired is no trouble and is listed anew at once, once.
+// - After a refresh() the watch is opened anew, and the store is shown to be as new as the server
+//   was: the watch passes the version of the look before it, or, where nothing happens, a list of
+//   metadata alone names no version that the store lacks. What differs the watch has to bring.
 // - A version below one seen before, in a consistent list, is a time travel: everything is
 //   replaced and it is counted.
 //
@@ -21,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -42,10 +46,20 @@ using Epoch = std::uint64_t;
 
 namespace action {
 
+enum class Wanted {
+  kObjects,
+  kVersion,   // one object of any kind will do: only the list's version counts
+  kMetadata,  // of all objects, in one answer
+};
 struct List {
   Epoch epoch;
   std::string query;  // what follows '?', selectors left out
-  bool look = false;  // one object of any kind will do: only the version counts
+  Wanted wanted = Wanted::kObjects;
+};
+// Against the store: what it has not been told yet of these is counted, and told by compared().
+struct Compare {
+  Epoch epoch;
+  std::shared_ptr<const kube::ListPage> metadata;
 };
 struct Watch {
   Epoch epoch;
@@ -75,8 +89,8 @@ struct Note {  // for the log
 
 }  // namespace action
 
-using Action = std::variant<action::List, action::Watch, action::CloseWatch, action::ArmTimer,
-                            action::Replace, action::Apply, action::Note>;
+using Action = std::variant<action::List, action::Compare, action::Watch, action::CloseWatch,
+                            action::ArmTimer, action::Replace, action::Apply, action::Note>;
 using Actions = std::vector<Action>;
 
 class ReflectorMachine {
@@ -109,7 +123,16 @@ class ReflectorMachine {
   // A watch that lags is listed anew this often: each list costs the server that lags more.
   static constexpr Duration kLagInterval = std::chrono::minutes(1);
 
-  ReflectorMachine(Config config, Random& random) : config_(config), random_(random) {}
+  // After a refresh: how long the watch may take to pass the server's version, at least and at
+  // most, until metadata is listed. Random, so that not all is listed at one moment.
+  static constexpr Duration kPassAtLeast = std::chrono::milliseconds(100);
+  static constexpr Duration kPassAtMost = std::chrono::milliseconds(500);
+  // How long it may take to bring what differs, until everything is listed; asked this often.
+  static constexpr Duration kCatchUp = std::chrono::seconds(2);
+  static constexpr Duration kComparePeriod = std::chrono::milliseconds(100);
+
+  ReflectorMachine(Config config, Random& random)
+      : config_(config), random_(random), page_limit_(config.page_limit) {}
 
   Actions start(SteadyTime now);
   Actions page(Epoch epoch, kube::ListPage&& page, SteadyTime now);
@@ -125,6 +148,10 @@ class ReflectorMachine {
   // A live read has shown what the watch has not told. Relists, at most once in kLagInterval, and
   // only while the watch is open. `seen` is for the log.
   Actions watch_lags(Log::Fields seen, SteadyTime now);
+  // What the server has by now must be in the store before fresh() is true again.
+  Actions refresh(SteadyTime now);
+  // How much of what was to be compared the store has not been told yet.
+  Actions compared(Epoch epoch, std::size_t behind, SteadyTime now);
   // Another request has shown that the server answers again after an outage: what was waited for
   // comes now, and the outage lengthens no later back-off.
   Actions server_answers(SteadyTime now);
@@ -135,21 +162,30 @@ class ReflectorMachine {
   // The watch is open and the list before it is complete.
   bool live() const { return state_ == State::kWatching && opened_at_.has_value(); }
   bool synced() const { return synced_; }
+  // Live, and all that was there at the last refresh() is in the store.
+  bool fresh() const { return live() && !refresh_due_; }
   std::uint64_t time_travels() const { return time_travels_; }
   // Events and items that decode() could not use.
   std::uint64_t undecodable() const { return undecodable_; }
   // The last trouble, empty once a list or a watch has succeeded since.
   const std::string& trouble() const { return trouble_; }
+  // Equal versions are equal contents, in a list of this version: it may be told in the store's own
+  // objects.
+  bool versions_count(std::uint64_t version) const { return !set_back_ && version >= version_; }
   // A consistent list was found to hold older objects although its version was not lower.
   void objects_went_back() { ++time_travels_; }
 
  private:
   enum class State { kIdle, kListing, kStreaming, kLooking, kWatching, kWaiting };
   enum class Next { kList, kLook };
+  enum class Check { kNone, kPassing, kListing, kComparing };
 
   // What the server says when it is asked for a version that it has not reached: it was set back,
   // or it is behind the one that was asked before.
   static bool version_ahead(const Error& error);
+  // The answer was too large (kTerminal), or broke off.
+  static bool is_incomplete(const Error& error);
+  static Duration asked_by(const Error& error);
 
   void list(Actions& actions);
   void list_page(Actions& actions);
@@ -161,10 +197,20 @@ class ReflectorMachine {
   void wait(Next next, const Error& error, SteadyTime now, Actions& actions);
   void wait_for(Duration delay, Next next, const Error& error, SteadyTime now, Actions& actions);
   void list_consistently(const Error& error, SteadyTime now, Actions& actions);
+  void list_in_smaller_parts(const Error& error, SteadyTime now, Actions& actions);
 
   void listed(std::vector<ObjectPtr>&& items, std::uint64_t version, SteadyTime now,
               Actions& actions);
   void looked(std::uint64_t version, SteadyTime now, Actions& actions);
+  void go_on_watching(Actions& actions);
+
+  void begin_check(Actions& actions);
+  void arm_check(Check check, Duration delay, Actions& actions);
+  void check_timer(SteadyTime now, Actions& actions);
+  void check_listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions);
+  void check_failed(const Error& error, SteadyTime now, Actions& actions);
+  void end_check();
+  void settle_refresh();
   void stream_event(kube::WatchEvent&& event, SteadyTime now, Actions& actions);
   void stream_broke(const Error& error, SteadyTime now, Actions& actions);
   void watch_broke(const Error& error, SteadyTime now, Actions& actions);
@@ -176,6 +222,7 @@ class ReflectorMachine {
   Random& random_;
 
   State state_ = State::kIdle;
+  Epoch epochs_ = 0;
   Epoch epoch_ = 0;
   Backoff unanswered_{kGoodFor};
   Backoff throttled_{kSoonGood};
@@ -195,12 +242,22 @@ class ReflectorMachine {
   // The list under way, or due.
   Freshness freshness_ = Freshness::kAny;
   bool paged_ = true;  // false: all in one answer, after a page's token has expired
+  int page_limit_;
   bool streams_refused_ = false;
   int broken_streams_ = 0;
   std::string continue_token_;
   std::uint64_t list_version_ = 0;
   std::vector<ObjectPtr> items_;
   std::unordered_map<std::string, ObjectPtr> streamed_;
+
+  // The refresh that is due, and the check of it that goes on beside an open watch.
+  bool refresh_due_ = false;
+  bool list_refreshes_ = false;  // the list under way began after it, and is consistent
+  std::uint64_t must_pass_ = 0;  // the server's version after it
+  Check check_ = Check::kNone;
+  Epoch check_epoch_ = 0;
+  SteadyTime comparing_since_{};
+  std::shared_ptr<const kube::ListPage> metadata_;
 
   // The watch under way.
   std::chrono::seconds timeout_{};

@@ -19,7 +19,10 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   }
   opened_at_ = now;
   last_event_ = now;
-  if (state_ == State::kWatching) things_go_well(now);
+  if (state_ == State::kWatching) {
+    things_go_well(now);
+    begin_check(actions);
+  }
   return actions;
 }
 
@@ -55,6 +58,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
     }
   }
   if (!apply.events.empty() || apply.version != before) actions.emplace_back(std::move(apply));
+  if (check_ == Check::kPassing && version_ >= must_pass_) settle_refresh();
   if (!error) return actions;
   close_watch(actions);
   if (state_ == State::kStreaming) {
@@ -84,6 +88,11 @@ void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Ac
                       now, actions);
     return;
   }
+  if (event.version < version_ && !std::exchange(set_back_, true)) {
+    // Versions meant something until here: what came may be the store's own objects.
+    close_watch(actions);
+    return list(actions);
+  }
   std::vector<ObjectPtr> items;
   items.reserve(streamed_.size());
   for (auto& [key, object] : streamed_) items.push_back(std::move(object));
@@ -91,6 +100,9 @@ void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Ac
   listed(std::move(items), event.version, now, actions);
   state_ = State::kWatching;
   had_event_ = true;
+  if (!refresh_due_) return;
+  close_watch(actions);
+  look(actions);
 }
 
 Actions ReflectorMachine::watch_ended(Epoch epoch, const std::optional<Error>& error,

@@ -41,6 +41,33 @@ void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change
   }
 }
 
+void share(const Store& store, ObjectPtr& object) {
+  if (!object) return;
+  ObjectPtr known = store.get(object->key());
+  if (known && known->uid == object->uid && known->version == object->version) {
+    object = std::move(known);
+  }
+}
+
+std::size_t count_behind(const Store& store, const std::string& namespace_, std::uint64_t version,
+                         const kube::ListPage& metadata) {
+  if (version >= metadata.version) return 0;
+  std::size_t behind = 0;
+  std::unordered_set<std::string> present;
+  present.reserve(metadata.items.size());
+  for (const ObjectPtr& item : metadata.items) {
+    std::string key = item->key();
+    const ObjectPtr known = store.get(key);
+    if (item->version > version && (!known || known->version < item->version)) ++behind;
+    present.insert(std::move(key));
+  }
+  store.for_each([&](const ObjectPtr& object) {
+    if (!namespace_.empty() && object->namespace_ != namespace_) return;
+    if (object->version <= metadata.version && !present.contains(object->key())) ++behind;
+  });
+  return behind;
+}
+
 std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes) {
   std::unordered_set<std::string> present;
   present.reserve(snapshot.items.size());

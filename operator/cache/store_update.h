@@ -35,4 +35,13 @@ struct Snapshot {
 // and snapshot. Returns how many objects went back.
 std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes);
 
+// Where the store holds an object of the same key, UID and version, it takes the place of the other
+// copy: a list of what is known already costs no second copy of it.
+void share(const Store& store, ObjectPtr& object);
+
+// How many objects differ from a list of metadata in what a watch that has come to `version` may
+// not have told yet. What it has passed is not doubted.
+std::size_t count_behind(const Store& store, const std::string& namespace_, std::uint64_t version,
+                         const kube::ListPage& metadata);
+
 }  // namespace holdfast::cache

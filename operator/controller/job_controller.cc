@@ -194,11 +194,8 @@ void JobController::look_at_all(const Gained& is_gained) {
 }
 
 void JobController::refresh(std::function<void()> done) {
-  for (cache::Informer* informer : informers()) informer->relist();
-  // Their watches are closed in turns of their own, which come before this one.
-  loop_.post([this, done = std::move(done)]() mutable {
-    if (!stopping_) readings_.begin(std::move(done));
-  });
+  for (cache::Informer* informer : informers()) informer->refresh();
+  if (!stopping_) readings_.begin(std::move(done));
 }
 
 // ---- What the caches tell.

@@ -44,8 +44,8 @@ bool NamespaceReadings::has_trouble(const std::string& watched) const {
 }
 
 bool NamespaceReadings::is_over() {
-  const auto is_live = [](const auto* informer) { return informer->live(); };
-  if (!std::all_of(deps_.of_cluster.begin(), deps_.of_cluster.end(), is_live)) return false;
+  const auto is_fresh = [](const auto* informer) { return informer->fresh(); };
+  if (!std::all_of(deps_.of_cluster.begin(), deps_.of_cluster.end(), is_fresh)) return false;
   if (unread_.size() == watched_.size()) return false;
   if (patience_ == 0) {
     patience_ = deps_.loop.call_after(kPatience, [this] {
@@ -61,9 +61,9 @@ bool NamespaceReadings::is_over() {
 void NamespaceReadings::look() {
   if (stopped_ || (unread_.empty() && !over_)) return;
   for (const std::string& watched : std::set<std::string>(unread_)) {
-    const auto is_live = [&](const auto* informer) { return informer->live(watched); };
+    const auto is_fresh = [&](const auto* informer) { return informer->fresh(watched); };
     const auto& all = deps_.of_namespaces;
-    if (!std::all_of(all.begin(), all.end(), is_live)) continue;
+    if (!std::all_of(all.begin(), all.end(), is_fresh)) continue;
     unread_.erase(watched);
     if (over_) continue;
     deps_.log.info("a namespace that was late is read", {{"namespace", watched}});

@@ -1,5 +1,5 @@
 // Which watched namespaces have been read: since the start, or since the last lapse, all their
-// kinds have been watched once. Nothing is done about the jobs of a namespace that was not.
+// kinds have been fresh once. Nothing is done about the jobs of a namespace that was not.
 //
 // A reading is over once the cluster's own kinds are watched, and each namespace is read or has
 // trouble; where that takes too long, without those that are late. They are taken in when they

@@ -1,5 +1,6 @@
 holdfast_test(cache_test
               SOURCES cache/informer_test.cc cache/reflector_machine_test.cc
-                      cache/reflector_property_test.cc cache/reflector_stream_test.cc
+                      cache/reflector_property_test.cc cache/reflector_refresh_test.cc
+                      cache/reflector_stream_test.cc
                       cache/reflector_trouble_test.cc cache/store_test.cc
               LIBRARIES holdfast_cache)

@@ -6,3 +6,5 @@ holdfast_test(executor_test SOURCES controller/executor_test.cc LIBRARIES holdfa
 holdfast_test(membership_test SOURCES controller/membership_test.cc LIBRARIES holdfast_controller)
 holdfast_test(heartbeat_records_test SOURCES controller/heartbeat_records_test.cc
               LIBRARIES holdfast_controller)
+holdfast_test(job_controller_test SOURCES controller/job_controller_test.cc
+              LIBRARIES holdfast_controller)

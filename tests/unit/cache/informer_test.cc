@@ -417,5 +417,151 @@ TEST_F(InformerTest, AShutDownClientIsNotHammered) {
   loop.run_ready();
 }
 
+// ---- A refresh.
+
+TEST_F(InformerTest, ARefreshListsMetadataAloneAndTellsWhenItIsDone) {
+  watching();
+  EXPECT_TRUE(informer->fresh());
+  informer->refresh();
+  EXPECT_FALSE(informer->fresh()) << "from here on";
+  loop.run_ready();
+  EXPECT_THAT(transport.request().target, HasSubstr("limit=1"));
+  answer(list_json(20));
+  EXPECT_THAT(transport.stream(0).target, HasSubstr("resourceVersion=10"));
+  open();
+  loop.advance(1s);
+  ASSERT_EQ(transport.pending(), 1u);
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("limit")));
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app"));
+  EXPECT_THAT(test::header(transport.request().headers, "Accept"),
+              HasSubstr("as=PartialObjectMetadataList"));
+  progress = 0;
+  answer(list_json(20, {object_json("a", 9, "x")}));
+  EXPECT_TRUE(informer->fresh());
+  EXPECT_EQ(progress, 1);
+  EXPECT_THAT(told, ElementsAre());
+}
+
+TEST_F(InformerTest, ARefreshWaitsForWhatTheWatchBrings) {
+  watching();
+  informer->refresh();
+  loop.run_ready();
+  answer(list_json(20));
+  open();
+  loop.advance(1s);
+  answer(list_json(20, {object_json("a", 9, "x"), object_json("b", 18, "x")}));
+  EXPECT_FALSE(informer->fresh());
+  lines({event_json("ADDED", object_json("b", 18, "x"))});
+  loop.advance(100ms);
+  EXPECT_TRUE(informer->fresh());
+  EXPECT_EQ(transport.pending(), 0u);
+}
+
+TEST_F(InformerTest, ARefreshIsDoneByAListThatBringsSomethingNew) {
+  watching();
+  informer->refresh();
+  loop.run_ready();
+  answer(list_json(20));
+  transport.open_stream(0, 410, R"({"kind":"Status","code":410,"reason":"Expired"})");
+  loop.run_ready();
+  answer(list_json(20, {object_json("a", 9, "x"), object_json("b", 18, "x")}));
+  EXPECT_FALSE(informer->fresh());
+  open();
+  EXPECT_TRUE(informer->fresh());
+  informer->relist();
+  loop.run_ready();
+  EXPECT_FALSE(informer->fresh());
+}
+
+TEST_F(InformerTest, AStreamedRefreshIsDoneWithItsLastEvent) {
+  make({}, /*streaming=*/true);
+  start();
+  open();
+  lines({event_json("ADDED", object_json("a", 9, "x")), bookmark_json(10, /*end=*/true)});
+  EXPECT_TRUE(informer->fresh());
+  informer->relist();
+  loop.run_ready();
+  EXPECT_FALSE(informer->fresh());
+  open();
+  lines({event_json("ADDED", object_json("b", 19, "x")), bookmark_json(20, /*end=*/true)});
+  EXPECT_TRUE(informer->fresh());
+}
+
+// ---- Memory.
+
+int copies = 0;
+int most_copies = 0;
+struct Counted : kube::Object {
+  Counted() { most_copies = std::max(most_copies, ++copies); }
+  ~Counted() override { --copies; }
+};
+
+class ManyObjectsTest : public InformerTest {
+ protected:
+  static constexpr int kMany = 3000;
+  static constexpr int kPage = 500;
+
+  void make_counted(bool streaming) {
+    copies = most_copies = 0;
+    kube::Kind kind = pods();
+    kind.decode = [](const JsonView& json) -> ObjectPtr {
+      auto object = std::make_shared<Counted>();
+      return kube::decode_meta(json, *object) ? object : nullptr;
+    };
+    Informer::Dependencies dependencies{loop, client, random, Log()};
+    dependencies.streaming_lists = streaming;
+    informer = std::make_unique<Informer>(dependencies, kind, std::vector<std::string>());
+    start();
+  }
+  static std::string page_json(int from) {
+    std::vector<std::string> items;
+    for (int i = from; i < from + kPage; ++i) {
+      items.push_back(object_json("o" + std::to_string(i), 5, "x"));
+    }
+    std::string text = list_json(10, items);
+    if (from + kPage == kMany) return text;
+    return text.replace(text.find("{\"resourceVersion\""), 1, R"({"continue":"more",)");
+  }
+  void pages() {
+    for (int from = 0; from < kMany; from += kPage) answer(page_json(from));
+  }
+  void stream() {
+    open();
+    for (int from = 0; from < kMany; from += 100) {
+      std::vector<std::string> events;
+      for (int i = from; i < from + 100; ++i) {
+        events.push_back(event_json("ADDED", object_json("o" + std::to_string(i), 5, "x")));
+      }
+      lines(events);
+    }
+    lines({bookmark_json(10, /*end=*/true)});
+  }
+};
+
+TEST_F(ManyObjectsTest, ARelistInPagesHoldsNoSecondCopyOfWhatIsUnchanged) {
+  make_counted(/*streaming=*/false);
+  pages();
+  ASSERT_EQ(informer->store().size(), static_cast<std::size_t>(kMany));
+  open();
+  informer->relist();
+  loop.run_ready();
+  pages();
+  EXPECT_TRUE(informer->synced());
+  EXPECT_EQ(copies, kMany);
+  EXPECT_LE(most_copies, kMany + kPage);
+}
+
+TEST_F(ManyObjectsTest, AStreamedRelistHoldsNoSecondCopyOfWhatIsUnchanged) {
+  make_counted(/*streaming=*/true);
+  stream();
+  ASSERT_EQ(informer->store().size(), static_cast<std::size_t>(kMany));
+  informer->relist();
+  loop.run_ready();
+  stream();
+  EXPECT_TRUE(informer->live());
+  EXPECT_EQ(copies, kMany);
+  EXPECT_LE(most_copies, kMany + kPage);
+}
+
 }  // namespace
 }  // namespace holdfast::cache

@@ -28,6 +28,7 @@ class MachineTest : public ::testing::Test {
     if (auto found = only<action::List>(said)) list = *found;
     if (auto found = only<action::Watch>(said)) watch = *found;
     if (auto found = only<action::ArmTimer>(said)) timer = *found;
+    if (auto found = only<action::Compare>(said)) compare = *found;
     return said;
   }
   template <class T>
@@ -56,7 +57,7 @@ class MachineTest : public ::testing::Test {
   // Through back-off and look back to the watch.
   void reconnects(std::uint64_t server_version) {
     timer_runs();
-    ASSERT_TRUE(list.look);
+    ASSERT_EQ(list.wanted, action::Wanted::kVersion);
     in(machine.page(list.epoch, page(server_version), now));
     in(machine.watch_opened(watch.epoch, now));
     ASSERT_TRUE(machine.live());
@@ -69,6 +70,7 @@ class MachineTest : public ::testing::Test {
   action::List list{};
   action::Watch watch{};
   action::ArmTimer timer{};
+  action::Compare compare{};
 };
 
 }  // namespace holdfast::cache::test

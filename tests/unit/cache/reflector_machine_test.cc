@@ -59,15 +59,59 @@ TEST_F(MachineTest, AFailedFirstListIsTriedAgainTheSameWay) {
   EXPECT_EQ(machine.trouble(), "");
 }
 
+TEST_F(MachineTest, AFirstListThatIsTooLargeForOneAnswerIsReadInPagesAtOnce) {
+  in(machine.start(now));
+  in(machine.list_failed(list.epoch, make_error(ErrorCode::kTerminal, "too large"), now));
+  ASSERT_TRUE(says<action::List>());
+  EXPECT_EQ(list.query, "limit=500") << "from etcd: at version 0 some servers know no limit";
+  in(machine.page(list.epoch, page(7, {object("a", 1)}, "token"), now));
+  EXPECT_EQ(list.query, "continue=token&limit=500");
+  in(machine.page(list.epoch, page(9, {object("b", 2)}), now));
+  EXPECT_EQ(only<action::Replace>(said)->items.size(), 2u);
+  EXPECT_EQ(machine.version(), 7u);
+}
+
+TEST_F(MachineTest, AFirstListThatBreaksOffIsReadInPagesAfterABackOff) {
+  in(machine.start(now));
+  Error broke = make_error(ErrorCode::kTransient, "no complete answer in time");
+  broke.maybe_applied = true;
+  in(machine.list_failed(list.epoch, broke, now));
+  EXPECT_FALSE(says<action::List>());
+  timer_runs();
+  EXPECT_EQ(list.query, "limit=500");
+}
+
+TEST_F(MachineTest, APageThatIsTooLargeIsAskedForInSmallerOnes) {
+  const Error too_large = make_error(ErrorCode::kTerminal, "too large");
+  watching(7);
+  watch_ends(gone());
+  for (const char* const query : {"limit=500", "limit=50", "limit=5", "limit=1"}) {
+    ASSERT_TRUE(says<action::List>());
+    EXPECT_EQ(list.query, query);
+    in(machine.list_failed(list.epoch, too_large, now));
+  }
+  EXPECT_FALSE(says<action::List>()) << "one object is";
+  EXPECT_TRUE(says<action::ArmTimer>());
+}
+
+TEST_F(MachineTest, AListInOneAnswerThatIsTooLargeIsReadInPagesAgain) {
+  in(machine.start(now));
+  in(machine.page(list.epoch, page(7, {object("a", 1)}, "token"), now));
+  in(machine.list_failed(list.epoch, gone(), now));
+  EXPECT_EQ(list.query, "");
+  in(machine.list_failed(list.epoch, make_error(ErrorCode::kTerminal, "too large"), now));
+  EXPECT_EQ(list.query, "limit=500");
+}
+
 TEST_F(MachineTest, ARelistMustNotBeOlderThanWhatWasSeen) {
   watching(7);
   events({added(object("a", 12))});
   for (int i = 0; i < ReflectorMachine::kWatchTries; ++i) {
     watch_ends(http_error(ErrorCode::kTransient, 500));
     timer_runs();
-    if (list.look) in(machine.page(list.epoch, page(12), now));
+    if (list.wanted == action::Wanted::kVersion) in(machine.page(list.epoch, page(12), now));
   }
-  EXPECT_FALSE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kObjects);
   EXPECT_EQ(list.query, "resourceVersion=12&resourceVersionMatch=NotOlderThan&limit=500");
 }
 
@@ -106,7 +150,7 @@ TEST_F(MachineTest, AVersionThatTheServerHasNotReachedMeansAConsistentList) {
   watching(9);
   watch_ends(too_large());
   timer_runs();
-  EXPECT_FALSE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kObjects);
   EXPECT_EQ(list.query, "limit=500");
 }
 
@@ -115,7 +159,7 @@ TEST_F(MachineTest, AnOlderListThanWhatWasSeenIsNotTaken) {
   for (int i = 0; i < ReflectorMachine::kWatchTries; ++i) {
     watch_ends(http_error(ErrorCode::kTransient, 500));
     timer_runs();
-    if (list.look) in(machine.page(list.epoch, page(9), now));
+    if (list.wanted == action::Wanted::kVersion) in(machine.page(list.epoch, page(9), now));
   }
   in(machine.page(list.epoch, page(5), now));
   EXPECT_FALSE(says<action::Replace>());
@@ -196,7 +240,7 @@ TEST_F(MachineTest, RelistDuringABackOffDoesNotShortenIt) {
   in(machine.relist(now));
   EXPECT_TRUE(said.empty());
   timer_runs();
-  EXPECT_FALSE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kObjects);
   EXPECT_EQ(list.query, "limit=500");
 }
 
@@ -220,7 +264,7 @@ TEST_F(MachineTest, AWatchThatIsNotOpenDoesNotLag) {
   watch_ends(connection_refused());
   EXPECT_TRUE(in(machine.watch_lags({}, now)).empty());
   timer_runs();
-  EXPECT_TRUE(list.look) << "it is resumed";
+  EXPECT_EQ(list.wanted, action::Wanted::kVersion) << "it is resumed";
   EXPECT_TRUE(in(machine.watch_lags({}, now)).empty());
 }
 

@@ -58,6 +58,7 @@ class RandomRun {
         break;
       case 8:
         if (random_.below(4) == 0) carry_out(machine_->relist(now_));
+        if (random_.below(4) == 0) refresh();
         break;
       case 9:
         late_answer();
@@ -84,6 +85,7 @@ class RandomRun {
 
   std::uint64_t time_travels() const { return machine_->time_travels(); }
   int deliveries() const { return deliveries_; }
+  int refreshes() const { return refreshes_; }
 
  private:
   struct Watch {
@@ -112,9 +114,14 @@ class RandomRun {
 
   void answer_list() {
     const action::List list = *std::exchange(list_, std::nullopt);
-    if (list.look) {
+    if (list.wanted == action::Wanted::kVersion) {
       restored_ = false;
       return carry_out(machine_->page(list.epoch, page(server_.version()), now_));
+    }
+    if (list.wanted == action::Wanted::kMetadata) {
+      kube::ListPage answer = page(server_.version());
+      for (const auto& [key, object] : server_.state()) answer.items.push_back(object);
+      return carry_out(machine_->page(list.epoch, std::move(answer), now_));
     }
     std::uint64_t version = server_.version();
     const std::uint64_t wanted = number_after(list.query, "resourceVersion");
@@ -201,6 +208,7 @@ class RandomRun {
 
   void restore() {
     const std::uint64_t before = server_.version();
+    refreshed_at_.reset();
     server_.set_back();
     if (server_.version() < machine_->version()) {
       restored_ = true;
@@ -211,6 +219,21 @@ class RandomRun {
       restored_ = true;
     }
     lose_connection();
+  }
+
+  void refresh() {
+    refreshed_at_ = server_.version();
+    carry_out(machine_->refresh(now_));
+  }
+  // Fresh: the store shows at least what was there at the refresh.
+  void check_refreshed() {
+    if (!refreshed_at_ || !machine_->fresh()) return;
+    ++refreshes_;
+    const std::uint64_t shown = std::max(machine_->version(), *refreshed_at_);
+    refreshed_at_.reset();
+    const ModelServer::State truth = server_.state_at(shown);
+    EXPECT_EQ(store_.size(), truth.size());
+    for (const auto& [key, object] : truth) EXPECT_EQ(store_.get(key), object) << key;
   }
 
   // Of a list that was given up: its answer still comes.
@@ -253,7 +276,8 @@ class RandomRun {
 
   void carry_out(Actions actions) {
     std::vector<Change> changes;
-    for (Action& action : actions) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      Action action = actions[i];
       if (const auto* list = std::get_if<action::List>(&action)) {
         list_ = *list;
         late_.push_back(list->epoch);
@@ -266,6 +290,11 @@ class RandomRun {
         late_.push_back(watch->epoch);
       } else if (std::get_if<action::CloseWatch>(&action)) {
         watch_.reset();
+      } else if (const auto* compare = std::get_if<action::Compare>(&action)) {
+        const Actions more = machine_->compared(
+            compare->epoch, count_behind(store_, "", machine_->version(), *compare->metadata),
+            now_);
+        actions.insert(actions.end(), more.begin(), more.end());
       } else if (const auto* timer = std::get_if<action::ArmTimer>(&action)) {
         timer_ = *timer;
       } else if (auto* swap = std::get_if<action::Replace>(&action)) {
@@ -281,6 +310,7 @@ class RandomRun {
     }
     for (const Change& change : changes) handle(change);
     may_go_back_ = false;
+    check_refreshed();
   }
 
   void handle(const Change& change) {
@@ -332,6 +362,8 @@ class RandomRun {
   std::vector<Epoch> late_;
   bool restored_ = false;  // and not looked at yet
   int restores_noticed_ = 0;
+  std::optional<std::uint64_t> refreshed_at_;
+  int refreshes_ = 0;
 
   // What a handler knows.
   std::map<std::string, ObjectPtr> mirror_;
@@ -343,6 +375,7 @@ class RandomRun {
 TEST(ReflectorProperty, TheStoreEndsEqualToTheServerAndNothingGoesBackUncounted) {
   std::uint64_t time_travels = 0;
   int deliveries = 0;
+  int refreshes = 0;
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomRun run(seed);
@@ -350,11 +383,13 @@ TEST(ReflectorProperty, TheStoreEndsEqualToTheServerAndNothingGoesBackUncounted)
     run.settle();
     time_travels += run.time_travels();
     deliveries += run.deliveries();
+    refreshes += run.refreshes();
     if (::testing::Test::HasFailure()) return;
   }
   // The runs are worth something.
   EXPECT_GT(time_travels, 500u);
   EXPECT_GT(deliveries, 50000);
+  EXPECT_GT(refreshes, 5000);
 }
 
 }  // namespace

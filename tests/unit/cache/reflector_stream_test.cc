@@ -148,6 +148,11 @@ TEST_F(StreamTest, AVersionThatTheServerHasNotReachedMeansAConsistentStreamAndIs
   EXPECT_THAT(watch.query, Not(HasSubstr("resourceVersion=")));
   in(machine.watch_opened(watch.epoch, now));
   streams({added(object("a", 30)), bookmark(40, /*end=*/true)});
+  EXPECT_FALSE(says<action::Replace>()) << "of equal versions the store's own objects were taken";
+  EXPECT_TRUE(says<action::CloseWatch>());
+  EXPECT_THAT(watch.query, HasSubstr("sendInitialEvents=true"));
+  in(machine.watch_opened(watch.epoch, now));
+  streams({added(object("a", 30)), bookmark(40, /*end=*/true)});
   EXPECT_EQ(only<action::Replace>(said)->trust, Trust::kSetBack);
   EXPECT_EQ(machine.time_travels(), 1u);
 }

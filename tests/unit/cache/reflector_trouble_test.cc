@@ -65,7 +65,7 @@ TEST_F(MachineTest, ServerErrorsAreRetriedSoManyTimesThenListed) {
   while (true) {
     events({error_event(ErrorCode::kTransient, 500)});
     timer_runs();
-    if (!list.look) break;
+    if (list.wanted != action::Wanted::kVersion) break;
     in(machine.page(list.epoch, page(7), now));
     ASSERT_LT(++resumed, 10);
   }
@@ -79,7 +79,7 @@ TEST_F(MachineTest, ARefusedConnectionResumesAtTheSameVersionForAsLongAsItTakes)
   for (int i = 0; i < 50; ++i) {
     EXPECT_FALSE(machine.live());
     timer_runs();
-    ASSERT_TRUE(list.look);
+    ASSERT_EQ(list.wanted, action::Wanted::kVersion);
     in(machine.list_failed(list.epoch, connection_refused(), now));
   }
   reconnects(7);
@@ -98,7 +98,7 @@ TEST_F(MachineTest, ABackOffEndsWhenTheServerIsKnownToAnswerAgain) {
   EXPECT_GT(grown.delay, 10s);
   in(machine.server_answers(now));
   ASSERT_TRUE(says<action::List>());
-  EXPECT_TRUE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kVersion);
   // What a restarted server's young cache answers is mended at once too.
   in(machine.page(list.epoch, page(9), now));
   watch_ends(gone());
@@ -118,7 +118,7 @@ TEST_F(MachineTest, WhatTheServerAskedForIsWaitedForAlsoWhenItIsKnownToAnswerAga
   ASSERT_TRUE(says<action::ArmTimer>());
   EXPECT_EQ(timer.delay, Duration(15s));
   timer_runs();
-  EXPECT_TRUE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kVersion);
 }
 
 TEST_F(MachineTest, AnOpenWatchStaysWhenTheServerIsKnownToAnswerAgain) {
@@ -135,7 +135,7 @@ TEST_F(MachineTest, AWatchThatAlwaysBreaksBeforeItBringsAnythingIsListedAnew) {
   }
   watch_ends(connection_refused());
   timer_runs();
-  EXPECT_FALSE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kObjects);
   EXPECT_THAT(list.query, HasSubstr("limit=500"));
 }
 
@@ -282,7 +282,7 @@ TEST_F(MachineTest, ALookFollowsALostConnectionBeforeTheWatch) {
   watching(7);
   watch_ends(connection_refused());
   timer_runs();
-  EXPECT_TRUE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kVersion);
   EXPECT_EQ(list.query, "limit=1");
   EXPECT_FALSE(says<action::Watch>());
 }
@@ -292,7 +292,7 @@ TEST_F(MachineTest, ALookFollowsACleanEndBeforeItsTime) {
   now += 30s;
   watch_ends();
   EXPECT_TRUE(says<action::List>());
-  EXPECT_TRUE(list.look);
+  EXPECT_EQ(list.wanted, action::Wanted::kVersion);
   in(machine.page(list.epoch, page(9), now));
   EXPECT_EQ(watch.query, "allowWatchBookmarks=true&resourceVersion=7")
       << "the look's version is not the store's";

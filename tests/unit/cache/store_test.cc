@@ -151,5 +151,38 @@ TEST_F(StoreTest, ReplaceAndIndexesAreLinearInTheNumberOfObjects) {
   EXPECT_EQ(store.size(), 0u);
 }
 
+// ---- What is known already.
+
+TEST(Share, AListOfWhatIsKnownIsToldInTheStoresOwnObjects) {
+  Store store;
+  const ObjectPtr known = object("a", 5);
+  store.put(known);
+  const auto shared = [&](ObjectPtr listed) {
+    share(store, listed);
+    return listed == known;
+  };
+  EXPECT_TRUE(shared(object("a", 5)));
+  EXPECT_FALSE(shared(object("a", 6)));
+  EXPECT_FALSE(shared(object("a", 5, "other-uid")));
+  EXPECT_FALSE(shared(object("b", 5)));
+  EXPECT_FALSE(shared(nullptr));
+}
+
+TEST(CountBehind, CountsWhatTheWatchHasNotTold) {
+  Store store;
+  store.put(object("same", 5));
+  store.put(object("older", 5));
+  store.put(object("newer", 30));
+  store.put(object("deleted", 6));
+  store.put(object("young", 28));
+  store.put(object("elsewhere", 6, "", "other"));
+  const kube::ListPage metadata = test::page(
+      25, {object("same", 5), object("older", 21), object("newer", 22), object("added", 23)});
+  EXPECT_EQ(count_behind(store, "ns", 20, metadata), 3u) << "older, added and deleted";
+  EXPECT_EQ(count_behind(store, "ns", 22, metadata), 2u)
+      << "what the watch has passed is not doubted";
+  EXPECT_EQ(count_behind(store, "ns", 25, metadata), 0u);
+}
+
 }  // namespace
 }  // namespace holdfast::cache
