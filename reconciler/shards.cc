@@ -56,6 +56,29 @@ ShardDecision decide_one(const ShardsView& view, const ShardState& shard,
   return decision(ShardAction::kNone, "waits until " + shard.holder + " hands it over");
 }
 
+// A replica that does not act holds nothing. What still names it it gives up once it has stepped
+// aside; before, it is about to act again.
+ShardDecision decide_idle(const ShardsView& view, const ShardState& shard,
+                          const std::string& owner) {
+  const auto self = view.members.find(view.self);
+  const bool aside = self != view.members.end() && self->second.aside;
+  if (!aside || shard.holder != view.self || shard.busy || shard.pending || owner == view.self) {
+    return {ShardAction::kNone, owner, "this replica does not act"};
+  }
+  return {ShardAction::kRelease, owner, "this replica does not act; goes to " + owner};
+}
+
+std::vector<std::string> planned_members(const ShardsView& view) {
+  std::vector<std::string> alive;
+  std::vector<std::string> seated;
+  for (const auto& [name, member] : view.members) {
+    if (!member.alive && name != view.self) continue;
+    alive.push_back(name);
+    if (!member.aside) seated.push_back(name);
+  }
+  return seated.empty() ? alive : seated;
+}
+
 }  // namespace
 
 int shard_of(const std::string& job_uid, int shards) {
@@ -100,19 +123,12 @@ std::vector<std::string> plan_shards(int shards, const std::vector<std::string>&
 }
 
 std::vector<ShardDecision> decide_shards(const ShardsView& view) {
-  std::vector<std::string> alive;
-  for (const auto& [name, member] : view.members) {
-    if (member.alive || name == view.self) alive.push_back(name);
-  }
   const int shards = static_cast<int>(view.shards.size());
-  const std::vector<std::string> plan = plan_shards(shards, alive);
+  const std::vector<std::string> plan = plan_shards(shards, planned_members(view));
   std::vector<ShardDecision> decisions;
   for (std::size_t shard = 0; shard < view.shards.size(); ++shard) {
-    if (!view.acting) {
-      decisions.push_back({ShardAction::kNone, plan[shard], "this replica does not act"});
-      continue;
-    }
-    decisions.push_back(decide_one(view, view.shards[shard], plan[shard]));
+    const auto decide = view.acting ? decide_one : decide_idle;
+    decisions.push_back(decide(view, view.shards[shard], plan[shard]));
   }
   return decisions;
 }

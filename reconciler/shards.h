@@ -25,15 +25,18 @@ int shard_of(const std::string& job_uid, int shards);
 // replica that knows the same members, in whatever order. Empty names: there is no member.
 std::vector<std::string> plan_shards(int shards, const std::vector<std::string>& members);
 
-// As one replica knows a member: its Lease exists, and was seen to change within its duration.
+// As one replica knows a member: its Lease exists, and was seen to change within its duration. One
+// that cannot see what it needs steps aside: its Lease says so, and the plan is made without it. It
+// counts all the same where every member has stepped aside.
 struct MemberState {
   bool alive = false;
+  bool aside = false;  // of ourselves: as our last acknowledged renewal said
 };
 
 struct ShardState {
   std::string holder;    // as its Lease says; empty: none, or there is no Lease yet
   bool held = false;     // by us: an acknowledged compare-and-swap of ours, in this tenure
-  bool busy = false;     // reconciles of its jobs are in flight here
+  bool busy = false;     // reconciles of its jobs are in flight here, also of an earlier tenure
   bool pending = false;  // a write of ours on its Lease is under way
 };
 

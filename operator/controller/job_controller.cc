@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/core/json.h"
 #include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
 
@@ -9,6 +10,8 @@ namespace holdfast::controller {
 namespace {
 
 constexpr const char* kByNode = "node";
+// Of what stands in an annotation.
+constexpr std::size_t kMaxReasonBytes = 256;
 
 kube::Kind job_kind() {
   kube::Kind kind;
@@ -148,6 +151,7 @@ Membership::Handlers JobController::membership_handlers() {
   };
   handlers.busy = [this](int shard) { return in_flight_[static_cast<std::size_t>(shard)] > 0; };
   handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
+  handlers.unseen = [this](Duration patience) { return unseen(patience); };
   handlers.proof = [this] {
     nodes_.proof();
     heartbeats_.proof();
@@ -196,6 +200,16 @@ void JobController::look_at_all(const Gained& is_gained) {
 void JobController::refresh(std::function<void()> done) {
   for (cache::Informer* informer : informers()) informer->refresh();
   if (!stopping_) readings_.begin(std::move(done));
+}
+
+std::string JobController::unseen(Duration patience) {
+  for (cache::Informer* informer : informers()) {
+    if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
+    const std::string trouble = informer->trouble();
+    const std::string what = informer->kind().name + " cannot be watched: " + trouble;
+    return as_utf8(what.substr(0, kMaxReasonBytes));
+  }
+  return "";
 }
 
 // ---- What the caches tell.

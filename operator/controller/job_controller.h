@@ -101,6 +101,7 @@ class JobController {
   using Gained = std::function<bool(const std::string& namespace_, const std::string& job_uid)>;
   void look_at_all(const Gained& is_gained);
   void refresh(std::function<void()> done);
+  std::string unseen(Duration patience);
 
   Task<ReconcileResult> reconcile(std::string key);
   // None: a write was refused in a way that is to be put on record at once; decide again.

@@ -12,6 +12,7 @@ namespace holdfast::controller {
 namespace {
 
 constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
+constexpr const char* kAsideAnnotation = "holdfast.dev/steps-aside";
 constexpr std::string_view kMemberPrefix = "holdfast-member-";
 constexpr std::string_view kShardPrefix = "holdfast-shard-";
 constexpr std::int64_t kLongestSeconds = 3600;
@@ -43,6 +44,7 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
                {"namespace", write.namespace_},
                {"labels", {{kLeaseLabel, label}}},
                {"annotations", {{kShardsAnnotation, std::to_string(write.shards)}}}};
+  if (!write.steps_aside.empty()) meta["annotations"][kAsideAnnotation] = write.steps_aside;
   if (!write.uid.empty()) {
     meta["uid"] = write.uid;
     meta["resourceVersion"] = std::to_string(write.version);
@@ -81,6 +83,7 @@ kube::ObjectPtr decode_lease(const JsonView& json) {
   if (lease->kind == CachedLease::Kind::kMember) {
     // A member is who its Lease's name says: what somebody wrote into the field is no other member.
     lease->holder = lease->name.substr(kMemberPrefix.size());
+    lease->steps_aside = string_at(at(meta, "annotations"), kAsideAnnotation);
   } else if (std::string holder = string_at(spec, "holderIdentity"); may_be_member(holder)) {
     lease->holder = std::move(holder);
   }

@@ -1,6 +1,8 @@
 // Member and shard Leases between their JSON and what the membership reads of them. Pure.
 //
 //   holdfast-member-<id>-<random>   holderIdentity <id>-<random>; renewed while that process lives
+//                                   annotated holdfast.dev/steps-aside with the reason while it is
+//                                   to be given no shards
 //   holdfast-shard-<number>         holderIdentity: the member that works on the shard's jobs
 //
 // Both carry the label holdfast.dev/lease and, in the annotation holdfast.dev/shards, the number of
@@ -27,6 +29,7 @@ struct CachedLease : kube::Object {
   int shard = 0;   // of a shard's Lease
   int shards = 0;  // of the installation; 0: the annotation is missing or no number
   std::string holder;
+  std::string steps_aside;  // of a member: why; empty: it does not
   Duration duration{0};
   std::int64_t transitions = 0;
 };
@@ -47,6 +50,7 @@ struct LeaseWrite {
   std::string uid;
   std::uint64_t version = 0;
   std::string holder;
+  std::string steps_aside;
   int shards = 0;
   Duration duration{0};
   std::int64_t transitions = 0;

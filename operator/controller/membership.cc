@@ -11,6 +11,10 @@ using std::chrono::seconds;
 constexpr seconds kGoodbyeLimit{3};
 constexpr Duration kLongestCall = seconds(30);
 constexpr int kSuffixLength = 5;
+// A lapse that is over sooner moves no shards.
+constexpr seconds kReadingPatience{3};
+// After a lapse each moment counts: how often a renewal is tried within a retry period.
+constexpr int kTriesAfterLapse = 4;
 
 }  // namespace
 
@@ -88,6 +92,11 @@ Task<void> Membership::beat() {
     done = co_await task;
   }
   beating_ = false;
+  if (!done && state_ == State::kLapsed) {
+    loop_.cancel(tick_timer_);
+    tick_timer_ =
+        loop_.call_after(config_.timings.retry_period / kTriesAfterLapse, [this] { tick(); });
+  }
   if (!done && state_ != State::kLeaving) tell("the member Lease is not renewed", done.error());
   if (state_ == State::kLeaving) spawn(say_goodbye());
 }
@@ -186,16 +195,18 @@ Task<Status> Membership::renew() {
     // Another try fits into what is left when this one hangs.
     const Duration patience = std::max<Duration>(2 * config_.timings.retry_period, seconds(1));
     const Duration left = time_left();
-    options.timeout = left > Duration::zero() ? std::min(patience, left) : patience;
+    options.timeout = left > Duration::zero() ? std::min(patience, left) : patience / 2;
     options.urgency = http::Urgency::kVital;
     LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
     write.uid = uid_;
     write.version = version_;
+    write.steps_aside = reason_to_step_aside();
     auto put =
         client_.put(path(member_lease_name(self_)), member_lease_body(write, self_), options);
     const Result<JsonDocument> answer = co_await put;
     if (answer) {
       set_version(*answer);
+      stepped_aside(write.steps_aside);
       renewed(sent);
       co_return Unit{};
     }
@@ -267,18 +278,49 @@ void Membership::rejoin_as_new(const char* why) {
   lapse(why);
   uid_.clear();
   version_ = 0;
+  aside_.clear();
   renewed_at_ = SteadyTime{};
   self_ = new_name();
 }
 
 void Membership::read_world() {
   state_ = State::kReading;
+  reading_since_ = loop_.now();
   handlers_.refresh([this, tenure = tenure_] {
-    if (tenure != tenure_ || state_ != State::kReading) return;
-    state_ = State::kActing;
-    log_.info("this replica acts again", {{"member", self_}});
-    evaluate_soon();
+    if (tenure == tenure_ && state_ == State::kReading) world_read();
   });
+}
+
+void Membership::world_read() {
+  state_ = State::kActing;
+  log_.info("this replica acts again", {{"member", self_}});
+  evaluate_soon();
+  // The others plan without us until they are told.
+  if (!aside_.empty() && !beating_) spawn(beat());
+}
+
+std::string Membership::reason_to_step_aside() const {
+  Duration patience = config_.timings.renew_deadline;
+  if (state_ == State::kReading) {
+    if (loop_.now() - reading_since_ < kReadingPatience) return "";
+    patience = Duration::zero();
+  } else if (state_ != State::kActing) {
+    return aside_;
+  }
+  const std::string unseen = handlers_.unseen ? handlers_.unseen(patience) : "";
+  return unseen.empty() && state_ == State::kReading ? "it reads the world again" : unseen;
+}
+
+void Membership::stepped_aside(const std::string& why) {
+  if (why.empty() != aside_.empty()) {
+    if (why.empty()) {
+      log_.info("this replica takes shards again", {{"member", self_}});
+    } else {
+      log_.warn("this replica steps aside: others take its shards, if they can see",
+                {{"member", self_}, {"why", why}});
+    }
+  }
+  aside_ = why;
 }
 
 void Membership::leave(std::function<void()> left) {

@@ -11,6 +11,8 @@
 //   take    only by an acknowledged compare-and-swap on the shard's Lease; from a dead member after
 //           its member Lease did not change for its duration by our own steady clock, which runs
 //           only while the watch is live and our renewals succeed, and after a live read of it
+//   aside   a member that cannot see what it needs says so on its member Lease: it is planned no
+//           shards, and gives up those that name it, as long as any other member can see
 //   leave   the member Lease is deleted once no work is in hand: its shards are free by that
 //
 // What to do about each shard is decided by reconciler::decide_shards(). Loop only; destroy it when
@@ -38,7 +40,8 @@ struct OwnershipReport {
   struct Member {
     std::string name;
     bool alive = false;
-    Duration silent{0};  // since its Lease was seen to change, as far as that time counts
+    std::string steps_aside;  // why; empty: it does not
+    Duration silent{0};       // since its Lease was seen to change, as far as that time counts
   };
   struct Shard {
     std::string holder;
@@ -79,6 +82,8 @@ class Membership : public Ownership {
     std::function<bool(int shard)> busy;
     // Read the world anew, consistently, and then call `done`.
     std::function<void(std::function<void()> done)> refresh;
+    // What has not been seen for this long, for people; empty: everything is. May be null.
+    std::function<std::string(Duration patience)> unseen = nullptr;
     // A renewal of ours succeeded: the API server and its storage answer.
     std::function<void()> proof;
     // It cannot go on, ever.
@@ -135,12 +140,16 @@ class Membership : public Ownership {
   void lapse(const char* why);
   void rejoin_as_new(const char* why);
   void read_world();
+  void world_read();
+  std::string reason_to_step_aside() const;
+  void stepped_aside(const std::string& why);
   void arm_lapse();
   bool refuse_wrong_number(const CachedLease& lease);
   std::string new_name();
   void update_clock();
 
   void on_lease(const cache::Change& change);
+  bool evaluates() const;
   void evaluate_soon();
   void evaluate();
   reconciler::ShardsView view();
@@ -177,7 +186,9 @@ class Membership : public Ownership {
   std::string self_;  // "<id>-<random>": another one for each member Lease
   std::string uid_;   // of our member Lease; empty: there is none
   std::uint64_t version_ = 0;
-  SteadyTime renewed_at_{};   // when the last acknowledged renewal was sent
+  SteadyTime renewed_at_{};  // when the last acknowledged renewal was sent
+  std::string aside_;        // why we step aside, as the last acknowledged renewal says
+  SteadyTime reading_since_{};
   std::uint64_t tenure_ = 0;  // counts up at each lapse: an answer from before does not count
   bool has_joined_ = false;
   bool beating_ = false;

@@ -78,7 +78,7 @@ void Membership::work_ended(int shard) {
 }
 
 void Membership::evaluate_soon() {
-  if (state_ != State::kActing || std::exchange(evaluating_, true)) return;
+  if (!evaluates() || std::exchange(evaluating_, true)) return;
   loop_.post([this] {
     evaluating_ = false;
     evaluate();
@@ -105,20 +105,26 @@ reconciler::ShardsView Membership::view() {
   leases_.store().for_each([&](const kube::ObjectPtr& object) {
     const auto lease = as_lease(object);
     if (lease->kind != CachedLease::Kind::kMember || lease->holder.empty()) return;
-    view.members[lease->holder].alive = member_alive(*lease);
+    view.members[lease->holder] = {member_alive(*lease), !lease->steps_aside.empty()};
   });
   if (view.acting) view.members[self_].alive = true;
+  view.members[self_].aside = !aside_.empty();
   for (int shard = 0; shard < config_.shards; ++shard) {
     const Shard& ours = shards_[static_cast<std::size_t>(shard)];
     const auto lease = shard_lease(shard);
     view.shards.push_back(
-        {lease ? lease->holder : "", ours.held, ours.held && handlers_.busy(shard), ours.pending});
+        {lease ? lease->holder : "", ours.held, handlers_.busy(shard), ours.pending});
   }
   return view;
 }
 
+// While it reads it may still have shards to give up.
+bool Membership::evaluates() const {
+  return state_ == State::kActing || (state_ == State::kReading && !aside_.empty());
+}
+
 void Membership::evaluate() {
-  if (state_ != State::kActing) return;
+  if (!evaluates()) return;
   update_clock();
   const std::vector<reconciler::ShardDecision> decisions = decide_shards(view());
   for (int shard = 0; shard < config_.shards; ++shard) {
@@ -320,7 +326,8 @@ OwnershipReport Membership::report() {
     const auto lease = as_lease(object);
     if (lease->kind != CachedLease::Kind::kMember) return;
     const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
-    report.members.push_back({lease->holder, member_alive(*lease), silent.value_or(Duration{0})});
+    report.members.push_back(
+        {lease->holder, member_alive(*lease), lease->steps_aside, silent.value_or(Duration{0})});
   });
   for (int shard = 0; shard < config_.shards; ++shard) {
     const Shard& ours = shards_[static_cast<std::size_t>(shard)];

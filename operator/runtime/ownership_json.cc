@@ -10,6 +10,7 @@ std::string ownership_json(const controller::OwnershipReport& report) {
   for (const auto& member : report.members) {
     members.push_back({{"name", member.name},
                        {"alive", member.alive},
+                       {"stepsAside", member.steps_aside},
                        {"silentSeconds", to_seconds(member.silent)}});
   }
   Ordered shards = Ordered::array();

@@ -239,7 +239,8 @@ end:
   :: atomic { up[i] && seen[i].changed[1] -> seen[i].silent[1] = 0; seen[i].changed[1] = false }
 
   /* Shards. The plan is left open: any member may want the shard, any holder may give it up. A
-     member that forgot takes even its own shard by a write. */
+     member that forgot takes even its own shard by a write, or gives it up by one: it has stepped
+     aside. */
   :: atomic { up[i] && valid(i) && !owns[i] && request[i] == idle &&
               (holder == NOBODY || holder == i || dead(i, holder)) ->
        printf("replica %d: asks for the shard (held by %d)\n", i, holder);
@@ -253,7 +254,7 @@ end:
        printf("replica %d: asks for the shard as it stands now (held by %d)\n", i, holder);
        judged[i] = false; ask(i, take) }
 #endif
-  :: atomic { FAULTS up[i] && owns[i] && request[i] == idle && holder == i &&
+  :: atomic { FAULTS up[i] && (owns[i] || valid(i)) && request[i] == idle && holder == i &&
               !checked[i] ->
        printf("replica %d: has drained the shard, gives it up\n", i);
 #ifndef RELEASE_BEFORE_DRAIN

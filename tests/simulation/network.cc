@@ -131,6 +131,9 @@ void SimTransport::transmit(const CallPtr& call, Duration delay, int copy) {
         const auto reply = [this, call, kept, alive](std::optional<ApiAnswer> answer) {
           if (*alive && kept.copy == 0) answered(call, kept, std::move(answer));
         };
+        if (network.refuses && network.refuses(delivery)) {
+          return reply(refusal(503, "ServiceUnavailable", "unavailable"));
+        }
         if (strikes.strike(Act::kRefuse429, replica)) {
           return reply(refusal(429, "TooManyRequests", "too many requests", 1));
         }
@@ -305,7 +308,8 @@ void SimTransport::arrive(const StreamPtr& stream) {
     refused = refusal(403, "Forbidden", "forbidden");
   } else if (strikes.strike(Act::kRefuse500, replica_)) {
     refused = refusal(500, "InternalError", "an error on the server");
-  } else if (strikes.strike(Act::kRefuse503, replica_)) {
+  } else if (strikes.strike(Act::kRefuse503, replica_) ||
+             (network_.refuses && network_.refuses(stream->delivery))) {
     refused = refusal(503, "ServiceUnavailable", "unavailable");
   }
   if (refused) return opened(stream, Gateway::Opened{std::move(*refused), 0});

@@ -41,6 +41,9 @@ class Network {
   // processes that were not paused meanwhile (L7).
   std::vector<std::string> silent_for_too_long() const;
 
+  // What a replica asks that is answered with 503: it reaches an API server that is ill.
+  std::function<bool(const Delivery&)> refuses;
+
   // Told when a process sends a request, and when an answer reaches the process that asked.
   std::function<void(const Delivery&)> on_send;
   std::function<void(const Delivery&, const ApiAnswer&)> on_answer;

@@ -115,6 +115,61 @@ TEST(Simulation, AnApiServerThatIsAwayForHalfAnHourCostsNoAttemptAndAllGoesOnWit
   }
 }
 
+std::size_t shards_of(World& world, const std::string& replica) {
+  std::size_t count = 0;
+  world.server().for_each("leases", [&](const Json& lease) {
+    const bool is_shard = string_at(at(lease, "metadata"), "name").starts_with("holdfast-shard-");
+    const std::string holder = string_at(at(lease, "spec"), "holderIdentity");
+    if (is_shard && holder.starts_with(replica + "-")) ++count;
+  });
+  return count;
+}
+
+// It comes back from a cut of 12 s to an API server that does not list pods for it: 18 s are T + R.
+TEST(Simulation, AReplicaThatCannotListAKindGivesItsShardsUpAndTakesThemAgainWhenItCan) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    RunRequest run = request(seed, "calm", 30);
+    run.sabotage = [&tried](World& world) {
+      using std::chrono::minutes;
+      using std::chrono::seconds;
+      const auto at = [&world](Duration when, auto what) {
+        world.scheduler().at(minutes(10) + when, [&world, what] { what(world); });
+      };
+      // None: it is alone, or the plan gives it none.
+      const auto shards = std::make_shared<std::size_t>(0);
+      at(seconds(0), [shards](World& it) {
+        if (shards_of(it, "holdfast-1") > 0) *shards = shards_of(it, "holdfast-0");
+        if (*shards == 0) return;
+        it.network().cut(0, Network::Cut::kRefused);
+        it.network().break_watches(0);
+      });
+      at(seconds(12), [shards](World& it) {
+        if (*shards == 0) return;
+        it.network().cut(0, Network::Cut::kNone);
+        it.network().refuses = [](const Delivery& delivery) {
+          return delivery.replica == 0 &&
+                 delivery.request.target.find("/pods?") != std::string::npos;
+        };
+      });
+      for (const int second : {30, 60, 120, 180}) {
+        at(seconds(second), [shards, &tried](World& it) {
+          if (*shards == 0) return;
+          ++tried;
+          if (shards_of(it, "holdfast-0") > 0) it.ledger().complain("it keeps shards");
+          complain_of_what_is_left(it);
+        });
+      }
+      at(minutes(4), [](World& it) { it.network().refuses = nullptr; });
+      at(minutes(5), [shards](World& it) {
+        if (shards_of(it, "holdfast-0") < *shards) it.ledger().complain("it takes none again");
+      });
+    };
+    EXPECT_EQ(run_seed(run).violation, "") << "seed " << seed;
+  }
+  EXPECT_GE(tried, 8);
+}
+
 struct Share {
   std::string profile;
   std::uint64_t seed;

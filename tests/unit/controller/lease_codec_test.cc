@@ -59,5 +59,19 @@ TEST(LeaseCodec, AShardCanBeTakenHoweverOftenItIsSaidToHaveMoved) {
   }
 }
 
+TEST(LeaseCodec, AMemberThatStepsAsideSaysWhy) {
+  LeaseWrite write;
+  write.holder = "a-bcdfg";
+  const auto read = [&] {
+    Json json = *parse_json(member_lease_body(write, write.holder));
+    json["metadata"]["uid"] = "u-1";
+    json["metadata"]["resourceVersion"] = "7";
+    return decoded(json);
+  };
+  EXPECT_EQ(read()->steps_aside, "");
+  write.steps_aside = "pods cannot be watched: no";
+  EXPECT_EQ(read()->steps_aside, "pods cannot be watched: no");
+}
+
 }  // namespace
 }  // namespace holdfast::controller

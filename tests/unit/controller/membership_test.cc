@@ -17,7 +17,8 @@ class MembershipTest : public kube::ClientTest {
     handlers.kept = [this](int) { told_.emplace_back("kept"); };
     handlers.lost = [this](int, const char* why) { told_.emplace_back(why); };
     handlers.busy = [this](int) { return busy_; };
-    handlers.refresh = [](auto done) { done(); };
+    handlers.refresh = [this](auto done) { reading_ = std::move(done); };
+    handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
     handlers.proof = [] {};
     handlers.refuse = [](const Error&) {};
     Membership::Config config;
@@ -57,13 +58,13 @@ class MembershipTest : public kube::ClientTest {
       tell(is_new ? "ADDED" : "MODIFIED", object);
     }
   }
-  // A member to whom the only shard falls as soon as it is there.
-  Json stronger_member() {
+  // A member to whom the only shard falls as soon as it is there, or one to whom it does not.
+  Json other_member(bool stronger) {
     std::string name;
     for (int i = 0; name.empty(); ++i) {
       const std::string other = "other-" + std::to_string(i);
       const std::string self = membership_->report().self;
-      if (reconciler::plan_shards(1, {self, other})[0] == other) name = other;
+      if ((reconciler::plan_shards(1, {self, other})[0] == other) == stronger) name = other;
     }
     LeaseWrite write;
     write.namespace_ = "holdfast-system";
@@ -78,8 +79,29 @@ class MembershipTest : public kube::ClientTest {
 
   std::unique_ptr<Membership> membership_;
   std::vector<std::string> told_;
+  // Nothing is answered for so long.
+  void cut_off(Duration length) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::seconds(1)) {
+      loop_.advance(std::chrono::seconds(1));
+      while (transport_.pending() > 0) {
+        transport_.lose();
+        loop_.run_ready();
+      }
+    }
+  }
+  void go_on(Duration length) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::milliseconds(500)) {
+      loop_.advance(std::chrono::milliseconds(500));
+      serve();
+    }
+  }
+  std::string shard_holder() const { return membership_->report().shards[0].holder; }
+
   bool busy_ = false;
   int version_ = 1;
+  std::function<void()> reading_;
+  std::string unseen_ = "pods cannot be watched: no";
+  Duration unseen_for_{0};
 };
 
 using Told = std::vector<std::string>;
@@ -87,7 +109,7 @@ using Told = std::vector<std::string>;
 TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   ASSERT_EQ(told_, Told{"gained"});
   busy_ = true;
-  tell("ADDED", stronger_member());
+  tell("ADDED", other_member(/*stronger=*/true));
   EXPECT_FALSE(membership_->claim("job")) << "nothing new is begun";
   EXPECT_TRUE(membership_->holds("job")) << "what is in hand goes on";
   busy_ = false;
@@ -97,10 +119,71 @@ TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   EXPECT_FALSE(membership_->holds("job"));
 }
 
+TEST_F(MembershipTest, AfterALapseARenewalIsTriedAgainSoon) {
+  cut_off(std::chrono::seconds(12));
+  ASSERT_EQ(membership_->report().state, "lapsed");
+  loop_.advance(std::chrono::milliseconds(1100));
+  serve();
+  EXPECT_EQ(membership_->report().state, "reading");
+}
+
+TEST_F(MembershipTest, AReplicaThatReadsForAMomentKeepsItsSeat) {
+  cut_off(std::chrono::seconds(12));
+  go_on(std::chrono::seconds(2));
+  ASSERT_EQ(membership_->report().state, "reading");
+  reading_();
+  go_on(std::chrono::seconds(4));
+  EXPECT_EQ(membership_->report().state, "acting");
+  for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
+}
+
+TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) {
+  const std::string self = membership_->report().self;
+  ASSERT_EQ(shard_holder(), self);
+  cut_off(std::chrono::seconds(12));
+  // The other one is weaker: by the plan the shard is ours.
+  tell("ADDED", other_member(/*stronger=*/false));
+  go_on(std::chrono::seconds(2));
+  ASSERT_EQ(membership_->report().state, "reading");
+  EXPECT_EQ(shard_holder(), self);
+  go_on(std::chrono::seconds(4));
+  EXPECT_EQ(shard_holder(), "") << "the other one takes it";
+  const auto report = membership_->report();
+  EXPECT_EQ(report.members.size(), 2u);
+  for (const auto& member : report.members) {
+    EXPECT_EQ(member.steps_aside, member.name == self ? unseen_ : "");
+  }
+  reading_();
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(membership_->report().state, "acting");
+  for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(shard_holder(), self) << "it is planned for us again";
+}
+
+TEST_F(MembershipTest, AReplicaThatCannotSeeAKindHandsItsShardsOver) {
+  const std::string self = membership_->report().self;
+  tell("ADDED", other_member(/*stronger=*/false));
+  unseen_for_ = std::chrono::seconds(9);
+  go_on(std::chrono::seconds(4));
+  EXPECT_TRUE(membership_->holds("job"));
+  unseen_for_ = std::chrono::seconds(10);
+  go_on(std::chrono::seconds(4));
+  EXPECT_FALSE(membership_->holds("job"));
+  EXPECT_EQ(shard_holder(), "");
+  EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
+}
+
+TEST_F(MembershipTest, WhereNobodyElseIsItGoesOnWithWhatItSees) {
+  unseen_for_ = std::chrono::minutes(5);
+  go_on(std::chrono::seconds(10));
+  EXPECT_TRUE(membership_->holds("job"));
+}
+
 // What came due while nothing new was begun was turned away, and its timer is spent.
 TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
   busy_ = true;
-  Json other = stronger_member();
+  Json other = other_member(/*stronger=*/true);
   tell("ADDED", other);
   ASSERT_FALSE(membership_->claim("job"));
   other["metadata"]["resourceVersion"] = std::to_string(++version_);

@@ -176,6 +176,37 @@ TEST_F(OneShard, IsLeftAloneByAReplicaThatMayNotAct) {
   }
 }
 
+TEST_F(OneShard, GoesToAnotherWhereItsOwnerStepsAside) {
+  const std::string winner = plan_shards(1, {"one", "two"})[0];
+  const std::string loser = winner == "one" ? "two" : "one";
+  members[winner].aside = true;
+  EXPECT_EQ(decide(true, {"self", /*held=*/true}).owner, loser);
+  EXPECT_EQ(action(true, {"self", true, /*busy=*/true}), ShardAction::kDrain);
+  EXPECT_EQ(action(true, {"self", true}), ShardAction::kRelease);
+  EXPECT_EQ(action(true, {""}), ShardAction::kNone);
+  EXPECT_EQ(action(false, {""}), ShardAction::kTake);
+  EXPECT_EQ(action(false, {"other"}), ShardAction::kNone) << "not before it is given up";
+}
+
+TEST_F(OneShard, StaysWhereAllStepAside) {
+  members["one"].aside = members["two"].aside = true;
+  EXPECT_EQ(action(true, {"self", /*held=*/true}), ShardAction::kNone);
+  EXPECT_EQ(action(true, {""}), ShardAction::kTake);
+}
+
+TEST_F(OneShard, IsGivenUpByAReplicaThatMayNotActOnceItHasSteppedAside) {
+  acting = false;
+  members[plan_shards(1, {"one", "two"})[0]].aside = true;
+  EXPECT_EQ(action(true, {"self"}), ShardAction::kRelease);
+  EXPECT_EQ(action(true, {"self", false, /*busy=*/true}), ShardAction::kNone)
+      << "what was begun before may still write";
+  EXPECT_EQ(action(true, {"self", false, false, /*pending=*/true}), ShardAction::kNone);
+  EXPECT_EQ(action(true, {"other"}), ShardAction::kNone);
+  EXPECT_EQ(action(true, {""}), ShardAction::kNone);
+  members["one"].aside = members["two"].aside = true;
+  EXPECT_EQ(action(true, {"self"}), ShardAction::kNone) << "nobody else would take it";
+}
+
 TEST_F(OneShard, AlwaysComesWithTheReason) {
   for (const char* const holder : {"", "self", "other", "dead"}) {
     for (const bool planned : {true, false}) {
