@@ -43,8 +43,8 @@ class Informer {
   // Handlers run on the loop after the store has changed; for a replace, after the whole store was
   // swapped. Add them before start().
   void on_change(std::function<void(const Change&)> handler);
-  // Called after every change of a namespace's live() and after every advance of versions: a time to look at
-  // what was held back.
+  // Called after every change of a namespace's live() and after every advance of versions: a time
+  // to look at what was held back.
   void on_progress(std::function<void()> handler);
 
   void start();

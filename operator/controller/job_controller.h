@@ -150,8 +150,8 @@ class JobController {
     TimerId timer = 0;
   };
   std::list<Waiter> waiters_;
-  std::vector<int> in_flight_;       // reconciles, by shard
-  std::set<int> gained_;             // shards whose jobs are still to be looked at
+  std::vector<int> in_flight_;  // reconciles, by shard
+  std::set<int> gained_;        // shards whose jobs are still to be looked at
   std::uint64_t time_travels_ = 0;
   std::uint64_t reconciles_ = 0;  // names each one in the log
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;

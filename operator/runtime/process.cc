@@ -19,6 +19,8 @@ using std::chrono::seconds;
 constexpr int kExitFailed = 1;
 constexpr seconds kTick{1};
 constexpr minutes kSyncLimit{2};
+// While pages of long lists still come.
+constexpr minutes kLongSyncLimit{10};
 constexpr seconds kSyncReport{20};
 // 30 s are what Kubernetes gives a pod: half of it for reconciles in flight to end by themselves,
 // then requests are cancelled, and what still hangs is cut off before the kubelet does it.
@@ -147,7 +149,7 @@ void Process::look_at_caches() {
     }
     return;
   }
-  const bool too_late = now - started_at_ >= kSyncLimit;
+  const bool too_late = now - started_at_ >= (caches_come() ? kLongSyncLimit : kSyncLimit);
   if (!too_late && now - last_report_ < kSyncReport) return;
   last_report_ = now;
   for (cache::Informer* const informer : controller_->informers()) {
@@ -163,8 +165,15 @@ void Process::look_at_caches() {
     }
   }
   if (too_late) {
-    begin_stop("the caches are not synced after " + human_duration(kSyncLimit), kExitFailed);
+    begin_stop("the caches are not synced after " + human_duration(now - started_at_), kExitFailed);
   }
+}
+
+bool Process::caches_come() {
+  const auto informers = controller_->informers();
+  return std::any_of(informers.begin(), informers.end(), [](const cache::Informer* informer) {
+    return !informer->synced() && informer->quiet_for() < kSyncLimit;
+  });
 }
 
 // ---- The stop.

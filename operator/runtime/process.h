@@ -43,6 +43,7 @@ class Process {
   Status connect();
   void tick();
   void look_at_caches();
+  bool caches_come();
   std::vector<WatchHealth> watch_health();
   void begin_stop(const std::string& why, int exit_code);
   void controller_stopped();

@@ -294,9 +294,9 @@ TEST_F(RequestTest, WhatIsUrgentGoesFirstAndAmongItselfInItsOrder) {
   answers.push_back(begin(get_request("/running")));
   ASSERT_TRUE(eventually([this] { return server_.requests().size() == 1; }));
   answers.push_back(begin(get_request("/waiting")));
-  for (const auto& [target, urgency] : {std::pair("/first", Urgency::kUrgent),
-                                        std::pair("/second", Urgency::kUrgent),
-                                        std::pair("/vital", Urgency::kVital)}) {
+  for (const auto& [target, urgency] :
+       {std::pair("/first", Urgency::kUrgent), std::pair("/second", Urgency::kUrgent),
+        std::pair("/vital", Urgency::kVital)}) {
     Request request = get_request(target);
     request.urgency = urgency;
     answers.push_back(begin(std::move(request)));
@@ -305,8 +305,8 @@ TEST_F(RequestTest, WhatIsUrgentGoesFirstAndAmongItselfInItsOrder) {
   for (auto& answer : answers) EXPECT_TRUE(get(answer).ok());
   std::vector<std::string> order;
   for (const auto& request : server_.requests()) order.push_back(request.target);
-  EXPECT_EQ(order, (std::vector<std::string>{"/running", "/vital", "/first", "/second",
-                                             "/waiting"}));
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"/running", "/vital", "/first", "/second", "/waiting"}));
 }
 
 TEST_F(RequestTest, AnAnswerLargerThanAllowedEndsTheRequest) {

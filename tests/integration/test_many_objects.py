@@ -1,0 +1,67 @@
+"""What an operator does with very many objects: what it lists, how, and how much memory that takes."""
+
+import pathlib
+import re
+import time
+import types
+
+from holdfast import Operator
+from localcluster import wait_for
+from many_objects import ManyObjects
+
+# Of a first list or a relist, above what it takes at rest.
+MOST_MEMORY = 1.3
+
+
+def memory(operator):
+    """At present, and at most since the last reset."""
+    text = pathlib.Path(f"/proc/{operator.process.pid}/status").read_text()
+    return [int(re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)[1]) * 1024 for name in ("VmRSS", "VmHWM")]
+
+
+def reset_most_memory(operator):
+    pathlib.Path(f"/proc/{operator.process.pid}/clear_refs").write_text("5")
+
+
+def started(server, folder):
+    cluster = types.SimpleNamespace(folder=folder)
+    return Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=120)
+
+
+def lists_of(server, plural, bare):
+    return [query for name, is_bare, query in server.lists if (name, is_bare) == (plural, bare)]
+
+
+def test_a_list_of_a_hundred_thousand_jobs_that_is_too_large_for_one_answer_is_read_in_pages(tmp_path):
+    with ManyObjects(100_000) as server:
+        operator = started(server, tmp_path)
+        try:
+            for plural in ("durablejobs", "pods"):
+                queries = lists_of(server, plural, bare=False)
+                assert queries[0].startswith("resourceVersion=0"), "in one body of more than 256 MiB"
+                assert queries[1].startswith("limit=500") and len(queries) == 1 + 200
+            assert "the answer is larger than 268435456 bytes" in operator.log()
+            now, most = memory(operator)
+            assert most <= MOST_MEMORY * now
+        finally:
+            operator.kill()
+
+
+def test_a_replica_that_was_cut_off_lists_no_object_again_and_holds_none_twice(tmp_path):
+    with ManyObjects(20_000) as server:
+        operator = started(server, tmp_path)
+        try:
+            before, most = memory(operator)
+            assert most <= MOST_MEMORY * before
+            whole = len(lists_of(server, "durablejobs", bare=False) + lists_of(server, "pods", bare=False))
+            reset_most_memory(operator)
+            offset = len(operator.log())
+            server.cut_off(12)
+            came_back = time.monotonic()
+            wait_for("the replica to act again", lambda: "acts again" in operator.log(offset), 30)
+            took = time.monotonic() - came_back
+            assert whole == len(lists_of(server, "durablejobs", bare=False) + lists_of(server, "pods", bare=False))
+            assert memory(operator)[1] <= MOST_MEMORY * before
+            assert took <= 3 + 2, "3 s, and a machine that is busy"
+        finally:
+            operator.kill()
