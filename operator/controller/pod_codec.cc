@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "operator/controller/agent_injection.h"
 #include "operator/core/json_time.h"
@@ -127,6 +128,17 @@ std::int64_t decode_attempt(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && attempt > 0 ? attempt : 0;
 }
 
+// Who may write pods may name the job's UID beside another kind, which the API server's policy on
+// pods does not look at: such an owner is not the job.
+void distrust_owner(const JsonView& meta, kube::Object& pod) {
+  constexpr std::string_view kGroup = "holdfast.dev/";
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    const std::string kind = string_at(owner, "kind");
+    if (kind == kJobKind && string_at(owner, "apiVersion").starts_with(kGroup)) continue;
+    if (bool_at(owner, "controller")) pod.owner_uid = kind + "/" + string_at(owner, "uid");
+  }
+}
+
 Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
   return Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
                       {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
@@ -170,6 +182,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.name = cached->name;
   pod.uid = cached->uid;
   pod.version = cached->version;
+  distrust_owner(meta, *cached);
   pod.owner_uid = cached->owner_uid;
   pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
   pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));

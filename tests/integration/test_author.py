@@ -164,25 +164,42 @@ def test_what_a_tenant_may_do_to_a_jobs_pod_it_still_may(jobs, tenant, operator)
 # -- what it is for -----------------------------------------------------------------------------------
 
 
-def test_a_tenant_who_squats_on_the_next_attempts_name_forges_no_outcome(jobs, tenant, operator):
+def squat(jobs, tenant, **fields):
+    """The answer to a pod of the tenant's under the second attempt's name, and that name. Its owner is the
+    job, but for these fields."""
     made = jobs.apply(job("mine", annotations=runs(600)))
     first = jobs.wait_running("mine")["metadata"]["name"]
     second = first.replace("mine-1-", "mine-2-")
     labels = {"holdfast.dev/job-name": "mine", "holdfast.dev/job-uid": made["metadata"]["uid"],
               "holdfast.dev/attempt": "2"}
     squatter = pod(second, annotations=runs(600))
-    forged = pod(second, owner(made), labels=labels, annotations=runs(0))
+    forged = pod(second, owner(made, **fields), labels=labels, annotations=runs(0))
     expect(tenant("POST", path(jobs), squatter))
     expect(tenant("DELETE", f"{path(jobs, first)}?gracePeriodSeconds=0"))
     jobs.wait("mine", lambda s: s.get("waiting", {}).get("reason") == "PodNameTaken", 30)
     expect(tenant("DELETE", f"{path(jobs, second)}?gracePeriodSeconds=0"))
-    tried = tenant("POST", path(jobs), forged)
+    return tenant("POST", path(jobs), forged), second
+
+
+def test_a_tenant_who_squats_on_the_next_attempts_name_forges_no_outcome(jobs, tenant, operator):
+    tried, second = squat(jobs, tenant)
     assert refused_by_policy(*tried), f"{json.dumps(tried)[:300]}; {jobs.status('mine')}"
     running = jobs.wait_running("mine")
     assert running["metadata"]["name"] == second
     assert jobs.status("mine")["phase"] == "Running"
     jobs.end_pod(running)
     jobs.wait_phase("mine", "Succeeded")
+
+
+def test_nor_by_the_jobs_uid_beside_another_kind(jobs, tenant, operator, cluster):
+    """No policy knows whose UID it is; the garbage collector takes the pod away after a while."""
+    tried, second = squat(jobs, tenant, apiVersion="v1", kind="ConfigMap")
+    forged = expect(tried)["metadata"]["uid"]
+    wait_for("the forged pod to be gone", lambda: cluster.api("GET", path(jobs, second))[1].get(
+        "metadata", {}).get("uid") != forged, 60)
+    running = jobs.wait_running("mine", limit=60)
+    assert running["metadata"]["name"] == second and running["metadata"]["uid"] != forged
+    assert jobs.status("mine")["phase"] == "Running"
 
 
 def test_the_built_in_role_edit_is_a_tenant_too(cluster, jobs, tenant):

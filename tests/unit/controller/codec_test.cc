@@ -191,8 +191,8 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
       "deletionGracePeriodSeconds": 30, "finalizers": ["a", "holdfast.dev/outcome"],
       "labels": {"holdfast.dev/job-uid": "u-1", "holdfast.dev/attempt": "3",
                  "holdfast.dev/job-name": "other"},
-      "ownerReferences": [{"kind": "DurableJob", "name": "encode", "uid": "u-1",
-                           "controller": true}]},
+      "ownerReferences": [{"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+                           "name": "encode", "uid": "u-1", "controller": true}]},
     "spec": {"nodeName": "node-1", "initContainers": [{"name": "side", "restartPolicy": "Always"}]},
     "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory",
       "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
@@ -219,6 +219,27 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
   EXPECT_EQ(cached.pod.containers[1].terminated->exit_code, 137);
   EXPECT_TRUE(cached.pod.started());
   EXPECT_EQ(cached.pod.start(), parse_time("2026-01-02T03:04:10Z"));
+}
+
+// The API server lets nobody but the operator name a DurableJob; other kinds anybody may name.
+TEST(PodDecode, TheJobsUidBesideAnotherKindMakesNoOwner) {
+  for (const auto& [version, kind] : {std::pair("v1", "ConfigMap"), std::pair("v1", "DurableJob"),
+                                      std::pair("holdfast.dev.evil/v1", "DurableJob"),
+                                      std::pair("holdfast.dev/v1alpha1", "JobQueue")}) {
+    const Json pod = {{"metadata",
+                       {{"name", "p"},
+                        {"uid", "u"},
+                        {"resourceVersion", "1"},
+                        {"ownerReferences", Json::array({{{"apiVersion", version},
+                                                          {"kind", kind},
+                                                          {"name", "encode"},
+                                                          {"uid", "u-1"},
+                                                          {"controller", true}}})}}}};
+    const kube::ObjectPtr object = decode_pod(document(pod));
+    ASSERT_TRUE(object);
+    EXPECT_NE(static_cast<const CachedPod&>(*object).pod.owner_uid, "u-1") << version << kind;
+    EXPECT_NE(static_cast<const CachedPod&>(*object).pod.owner_uid, "") << "it has an owner";
+  }
 }
 
 TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
