@@ -228,15 +228,16 @@ void start_attempt(const Context& context, Status& status) {
   status.node_name.clear();
   status.progress.clear();
   // Milliseconds are the time, the six digits behind them are this process's mark.
-  status.attempt_start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
-                              Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
+  status.attempt_start_time =
+      std::chrono::floor<std::chrono::milliseconds>(context.now) +
+      Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
   if (!status.start_time) status.start_time = context.now;
   status.next_attempt_time.reset();
   // From when startDeadlineSeconds counts nobody knows before the pod is bound.
-  status.waiting = Waiting{"PodStarting",
-                           "pod " + status.pod_name + " is being created and started",
-                           "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
-                           active_deadline(context, status)};
+  status.waiting =
+      Waiting{"PodStarting", "pod " + status.pod_name + " is being created and started",
+              "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
+              active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
 }
 

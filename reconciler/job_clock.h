@@ -2,8 +2,8 @@
 // while the job is suspended or the gates of its pod hold it back. Internal to reconciler/.
 //
 // What it stood still for is in status.suspendedSeconds, but for the stretch that still lasts: the
-// condition Suspended tells since when, or `waiting` with the reason PodGated does. Whoever ends the
-// stretch counts it, in the same write, so no crash loses it and nobody counts it twice.
+// condition Suspended tells since when, or `waiting` with the reason PodGated does. Whoever ends
+// the stretch counts it, in the same write, so no crash loses it and nobody counts it twice.
 #pragma once
 
 #include <optional>

@@ -162,9 +162,10 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
   switch (pod.placement()) {
     case Placement::kGated:
       waiting.reason = kPodGatedReason;
-      waiting.message = (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) +
-                        ": " + pod.gates;
-      waiting.next_action = attempt_text(context) + " goes on once the gates of its pod are removed";
+      waiting.message =
+          (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) + ": " + pod.gates;
+      waiting.next_action =
+          attempt_text(context) + " goes on once the gates of its pod are removed";
       waiting.since = placed_since(context, pod);
       break;
     case Placement::kUnschedulable:
@@ -260,8 +261,8 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     const Limit* const limit = limit_by(reason);
     return limit && !limit->quiet;
   };
-  const bool starts =
-      left(kStartTimeoutReason) && (!pod.started() || pod.stands_still() || worker_is_starting(pod));
+  const bool starts = left(kStartTimeoutReason) &&
+                      (!pod.started() || pod.stands_still() || worker_is_starting(pod));
   Waiting waiting;
   if (left("NodeGone")) {
     waiting = {"NodeGone", "node " + pod.node_name + " does not exist",

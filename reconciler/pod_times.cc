@@ -26,7 +26,8 @@ std::optional<Time> attempt_start(const Context& context, const PodView& pod) {
   const Time bound = placed_since(context, pod);
   const Time earliest = std::max(bound, seen.unstarted.value_or(bound));
   Time latest = seen.started.value_or(*told <= context.now ? context.now : earliest);
-  if (const auto recorded = recorded_start(context.job.status)) latest = std::min(latest, *recorded);
+  if (const auto recorded = recorded_start(context.job.status))
+    latest = std::min(latest, *recorded);
   return std::min(std::max(*told, earliest), std::max(latest, bound));
 }
 

@@ -1,5 +1,5 @@
-// When a pod was bound and when it started. Each clock is believed only within what is known without
-// it. Internal to reconciler/.
+// When a pod was bound and when it started. Each clock is believed only within what is known
+// without it. Internal to reconciler/.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ Time placed_since(const Context& context, const PodView& pod);
 
 // When a container of the current pod first ran; none: none has. A slow kubelet's clock may tell a
 // time before the pod was bound, or was last seen without a start: then it is that time. A fast one
-// may tell a time that is still to come: then it is when this process first saw the pod run, or what
-// is on record since then.
+// may tell a time that is still to come: then it is when this process first saw the pod run, or
+// what is on record since then.
 std::optional<Time> attempt_start(const Context& context, const PodView& pod);
 // Puts it into the status in the place of the intent's time: from then on it stands.
 void record_start(const Context& context, const PodView& pod, Status& status);

@@ -183,7 +183,8 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
   const bool told_otherwise =
       before == kRefusedReason || before == kNameTakenReason || before == kNotCreatedReason;
   const bool between = pod.started() && pod.stands_still();
-  const Duration age = between ? context.view.observed.still_for : context.now - pod.created;
+  const Duration age =
+      between ? context.view.observed.still_for : context.now - placed_since(context, pod);
   status.waiting = describe(context, pod, limits);
   if (status.waiting->reason == kNoSchedulerReason) {
     set_condition(status, "Stalled", true, kNoSchedulerReason, status.waiting->message,

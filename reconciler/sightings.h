@@ -1,5 +1,5 @@
-// What one process has seen of a job's latest pod, one version after the other. It needs no clock of
-// schedulers or kubelets, which may be wrong by any amount. Pure; lost with the process.
+// What one process has seen of a job's latest pod, one version after the other. It needs no clock
+// of schedulers or kubelets, which may be wrong by any amount. Pure; lost with the process.
 //
 //   sightings.see(pod, now);           // each version that the watch shows
 //   observed.pod = sightings.of(pod);  // for the decision

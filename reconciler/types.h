@@ -121,7 +121,8 @@ struct Status {
   std::string node_name;
   std::optional<Time> start_time;
   // The intent's time until the pod has run for a second, then the pod's start. An intent has a
-  // fraction of a second, which tells which replica wrote it (see Observed::nonce); a start has none.
+  // fraction of a second, which tells which replica wrote it (see Observed::nonce); a start has
+  // none.
   std::optional<Time> attempt_start_time;
   std::optional<Time> completion_time;
   std::optional<Time> next_attempt_time;

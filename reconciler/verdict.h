@@ -20,8 +20,8 @@ struct Verdict {
 // The verdict on a pod whose phase is Succeeded or Failed. A Failed pod that was deleted, too: what
 // this process saw first counts, and no clock. Where it saw neither first, a container that ended
 // after the second in which the deletion was asked for (deletionTimestamp -
-// deletionGracePeriodSeconds) was lost. One that ended before it failed by itself, unless it died of
-// SIGTERM or SIGKILL (143, 137) and the clocks of node and API server may differ by so much.
+// deletionGracePeriodSeconds) was lost. One that ended before it failed by itself, unless it died
+// of SIGTERM or SIGKILL (143, 137) and the clocks of node and API server may differ by so much.
 Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown);
 
 // A container has ended badly, or the pod has.

@@ -120,10 +120,9 @@ reconciler::Status decode_status(const JsonView& json) {
   status.progress = string_at(json, "progress");
   status.observed_generation = int_at(json, "observedGeneration");
   if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
-    status.waiting =
-        reconciler::Waiting{string_at(waiting, "reason"), string_at(waiting, "message"),
-                            string_at(waiting, "nextAction"), time_at(waiting, "deadline"),
-                            time_at(waiting, "since")};
+    status.waiting = reconciler::Waiting{
+        string_at(waiting, "reason"), string_at(waiting, "message"),
+        string_at(waiting, "nextAction"), time_at(waiting, "deadline"), time_at(waiting, "since")};
   }
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));

@@ -35,8 +35,8 @@ Json encode_status(const reconciler::Status& status);
 std::string shared_metadata(const JsonView& metadata);
 
 // The body of a PUT on /status: it carries the UID and the resourceVersion that were read, so that
-// it fails with 409 on any other object or version. A PUT without the shared metadata changes none of
-// it, but takes it out of its managers' managedFields: what they remove later would then stay.
+// it fails with 409 on any other object or version. A PUT without the shared metadata changes none
+// of it, but takes it out of its managers' managedFields: what they remove later would then stay.
 std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
                                const reconciler::Status& status);
 

@@ -97,7 +97,8 @@ void decode_scheduled(const JsonView& condition, bool bound, PodView& pod) {
   pod.placed = time_at(condition, "lastTransitionTime");
   if (bound) return;
   pod.unschedulable = text_at(condition, "message");
-  if (pod.unschedulable.empty()) pod.unschedulable = reason.empty() ? "it is not scheduled" : reason;
+  if (pod.unschedulable.empty())
+    pod.unschedulable = reason.empty() ? "it is not scheduled" : reason;
 }
 
 // What only matters while no node has it.

@@ -22,8 +22,8 @@ void check_status(const CachedJob& cached) {
   FUZZ_REQUIRE(read.next_attempt_time == status.next_attempt_time);
   FUZZ_REQUIRE(read.history.size() == status.history.size());
   FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
-  const Result<Json> body = parse_json(
-      controller::status_update_body(cached.job, cached.shared_metadata, status));
+  const Result<Json> body =
+      parse_json(controller::status_update_body(cached.job, cached.shared_metadata, status));
   FUZZ_REQUIRE(body.ok());
   const Json& metadata = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(metadata, "uid") == cached.uid);

@@ -36,7 +36,8 @@ std::optional<Duration> delay_of(const Json& pod, const std::string& text,
   if (!text.starts_with(prefix)) return std::nullopt;
   const Json& labels = at(at(pod, "metadata"), "labels");
   const std::int64_t attempt = std::stoll(string_at(labels, reconciler::kAttemptLabel, "1"));
-  return Duration(seconds(std::stoll(text.substr(prefix.size())))) / std::max<std::int64_t>(attempt, 1);
+  return Duration(seconds(std::stoll(text.substr(prefix.size())))) /
+         std::max<std::int64_t>(attempt, 1);
 }
 
 bool is_deleting(const Json& pod) {
@@ -234,8 +235,7 @@ void Cluster::remove_gates(const std::string& key, const std::string& uid) {
 }
 
 bool Cluster::waits_for_scheduler(const Json& pod, Duration& left) const {
-  const auto silent =
-      delay_of(pod, string_at(at(pod, "spec"), "schedulerName"), kSchedulerPrefix);
+  const auto silent = delay_of(pod, string_at(at(pod, "spec"), "schedulerName"), kSchedulerPrefix);
   const auto created = parse_time(string_at(at(pod, "metadata"), "creationTimestamp"));
   if (!silent || !created) return false;
   left = *created + *silent - gateway_.wall_clock();
@@ -462,7 +462,8 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
     case Process::State::kRunning:
       status["phase"] = "Running";
       container["ready"] = true;
-      container["state"] = {{"running", {{"startedAt", format_time(process.started + process.skew)}}}};
+      container["state"] = {
+          {"running", {{"startedAt", format_time(process.started + process.skew)}}}};
       break;
     case Process::State::kExited:
       status["phase"] = process.exit_code == 0 ? "Succeeded" : "Failed";

@@ -19,8 +19,8 @@
 namespace holdfast::simulation {
 
 // What a template may ask of the schedulers, with a number of seconds behind it: a gate that is
-// removed so long after the creation of the first attempt's pod, and a scheduler that does not say a
-// word before that.
+// removed so long after the creation of the first attempt's pod, and a scheduler that does not say
+// a word before that.
 inline constexpr const char* kGatePrefix = "simulation/removed-after-";
 inline constexpr const char* kSchedulerPrefix = "silent-for-";
 

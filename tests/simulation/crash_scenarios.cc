@@ -107,8 +107,7 @@ void add_runs(std::vector<Scenario>& all) {
   Scenario gated = named("gated", {kShort}, "Succeeded", {"Succeeded"});
   gated.spec = {{"startDeadlineSeconds", 20},
                 {"activeDeadlineSeconds", 25},
-                {"template",
-                 {{"spec", {{"schedulingGates", Json::array({{{"name", kGate}}})}}}}}};
+                {"template", {{"spec", {{"schedulingGates", Json::array({{{"name", kGate}}})}}}}}};
   gated.calls["PUT durablejobs.status"] = 3;
   all.push_back(gated);
 

@@ -293,7 +293,9 @@ void Trial::set_up() {
            {{"initialSeconds", 1}, {"factor", 1}, {"maxSeconds", 60}, {"jitterPercent", 0}}},
           {"startDeadlineSeconds", 60},
           {"lostAfterSeconds", 15}};
-  spec["template"]["spec"]["terminationGracePeriodSeconds"] = 2;
+  Json& pod = spec["template"]["spec"];
+  pod["terminationGracePeriodSeconds"] = 2;
+  for (const char* drawn : {"schedulerName", "schedulingGates"}) pod.erase(drawn);
   spec.merge_patch(scenario_.spec);
   for (int i = 0; i < scenario_.jobs; ++i) {
     scheduler_.after(milliseconds(2600 + 10 * i), [this, i, spec] {

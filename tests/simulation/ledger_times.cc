@@ -1,6 +1,6 @@
 // The ledger's rules on time that is nobody's fault, and on what belongs to others.
-#include "tests/support/json_document.h"
 #include "tests/simulation/ledger.h"
+#include "tests/support/json_document.h"
 
 namespace holdfast::simulation {
 namespace {

@@ -86,7 +86,11 @@ void complain_of_what_is_left(World& world) {
   world.server().for_each("durablejobs", [&](const Json& json) {
     const kube::ObjectPtr object = controller::decode_job(document(json));
     const reconciler::Job& job = static_cast<const controller::CachedJob&>(*object).job;
-    if (job.status.disruptions > 0) world.ledger().complain(job.name + " has lost an attempt");
+    // One that its user gives up while no scheduler takes it is not.
+    const bool may_time_out = job.spec.schedule_deadline.has_value();
+    if (job.status.disruptions > 0 && !may_time_out) {
+      world.ledger().complain(job.name + " has lost an attempt");
+    }
     if (world.gateway().wall_clock() - job.created < std::chrono::seconds(3)) return;
     const bool unseen = job.status.phase == reconciler::Phase::kNone;
     const bool unrecorded =

@@ -163,8 +163,7 @@ bool Users::act(const ScriptEvent& event) {
       for (const char* field :
            {"backoffLimit", "disruptionLimit", "retryBackoff", "startDeadlineSeconds",
             "lostAfterSeconds", "attemptDeadlineSeconds", "activeDeadlineSeconds",
-            "scheduleDeadlineSeconds",
-            "podReplacementPolicy", "ttlSecondsAfterFinished"}) {
+            "scheduleDeadlineSeconds", "podReplacementPolicy", "ttlSecondsAfterFinished"}) {
         if (draw.percent(25) && all.contains(field)) some[field] = all[field];
       }
       if (some.empty()) some["backoffLimit"] = draw.between(0, 3);

@@ -1,5 +1,5 @@
-// activeDeadlineSeconds counts from the first intent, and stands still while the job is suspended or
-// its pod is gated.
+// activeDeadlineSeconds counts from the first intent, and stands still while the job is suspended
+// or its pod is gated.
 #include <gtest/gtest.h>
 
 #include "tests/unit/reconciler/scenario.h"

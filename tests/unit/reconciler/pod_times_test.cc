@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::chrono::hours kSkew{1};
 
-// Bound 100 s ago, and seen to start 90 s ago by this process; its kubelet's clock is off by `skew`.
+// Bound 100 s ago, and seen to start 90 s ago by this process; its kubelet's clock is off by
+// `skew`.
 JobView started_job(Duration skew) {
   JobView view = running_job();
   view.job.spec.attempt_deadline = seconds(100);
