@@ -74,8 +74,12 @@ std::string violation_after(std::function<void(Rogue&)> act) {
     world.scheduler().at(seconds(5), [&world] {
       Json spec = drawn_spec(4);
       for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
-                                "ttlSecondsAfterFinished"}) {
+                                "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
         spec.erase(field);
+      }
+      spec["startDeadlineSeconds"] = 120;
+      for (const char* field : {"schedulerName", "schedulingGates"}) {
+        spec["template"]["spec"].erase(field);
       }
       EXPECT_TRUE(world.users().create(kNamespace, kJob, spec));
     });
@@ -194,6 +198,29 @@ TEST(Checker, SeesS8OfAPodBeforeItsAttempt) {
               rogue.applied("pods", nullptr, &pod, pod.dump());
             }),
             "S8 Budget");
+}
+
+TEST(Checker, SeesAStartTimeoutBeforeItsTime) {
+  const std::string violation = violation_after([](Rogue& rogue) {
+    rogue.delivery().sent = rogue.world().scheduler().now();
+    rogue.status([](Json& status) {
+      status = ended(status, "Failed", "StartTimeout");
+      status["disruptions"] = 1;
+    });
+  });
+  EXPECT_EQ(violation, "an attempt is ended as StartTimeout before its time: victim");
+}
+
+TEST(Checker, SeesAStatusWriteThatLeavesLabelsOut) {
+  const std::string violation = violation_after([](Rogue& rogue) {
+    const Json before = rogue.job();
+    Json after = before;
+    after["status"]["waiting"]["message"] = "new words";
+    Json body = before;
+    body["metadata"].erase("labels");
+    rogue.applied("durablejobs", &before, &after, body.dump());
+  });
+  EXPECT_EQ(violation, "a status write leaves out the labels of victim");
 }
 
 TEST(Checker, SeesS9) {
