@@ -88,6 +88,7 @@ int progress(const std::vector<std::string>& arguments) {
 
 int become(std::vector<std::string> command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());

@@ -66,15 +66,15 @@ Status check_container(const Json& container) {
 Status check_worker(const Json& worker) {
   const std::string log = string_at(worker, "terminationMessagePath");
   if (!log.empty()) {
-    const Status free = check_path("terminationMessagePath", log);
+    Status free = check_path("terminationMessagePath", log);
     if (!free) return free;
   }
   for (const Json& mount : at(worker, "volumeMounts")) {
-    const Status free = check_path("a mount", string_at(mount, "mountPath"));
+    Status free = check_path("a mount", string_at(mount, "mountPath"));
     if (!free) return free;
   }
   for (const Json& device : at(worker, "volumeDevices")) {
-    const Status free = check_path("volumeDevices", string_at(device, "devicePath"));
+    Status free = check_path("volumeDevices", string_at(device, "devicePath"));
     if (!free) return free;
   }
   return Unit{};
@@ -91,7 +91,7 @@ Status check_agent_conflicts(const Json& spec) {
   }
   for (const char* const list : {"initContainers", "containers", "ephemeralContainers"}) {
     for (const Json& container : at(spec, list)) {
-      const Status free = check_container(container);
+      Status free = check_container(container);
       if (!free) return free;
     }
   }

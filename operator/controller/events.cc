@@ -102,7 +102,7 @@ std::string event_json(const Series& series, const std::string& instance) {
 }  // namespace
 
 struct EventRecorder::State : std::enable_shared_from_this<State> {
-  State(Loop& the_loop, kube::Client& the_client, std::string the_instance, Log the_log)
+  State(Loop& the_loop, kube::Client& the_client, const std::string& the_instance, Log the_log)
       : loop(the_loop),
         client(the_client),
         instance(clean_text(the_instance, kMaxWord)),
