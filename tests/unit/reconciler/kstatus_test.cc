@@ -6,8 +6,8 @@
 namespace holdfast::reconciler::testing {
 namespace {
 
-// The rules of sigs.k8s.io/cli-utils/pkg/kstatus for kinds that it does not know: the first of
-// Reconciling and Stalled that is true decides. tests/integration/test_kstatus.py asks it itself.
+// The rules of sigs.k8s.io/cli-utils/pkg/kstatus (0.37.2, generic.go) for kinds that it does not
+// know: the first of Reconciling and Stalled that is true decides.
 std::string kstatus(const Status& status, std::int64_t generation = 1) {
   if (status.observed_generation != generation) return "InProgress";
   for (const Condition& condition : status.conditions) {
