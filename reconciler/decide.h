@@ -79,6 +79,8 @@ struct Decision {
   // Lease live and decide again with Observed::confirmed: a verdict, or a second request for a pod,
   // hangs on it. A job that has changed since the view is decided on anew. `writes` is empty then.
   bool confirm = false;
+  // A pod is to be created once Observed::may_create says so.
+  bool awaits_creation = false;
   // Look again after this long, if nothing happens before.
   std::optional<Duration> wake_after;
 };

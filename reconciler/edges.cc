@@ -111,14 +111,14 @@ void retry(const Context& context, Status& status, Outcome outcome) {
   const bool replace_now =
       context.spec.pod_replacement == PodReplacementPolicy::kTerminatingOrFailed ||
       !any_pod_lives(context);
-  if (pause == Duration::zero() && replace_now) {
+  if (pause == Duration::zero() && replace_now && context.view.observed.may_create) {
     start_attempt(context, status);
     return;
   }
   status.phase = Phase::kBackoff;
   status.next_attempt_time = context.now + pause;
   clear_condition(status, "Stalled", "Started", context.now);
-  if (pause == Duration::zero()) {
+  if (pause == Duration::zero() && !replace_now) {
     status.waiting = old_pod_waiting(context);
     return;
   }

@@ -17,6 +17,7 @@ class Plan {
   // it is needed at once.
   void inform(Status status, bool at_once = false);
   void create_pod();
+  void await_creation() { decision_.awaits_creation = true; }
   void confirm() { decision_.confirm = true; }
   void wake_in(Duration delay);
   void wake_at(Time when) { wake_in(when - context_.now); }

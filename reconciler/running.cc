@@ -95,7 +95,11 @@ void retry_creation(const Context& context, Plan& plan) {
     plan.confirm();
     return;
   }
-  plan.create_pod();
+  if (observed.may_create) {
+    plan.create_pod();
+  } else {
+    plan.await_creation();
+  }
 }
 
 bool told_deadline_has_passed(const Context& context) {

@@ -303,6 +303,9 @@ struct Observed {
   Duration still_for{0};
   // Since this process first saw the job Cancelling.
   Duration cancelling_for{0};
+  // A new pod may be asked for now: its namespace has a creation to spare, and none of the job's is
+  // under way.
+  bool may_create = true;
   // Since the watches have been live without a gap.
   Duration live_for{0};
   // Since this process last wrote the job's status.

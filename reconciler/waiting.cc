@@ -112,6 +112,10 @@ void decide_ready(const Context& context, Plan& plan) {
       return;
     }
   }
+  if (!context.view.observed.may_create) {
+    plan.await_creation();
+    return;
+  }
   WriteStatus write = start_write(context);
   start_attempt(context, write.status);
   plan.write(std::move(write));

@@ -35,8 +35,9 @@ kube::CallOptions Executor::for_its_version() const {
 
 Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
                                                   const reconciler::Decision& decision,
-                                                  JobMemory& memory, Log log) {
-  const Setting setting{job, claim, memory, log};
+                                                  JobMemory& memory, Log log,
+                                                  BeginCreation begin_creation) {
+  const Setting setting{job, claim, memory, log, begin_creation};
   Outcome outcome;
   const auto stops = [](const reconciler::Write& write) {
     return std::holds_alternative<reconciler::DeletePod>(write);
@@ -47,10 +48,19 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   for (const reconciler::Write& write : decision.writes) {
     const Status allowed = may_write(claim);
     if (!allowed) co_return allowed.error();
+    SteadyTime& not_before = memory.writes_not_before[write.index()];
+    if (const std::optional<Error> wait = asked_to_wait(not_before, loop_.now())) {
+      if (!stops(write) || !may_go_on_without(*wait, memory)) co_return *wait;
+      outcome.later = *wait;
+      continue;
+    }
     auto task = std::visit([&](const auto& kind) { return apply(kind, setting); }, write);
     const Result<Outcome> done = co_await task;
+    if (!done) heed(done.error(), loop_.now(), not_before);
     if (!done || done->decide_again) co_return done;
-    if (done->later) outcome.later = done->later;
+    if (!done->later) continue;
+    heed(*done->later, loop_.now(), not_before);
+    outcome.later = done->later;
   }
   co_return outcome;
 }

@@ -1,8 +1,10 @@
-// Performs the writes of a decision, one by one, and stops at the first that fails. What it learns
-// (versions written, refusals) goes into the job's memory. Before each write it asks whether the
-// job is still this replica's, and no request is under way for longer than that is sure. Loop only.
+// Performs the writes of a decision, one by one, and stops at the first that fails. A pod's creation
+// is only begun there: nothing waits for it. What it learns (versions written, refusals) goes into
+// the job's memory. Before each write it asks whether the job is still this replica's, and no
+// request is under way for longer than that is sure. Loop only.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "operator/controller/events.h"
@@ -29,9 +31,16 @@ class Executor {
     // A write failed that the others did not wait for: try again.
     std::optional<Error> later{};
   };
-  // `memory` must stay valid; the job and its template are the caller's.
+  // `memory` must stay valid; the job and its template are the caller's. `begin_creation` lets
+  // create_pod() run by itself.
+  using BeginCreation = std::function<void(const reconciler::CreatePod& write)>;
   Task<Result<Outcome>> perform(const CachedJob& job, Ownership::Claim claim,
-                                const reconciler::Decision& decision, JobMemory& memory, Log log);
+                                const reconciler::Decision& decision, JobMemory& memory, Log log,
+                                BeginCreation begin_creation);
+
+  // A refusal is in the memory then, and to be put on record: decide_again.
+  Task<Result<Outcome>> create_pod(const CachedJob& job, Ownership::Claim claim,
+                                   const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
   // Takes our finalizer off a pod; a pod that is gone or another one by now is fine.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
@@ -44,6 +53,7 @@ class Executor {
     const Ownership::Claim& claim;
     JobMemory& memory;
     const Log& log;
+    const BeginCreation& begin_creation;
   };
   // One for each kind of write: a kind without one does not compile.
   Task<Result<Outcome>> apply(const reconciler::WriteStatus& write, const Setting& setting);
@@ -63,9 +73,10 @@ class Executor {
   void tell(const reconciler::WriteStatus& write, const Setting& setting);
 
   // executor_creation.cc
+  Task<Result<Outcome>> post_pod(const reconciler::CreatePod& write, const Setting& setting);
   Task<Result<Outcome>> on_name_taken(const reconciler::CreatePod& write, const Setting& setting);
   Outcome refuse(const reconciler::CreatePod& write, reconciler::CreationRefusal::Kind kind,
-                 const std::string& message, const Setting& setting);
+                 const Error& error, const Setting& setting);
   void pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory);
 
   // executor_pods.cc

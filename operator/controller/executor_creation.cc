@@ -29,32 +29,52 @@ void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory&
 }
 
 Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationRefusal::Kind kind,
-                                   const std::string& message, const Setting& setting) {
+                                   const Error& error, const Setting& setting) {
   JobMemory& memory = setting.memory;
   if (memory.refused_attempt != write.attempt) memory.refusals = 0;
   memory.refused_attempt = write.attempt;
-  memory.refusal = CreationRefusal{kind, message, Duration::zero()};
+  memory.refusal = CreationRefusal{kind, error.message, Duration::zero()};
   memory.retry_at = loop_.now() + retry_delay(memory.refusals++);
-  setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", message}});
+  heed(error, loop_.now(), memory.retry_at);
+  setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
   if (kind != CreationRefusal::Kind::kTemplateInvalid) {
-    events_.record(reference(setting.job.job), true, "PodRejected", "CreatePod", message);
+    events_.record(reference(setting.job.job), true, "PodRejected", "CreatePod", error.message);
   }
   return Outcome{true};
 }
 
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::CreatePod& write,
                                                 const Setting& setting) {
+  setting.begin_creation(write);
+  co_return Outcome{};
+}
+
+Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job, Ownership::Claim claim,
+                                                     const reconciler::CreatePod& write,
+                                                     JobMemory& memory, Log log) {
+  const BeginCreation none;
+  const Setting setting{job, claim, memory, log, none};
+  const Status allowed = may_write(claim);
+  if (!allowed) co_return allowed.error();
+  auto task = post_pod(write, setting);
+  co_return co_await task;
+}
+
+Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& write,
+                                                   const Setting& setting) {
   const CachedJob& job = setting.job;
   if (job.job.spec.heartbeat && agent_image_.empty()) {
-    co_return refuse(write, CreationRefusal::Kind::kRefused,
-                     "spec.heartbeat needs the agent's image, and the operator was not told of it: "
-                     "start it with --agent-image",
-                     setting);
+    co_return refuse(
+        write, CreationRefusal::Kind::kRefused,
+        make_error(ErrorCode::kInvalid,
+                   "spec.heartbeat needs the agent's image, and the operator was not told of it: "
+                   "start it with --agent-image"),
+        setting);
   }
   const Result<std::string> body =
       pod_body(job.job, job.pod_template, write.name, write.attempt, agent_image_);
   if (!body) {
-    co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error().message, setting);
+    co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }
   auto post =
       client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, for_its_version());
@@ -72,7 +92,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::CreatePod& wri
   co_return refuse(write,
                    template_is_invalid(error) ? CreationRefusal::Kind::kTemplateInvalid
                                               : CreationRefusal::Kind::kRefused,
-                   error.message, setting);
+                   error, setting);
 }
 
 Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::CreatePod& write,
@@ -82,7 +102,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kCancelled) co_return answer.error();
-    co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error().message, setting);
+    co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error(), setting);
   }
   kube::Object meta;
   if (kube::decode_meta(*answer, meta) && meta.owner_uid == job.uid) {
@@ -90,7 +110,9 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
     co_return Outcome{};
   }
   co_return refuse(write, CreationRefusal::Kind::kNameTaken,
-                   "another owner's pod is called " + write.name + "; delete it", setting);
+                   make_error(ErrorCode::kAlreadyExists,
+                              "another owner's pod is called " + write.name + "; delete it"),
+                   setting);
 }
 
 }  // namespace holdfast::controller

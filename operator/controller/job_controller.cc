@@ -57,6 +57,8 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       pool_(
           {loop_, log_}, config_.pool,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
+      creations_(loop_, config_.pool.workers,
+                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
       in_flight_(static_cast<std::size_t>(config_.membership.shards), 0) {
   pods_.store().add_index(kByJob, [](const kube::Object& object) {
     return std::vector<std::string>{job_key(static_cast<const CachedPod&>(object))};
@@ -80,7 +82,11 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
 }
 
-JobController::~JobController() = default;
+JobController::~JobController() {
+  loop_.cancel(grace_timer_);
+  // What keeps a shard tells this controller when it is let go.
+  for (auto& [key, memory] : memory_) memory->creation.reset();
+}
 
 std::vector<cache::Informer*> JobController::informers() {
   return {&jobs_,
@@ -120,19 +126,28 @@ void JobController::resync() {
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
-void JobController::stop(bool drain, std::function<void()> stopped) {
+void JobController::stop(std::function<void()> stopped) {
   stopping_ = true;
+  stopped_ = std::move(stopped);
   readings_.stop();
   loop_.cancel(resync_timer_);
-  if (!drain) {
+  membership_.take_no_more();
+  grace_timer_ = loop_.call_after(kStopGrace, [this] {
     stopped_hard_ = true;
     wake_waiters(/*all=*/true);
-  }
-  pool_.stop(drain, [this, stopped = std::move(stopped)]() mutable {
-    membership_.leave([this, stopped = std::move(stopped)] {
-      for (cache::Informer* informer : informers()) informer->stop();
-      stopped();
-    });
+    client_.wind_down();
+  });
+  to_end_ = 2;
+  pool_.stop([this] { leave_when_idle(); });
+  creations_.stop([this] { leave_when_idle(); });
+}
+
+void JobController::leave_when_idle() {
+  if (--to_end_ > 0) return;
+  loop_.cancel(grace_timer_);
+  membership_.leave([this] {
+    for (cache::Informer* informer : informers()) informer->stop();
+    stopped_();
   });
 }
 
@@ -216,7 +231,9 @@ std::string JobController::unseen(Duration patience) {
 
 void JobController::on_job(const cache::Change& change) {
   const std::string key = change.after ? change.after->key() : change.before->key();
-  pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
+  const Priority priority =
+      change.after ? priority_of(static_cast<const CachedJob&>(*change.after)) : Priority::kFresh;
+  pool_.queue().add(key, change.initial ? Priority::kLow : priority);
   if (change.after) {
     const std::string& uid = change.after->uid;
     census_.put(uid, membership_.shard_of(uid),

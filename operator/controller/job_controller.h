@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "operator/cache/informer.h"
+#include "operator/controller/creations.h"
 #include "operator/controller/executor.h"
 #include "operator/controller/heartbeat_monitor.h"
 #include "operator/controller/job_census.h"
@@ -38,6 +39,14 @@ inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
 }
 inline std::string job_key(const CachedPod& pod) { return pod.namespace_ + "/" + pod.job_name; }
 inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
+
+// A verdict is never late for what has yet to start.
+inline Priority priority_of(const CachedJob& job) {
+  const reconciler::Phase phase = job.job.status.phase;
+  const bool starts = phase == reconciler::Phase::kNone || phase == reconciler::Phase::kPending ||
+                      phase == reconciler::Phase::kBackoff;
+  return starts && !job.job.spec.cancel ? Priority::kStart : Priority::kFresh;
+}
 
 class JobController {
  public:
@@ -65,10 +74,11 @@ class JobController {
   // it comes to hold.
   void start();
   bool synced() const;
-  // No new reconciles; `stopped` is called when the last in flight has ended, the shards are free
-  // for others and the watches are closed. With `drain` false what is in flight should be cancelled
-  // through the client.
-  void stop(bool drain, std::function<void()> stopped);
+  // Leaves first: no new reconciles; what is in flight may end for kStopGrace, then its requests
+  // are cancelled; after it the shards are free for others. `stopped` is called then, and the
+  // watches are closed. Nobody else's work waits for the queue.
+  static constexpr std::chrono::milliseconds kStopGrace{500};
+  void stop(std::function<void()> stopped);
 
   // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
   std::vector<cache::Informer*> informers();
@@ -103,12 +113,28 @@ class JobController {
   void refresh(std::function<void()> done);
   std::string unseen(Duration patience);
 
+  void leave_when_idle();
+
+  // job_creation.cc
+  void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+                      std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                      const reconciler::CreatePod& write, const Log& log);
+  Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                    reconciler::CreatePod write, Log log);
+  // The right to act on the job: also the one under which a creation began, until it is settled.
+  std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
+  std::shared_ptr<void> keep_shard(int shard);
+
   Task<ReconcileResult> reconcile(std::string key);
+  Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
+                                          Ownership::Claim claim);
   // None: a write was refused in a way that is to be put on record at once; decide again.
   Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
                                                      Ownership::Claim claim,
                                                      std::shared_ptr<JobMemory> memory);
   Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
+  Task<Status> look(const CachedJob& job, JobMemory& memory, Live& live);
   // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
 
@@ -141,6 +167,7 @@ class JobController {
   NamespaceReadings readings_;
   Executor executor_;
   WorkerPool pool_;
+  Creations creations_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
   struct Waiter {
@@ -159,6 +186,9 @@ class JobController {
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_hard_ = false;  // nobody waits for anything any more
+  int to_end_ = 0;             // of the pool and the creations, when it stops
+  TimerId grace_timer_ = 0;
+  std::function<void()> stopped_;
 };
 
 }  // namespace holdfast::controller

@@ -2,12 +2,16 @@
 // (that is a crash): correctness rests on `status` alone, this makes it quick and quiet.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "operator/controller/ownership.h"
 #include "operator/core/time.h"
+#include "reconciler/decide.h"
 #include "reconciler/sightings.h"
 #include "reconciler/types.h"
 
@@ -44,6 +48,21 @@ struct JobMemory {
   std::string still_pod;
   int still_steps = 0;
   SteadyTime still_since{};
+
+  // The creation of a pod that is under way, or whose refusal is still to be put on record. Until
+  // then the shard is not handed over: the next owner would take the attempt for one left behind.
+  struct Creation {
+    Ownership::Claim claim;
+    std::shared_ptr<void> shard;  // keeps it
+    bool under_way = true;
+  };
+  std::optional<Creation> creation;
+  bool creating() const { return creation && creation->under_way; }
+
+  // Before these times the API server has asked to be left alone: with each kind of write, and with
+  // live looks.
+  std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
+  SteadyTime looks_not_before{};
 
   // The creation of this attempt's pod was refused.
   std::int64_t refused_attempt = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "operator/controller/job_controller.h"
+#include "operator/controller/writes.h"
 #include "reconciler/heartbeat.h"
 
 namespace holdfast::controller {
@@ -59,6 +60,10 @@ class JobController::Work {
   const int shard_;
 };
 
+std::shared_ptr<void> JobController::keep_shard(int shard) {
+  return std::make_shared<Work>(*this, shard);
+}
+
 bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
   return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns) ||
          memory.lease_version > heartbeats_.leases().version(ns);
@@ -105,7 +110,7 @@ void JobController::forget(const std::string& key) {
   };
   const bool is_intent = job && job->uid == memory.uid && stands(job->job.status) &&
                          memory.pod_attempt != memory.intent_attempt;
-  if (is_intent) return;
+  if (is_intent || memory.creating()) return;
   memory_.erase(found);
 }
 
@@ -121,12 +126,22 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
     memory_.erase(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
-  const auto claim = membership_.claim(job->uid);
+  const auto claim = claim_of(*job);
   if (!claim) {
     forget(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
-  const Work work(*this, claim->shard);
+  auto task = reconcile_claimed(key, job, *claim);
+  ReconcileResult result = co_await task;
+  creations_.looked_at(key);
+  if (!result.error && !released) result.error = released.error();
+  co_return result;
+}
+
+Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
+                                                       std::shared_ptr<const CachedJob> job,
+                                                       Ownership::Claim claim) {
+  const Work work(*this, claim.shard);
   const auto memory = remember(*job);
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     co_return again_after(wait);
@@ -135,18 +150,18 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   // shard may be handed over, and the next owner would take the attempt for one left behind.
   auto current = job;
   while (true) {
-    auto task = reconcile_job(current, *claim, memory);
+    auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
+    // By now a refusal is on record, or could not be.
+    if (!memory->creating()) memory->creation.reset();
     if (done) {
-      ReconcileResult result = *done;
-      if (!result.error && !released) result.error = released.error();
-      if (is_terminal(current->job.status.phase) && !result.error) forget(key);
-      co_return result;
+      if (is_terminal(current->job.status.phase) && !done->error) forget(key);
+      co_return *done;
     }
     auto shown = own_writes_shown(current->namespace_, memory);
     co_await shown;
     current = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-    const bool is_same = current && current->uid == memory->uid && membership_.holds(*claim);
+    const bool is_same = current && current->uid == memory->uid && membership_.holds(claim);
     if (!is_same || lags(current->namespace_, *memory)) {
       co_return again_after(std::chrono::milliseconds(1));
     }
@@ -191,10 +206,22 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     if (decision.confirm) {
       auto task = confirm(*job, *memory, live);
       const Status confirmed = co_await task;
-      if (!confirmed) co_return failed(confirmed.error());
+      if (!confirmed) {
+        // What hangs on it is due: as late as a write at most.
+        ReconcileResult result = failed(confirmed.error());
+        result.wake_after = confirmed.error().retry_after.value_or(Duration::zero());
+        co_return result;
+      }
       continue;
     }
-    auto task = executor_.perform(*job, claim, decision, *memory, log);
+    if (decision.awaits_creation && !memory->creating()) creations_.wait(job->key());
+    const bool creates = std::any_of(
+        decision.writes.begin(), decision.writes.end(),
+        [](const auto& write) { return std::holds_alternative<reconciler::CreatePod>(write); });
+    const Creations::Slot slot = creates ? creations_.take(job->key()) : nullptr;
+    auto task = executor_.perform(*job, claim, decision, *memory, log, [&](const auto& write) {
+      begin_creation(job, claim, memory, slot, write, log);
+    });
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
       if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
@@ -206,6 +233,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     }
     if (done && done->decide_again) co_return std::nullopt;
     ReconcileResult result = again_after(decision.wake_after);
+    result.priority = priority_of(*job);
     if (!done) result.error = done.error();
     if (done && done->later) result.error = done->later;
     co_return result;
@@ -213,6 +241,15 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
 }
 
 Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Live& live) {
+  const auto wait = asked_to_wait(memory.looks_not_before, loop_.now());
+  if (wait) co_return *wait;
+  auto task = look(job, memory, live);
+  const Status done = co_await task;
+  if (!done) heed(done.error(), loop_.now(), memory.looks_not_before);
+  co_return done;
+}
+
+Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& live) {
   const SteadyTime by = loop_.now() + kLiveLook;
   live.pod_name = job.job.status.pod_name;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
@@ -309,6 +346,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   reconciler::Observed& observed = view.observed;
   observed.nonce = random_.next();
   observed.live_for = nodes_.pods_live_for(job.namespace_);
+  observed.may_create = !memory.creating() && creations_.admits(job.key());
   if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
     view.lease = lease->lease;
     observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);

@@ -95,6 +95,8 @@ class Membership : public Ownership {
   // The caches are the caller's to start and to wait for; join() comes after they are synced.
   cache::Informer& leases() { return leases_; }
   void join();
+  // It will leave: nothing new is begun, and no shard is taken; what is in hand may go on.
+  void take_no_more() { takes_no_more_ = true; }
   // Call it when no reconcile is in flight any more. `left` runs when the member Lease is deleted,
   // or could not be within the limit.
   void leave(std::function<void()> left);
@@ -191,6 +193,7 @@ class Membership : public Ownership {
   SteadyTime reading_since_{};
   std::uint64_t tenure_ = 0;  // counts up at each lapse: an answer from before does not count
   bool has_joined_ = false;
+  bool takes_no_more_ = false;
   bool beating_ = false;
   bool evaluating_ = false;
   std::string last_trouble_;

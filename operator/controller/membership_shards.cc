@@ -29,7 +29,9 @@ std::optional<Ownership::Claim> Membership::claim(const std::string& job_uid) co
   const int shard = shard_of(job_uid);
   const Shard& ours = shards_[static_cast<std::size_t>(shard)];
   const Claim claim{shard, ours.tenure};
-  if (!holds(claim) || ours.draining || state_ != State::kActing) return std::nullopt;
+  if (!holds(claim) || ours.draining || takes_no_more_ || state_ != State::kActing) {
+    return std::nullopt;
+  }
   return claim;
 }
 
@@ -124,7 +126,7 @@ bool Membership::evaluates() const {
 }
 
 void Membership::evaluate() {
-  if (!evaluates()) return;
+  if (!evaluates() || takes_no_more_) return;
   update_clock();
   const std::vector<reconciler::ShardDecision> decisions = decide_shards(view());
   for (int shard = 0; shard < config_.shards; ++shard) {

@@ -1,20 +1,79 @@
 #include "operator/controller/queue.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <list>
 #include <unordered_map>
 #include <utility>
 
+#include "operator/controller/fair_share.h"
+
 namespace holdfast::controller {
 namespace {
 
-// A low key that has waited so long takes turns with the fresh ones: behind them, but not starved
-// by a stream of them that never ends.
-constexpr Duration kLowPatience = std::chrono::seconds(5);
+// A key that has waited so long takes turns with those of higher priority: behind them, but not
+// starved by a stream of them that never ends.
+constexpr Duration kPatience = std::chrono::seconds(5);
 
 // 5 ms * 2^40 is past every cap.
 constexpr int kMaxExponent = 40;
+
+using Keys = std::list<std::string>;
+
+// The ready keys of one priority, by tenant; the tenants take turns.
+class Lane {
+ public:
+  Keys::iterator add(const std::string& key) {
+    const std::string tenant = tenant_of(key);
+    const auto [found, added] = of_.try_emplace(tenant);
+    if (added) turns_.push_back(tenant);
+    ++size_;
+    return found->second.insert(found->second.end(), key);
+  }
+  void remove(const std::string& key, Keys::iterator place) {
+    const std::string tenant = tenant_of(key);
+    Keys& keys = of_.at(tenant);
+    keys.erase(place);
+    --size_;
+    if (!keys.empty()) return;
+    of_.erase(tenant);
+    turns_.remove(tenant);
+  }
+  // Null: none that is admitted.
+  const std::string* next(const Queue::Admits& admits) const {
+    for (const std::string& tenant : turns_) {
+      if (!admits || admits(tenant)) return &of_.at(tenant).front();
+    }
+    return nullptr;
+  }
+  // Takes the key that next() showed; its tenant's next turn comes after the others'.
+  std::string take(const std::string* next) {
+    std::string key = *next;
+    const std::string tenant = tenant_of(key);
+    turns_.remove(tenant);
+    Keys& keys = of_.at(tenant);
+    keys.pop_front();
+    --size_;
+    if (keys.empty()) {
+      of_.erase(tenant);
+    } else {
+      turns_.push_back(tenant);
+    }
+    return key;
+  }
+  void clear() {
+    of_.clear();
+    turns_.clear();
+    size_ = 0;
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::unordered_map<std::string, Keys> of_;
+  std::list<std::string> turns_;
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
@@ -22,12 +81,13 @@ struct Queue::State : std::enable_shared_from_this<Queue::State> {
   struct Item {
     bool dirty = false;  // to be handed out
     bool processing = false;
-    Priority priority = Priority::kLow;      // of a dirty one
-    std::list<std::string>::iterator place;  // in its list; of one that is dirty and not processing
+    Priority priority = Priority::kLow;  // of a dirty one
+    Keys::iterator place;                // in its lane; of one that is dirty and not processing
     SteadyTime dirty_since{};
     SteadyTime taken_at{};
     TimerId timer = 0;  // 0: no delay is pending
     SteadyTime due{};
+    Priority due_priority = Priority::kLow;
     bool idle() const { return !dirty && !processing && timer == 0; }
   };
   using Items = std::unordered_map<std::string, Item>;
@@ -40,15 +100,18 @@ struct Queue::State : std::enable_shared_from_this<Queue::State> {
         tokens(configured.failure_burst),
         tokens_at(event_loop.now()) {}
 
-  std::list<std::string>& list_of(Priority priority) {
-    return priority == Priority::kFresh ? fresh : low;
+  Lane& lane(Priority priority) { return lanes[static_cast<std::size_t>(priority)]; }
+  std::size_t depth() const {
+    std::size_t count = 0;
+    for (const Lane& one : lanes) count += one.size();
+    return count;
   }
   void add(const std::string& key, Priority priority);
-  void add_after(const std::string& key, Duration delay);
+  void add_after(const std::string& key, Duration delay, Priority priority);
   void make_ready(const std::string& key, Item& item);
   void tell_ready();
   Duration bucket_delay();
-  std::list<std::string>* next_list();
+  Lane* next_lane(const Admits& admits, const std::string** key);
   void drop_timer(Item& item) { loop.cancel(std::exchange(item.timer, 0)); }
 
   Loop& loop;
@@ -57,13 +120,12 @@ struct Queue::State : std::enable_shared_from_this<Queue::State> {
   const Metrics metrics;
 
   Items items;
-  std::list<std::string> fresh, low;
+  std::array<Lane, kPriorities> lanes;
   std::unordered_map<std::string, int> failures;
   std::size_t processing = 0;
-  bool low_had_turn = false;
+  bool patient_had_turn = false;
   bool told = false;  // on_ready is posted
-  bool accepting = true;
-  bool handing_out = true;
+  bool stopped = false;
 
   // The overall bucket; below zero are the failures that wait for their tokens.
   double tokens;
@@ -76,23 +138,23 @@ void Queue::State::tell_ready() {
     const std::shared_ptr<State> state = weak.lock();
     if (!state) return;
     state->told = false;
-    if (state->on_ready && state->fresh.size() + state->low.size() > 0) state->on_ready();
+    if (state->on_ready && state->depth() > 0) state->on_ready();
   });
 }
 
 void Queue::State::make_ready(const std::string& key, Item& item) {
-  std::list<std::string>& list = list_of(item.priority);
-  item.place = list.insert(list.end(), key);
+  item.place = lane(item.priority).add(key);
   tell_ready();
 }
 
 void Queue::State::add(const std::string& key, Priority priority) {
-  if (!accepting) return;
+  if (stopped) return;
   Item& item = items[key];
   if (item.dirty) {
-    if (item.priority == Priority::kFresh || priority == Priority::kLow) return;
+    if (item.priority <= priority) return;
+    if (!item.processing) lane(item.priority).remove(key, item.place);
     item.priority = priority;
-    if (!item.processing) fresh.splice(fresh.end(), low, item.place);
+    if (!item.processing) make_ready(key, item);
     return;
   }
   item.dirty = true;
@@ -102,11 +164,12 @@ void Queue::State::add(const std::string& key, Priority priority) {
   if (!item.processing) make_ready(key, item);
 }
 
-void Queue::State::add_after(const std::string& key, Duration delay) {
-  if (!accepting) return;
-  if (delay <= Duration::zero()) return add(key, Priority::kFresh);
+void Queue::State::add_after(const std::string& key, Duration delay, Priority priority) {
+  if (stopped) return;
+  if (delay <= Duration::zero()) return add(key, priority);
   const SteadyTime due = loop.now() + delay;
   Item& item = items[key];
+  item.due_priority = item.timer == 0 ? priority : std::min(item.due_priority, priority);
   if (item.timer != 0) {
     if (item.due <= due) return;
     drop_timer(item);
@@ -115,8 +178,9 @@ void Queue::State::add_after(const std::string& key, Duration delay) {
   item.timer = loop.call_at(due, [weak = weak_from_this(), key] {
     const std::shared_ptr<State> state = weak.lock();
     if (!state) return;
-    state->items.at(key).timer = 0;
-    state->add(key, Priority::kFresh);
+    Item& late = state->items.at(key);
+    late.timer = 0;
+    state->add(key, late.due_priority);
   });
 }
 
@@ -131,24 +195,44 @@ Duration Queue::State::bucket_delay() {
       std::chrono::duration<double>(-tokens / config.failures_per_second));
 }
 
-std::list<std::string>* Queue::State::next_list() {
-  if (fresh.empty()) return low.empty() ? nullptr : &low;
-  if (low.empty()) return &fresh;
-  const bool patient = loop.now() - items.at(low.front()).dirty_since < kLowPatience;
-  return patient || low_had_turn ? &fresh : &low;
+// The first lane that has something; or, by turns, the later one that has waited longest, if that
+// is too long.
+Lane* Queue::State::next_lane(const Admits& admits, const std::string** key) {
+  Lane* first = nullptr;
+  Lane* patient = nullptr;
+  const std::string* first_key = nullptr;
+  SteadyTime longest = loop.now() - kPatience;
+  for (Lane& lane : lanes) {
+    const std::string* const next = lane.next(admits);
+    if (next == nullptr) continue;
+    if (first == nullptr) {
+      first = &lane;
+      first_key = next;
+    } else if (items.at(*next).dirty_since <= longest) {
+      patient = &lane;
+      longest = items.at(*next).dirty_since;
+      *key = next;
+    }
+  }
+  if (patient != nullptr && !std::exchange(patient_had_turn, true)) return patient;
+  patient_had_turn = false;
+  *key = first_key;
+  return first;
 }
 
 Queue::Queue(Loop& loop, Config config, std::function<void()> on_ready, Metrics metrics)
     : state_(std::make_shared<State>(loop, config, std::move(on_ready), std::move(metrics))) {}
 
-Queue::~Queue() { shut_down(/*drain=*/false); }
+Queue::~Queue() { shut_down(); }
 
 void Queue::add(const std::string& key, Priority priority) { state_->add(key, priority); }
 
-void Queue::add_after(const std::string& key, Duration delay) { state_->add_after(key, delay); }
+void Queue::add_after(const std::string& key, Duration delay, Priority priority) {
+  state_->add_after(key, delay, priority);
+}
 
-void Queue::add_rate_limited(const std::string& key) {
-  if (!state_->accepting) return;
+void Queue::add_rate_limited(const std::string& key, Duration at_least, Priority priority) {
+  if (state_->stopped) return;
   if (state_->metrics.on_retry) state_->metrics.on_retry();
   const int failures = std::min(state_->failures[key]++, kMaxExponent);
   Duration delay = state_->config.max_delay;
@@ -156,19 +240,18 @@ void Queue::add_rate_limited(const std::string& key) {
   if (state_->config.base_delay <= state_->config.max_delay / (std::int64_t{1} << failures)) {
     delay = state_->config.base_delay * (std::int64_t{1} << failures);
   }
-  state_->add_after(key, std::max(delay, state_->bucket_delay()));
+  state_->add_after(key, std::max({delay, state_->bucket_delay(), at_least}), priority);
 }
 
 void Queue::forget(const std::string& key) { state_->failures.erase(key); }
 
-std::optional<std::string> Queue::take() {
+std::optional<std::string> Queue::take(const Admits& admits) {
   State& state = *state_;
-  if (!state.handing_out) return std::nullopt;
-  std::list<std::string>* const list = state.next_list();
-  if (list == nullptr) return std::nullopt;
-  state.low_had_turn = list == &state.low;
-  std::string key = std::move(list->front());
-  list->pop_front();
+  if (state.stopped) return std::nullopt;
+  const std::string* next = nullptr;
+  Lane* const lane = state.next_lane(admits, &next);
+  if (lane == nullptr) return std::nullopt;
+  std::string key = lane->take(next);
   State::Item& item = state.items.at(key);
   item.dirty = false;
   item.processing = true;
@@ -186,14 +269,14 @@ void Queue::done(const std::string& key) {
   item.processing = false;
   --state.processing;
   if (state.metrics.on_done) state.metrics.on_done(state.loop.now() - item.taken_at);
-  if (item.dirty && state.handing_out) {
+  if (item.dirty && !state.stopped) {
     state.make_ready(key, item);
   } else if (item.idle()) {
     state.items.erase(found);
   }
 }
 
-std::size_t Queue::depth() const { return state_->fresh.size() + state_->low.size(); }
+std::size_t Queue::depth() const { return state_->depth(); }
 
 std::size_t Queue::processing() const { return state_->processing; }
 
@@ -213,18 +296,14 @@ Duration Queue::longest_running() const {
   return longest;
 }
 
-void Queue::shut_down(bool drain) {
+void Queue::shut_down() {
   State& state = *state_;
-  state.accepting = false;
-  if (!drain) {
-    state.handing_out = false;
-    state.fresh.clear();
-    state.low.clear();
-  }
+  state.stopped = true;
+  for (Lane& lane : state.lanes) lane.clear();
   for (auto it = state.items.begin(); it != state.items.end();) {
     State::Item& item = it->second;
     state.drop_timer(item);
-    if (!drain) item.dirty = false;
+    item.dirty = false;
     it = item.idle() ? state.items.erase(it) : std::next(it);
   }
 }

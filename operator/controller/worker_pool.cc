@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "operator/controller/fair_share.h"
+
 namespace holdfast::controller {
 namespace {
 
@@ -20,6 +22,7 @@ struct WorkerPool::State : std::enable_shared_from_this<WorkerPool::State> {
         config(std::move(configured)),
         reconcile(std::move(function)),
         metrics(std::move(hooks)),
+        share(config.workers),
         queue(
             deps.loop, config.queue, [this] { dispatch(); }, metrics.queue) {}
 
@@ -27,35 +30,34 @@ struct WorkerPool::State : std::enable_shared_from_this<WorkerPool::State> {
   void dispatch_later();
   void settle(const std::string& key, const ReconcileResult& result, Duration took);
   void tell_idle();
-  void set_active(int count);
+  void tell_active() {
+    if (metrics.on_active) metrics.on_active(share.in_use());
+  }
   static Task<void> run(std::shared_ptr<State> state, std::string key);
 
   Dependencies deps;
   const Config config;
   const Reconcile reconcile;
   const Metrics metrics;
+  FairShare share;  // of the reconciles in flight
   Queue queue;
   bool started = false;
   bool stopping = false;
   bool dispatch_posted = false;
-  int active = 0;
   std::vector<std::function<void()>> idle_handlers;
 };
-
-void WorkerPool::State::set_active(int count) {
-  active = count;
-  if (metrics.on_active) metrics.on_active(active);
-}
 
 void WorkerPool::State::dispatch() {
   if (!started) return;
   // Reconciles that end without waiting for anything must not keep the loop from its other work:
   // one turn starts so many, the next goes on.
-  for (int begun = 0; active < config.workers; ++begun) {
+  const auto admits = [this](const std::string& tenant) { return share.admits(tenant); };
+  for (int begun = 0;; ++begun) {
     if (begun == config.workers) return dispatch_later();
-    std::optional<std::string> key = queue.take();
+    std::optional<std::string> key = queue.take(admits);
     if (!key) break;
-    set_active(active + 1);
+    share.begin(tenant_of(*key));
+    tell_active();
     spawn(run(shared_from_this(), std::move(*key)));
   }
   tell_idle();
@@ -101,7 +103,8 @@ void WorkerPool::State::settle(const std::string& key, const ReconcileResult& re
       queue.forget(key);
       if (metrics.on_terminal_error) metrics.on_terminal_error();
     } else {
-      queue.add_rate_limited(key);
+      const Duration asked = result.error->retry_after.value_or(Duration::zero());
+      queue.add_rate_limited(key, asked, result.priority);
       // What fails may be less urgent than what is due.
       if (result.wake_after) {
         queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
@@ -110,22 +113,22 @@ void WorkerPool::State::settle(const std::string& key, const ReconcileResult& re
   } else if (result.wake_after && *result.wake_after > Duration::zero()) {
     label = "requeue_after";
     queue.forget(key);
-    queue.add_after(key, *result.wake_after);
+    queue.add_after(key, *result.wake_after, result.priority);
   } else if (result.wake_after) {
     label = "requeue";
-    queue.add_rate_limited(key);
+    queue.add_rate_limited(key, Duration::zero(), result.priority);
   } else {
     queue.forget(key);
   }
   queue.done(key);
-  set_active(active - 1);
+  share.end(tenant_of(key));
+  tell_active();
   if (metrics.on_result) metrics.on_result(label, took);
   dispatch_later();
 }
 
 void WorkerPool::State::tell_idle() {
-  if (!stopping || active > 0 || idle_handlers.empty()) return;
-  if (started && queue.depth() > 0) return;
+  if (!stopping || share.in_use() > 0) return;
   for (const auto& handler : std::exchange(idle_handlers, {})) handler();
 }
 
@@ -136,7 +139,7 @@ WorkerPool::WorkerPool(Dependencies dependencies, Config config, Reconcile recon
 
 WorkerPool::~WorkerPool() {
   state_->started = false;
-  state_->queue.shut_down(/*drain=*/false);
+  state_->queue.shut_down();
 }
 
 Queue& WorkerPool::queue() { return state_->queue; }
@@ -146,17 +149,14 @@ void WorkerPool::start() {
   state_->dispatch_later();
 }
 
-int WorkerPool::active() const { return state_->active; }
+int WorkerPool::active() const { return state_->share.in_use(); }
 
-void WorkerPool::stop(bool drain, std::function<void()> on_idle) {
+void WorkerPool::stop(std::function<void()> on_idle) {
   state_->stopping = true;
-  state_->queue.shut_down(drain);
+  state_->queue.shut_down();
   if (on_idle) state_->idle_handlers.push_back(std::move(on_idle));
   state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
-    if (const std::shared_ptr<State> state = weak.lock()) {
-      state->dispatch();
-      state->tell_idle();
-    }
+    if (const std::shared_ptr<State> state = weak.lock()) state->tell_idle();
   });
 }
 

@@ -1,6 +1,7 @@
-// The generic controller: takes keys from a queue and keeps at most `workers` reconciles in flight.
-// A reconcile is a coroutine on the loop, so one that waits holds up no other key; the queue sees
-// to it that one key is reconciled once at a time.
+// The generic controller: takes keys from a queue and keeps some reconciles in flight: at most
+// `workers` of one tenant, twice as many in all, shared as FairShare has it. A reconcile is a
+// coroutine on the loop, so one that waits holds up no other key; the queue sees to it that one key
+// is reconciled once at a time.
 //
 // What becomes of the key afterwards:
 //   error            -> again after its back-off (an exception counts as an error)
@@ -8,12 +9,13 @@
 //   wake_after       -> forgotten failures, again after that time; a time that has passed already
 //                       comes back by the back-off, so that it cannot spin
 //   nothing          -> forgotten failures
-// With an error, wake_after is when it is tried again at the latest, a second being the least.
+// With an error, wake_after is when it is tried again at the latest, a second being the least; an
+// error that says how long to wait is not tried again before.
 //
 //   WorkerPool pool({loop, log}, {}, [&](std::string key) { return reconcile(std::move(key)); });
 //   informer.on_change([&](const Change& change) { pool.queue().add(...); });
 //   pool.start();                        // once the caches are synced
-//   pool.stop(/*drain=*/true, [&] { ... });
+//   pool.stop([&] { ... });
 //
 // Loop only. May be destroyed while reconciles are in flight: they run to their end, and their
 // results are dropped.
@@ -36,6 +38,7 @@ struct ReconcileResult {
   std::optional<Error> error;
   bool terminal = false;  // of the error: trying again cannot help
   std::optional<Duration> wake_after;
+  Priority priority = Priority::kFresh;  // of the next look
 };
 
 class WorkerPool {
@@ -69,10 +72,9 @@ class WorkerPool {
   void start();
   int active() const;
 
-  // No new reconciles, but for those that are ready now when it drains; what is in flight goes on.
-  // `on_idle` is called in a later turn, once the last has ended. May be called again, at once
-  // after drain.
-  void stop(bool drain, std::function<void()> on_idle);
+  // No new reconciles; what is in flight goes on. `on_idle` is called in a later turn, once the last
+  // has ended. May be called again.
+  void stop(std::function<void()> on_idle);
 
  private:
   struct State;

@@ -17,6 +17,17 @@ Duration retry_delay(int refusals) {
   return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
 }
 
+void heed(const Error& error, SteadyTime now, SteadyTime& not_before) {
+  if (error.retry_after) not_before = std::max(not_before, now + *error.retry_after);
+}
+
+std::optional<Error> asked_to_wait(SteadyTime not_before, SteadyTime now) {
+  if (now >= not_before) return std::nullopt;
+  Error error = make_error(ErrorCode::kThrottled, "the API server has asked for a pause");
+  error.retry_after = not_before - now;
+  return error;
+}
+
 void raise(std::uint64_t& mark, const JsonView& object) {
   kube::Object meta;
   if (kube::decode_meta(object, meta)) mark = std::max(mark, meta.version);

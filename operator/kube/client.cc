@@ -19,6 +19,8 @@ constexpr Duration kMaxBackoff = std::chrono::seconds(5);
 // A reconcile that waits inside a call keeps a worker busy: what is to be put off for longer is
 // handed to the caller, whose queue delays it without one.
 constexpr Duration kMaxWaitInCall = std::chrono::seconds(2);
+// Of what a Retry-After asks for: whoever asks for more is asked again after this.
+constexpr Duration kLongestAsked = std::chrono::minutes(5);
 
 Error timed_out(const char* what) {
   return make_error(ErrorCode::kTransient, std::string("no time is left for ") + what);
@@ -154,7 +156,8 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
     Result<Response> result = co_await attempting;
     observe(request.method, result.ok() ? &*result : nullptr, started);
     if (result.ok() && result->status / 100 == 2) co_return result;
-    const Error error = result.ok() ? error_from_response(*result) : result.error();
+    Error error = result.ok() ? error_from_response(*result) : result.error();
+    if (error.retry_after) error.retry_after = std::min(*error.retry_after, kLongestAsked);
     if (error.code == ErrorCode::kCancelled) co_return error;
     if (error.http_status == 401) deps.credentials.invalidate();
     if (error.http_status == 401 && !renewed_credentials) {

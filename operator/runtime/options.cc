@@ -264,7 +264,7 @@ constexpr std::array<Flag, 15> kFlags = {{
      "Where jobs with a heartbeat get /holdfast-agent from. Default: none, they wait for it",
      parse_agent_image},
     {"--workers", "HOLDFAST_WORKERS", "NUMBER",
-     "Reconciles in flight at a time, 1 to 1000. Default: 16", parse_workers},
+     "Reconciles of one namespace in flight at a time, 1 to 1000. Default: 16", parse_workers},
     {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",
      "Where /metrics, /healthz and /readyz are served: :8080 is port 8080 of every address, "
      "0 switches them off. Default: 127.0.0.1:8080",

@@ -22,9 +22,9 @@ constexpr minutes kSyncLimit{2};
 // While pages of long lists still come.
 constexpr minutes kLongSyncLimit{10};
 constexpr seconds kSyncReport{20};
-// 30 s are what Kubernetes gives a pod: half of it for reconciles in flight to end by themselves,
-// then requests are cancelled, and what still hangs is cut off before the kubelet does it.
-constexpr seconds kDrainLimit{15};
+// 30 s are what Kubernetes gives a pod: what still hangs after half of it is cancelled, and cut off
+// before the kubelet does it.
+constexpr seconds kLeaveLimit{15};
 constexpr seconds kStopLimit{28};
 constexpr seconds kIdleLimit{3};
 constexpr milliseconds kIdlePoll{5};
@@ -89,6 +89,9 @@ Status Process::connect() {
   kube::ConnectOptions options;
   options.kubeconfig = options_.kubeconfig;
   options.qps = options_.qps;
+  // Reconciles and creations may be twice as many each as the workers; the rest is for lists,
+  // Events and shards. A request never waits for one of another namespace.
+  options.max_in_flight = 4 * static_cast<std::size_t>(options_.workers) + 32;
   options.user_agent = std::string("holdfast-operator/") + kVersion;
   auto connection = kube::Connection::connect({loop_, random_, log_, request_observer()}, options);
   if (!connection.ok()) return connection.error();
@@ -188,14 +191,12 @@ void Process::begin_stop(const std::string& why, int exit_code) {
     loop_.stop();
     return;
   }
-  loop_.call_after(kDrainLimit, [this] {
+  loop_.call_after(kLeaveLimit, [this] {
     if (controller_stopped_) return;
-    log_.warn("reconciles in flight are cancelled", {{"after", human_duration(kDrainLimit)}});
-    controller_->stop(/*drain=*/false, [this] { controller_stopped(); });
+    log_.warn("all requests are cancelled", {{"after", human_duration(kLeaveLimit)}});
     connection_->shut_down();
   });
-  // Nothing can be drained by workers that never began.
-  controller_->stop(/*drain=*/controller_->synced(), [this] { controller_stopped(); });
+  controller_->stop([this] { controller_stopped(); });
 }
 
 void Process::controller_stopped() {

@@ -7,7 +7,7 @@ namespace holdfast::simulation {
 namespace {
 
 // As in runtime/process.cc.
-constexpr std::chrono::seconds kDrainLimit{15};
+constexpr std::chrono::seconds kLeaveLimit{15};
 constexpr std::chrono::milliseconds kIdlePoll{5};
 
 }  // namespace
@@ -42,7 +42,7 @@ Replica::~Replica() {
   loop_.detach();
   loop_.run_as_loop([this] {
     transport_->die();
-    controller_->stop(/*drain=*/false, [] {});
+    controller_->stop([] {});
     events_->stop();
     client_->shut_down();
   });
@@ -70,12 +70,10 @@ void Replica::stop(std::function<void()> stopped) {
       client_->shut_down();
       end_when_idle();
     };
-    loop_.call_after(kDrainLimit, [this, controller_stopped] {
-      if (controller_stopped_) return;
-      controller_->stop(/*drain=*/false, controller_stopped);
-      client_->shut_down();
+    loop_.call_after(kLeaveLimit, [this] {
+      if (!controller_stopped_) client_->shut_down();
     });
-    controller_->stop(/*drain=*/controller_->synced(), controller_stopped);
+    controller_->stop(controller_stopped);
   });
 }
 

@@ -21,9 +21,19 @@ using Fate = Gateway::Fate;
 bool is_of(const ApiRequest& request, const std::string& namespace_) {
   return request.target.find("/namespaces/" + namespace_ + "/") != std::string::npos;
 }
+bool is_creation(const ApiRequest& request) {
+  return request.method == "POST" && request.target.ends_with("/pods");
+}
+bool is_status_write(const ApiRequest& request) {
+  return request.method == "PUT" && request.target.ends_with("/status");
+}
 // A list or a watch.
 bool is_collection(const ApiRequest& request) {
   return request.method == "GET" && request.target.find('?') != std::string::npos;
+}
+bool is_live_look(const ApiRequest& request) {
+  return request.method == "GET" && !is_collection(request) &&
+         request.target.find("/pods/") != std::string::npos;
 }
 
 // A world without faults but those that the test makes.
@@ -71,11 +81,15 @@ class Tenancy : public testing::Test {
   }
   reconciler::Status status(const std::string& ns, const std::string& name) {
     const Json* const job = world_->server().find("durablejobs", ns, name);
-    return job ? controller::decode_status(document(holdfast::at(*job, "status"))) : reconciler::Status();
+    return job ? controller::decode_status(document(holdfast::at(*job, "status")))
+               : reconciler::Status();
   }
   bool has_pod(const std::string& ns, const std::string& name) {
     const std::string pod = status(ns, name).pod_name;
     return !pod.empty() && world_->server().find("pods", ns, pod) != nullptr;
+  }
+  void kill_pod(const std::string& ns, const std::string& name) {
+    EXPECT_TRUE(world_->users().delete_pod(ns + "/" + status(ns, name).pod_name, /*force=*/true));
   }
   void trouble(std::function<Fate(const ApiRequest&)> fate) { world_->gateway().fate_of = fate; }
   void no_trouble() {
@@ -141,6 +155,180 @@ INSTANTIATE_TEST_SUITE_P(All, FailingNamespace,
                                          Failure{"With503", {.refused = 503}},
                                          Failure{"Hanging", {.held = seconds(61), .refused = 500}}),
                          [](const auto& failure) { return failure.param.name; });
+
+// ---- Writes that hang.
+
+struct Hang {
+  const char* name;
+  bool (*hangs)(const ApiRequest&);
+};
+class HangingNamespace : public Tenancy, public testing::WithParamInterface<Hang> {};
+
+TEST_P(HangingNamespace, HoldsUpNoOther) {
+  run(minutes(2), [this] {
+    trouble([](const ApiRequest& request) {
+      const bool hangs = is_of(request, "team-b") && GetParam().hangs(request);
+      return Fate{.held = hangs ? Duration(seconds(30)) : Duration::zero()};
+    });
+    at(seconds(5), [this] {
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(20), [this] { create("team-a", "a"); });
+    at(seconds(21), [this] { EXPECT_TRUE(has_pod("team-a", "a")); });
+    at(seconds(60), [this] { kill_pod("team-a", "a"); });
+    at(seconds(61), [this] {
+      EXPECT_EQ(status("team-a", "a").attempt, 2);
+      EXPECT_TRUE(has_pod("team-a", "a"));
+    });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HangingNamespace,
+                         testing::Values(Hang{"Creations", is_creation},
+                                         Hang{"StatusWrites", is_status_write}),
+                         [](const auto& hang) { return hang.param.name; });
+
+TEST_F(Tenancy, OutcomesAndCancelsWaitForNoCreationOfTheirNamespace) {
+  work_lasts = seconds(20);
+  run(minutes(2), [this] {
+    at(seconds(4), [this] {
+      for (const char* name : {"ends", "lost"}) create("team-b", name);
+    });
+    at(seconds(10), [this] {
+      trouble([](const ApiRequest& request) {
+        return Fate{.held = is_creation(request) ? Duration(seconds(30)) : Duration::zero()};
+      });
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(15), [this] { kill_pod("team-b", "lost"); });
+    at(seconds(16), [this] { EXPECT_EQ(status("team-b", "lost").disruptions, 1); });
+    at(seconds(31), [this] {
+      EXPECT_EQ(status("team-b", "ends").phase, reconciler::Phase::kSucceeded);
+      world_->users().patch("team-b", "b7", {{"cancel", true}});
+    });
+    at(seconds(32),
+       [this] { EXPECT_EQ(status("team-b", "b7").phase, reconciler::Phase::kCancelled); });
+  });
+}
+
+// ---- Retry-After.
+
+TEST_F(Tenancy, AStatusWriteWaitsAsLongAsItIsAskedTo) {
+  int writes = 0;
+  run(minutes(2), [this, &writes] {
+    at(seconds(9), [this, &writes] {
+      trouble([&writes](const ApiRequest& request) {
+        const bool struck = is_status_write(request) && is_of(request, "team-a");
+        if (struck) ++writes;
+        return Fate{.refused = struck ? 429 : 0, .retry_after_seconds = 20};
+      });
+      create("team-a", "a");
+      create("team-b", "b");
+    });
+    at(seconds(10), [this] { EXPECT_TRUE(has_pod("team-b", "b")) << "it was not asked to"; });
+    at(seconds(28), [&writes] { EXPECT_EQ(writes, 1); });
+    at(seconds(48), [&writes] { EXPECT_EQ(writes, 2); });
+    at(seconds(48), [this] { no_trouble(); });
+    at(seconds(51), [this] { EXPECT_TRUE(has_pod("team-a", "a")); });
+  });
+}
+
+TEST_F(Tenancy, ALiveLookWaitsAsLongAsItIsAskedTo) {
+  int looks = 0;
+  run(minutes(2), [this, &looks] {
+    at(seconds(9), [this] { create("team-a", "a"); });
+    at(seconds(20), [this, &looks] {
+      trouble([&looks](const ApiRequest& request) {
+        if (is_live_look(request)) ++looks;
+        return Fate{.refused = is_live_look(request) ? 429 : 0, .retry_after_seconds = 20};
+      });
+      kill_pod("team-a", "a");
+    });
+    at(seconds(39), [&looks] { EXPECT_EQ(looks, 1); });
+    at(seconds(59), [&looks] { EXPECT_EQ(looks, 2); });
+    at(seconds(59), [this] { no_trouble(); });
+    at(seconds(62), [this] { EXPECT_EQ(status("team-a", "a").attempt, 2); });
+  });
+}
+
+// ---- Live looks that fail, and many losses at once.
+
+TEST_F(Tenancy, AVerdictComesWithinASecondAndAHalfOfTheEndOfItsLiveLooksTrouble) {
+  static constexpr int kJobs = 40;
+  run(minutes(4), [this] {
+    at(seconds(9), [this] {
+      for (int i = 0; i < kJobs; ++i) create("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(30), [this] {
+      trouble([](const ApiRequest& request) {
+        return Fate{.refused = is_live_look(request) ? 500 : 0};
+      });
+      for (int i = 0; i < kJobs; ++i) kill_pod("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(120), [this] { no_trouble(); });
+    at(milliseconds(121'500), [this] {
+      for (int i = 0; i < kJobs; ++i) {
+        EXPECT_EQ(status("team-a", "a" + std::to_string(i)).attempt, 2) << i;
+      }
+    });
+  });
+}
+
+// On an API server that takes 25 ms for each request.
+TEST_F(Tenancy, LossesAreJudgedAtAHundredASecondAndBeforeNewStarts) {
+  static constexpr int kLost = 300;
+  run(minutes(3), [this] {
+    at(seconds(9), [this] {
+      for (int i = 0; i < kLost; ++i) create("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(59),
+       [this] { trouble([](const ApiRequest&) { return Fate{.held = milliseconds(25)}; }); });
+    at(seconds(60), [this] {
+      for (int i = 0; i < 1000; ++i) create("team-a", "new" + std::to_string(i));
+      for (int i = 0; i < kLost; ++i) kill_pod("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(60 + 1 + kLost / 100), [this] {
+      int judged = 0;
+      for (int i = 0; i < kLost; ++i) {
+        judged += status("team-a", "a" + std::to_string(i)).disruptions == 1;
+      }
+      EXPECT_EQ(judged, kLost);
+    });
+  });
+}
+
+// ---- A clean stop.
+
+TEST_F(Tenancy, AReplicaThatStopsWithADeepQueueHasNoShardAfterASecond) {
+  replicas = 2;
+  shards = 32;
+  by_namespace = false;
+  const auto shards_of = [this](const std::string& replica) {
+    int count = 0;
+    world_->server().for_each("leases", [&](const Json& lease) {
+      const std::string name = string_at(lease["metadata"], "name");
+      const std::string holder = string_at(lease["spec"], "holderIdentity");
+      count += name.rfind("holdfast-shard-", 0) == 0 && holder.rfind(replica, 0) == 0;
+    });
+    return count;
+  };
+  run(seconds(90), [this, shards_of] {
+    at(seconds(60), [this, shards_of] {
+      EXPECT_EQ(shards_of("holdfast-0-"), 16);
+      EXPECT_EQ(shards_of("holdfast-1-"), 16);
+      trouble([](const ApiRequest& request) {
+        const bool slow = is_status_write(request) || is_creation(request);
+        return Fate{.held = slow ? Duration(milliseconds(300)) : Duration::zero()};
+      });
+      for (int i = 0; i < 2000; ++i) create("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(61), [this] { world_->stop_replica(0, minutes(30)); });
+    at(seconds(62), [shards_of] {
+      EXPECT_EQ(shards_of("holdfast-0-"), 0);
+      EXPECT_EQ(shards_of("holdfast-1-"), 32);
+    });
+  });
+}
 
 }  // namespace
 }  // namespace holdfast::simulation

@@ -46,7 +46,10 @@ class ExecutorTest : public kube::ClientTest {
     decision_.writes = {intent, reconciler::CreatePod{1, "train-1-abcde"}};
   }
   auto perform() {
-    return start(executor_.perform(job_, Ownership::Claim{}, decision_, memory_, Log()));
+    const auto begin = [this](const reconciler::CreatePod& write) {
+      created_ = start(executor_.create_pod(job_, Ownership::Claim{}, write, memory_, Log()));
+    };
+    return start(executor_.perform(job_, Ownership::Claim{}, decision_, memory_, Log(), begin));
   }
 
   FakeOwnership ownership_;
@@ -56,6 +59,7 @@ class ExecutorTest : public kube::ClientTest {
   CachedJob job_;
   JobMemory memory_;
   reconciler::Decision decision_;
+  std::shared_ptr<std::optional<Result<Executor::Outcome>>> created_;
 };
 
 TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {

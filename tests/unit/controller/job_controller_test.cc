@@ -35,7 +35,7 @@ class JobControllerTest : public kube::ClientTest {
   }
   void stop() {
     bool stopped = false;
-    controller_->stop(/*drain=*/false, [&] { stopped = true; });
+    controller_->stop([&] { stopped = true; });
     client_.shut_down();
     loop_.run_ready();
     EXPECT_TRUE(stopped);

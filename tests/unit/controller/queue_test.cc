@@ -205,7 +205,7 @@ TEST_F(QueueTest, ShutDownAtOnceHandsOutNothingMore) {
   queue.add_after("c", 1s);
   ASSERT_EQ(take(), "a");
   queue.add("a");
-  queue.shut_down(/*drain=*/false);
+  queue.shut_down();
   EXPECT_EQ(take(), "");
   EXPECT_EQ(queue.depth(), 0u);
   EXPECT_EQ(loop.timers(), 0u);
@@ -217,26 +217,42 @@ TEST_F(QueueTest, ShutDownAtOnceHandsOutNothingMore) {
   EXPECT_EQ(queue.processing(), 0u);
 }
 
-TEST_F(QueueTest, DrainHandsOutWhatIsReadyAndDropsLaterAdds) {
-  queue.add("a");
-  queue.add("b", Priority::kLow);
-  queue.add_after("c", 1s);
-  ASSERT_EQ(take(), "a");
-  queue.add("a");
-  queue.shut_down(/*drain=*/true);
-  queue.add("d");
-  queue.done("a");
-  loop.advance(1h);
-  std::set<std::string> rest;
-  while (auto key = queue.take()) rest.insert(*key);
-  EXPECT_EQ(rest, (std::set<std::string>{"a", "b"}));
+TEST_F(QueueTest, TenantsTakeTurnsEachInItsOwnOrder) {
+  for (const char* key : {"a/1", "a/2", "a/3", "b/1", "c/1", "b/2"}) queue.add(key);
+  std::vector<std::string> order;
+  while (auto key = queue.take()) order.push_back(*key);
+  EXPECT_EQ(order, (std::vector<std::string>{"a/1", "b/1", "c/1", "a/2", "b/2", "a/3"}));
 }
 
-TEST_F(QueueTest, AtOnceMayFollowDrain) {
-  queue.add("a");
-  queue.shut_down(/*drain=*/true);
-  queue.shut_down(/*drain=*/false);
+TEST_F(QueueTest, ATenantThatIsNotAdmittedHoldsUpNoOther) {
+  for (const char* key : {"a/1", "a/2", "b/1"}) queue.add(key);
+  queue.add("b/2", Priority::kLow);
+  const auto not_a = [](const std::string& tenant) { return tenant != "a"; };
+  EXPECT_EQ(queue.take(not_a), "b/1");
+  EXPECT_EQ(queue.take(not_a), "b/2");
+  EXPECT_EQ(queue.take(not_a), std::nullopt);
+  EXPECT_EQ(queue.depth(), 2u);
+  EXPECT_EQ(take(), "a/1");
+}
+
+TEST_F(QueueTest, VerdictsGoBeforeStartsAndStartsBeforeLists) {
+  queue.add("low", Priority::kLow);
+  queue.add_after("start", 1s, Priority::kStart);
+  queue.add_after("both", 2s, Priority::kStart);
+  queue.add_after("both", 3s);
+  loop.advance(2s);
+  queue.add("verdict");
+  std::vector<std::string> order;
+  while (auto key = queue.take()) order.push_back(*key);
+  EXPECT_EQ(order, (std::vector<std::string>{"both", "verdict", "start", "low"}));
+}
+
+TEST_F(QueueTest, AFailureThatAsksForMoreWaitsForMore) {
+  queue.add_rate_limited("a", 20s);
+  loop.advance(19s);
   EXPECT_EQ(take(), "");
+  loop.advance(1s);
+  EXPECT_EQ(take(), "a");
 }
 
 TEST_F(QueueTest, TellsHowLongKeysWaitAndAreWorkedOn) {

@@ -34,7 +34,7 @@ class WorkerPoolTest : public ::testing::Test {
 
   // Whatever is awaited must complete in the end.
   void TearDown() override {
-    if (pool) pool->stop(/*drain=*/false, nullptr);
+    if (pool) pool->stop(nullptr);
     while (!waiting.empty()) finish(waiting.begin()->first);
   }
 
@@ -266,11 +266,11 @@ TEST_F(WorkerPoolTest, TellsHowLongAReconcileTook) {
   EXPECT_EQ(last_took, Duration(3s));
 }
 
-TEST_F(WorkerPoolTest, StopAtOnceWaitsForWhatIsInFlightOnly) {
+TEST_F(WorkerPoolTest, StopWaitsForWhatIsInFlightOnly) {
   make_waiting(1);
   add({"a", "b"});
   int idle = 0;
-  pool->stop(/*drain=*/false, [&] { ++idle; });
+  pool->stop([&] { ++idle; });
   EXPECT_EQ(idle, 0) << "in a later turn";
   loop.run_ready();
   EXPECT_EQ(idle, 0);
@@ -281,50 +281,47 @@ TEST_F(WorkerPoolTest, StopAtOnceWaitsForWhatIsInFlightOnly) {
   EXPECT_EQ(idle, 1);
 }
 
-TEST_F(WorkerPoolTest, DrainHandsOutWhatIsReadyBeforeItIsIdle) {
-  make_waiting(1);
-  add({"a", "b"});
-  int idle = 0;
-  pool->stop(/*drain=*/true, [&] { ++idle; });
-  add({"c"});
-  finish("a");
-  EXPECT_EQ(idle, 0);
-  finish("b");
-  EXPECT_EQ(idle, 1);
-  EXPECT_EQ(begun, (Keys{"a", "b"}));
-}
-
-TEST_F(WorkerPoolTest, DrainIsNotIdleBetweenTwoTurnsOfReconcilesThatWaitForNothing) {
-  make_at_once(2);
-  for (int i = 0; i < 20; ++i) pool->queue().add("k" + std::to_string(i));
-  std::size_t begun_when_idle = 0;
-  pool->stop(/*drain=*/true, [&] { begun_when_idle = begun.size(); });
-  loop.run_ready();
-  EXPECT_EQ(begun_when_idle, 20u);
-}
-
 TEST_F(WorkerPoolTest, StopWithNothingInFlightIsIdleInTheNextTurn) {
   make([this](std::string key) { return at_once(std::move(key)); });
   add({"a"});
   int idle = 0;
-  pool->stop(/*drain=*/true, [&] { ++idle; });
+  pool->stop([&] { ++idle; });
   EXPECT_EQ(idle, 0);
   loop.run_ready();
-  EXPECT_EQ(idle, 1) << "it was never started, so nothing of it is due";
+  EXPECT_EQ(idle, 1);
   pool->start();
   loop.run_ready();
   EXPECT_TRUE(begun.empty());
 }
 
-TEST_F(WorkerPoolTest, StopAtOnceMayFollowADrainThatTakesTooLong) {
-  make_waiting(1);
-  add({"a", "b"});
-  int idle = 0;
-  pool->stop(/*drain=*/true, [&] { ++idle; });
-  pool->stop(/*drain=*/false, [&] { ++idle; });
-  finish("a");
-  EXPECT_EQ(idle, 2);
-  EXPECT_EQ(begun, (Keys{"a"}));
+TEST_F(WorkerPoolTest, ReconcilesThatHangLeaveRoomForOtherTenants) {
+  make_waiting(4);
+  Keys hanging;
+  for (const char* tenant : {"a/", "b/", "c/"}) {
+    for (int i = 0; i < 10; ++i) hanging.push_back(tenant + std::to_string(i));
+  }
+  add(hanging);
+  EXPECT_EQ(pool->active(), 6) << "two each of the three, and two stay free";
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "d/" + std::to_string(i);
+    add({key});
+    ASSERT_EQ(begun.back(), key);
+    finish(key);
+  }
+}
+
+TEST_F(WorkerPoolTest, AnErrorThatSaysHowLongToWaitIsNotRetriedBeforeUnlessSomethingIsDue) {
+  make_at_once();
+  next_result = failure();
+  next_result.error->retry_after = Duration(20s);
+  add({"a"});
+  loop.advance(19s);
+  EXPECT_EQ(begun.size(), 1u);
+  next_result.wake_after = Duration(5s);
+  loop.advance(1s);
+  EXPECT_EQ(begun.size(), 2u);
+  loop.advance(5s);
+  EXPECT_EQ(begun.size(), 3u);
 }
 
 TEST_F(WorkerPoolTest, MayBeDestroyedWhileReconcilesAreInFlight) {

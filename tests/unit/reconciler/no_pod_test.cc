@@ -23,6 +23,30 @@ TEST(NoPod, TheWriterOfTheIntentCreatesItsPod) {
   EXPECT_EQ(all<CreatePod>(decision).at(0).attempt, 1);
 }
 
+TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
+  JobView fresh = running_job();
+  fresh.job.status = Status();
+  fresh.observed.may_create = false;
+  EXPECT_TRUE(decide(fresh, now()).writes.empty());
+  EXPECT_TRUE(decide(fresh, now()).awaits_creation);
+  JobView again = running_job();
+  again.observed.own_intent = true;
+  again.observed.may_create = false;
+  EXPECT_TRUE(decide(again, now()).writes.empty());
+  EXPECT_TRUE(decide(again, now()).awaits_creation);
+}
+
+TEST(NoPod, AVerdictWaitsForNoCreation) {
+  JobView view = running_job();
+  view.observed.pod_existed = true;
+  view.observed.may_create = false;
+  const WriteStatus write = written(view);
+  EXPECT_EQ(write.status.phase, Phase::kBackoff);
+  EXPECT_EQ(write.status.disruptions, 1);
+  EXPECT_EQ(write.status.next_attempt_time, now());
+  EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
+}
+
 TEST(NoPod, AnothersIntentWaitsSeventeenSecondsSinceItWasFirstSeen) {
   JobView view = running_job();
   view.observed.no_pod_for = seconds(3);
