@@ -154,7 +154,8 @@ void Trial::check_job(int job) {
   }
   // A replica that died between the record of an attempt and its pod costs that attempt: one.
   const bool crashes = options_.point && is_crash(options_.point->mishap);
-  const int excused = (crashes ? 1 : 0) + (scenario_.moves ? 1 : 0);
+  const bool cut_off = scenario_.cuts_off && options_.point && is_silent(options_.point->mishap);
+  const int excused = (crashes ? 1 : 0) + (scenario_.moves ? 1 : 0) + (cut_off ? 1 : 0);
   int intents_lost = 0;
   std::vector<std::string> outcomes;
   for (const Json& entry : at(status, "history")) {

@@ -54,6 +54,10 @@ bool is_crash(Mishap mishap) {
          mishap == Mishap::kCrashAnswered;
 }
 
+bool is_silent(Mishap mishap) {
+  return mishap == Mishap::kRequestLostSilently || mishap == Mishap::kAnswerLostSilently;
+}
+
 bool is_duplicate(Mishap mishap) {
   return mishap == Mishap::kDuplicateAtOnce || mishap == Mishap::kDuplicateLate;
 }

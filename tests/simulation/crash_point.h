@@ -34,6 +34,8 @@ inline constexpr Mishap kMishaps[] = {
 const char* to_string(Mishap mishap);
 bool is_crash(Mishap mishap);
 bool is_duplicate(Mishap mishap);
+// Known only by the time-out.
+bool is_silent(Mishap mishap);
 
 struct Call {
   std::string kind;  // "PUT durablejobs.status", "WATCH pods"

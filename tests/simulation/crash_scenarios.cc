@@ -248,6 +248,7 @@ void add_replicas(std::vector<Scenario>& all) {
   stop.jobs = 2;
   stop.tries_start = true;
   stop.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.stop_owner(); }}};
+  stop.cuts_off = true;
   stop.calls["DELETE leases.member"] = 1;
   all.push_back(stop);
 

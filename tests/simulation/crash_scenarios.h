@@ -33,6 +33,9 @@ struct Scenario {
   // By a step a replica dies, or gives away what it holds: one attempt whose pod it could not
   // create by then is lost with it.
   bool moves = false;
+  // By a step a replica stops: a request that hangs is cut off then, and an attempt whose pod could
+  // not be created by then is lost.
+  bool cuts_off = false;
   // What replicas ask for before there is a job is the same in all scenarios, and is tried in those
   // that say so.
   bool tries_start = false;
