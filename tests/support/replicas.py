@@ -43,7 +43,7 @@ def shard_of(uid):
 
 def admit(cluster, user):
     """Gives a user the operator's rights."""
-    objects = [it for it in yaml.safe_load_all(RBAC_PATH.read_text()) if it["kind"].endswith("Binding")]
+    objects = [it for it in yaml.safe_load_all(RBAC_PATH.read_text()) if it["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     for item in objects:
         item["metadata"]["name"] = user
         item["subjects"][0]["name"] = user
