@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/authorship.h"
 #include "reconciler/heartbeat.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/kstatus.h"
@@ -39,48 +40,51 @@ void tell_since(const Context& context, Status& next) {
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 
-bool ours(const Context& context, const PodView& pod) { return pod.owner_uid == context.job.uid; }
-
 // Every pod that no attempt stands behind any more is stopped and released, whoever left it.
 // `next` is the status as it then stands.
 void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
   const Job& job = context.job;
+  const bool goes_on = next.phase == Phase::kRunning && next.attempt == job.status.attempt;
+  const PodView* const stays = goes_on ? current_pod(context.view) : nullptr;
   for (const PodView& pod : context.view.pods) {
-    if (ours(context, pod) && !job.deleting) {
+    const bool ours = is_ours(context.view, pod);
+    if (!ours && !pod.owner_uid.empty()) continue;
+    if (!job.deleting) {
       const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
       // The watch does not see a pod without our label, nor its end.
-      if (pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
+      if (ours && pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
         writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt});
       }
       // A later attempt's pod: the job in this view is older than its pods, and another replica's
-      // attempt is not ours to stop.
-      if (attempt > next.attempt) continue;
-      if (next.phase == Phase::kRunning && pod.name == next.pod_name) continue;
+      // attempt is not ours to stop. A job that has ended has no later ones.
+      if (attempt > next.attempt && !is_terminal(next.phase)) continue;
+      if (&pod == stays) continue;
     }
-    if (ours(context, pod) && !pod.ended() && !pod.deletion && !job.deleting) {
+    // One that has ended is left for its logs, unless it has the name that the attempt's pod needs.
+    const bool in_the_way = next.phase == Phase::kRunning && pod.name == next.pod_name;
+    if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
       writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
     }
-    // One that only carries our label (its owner was taken off) is released, never touched else.
-    if (pod.has_finalizer && (ours(context, pod) || pod.owner_uid.empty())) {
-      writes.emplace_back(ReleasePod{pod.name, pod.uid});
-    }
+    // One without an owner that only carries our label is released, never touched else.
+    if (pod.has_finalizer) writes.emplace_back(ReleasePod{pod.name, pod.uid});
   }
 }
 
 // Status first. The old pod is told to go before the new one is asked for; nothing that only tidies
-// up (a policy of the cluster may refuse it for long) stands before a creation; the job itself goes
-// last.
-int rank(const Write& write) {
+// up (a policy of the cluster may refuse it for long) stands before a creation, but for a forged
+// pod that has its name; the job itself goes last.
+int rank(const Write& write, const std::string& next_pod) {
   struct Rank {
+    const std::string& next_pod;
     int operator()(const WriteStatus&) const { return 0; }
     int operator()(const DeletePod&) const { return 1; }
     int operator()(const CreatePod&) const { return 2; }
     int operator()(const WriteLease&) const { return 3; }
-    int operator()(const ReleasePod&) const { return 4; }
+    int operator()(const ReleasePod& write) const { return write.name == next_pod ? 1 : 4; }
     int operator()(const RelabelPod&) const { return 5; }
     int operator()(const DeleteJob&) const { return 6; }
   };
-  return std::visit(Rank{}, write);
+  return std::visit(Rank{next_pod}, write);
 }
 
 }  // namespace
@@ -90,6 +94,12 @@ void Plan::write(WriteStatus status) {
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_within_schema(status);
+  // No write is made for it alone.
+  const Status& before = context_.job.status;
+  const bool goes_on = status.status.attempt == before.attempt && !is_terminal(before.phase);
+  if (goes_on && status.status.pod_uid.empty()) {
+    status.status.pod_uid = proven_pod_uid(context_.view);
+  }
   next_ = status.status;
   decision_.writes.emplace_back(std::move(status));
 }
@@ -114,19 +124,13 @@ void Plan::inform(Status status, bool at_once) {
 }
 
 void Plan::create_pod() {
-  decision_.writes.emplace_back(CreatePod{status().attempt, status().pod_name});
+  decision_.writes.emplace_back(
+      CreatePod{status().attempt, status().pod_name, status().attempt_start_time});
 }
 
 void Plan::wake_in(Duration delay) {
   delay = std::max(delay, Duration::zero());
   if (!decision_.wake_after || delay < *decision_.wake_after) decision_.wake_after = delay;
-}
-
-const PodView* current_pod(const JobView& view) {
-  for (const PodView& pod : view.pods) {
-    if (pod.name == view.job.status.pod_name && pod.owner_uid == view.job.uid) return &pod;
-  }
-  return nullptr;
 }
 
 Decision decide(const JobView& view, Time now) {
@@ -178,7 +182,9 @@ Decision decide(const JobView& view, Time now) {
     plan.wake_in(view.job.spec.lost_after);
   }
   std::stable_sort(decision.writes.begin(), decision.writes.end(),
-                   [](const Write& a, const Write& b) { return rank(a) < rank(b); });
+                   [&](const Write& a, const Write& b) {
+                     return rank(a, next.pod_name) < rank(b, next.pod_name);
+                   });
   return decision;
 }
 

@@ -40,6 +40,7 @@ struct WriteStatus {
 struct CreatePod {
   std::int64_t attempt = 0;
   std::string name;
+  std::optional<Time> intent = std::nullopt;  // PodView::intent
 };
 // DELETE with UID and resourceVersion, with the pod's own grace.
 struct DeletePod {
@@ -87,7 +88,11 @@ struct Decision {
 
 Decision decide(const JobView& view, Time now);
 
-// The current attempt's pod in the view; null: none.
+// Since when the API server has called the template invalid is on record: until then that must
+// stand to be final. None: it has not, or something else was in its way since.
+std::optional<Time> template_doubted_until(const Status& status);
+
+// The current attempt's pod in the view (authorship.h); null: none.
 const PodView* current_pod(const JobView& view);
 
 }  // namespace holdfast::reconciler

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/core/utf8.h"
+#include "reconciler/authorship.h"
 #include "reconciler/backoff.h"
 #include "reconciler/heartbeat.h"
 #include "reconciler/job_clock.h"
@@ -35,6 +36,7 @@ void record_history(const Context& context, Status& status, const Verdict& verdi
   HistoryEntry entry;
   entry.attempt = status.attempt;
   entry.pod_name = status.pod_name;
+  entry.pod_uid = pod ? pod->uid : known_pod_uid(context.view);
   entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.node_name;
   entry.outcome = verdict.outcome;
   entry.reason = verdict.reason;
@@ -165,14 +167,14 @@ bool pod_lives(const Context& context, const PodView& pod) {
 
 bool any_pod_lives(const Context& context) {
   return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
-    return pod.owner_uid == context.job.uid && pod_lives(context, pod);
+    return is_ours(context.view, pod) && pod_lives(context, pod);
   });
 }
 
 Waiting old_pod_waiting(const Context& context) {
   std::string pods;
   for (const PodView& pod : context.view.pods) {
-    if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
+    if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
     pods += (pods.empty() ? "" : ", ") + pod.name +
             (pod.node_name.empty() ? "" : " on node " + pod.node_name);
   }
@@ -218,13 +220,14 @@ constexpr std::int64_t kMostAhead = 1000;
 void start_attempt(const Context& context, Status& status) {
   std::int64_t last = status.attempt;
   for (const PodView& pod : context.view.pods) {
-    if (pod.owner_uid != context.job.uid) continue;
+    if (!is_ours(context.view, pod)) continue;
     const std::int64_t other = attempt_in_name(context.job.name, context.job.uid, pod.name);
     if (other - status.attempt <= kMostAhead) last = std::max(last, other);
   }
   status.phase = Phase::kRunning;
   status.attempt = last + 1;
   status.pod_name = pod_name(context.job.name, context.job.uid, status.attempt);
+  status.pod_uid.clear();
   status.node_name.clear();
   status.progress.clear();
   // Milliseconds are the time, the six digits behind them are this process's mark.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/authorship.h"
 #include "reconciler/pod_times.h"
 
 namespace holdfast::reconciler {
@@ -32,6 +33,11 @@ bool is_taken(const LeaseView& lease, std::int64_t attempt) {
 // renewal, has not run. A renewal that comes yet makes the write on this version a conflict.
 bool never_ran(const LeaseView& lease) {
   return !lease.holder.empty() && lease.holder == lease.granted && !lease.renewed;
+}
+
+// Of the current attempt: this process recorded it, has held its shard since, and has not asked.
+bool was_never_written(const Observed& observed) {
+  return observed.own_intent && !observed.took_over && !observed.lease_asked;
 }
 
 // The pod runs, and its agent has not spoken: either it was not granted the Lease, or it is silent
@@ -103,7 +109,8 @@ std::string holder_identity(const PodView& pod) { return pod.name + "/" + pod.ui
 bool worker_is_stopped(const PodView& pod) {
   if (pod.node_name.empty()) return pod.deletion.has_value();
   const ContainerView* const worker = worker_of(pod);
-  return worker && worker->terminated;
+  return worker && worker->terminated && worker->terminated->was_seen() &&
+         ended_for_good(pod, *worker);
 }
 
 bool worker_is_starting(const PodView& pod) {
@@ -115,6 +122,15 @@ bool holds_lease(const Context& context, const PodView& pod) {
   const auto& lease = context.view.lease;
   return context.spec.heartbeat && lease && lease->attempt == context.job.status.attempt &&
          lease->holder == holder_identity(pod);
+}
+
+bool may_have_held_lease(const Context& context, const PodView& pod) {
+  if (!context.spec.heartbeat) return true;
+  const auto& lease = context.view.lease;
+  if (!lease || lease->granted == kUnknownHolder) return pod.uid == known_pod_uid(context.view);
+  const std::string identity = holder_identity(pod);
+  return lease->attempt == context.job.status.attempt &&
+         (lease->holder == identity || lease->granted == identity);
 }
 
 bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
@@ -194,8 +210,8 @@ void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   const auto& lease = context.view.lease;
   if (!lease) {
     if (!pod) return;
-    // Nobody ran before the first attempt. Later, a Lease that is gone may have had a holder.
-    const bool first = next.attempt == 1;
+    // A Lease that is gone may have had a holder, unless none was ever written.
+    const bool first = next.attempt == 1 && was_never_written(context.view.observed);
     writes.emplace_back(
         WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder});
     return;

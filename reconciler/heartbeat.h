@@ -18,12 +18,16 @@ std::string holder_identity(const PodView& pod);
 // The Lease names this pod, for its attempt.
 bool holds_lease(const Context& context, const PodView& pod);
 
+// The job has no heartbeat, or its Lease was granted to this pod. Where nobody can say to whom it
+// was (it is gone, or was made anew), the pod's UID must be known otherwise.
+bool may_have_held_lease(const Context& context, const PodView& pod);
+
 // The worker in this pod has proved its life within the Lease's duration.
 bool heartbeat_is_fresh(const Context& context, const PodView& pod);
 
-// The pod with this identity can do nothing any more: its worker has terminated, or it was told to
-// go before it was bound to a node and can never be. That it is gone proves nothing: a
-// force-deleted one's processes run on.
+// The pod with this identity can do nothing any more: its worker has terminated for good, and its
+// kubelet has seen it, or the pod was told to go before it was bound to a node and can never be.
+// That it is gone proves nothing: a force-deleted one's processes run on.
 bool worker_is_stopped(const PodView& pod);
 
 // The worker's container has not run yet, though others of its pod may have.

@@ -10,6 +10,8 @@ inline constexpr const char* kFinalizer = "holdfast.dev/outcome";
 inline constexpr const char* kJobNameLabel = "holdfast.dev/job-name";
 inline constexpr const char* kJobUidLabel = "holdfast.dev/job-uid";
 inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
+// An annotation of each pod: PodView::intent.
+inline constexpr const char* kIntentAnnotation = "holdfast.dev/intent";
 inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
 // Annotations of a heartbeat's Lease: the operator's, and what the agent says (docs/fencing.md).

@@ -1,6 +1,7 @@
 // Phase Running: an attempt is on record. Its pod runs, ended, is silent, or is not there.
 #include <algorithm>
 
+#include "reconciler/authorship.h"
 #include "reconciler/heartbeat.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/liveness.h"
@@ -16,6 +17,12 @@ constexpr const char* kNotCreatedReason = "PodNotCreated";
 constexpr seconds kSlowStart{10};
 // Another replica's creation is on its way for a moment; told is what lasts longer.
 constexpr seconds kIntentNotice{5};
+// So long and so often the API server must call a template invalid that no dry run shows to be: it
+// may be a webhook that breaks what passes it.
+constexpr seconds kTemplateDoubt{120};
+constexpr int kTemplateTries = 3;
+constexpr const char* kTemplateDoubted =
+    "the same pod is asked for again; the job fails as PodTemplateInvalid if this refusal stands";
 // A pod's times are whole seconds, rounded down: it may have run for so much less than they say.
 constexpr seconds kPodTimeStep{1};
 // New words alone, of a worker's progress or of a scheduler, are written at most this often.
@@ -34,6 +41,30 @@ Verdict verdict_of(Outcome outcome, std::string reason, std::string message,
 void end(const Context& context, Plan& plan, const Verdict& verdict,
          Duration trouble_for = Duration::zero()) {
   plan.write(end_attempt(context, AttemptEnd{verdict, trouble_for}));
+}
+
+// A verdict that hangs on a live look.
+void end_when_confirmed(const Context& context, Plan& plan, const Verdict& verdict,
+                        Duration trouble_for = Duration::zero()) {
+  if (context.view.observed.confirmed) {
+    end(context, plan, verdict, trouble_for);
+  } else {
+    plan.confirm();
+  }
+}
+
+void end_with_pod(const Context& context, Plan& plan, const PodView& pod) {
+  const Verdict verdict = judge_ended_pod(pod, context.view.observed.pod.order);
+  if (verdict.outcome != Outcome::kSucceeded || may_have_held_lease(context, pod)) {
+    end(context, plan, verdict);
+    return;
+  }
+  end_when_confirmed(context, plan,
+                     verdict_of(Outcome::kLost, "LeaseNotGranted",
+                                "pod " + pod.name +
+                                    " ended well, but the job's Lease was never granted to it: "
+                                    "its worker cannot have run",
+                                "pod_vanished"));
 }
 
 // What the user asks for, and the whole job's time, end an attempt whose pod has not ended, after a
@@ -63,16 +94,52 @@ bool end_by_request(const Context& context, Plan& plan) {
   return false;
 }
 
+void fail_for_template(const Context& context, Plan& plan) {
+  const std::string& message = context.view.observed.refusal->message;
+  WriteStatus write;
+  write.status = context.job.status;
+  finish_failed(context, write.status, "PodTemplateInvalid", message);
+  write.events.push_back(Event{true, "PodTemplateInvalid", "Finish", message});
+  plan.write(std::move(write));
+}
+
+// The refusal stands: it came again when the time was over, and often enough.
+bool template_has_failed(const Context& context) {
+  const auto& refusal = context.view.observed.refusal;
+  if (!refusal || refusal->kind != CreationRefusal::Kind::kTemplateRefused) return false;
+  const auto until = template_doubted_until(context.job.status);
+  return until && context.now - refusal->age >= *until && refusal->in_a_row >= kTemplateTries;
+}
+
+Waiting refused_waiting(const Context& context, const CreationRefusal& refusal) {
+  using Kind = CreationRefusal::Kind;
+  if (refusal.kind != Kind::kTemplateRefused) {
+    return Waiting{refusal.kind == Kind::kNameTaken ? kNameTakenReason : kRefusedReason,
+                   refusal.message,
+                   "the same pod is asked for again, after 5 to 30 s each time; no attempt and no "
+                   "budget is spent",
+                   active_deadline(context)};
+  }
+  const Time until =
+      template_doubted_until(context.job.status).value_or(context.now + kTemplateDoubt);
+  const bool too_few = until <= context.now;
+  return Waiting{kRefusedReason, refusal.message, kTemplateDoubted,
+                 too_few ? context.now + refusal.retry_in : until};
+}
+
+// When the creation may be tried again. A template in doubt is tried when its time is over.
+Duration retry_left(const Context& context, const CreationRefusal& refusal) {
+  const auto until = template_doubted_until(context.job.status);
+  if (refusal.kind != CreationRefusal::Kind::kTemplateRefused || !until) return refusal.retry_in;
+  const bool tried_since = context.now - refusal.age >= *until;
+  return tried_since ? refusal.retry_in : std::min(refusal.retry_in, *until - context.now);
+}
+
 void retry_creation(const Context& context, Plan& plan) {
   const auto& refusal = context.view.observed.refusal;
-  if (refusal && refusal->retry_in > Duration::zero()) {
+  if (refusal && retry_left(context, *refusal) > Duration::zero()) {
     Status status = context.job.status;
-    const bool taken = refusal->kind == CreationRefusal::Kind::kNameTaken;
-    const auto deadline = active_deadline(context);
-    status.waiting = Waiting{taken ? kNameTakenReason : kRefusedReason, refusal->message,
-                             "the same pod is asked for again, after 5 to 30 s each time; no "
-                             "attempt and no budget is spent",
-                             deadline};
+    status.waiting = refused_waiting(context, *refusal);
     const Time since = status.attempt_start_time.value_or(context.now);
     const Time stalled_at = since + context.spec.start_deadline;
     if (context.now >= stalled_at) {
@@ -80,7 +147,7 @@ void retry_creation(const Context& context, Plan& plan) {
     } else {
       plan.wake_at(stalled_at);
     }
-    plan.wake_in(refusal->retry_in);
+    plan.wake_in(retry_left(context, *refusal));
     // Until it is on record, whoever comes next takes the attempt for one that was left behind.
     const auto& told = context.job.status.waiting;
     const bool on_record =
@@ -127,18 +194,19 @@ void decide_no_pod(const Context& context, Plan& plan) {
   const Observed& observed = context.view.observed;
   const Status& status = context.job.status;
   if (observed.refusal && observed.refusal->kind == CreationRefusal::Kind::kTemplateInvalid) {
-    WriteStatus write;
-    write.status = status;
-    finish_failed(context, write.status, "PodTemplateInvalid", observed.refusal->message);
-    write.events.push_back(Event{true, "PodTemplateInvalid", "Finish", observed.refusal->message});
-    plan.write(std::move(write));
+    fail_for_template(context, plan);
     return;
   }
   if (end_by_request(context, plan)) return;
-  const bool existed = observed.pod_existed || !status.node_name.empty();
+  const bool existed =
+      observed.pod_existed || !status.node_name.empty() || !known_pod_uid(context.view).empty();
   if (!existed) {
     const bool was_refused = status.waiting && (status.waiting->reason == kRefusedReason ||
                                                 status.waiting->reason == kNameTakenReason);
+    if (template_has_failed(context)) {
+      fail_for_template(context, plan);
+      return;
+    }
     if (observed.own_intent || was_refused || observed.refusal) {
       retry_creation(context, plan);
       return;
@@ -225,14 +293,28 @@ void inform(const Context& context, const PodView& pod, const std::vector<Limit>
 
 }  // namespace
 
+std::optional<Time> template_doubted_until(const Status& status) {
+  const bool doubted = status.waiting && status.waiting->next_action == kTemplateDoubted;
+  return doubted ? status.waiting->deadline : std::nullopt;
+}
+
 void decide_running(const Context& context, Plan& plan) {
   const PodView* const pod = current_pod(context.view);
   if (!pod) {
     decide_no_pod(context, plan);
     return;
   }
-  if (pod->ended()) {
-    end(context, plan, judge_ended_pod(*pod, context.view.observed.pod.order));
+  if (pod->ended() && is_proven(context.view, *pod)) {
+    end_with_pod(context, plan, *pod);
+    return;
+  }
+  // Whatever took its owner off, it would outlive its job: nothing else collects it.
+  if (pod->owner_uid != context.job.uid) {
+    end_when_confirmed(
+        context, plan,
+        verdict_of(Outcome::kLost, "OwnerRemoved",
+                   "pod " + pod->name + " is owned by the job no more; it is stopped",
+                   "pod_vanished"));
     return;
   }
   if (end_by_request(context, plan)) return;
@@ -246,22 +328,14 @@ void decide_running(const Context& context, Plan& plan) {
   const bool may_run_on = context.spec.heartbeat && !pod->deletion;
   const auto fenced = may_run_on ? judge_fenced_worker(*pod) : std::nullopt;
   if (fenced) {
-    if (context.view.observed.confirmed) {
-      end(context, plan, *fenced);
-    } else {
-      plan.confirm();
-    }
+    end_when_confirmed(context, plan, *fenced);
     return;
   }
   const std::vector<Limit> limits = limits_on(context, *pod);
   const auto first = std::min_element(limits.begin(), limits.end(),
                                       [](auto& a, auto& b) { return a.left < b.left; });
   if (first != limits.end() && first->left <= Duration::zero()) {
-    if (context.view.observed.confirmed) {
-      end(context, plan, first->verdict, first->trouble_for);
-    } else {
-      plan.confirm();
-    }
+    end_when_confirmed(context, plan, first->verdict, first->trouble_for);
     return;
   }
   for (const Limit& limit : limits) {

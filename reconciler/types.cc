@@ -76,6 +76,15 @@ Placement PodView::placement() const {
   return unschedulable.empty() ? Placement::kUnseen : Placement::kUnschedulable;
 }
 
+bool Terminated::was_seen() const {
+  return reason != "ContainerStatusUnknown" && !(reason == "Unknown" && exit_code == 255);
+}
+
+bool ended_for_good(const PodView& pod, const ContainerView& container) {
+  if (!container.terminated) return false;
+  return !container.may_restart || (pod.ended() && !pod.disruption_target);
+}
+
 bool PodView::started() const {
   if (phase == PodPhase::kRunning || phase == PodPhase::kSucceeded) return true;
   return std::any_of(containers.begin(), containers.end(),
@@ -94,7 +103,7 @@ int PodView::steps() const {
   for (const ContainerView& container : containers) {
     steps += container.started ? 1 : 0;
     // A sidecar ends and starts again without end.
-    steps += container.terminated && !container.sidecar ? 1 : 0;
+    steps += ended_for_good(*this, container) && !container.sidecar ? 1 : 0;
   }
   return steps;
 }

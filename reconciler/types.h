@@ -93,6 +93,7 @@ struct Waiting {
 struct HistoryEntry {
   std::int64_t attempt = 0;
   std::string pod_name;
+  std::string pod_uid;
   std::string node_name;
   Outcome outcome = Outcome::kFailed;
   std::string reason;
@@ -118,6 +119,7 @@ struct Status {
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
   std::string pod_name;
+  std::string pod_uid;  // once a write that was made anyway could carry it
   std::string node_name;
   std::optional<Time> start_time;
   // The intent's time until the pod has run for a second, then the pod's start. An intent has a
@@ -158,6 +160,10 @@ struct Terminated {
   std::string message;
   std::optional<Time> started;
   std::optional<Time> finished;
+
+  // False: the kubelet lost sight of it (the node restarted, say), and this is its own stand-in,
+  // neither the workload's exit code nor a proof that it has ended.
+  bool was_seen() const;
 };
 
 struct ContainerView {
@@ -165,6 +171,8 @@ struct ContainerView {
   bool init = false;
   bool worker = false;   // the one under the agent; where there is no agent, the first regular one
   bool sidecar = false;  // an init container with restartPolicy Always
+  // The kubelet may start it again in its place: a restart policy or rule says so.
+  bool may_restart = false;
   bool started = false;  // runs or has run
   std::optional<Time> started_at;
   std::optional<Terminated> terminated;
@@ -187,7 +195,9 @@ struct PodView {
   std::string owner_uid;  // the controlling owner's
   std::string job_uid_label;
   std::int64_t attempt = 0;  // from its label; 0: none
-  std::string node_name;     // empty: not bound
+  // The mark of the intent that it was created for (Status::attempt_start_time of that moment).
+  std::optional<Time> intent;
+  std::string node_name;  // empty: not bound
   PodPhase phase = PodPhase::kPending;
   std::string reason;
   std::string message;
@@ -215,6 +225,10 @@ struct PodView {
   // Earliest start of a container, as its kubelet's clock has it: see attempt_start().
   std::optional<Time> start() const;
 };
+
+// The container has terminated and cannot be started again in its place. That a pod which was
+// disrupted has failed may be the pod collector's word, and is none on its containers.
+bool ended_for_good(const PodView& pod, const ContainerView& container);
 
 // What came first of a pod that failed and was deleted, where this process has seen it.
 enum class EndOrder { kUnknown, kDeletedFirst, kFailedFirst };
@@ -267,11 +281,14 @@ struct CreationRefusal {
   enum class Kind {
     kRefused,          // quota, policy, a webhook, throttling, no answer: try the same one again
     kNameTaken,        // another owner's pod has the name
+    kTemplateRefused,  // the API server calls a field invalid: the template's, or a webhook's
     kTemplateInvalid,  // it can never work
   };
   Kind kind = Kind::kRefused;
   std::string message;
   Duration retry_in{0};  // not before
+  int in_a_row = 1;      // refusals of this kind, with the one that stood in the status before
+  Duration age{0};       // since the last of them
 };
 
 // The API server refused the last write of the job's Lease: quota, rights, a policy, a foreign
@@ -286,6 +303,11 @@ struct Observed {
   bool own_intent = false;
   // A pod of the current attempt is known to have existed: created or seen by this process.
   bool pod_existed = false;
+  // That pod's UID: the answer to its creation had it, or it was the first one seen. Empty: not
+  // known.
+  std::string pod_uid;
+  // This process has sent a write of the job's Lease for the current attempt.
+  bool lease_asked = false;
   // It stood there when the job's shard came to this replica, again or for the first time.
   bool took_over = false;
   // Since this process first saw the current attempt running without a pod.
@@ -316,7 +338,7 @@ struct Observed {
 
 struct JobView {
   Job job;
-  std::vector<PodView> pods;       // ours by owner UID or by the job-uid label
+  std::vector<PodView> pods;       // that name the job: by owner, by label, or by a recorded UID
   std::optional<LeaseView> lease;  // of a job with `heartbeat`
   Observed observed;
 };

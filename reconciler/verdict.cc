@@ -64,13 +64,6 @@ bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrd
          (asked - finished <= kClockSkew || hides_the_first(pod));
 }
 
-// The kubelet did not see how the container ended (the node restarted, say): what it reports is
-// its own stand-in, not the workload's exit code.
-bool end_was_not_seen(const Terminated& terminated) {
-  return terminated.reason == "ContainerStatusUnknown" ||
-         (terminated.reason == "Unknown" && terminated.exit_code == 255);
-}
-
 bool fenced_itself(const ContainerView* container) {
   return container && container->worker && container->terminated->exit_code == kFencedExitCode &&
          container->terminated->message.starts_with(kFencedMark);
@@ -110,7 +103,7 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
     verdict = lost(pod, "PodDeleted", "the pod was deleted while it ran", "pod_vanished");
   } else if (fenced_itself(container)) {
     verdict = lost(pod, "Fenced", container->terminated->message, "holder_silent");
-  } else if (container && end_was_not_seen(*container->terminated)) {
+  } else if (container && !container->terminated->was_seen()) {
     verdict = lost(pod, container->terminated->reason,
                    "the kubelet did not see how the container ended", "pod_disrupted");
   } else {
@@ -147,7 +140,7 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
 
 std::optional<Verdict> judge_fenced_worker(const PodView& pod) {
   for (const ContainerView& container : pod.containers) {
-    if (!container.terminated || !fenced_itself(&container)) continue;
+    if (!ended_for_good(pod, container) || !fenced_itself(&container)) continue;
     Verdict verdict = lost(pod, "Fenced", container.terminated->message, "holder_silent");
     verdict.exit_code = container.terminated->exit_code;
     verdict.ended = container.terminated->finished;

@@ -2,6 +2,7 @@
 // terminal ones.
 #include <algorithm>
 
+#include "reconciler/authorship.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/liveness.h"
 #include "reconciler/phases.h"
@@ -147,7 +148,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
   std::optional<Duration> left;  // until the slowest pod is given up
   const PodView* slowest = nullptr;
   for (const PodView& pod : context.view.pods) {
-    if (pod.owner_uid != context.job.uid || !pod_lives(context, pod)) continue;
+    if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
     const Duration pod_left = overstay_left(context, pod).value_or(untold_left(context));
     if (!left || pod_left > *left) {
       left = pod_left;

@@ -177,7 +177,7 @@ Task<Status> EventRecorder::State::write(SeriesPtr one) {
     one->first = one->last;
   }
   const std::int64_t telling = one->count;
-  auto call = client.post(kube::object_path(kGroupPath, "events", namespace_),
+  auto call = client.post(kube::collection_path(kGroupPath, "events", namespace_),
                           event_json(*one, instance), {kWriteTimeout});
   const Result<JsonDocument> answer = co_await call;
   if (answer.ok()) {

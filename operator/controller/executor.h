@@ -78,6 +78,8 @@ class Executor {
   Outcome refuse(const reconciler::CreatePod& write, reconciler::CreationRefusal::Kind kind,
                  const Error& error, const Setting& setting);
   void pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory);
+  Task<reconciler::CreationRefusal::Kind> refusal_kind(Error error, std::string body,
+                                                       const Setting& setting);
 
   // executor_pods.cc
   Task<Status> delete_pod(const reconciler::DeletePod& write, const Setting& setting);

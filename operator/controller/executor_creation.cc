@@ -1,4 +1,6 @@
 // The executor's creations of pods: what a refusal means, and whose the name is.
+#include <algorithm>
+
 #include "operator/controller/executor.h"
 #include "operator/controller/pod_codec.h"
 #include "operator/controller/writes.h"
@@ -8,18 +10,30 @@ namespace {
 
 using reconciler::CreationRefusal;
 
-// 422 whose causes all name a field, and 413: the template can never work. A policy's or webhook's
-// refusal names none.
-bool template_is_invalid(const Error& error) {
-  if (error.http_status == 413) return true;
+// 422 whose causes all name a field: the API server calls the pod invalid. A policy's refusal, and
+// most webhooks', name none.
+bool names_fields(const Error& error) {
   return error.http_status == 422 && error.cause_count > 0 &&
          static_cast<int>(error.cause_fields.size()) == error.cause_count;
+}
+
+// So does 413, which a proxy on the way may say, too.
+bool puts_template_in_doubt(const Error& error) {
+  return error.http_status == 413 || names_fields(error);
+}
+
+// The API server itself refuses the bare template. A webhook for templates may do so as well, and
+// says who it is.
+bool confirms(const Error& error) {
+  const auto in_template = [](const std::string& field) { return field.starts_with("template."); };
+  return names_fields(error) && !error.message.starts_with("admission webhook") &&
+         std::all_of(error.cause_fields.begin(), error.cause_fields.end(), in_template);
 }
 
 }  // namespace
 
 void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
-  memory.pod_attempt = attempt;
+  memory.pod_is_known(attempt, string_at(at(pod, "metadata"), "uid"));
   memory.refused_attempt = 0;
   memory.refusals = 0;
   raise(memory.pod_version, pod);
@@ -32,7 +46,15 @@ Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationR
                                    const Error& error, const Setting& setting) {
   JobMemory& memory = setting.memory;
   if (memory.refused_attempt != write.attempt) memory.refusals = 0;
+  if (memory.refusals == 0 || memory.refusal.kind != kind) {
+    // The one on record may be an earlier process's.
+    const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
+                           reconciler::template_doubted_until(setting.job.job.status);
+    memory.refused_in_a_row = on_record ? 1 : 0;
+  }
+  ++memory.refused_in_a_row;
   memory.refused_attempt = write.attempt;
+  memory.refused_at = loop_.now();
   memory.refusal = CreationRefusal{kind, error.message, Duration::zero()};
   memory.retry_at = loop_.now() + retry_delay(memory.refusals++);
   heed(error, loop_.now(), memory.retry_at);
@@ -71,13 +93,12 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
                    "start it with --agent-image"),
         setting);
   }
-  const Result<std::string> body =
-      pod_body(job.job, job.pod_template, write.name, write.attempt, agent_image_);
+  const Result<std::string> body = pod_body(job.job, job.pod_template, write, agent_image_);
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }
-  auto post =
-      client_.post(kube::object_path("/api/v1", "pods", job.namespace_), *body, for_its_version());
+  auto post = client_.post(kube::collection_path("/api/v1", "pods", job.namespace_), *body,
+                           for_its_version());
   const Result<JsonDocument> answer = co_await post;
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);
@@ -89,10 +110,22 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
     auto task = on_name_taken(write, setting);
     co_return co_await task;
   }
-  co_return refuse(write,
-                   template_is_invalid(error) ? CreationRefusal::Kind::kTemplateInvalid
-                                              : CreationRefusal::Kind::kRefused,
-                   error, setting);
+  auto kind = refusal_kind(error, *body, setting);
+  const CreationRefusal::Kind refused = co_await kind;
+  co_return refuse(write, refused, error, setting);
+}
+
+// A mutating webhook that breaks pods looks like a template that is wrong. The API server's own
+// word on the bare template, which no webhook for pods touches, tells one from the other.
+Task<CreationRefusal::Kind> Executor::refusal_kind(Error error, std::string body,
+                                                   const Setting& setting) {
+  if (!puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
+  auto post = client_.post(
+      kube::collection_path("/api/v1", "podtemplates", setting.job.namespace_) + "?dryRun=All",
+      bare_template_body(body), within_time());
+  const Result<JsonDocument> answer = co_await post;
+  co_return !answer && confirms(answer.error()) ? CreationRefusal::Kind::kTemplateInvalid
+                                                : CreationRefusal::Kind::kTemplateRefused;
 }
 
 Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::CreatePod& write,
@@ -104,15 +137,18 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
     if (answer.error().code == ErrorCode::kCancelled) co_return answer.error();
     co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error(), setting);
   }
-  kube::Object meta;
-  if (kube::decode_meta(*answer, meta) && meta.owner_uid == job.uid) {
+  // Created before, and that answer was lost: it bears the mark of this intent.
+  const auto pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
+  const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent;
+  if (is_the_same && write.intent) {
     pod_created(write.attempt, *answer, setting.memory);
     co_return Outcome{};
   }
-  co_return refuse(write, CreationRefusal::Kind::kNameTaken,
-                   make_error(ErrorCode::kAlreadyExists,
-                              "another owner's pod is called " + write.name + "; delete it"),
-                   setting);
+  co_return refuse(
+      write, CreationRefusal::Kind::kNameTaken,
+      make_error(ErrorCode::kAlreadyExists,
+                 "a pod that is not the attempt's is called " + write.name + "; delete it"),
+      setting);
 }
 
 }  // namespace holdfast::controller

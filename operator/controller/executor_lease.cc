@@ -1,5 +1,6 @@
 // The executor's writes of a job's heartbeat Lease.
 #include <algorithm>
+#include <utility>
 
 #include "operator/controller/executor.h"
 #include "operator/controller/heartbeat_codec.h"
@@ -14,6 +15,8 @@ namespace holdfast::controller {
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
                                                 const Setting& setting) {
   JobMemory& memory = setting.memory;
+  // Before it is sent: an answer that is lost may be that of a grant.
+  const std::int64_t asked_before = std::exchange(memory.lease_attempt, write.attempt);
   auto task = send_lease(write, setting);
   const Status done = co_await task;
   if (done) {
@@ -23,6 +26,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
   }
   const Error& error = done.error();
   if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
+  memory.lease_attempt = asked_before;
   memory.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
   memory.lease_retry_at = loop_.now() + retry_delay(memory.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
@@ -34,8 +38,10 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
 Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Setting& setting) {
   const CachedJob& job = setting.job;
   const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
-  const std::string name = write.uid.empty() ? "" : reconciler::heartbeat_lease_name(job.uid);
-  const std::string path = kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_, name);
+  const std::string path =
+      write.uid.empty() ? kube::collection_path(kLeaseGroupPath, kLeasePlural, job.namespace_)
+                        : kube::object_path(kLeaseGroupPath, kLeasePlural, job.namespace_,
+                                            reconciler::heartbeat_lease_name(job.uid));
   auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
                                 : client_.put(path, body, for_its_version());
   const Result<JsonDocument> answer = co_await call;

@@ -28,6 +28,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   reconciler::HistoryEntry entry;
   entry.attempt = int_at(json, "attempt");
   entry.pod_name = string_at(json, "podName");
+  entry.pod_uid = string_at(json, "podUID");
   entry.node_name = string_at(json, "nodeName");
   entry.outcome =
       reconciler::parse_outcome(string_at(json, "outcome")).value_or(reconciler::Outcome::kFailed);
@@ -43,6 +44,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
 Json encode_history_entry(const reconciler::HistoryEntry& entry) {
   Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
   put_text(json, "podName", entry.pod_name);
+  put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
   put_text(json, "reason", entry.reason);
   if (entry.exit_code) json["exitCode"] = *entry.exit_code;
@@ -111,6 +113,7 @@ reconciler::Status decode_status(const JsonView& json) {
   status.failures = int_at(json, "failures");
   status.disruptions = int_at(json, "disruptions");
   status.pod_name = string_at(json, "podName");
+  status.pod_uid = string_at(json, "podUID");
   status.node_name = string_at(json, "nodeName");
   status.start_time = time_at(json, "startTime");
   status.attempt_start_time = time_at(json, "attemptStartTime");
@@ -140,6 +143,7 @@ Json encode_status(const reconciler::Status& status) {
                {"disruptions", status.disruptions},
                {"observedGeneration", status.observed_generation}};
   put_text(json, "podName", status.pod_name);
+  put_text(json, "podUID", status.pod_uid);
   put_text(json, "nodeName", status.node_name);
   put_text(json, "progress", status.progress);
   put_second(json, "startTime", status.start_time);

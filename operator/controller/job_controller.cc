@@ -61,7 +61,8 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
       in_flight_(static_cast<std::size_t>(config_.membership.shards), 0) {
   pods_.store().add_index(kByJob, [](const kube::Object& object) {
-    return std::vector<std::string>{job_key(static_cast<const CachedPod&>(object))};
+    const std::string key = job_key(static_cast<const CachedPod&>(object));
+    return key.empty() ? std::vector<std::string>{} : std::vector<std::string>{key};
   });
   pods_.store().add_index(kByNode, [](const kube::Object& object) {
     const auto& pod = static_cast<const CachedPod&>(object).pod;
@@ -120,9 +121,8 @@ void JobController::begin() {
 void JobController::resync() {
   jobs_.store().for_each(
       [this](const kube::ObjectPtr& job) { pool_.queue().add(job->key(), Priority::kLow); });
-  pods_.store().for_each([this](const kube::ObjectPtr& pod) {
-    pool_.queue().add(job_key(as_pod(pod)), Priority::kLow);
-  });
+  pods_.store().for_each(
+      [this](const kube::ObjectPtr& pod) { look_at_job_of(as_pod(pod), Priority::kLow); });
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
@@ -207,7 +207,7 @@ void JobController::look_at_all(const Gained& is_gained) {
   });
   pods_.store().for_each([&](const kube::ObjectPtr& object) {
     if (is_gained(object->namespace_, as_pod(object).job_uid())) {
-      pool_.queue().add(job_key(as_pod(object)), Priority::kLow);
+      look_at_job_of(as_pod(object), Priority::kLow);
     }
   });
 }
@@ -229,6 +229,10 @@ std::string JobController::unseen(Duration patience) {
 
 // ---- What the caches tell.
 
+void JobController::look_at_job_of(const CachedPod& pod, Priority priority) {
+  if (const std::string key = job_key(pod); !key.empty()) pool_.queue().add(key, priority);
+}
+
 void JobController::on_job(const cache::Change& change) {
   const std::string key = change.after ? change.after->key() : change.before->key();
   const Priority priority =
@@ -248,19 +252,12 @@ void JobController::on_job(const cache::Change& change) {
 void JobController::on_pod(const cache::Change& change) {
   const CachedPod& pod = as_pod(change.after ? change.after : change.before);
   const std::string key = job_key(pod);
-  pool_.queue().add(key, change.initial ? Priority::kLow : Priority::kFresh);
+  look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
   heartbeats_.look_again(pod.namespace_, pod.job_uid());
-  // A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
-  // gets no second one, however that answer turns out.
-  const auto memory = memory_.find(key);
-  if (memory != memory_.end() && memory->second->uid == pod.pod.owner_uid) {
-    std::int64_t& seen = memory->second->pod_attempt;
-    seen = std::max(seen, reconciler::attempt_in_name(pod.job_name, pod.pod.owner_uid, pod.name));
-    if (change.after) memory->second->pods.see(pod.pod, now());
-  }
+  remember_pod(key, pod, change.after != nullptr);
   if (!change.before || !change.after) return;
   const CachedPod& before = as_pod(change.before);
-  if (before.job_name != pod.job_name) pool_.queue().add(job_key(before));
+  if (before.job_name != pod.job_name) look_at_job_of(before);
   if (before.pod.ended() || !pod.pod.ended()) return;
   // It just ended: does its attempt still count?
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
@@ -277,9 +274,26 @@ void JobController::on_pod(const cache::Change& change) {
              {"phase", to_string(pod.pod.phase)}});
 }
 
+// A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
+// gets no second one, however that answer turns out. That it is the attempt's its mark says.
+void JobController::remember_pod(const std::string& key, const CachedPod& pod, bool is_there) {
+  const auto found = memory_.find(key);
+  if (found == memory_.end() || found->second->uid != pod.pod.owner_uid) return;
+  JobMemory& memory = *found->second;
+  if (is_there) memory.pods.see(pod.pod, now());
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto& stamps = memory.intent_stamps;
+  const bool is_marked =
+      pod.pod.intent &&
+      (std::find(stamps.begin(), stamps.end(), *pod.pod.intent) != stamps.end() ||
+       (job && job->uid == memory.uid && job->job.status.attempt_start_time == pod.pod.intent));
+  if (!is_marked) return;
+  memory.pod_is_known(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid);
+}
+
 void JobController::on_node(const std::string& node) {
   for (const kube::ObjectPtr& pod : pods_.store().by_index(kByNode, node)) {
-    pool_.queue().add(job_key(as_pod(pod)));
+    look_at_job_of(as_pod(pod));
   }
 }
 

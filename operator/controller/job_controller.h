@@ -37,7 +37,10 @@ inline constexpr const char* kByJob = "job";
 inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
   return static_cast<const CachedPod&>(*object);
 }
-inline std::string job_key(const CachedPod& pod) { return pod.namespace_ + "/" + pod.job_name; }
+// Empty: nothing says whose it is.
+inline std::string job_key(const CachedPod& pod) {
+  return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
+}
 inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
 // A verdict is never late for what has yet to start.
@@ -94,8 +97,10 @@ class JobController {
   struct Live;  // what a live read said, laid over the caches for one reconcile
   class Work;   // a reconcile in flight, counted for its shard
 
+  void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
   void on_job(const cache::Change& change);
   void on_pod(const cache::Change& change);
+  void remember_pod(const std::string& key, const CachedPod& pod, bool is_there);
   void on_node(const std::string& node);
   void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
   bool is_worked_on(const CachedHeartbeat& lease);

@@ -32,8 +32,15 @@ struct JobMemory {
   // stamp of its own, and any of them may be the one that was applied though its answer was lost.
   std::int64_t intent_attempt = 0;
   std::vector<Time> intent_stamps;
-  // The last attempt of which a pod was created or seen by this process.
+  // The last attempt of which a pod was created or seen by this process, and that pod's UID. The
+  // first one counts: whatever has its name later is another one.
   std::int64_t pod_attempt = 0;
+  std::string pod_uid;
+  void pod_is_known(std::int64_t attempt, const std::string& known_uid) {
+    if (attempt <= pod_attempt) return;
+    pod_attempt = attempt;
+    pod_uid = known_uid;
+  }
   reconciler::Sightings pods;
 
   // The attempt that stood there when the shard came to us: who recorded it does not act any more.
@@ -68,10 +75,15 @@ struct JobMemory {
   std::int64_t refused_attempt = 0;
   reconciler::CreationRefusal refusal;
   int refusals = 0;
+  int refused_in_a_row = 0;  // in the same way
+  SteadyTime refused_at{};
   SteadyTime retry_at{};
 
   // Since when pods of ended attempts cannot be told to go: no deletion has succeeded since.
   std::optional<SteadyTime> stop_failing_since;
+
+  // The attempt for which this process has written the job's Lease last, or may have.
+  std::int64_t lease_attempt = 0;
 
   // The last write of the job's Lease was refused; empty: it was not.
   std::string lease_refusal;

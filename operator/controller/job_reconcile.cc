@@ -258,7 +258,9 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
     live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
-    if (live.pod && live.pod->owner_uid != job.uid) live.pod.reset();
+    const bool was_the_jobs =
+        live.pod && (live.pod->uid == job.job.status.pod_uid || live.pod->uid == memory.pod_uid);
+    if (live.pod && !live.pod->names(job.uid) && !was_the_jobs) live.pod.reset();
   }
   if (live.pod && !live.pod->pod.node_name.empty()) {
     auto task = nodes_.confirm(live.pod->pod.node_name, by);
@@ -294,7 +296,7 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
 Task<Status> JobController::release_strangers(std::string key, std::string uid) {
   std::vector<kube::ObjectPtr> strangers;
   for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, key)) {
-    if (!as_pod(pod).pod.has_finalizer || as_pod(pod).job_uid() == uid) continue;
+    if (!as_pod(pod).pod.has_finalizer || as_pod(pod).names(uid)) continue;
     if (membership_.claim(as_pod(pod).job_uid())) strangers.push_back(pod);
   }
   if (strangers.empty()) co_return Unit{};
@@ -307,7 +309,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
   for (const kube::ObjectPtr& pod : strangers) {
     const auto claim = membership_.claim(as_pod(pod).job_uid());
-    if (!claim || as_pod(pod).job_uid() == live_uid) continue;
+    if (!claim || as_pod(pod).names(live_uid)) continue;
     const Work work(*this, claim->shard);
     auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
     const Status released = co_await task;
@@ -321,7 +323,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.job = job.job;
   for (const kube::ObjectPtr& object : pods_.store().by_index(kByJob, job.key())) {
     const CachedPod& pod = as_pod(object);
-    if (pod.job_uid() != job.uid || (live.read && pod.name == live.pod_name)) continue;
+    if (!pod.names(job.uid) || (live.read && pod.name == live.pod_name)) continue;
     view.pods.push_back(pod.pod);
   }
   if (live.pod) view.pods.push_back(live.pod->pod);
@@ -372,8 +374,15 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     observed.cancelling_for = steady - *memory.cancelling_since;
   }
   if (status.phase != reconciler::Phase::kRunning) return;
+  observed.own_intent = memory.intent_attempt == status.attempt &&
+                        std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
+                                  status.attempt_start_time) != memory.intent_stamps.end();
+  observed.took_over = memory.inherited_attempt == status.attempt;
+  observed.lease_asked = memory.lease_attempt == status.attempt;
+  observed.pod_existed = memory.pod_attempt == status.attempt;
+  if (observed.pod_existed) observed.pod_uid = memory.pod_uid;
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
-    memory.pod_attempt = status.attempt;
+    if (pod->owner_uid == job.uid) memory.pod_is_known(status.attempt, pod->uid);
     observed.pod = memory.pods.of(*pod);
     if (!pod->stands_still()) {
       memory.still_pod.clear();
@@ -385,11 +394,6 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     if (!memory.still_pod.empty()) observed.still_for = steady - memory.still_since;
     return;
   }
-  observed.own_intent = memory.intent_attempt == status.attempt &&
-                        std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
-                                  status.attempt_start_time) != memory.intent_stamps.end();
-  observed.took_over = memory.inherited_attempt == status.attempt;
-  observed.pod_existed = memory.pod_attempt == status.attempt;
   if (memory.bare_attempt != status.attempt) {
     memory.bare_attempt = status.attempt;
     memory.bare_since = steady;
@@ -402,6 +406,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (memory.refused_attempt == status.attempt) {
     observed.refusal = memory.refusal;
     observed.refusal->retry_in = std::max(Duration::zero(), memory.retry_at - steady);
+    observed.refusal->in_a_row = memory.refused_in_a_row;
+    observed.refusal->age = steady - memory.refused_at;
   }
 }
 

@@ -50,6 +50,7 @@ std::string Membership::new_name() {
 }
 
 std::string Membership::path(const std::string& name) const {
+  if (name.empty()) return kube::collection_path(kLeaseGroupPath, kLeasePlural, config_.namespace_);
   return kube::object_path(kLeaseGroupPath, kLeasePlural, config_.namespace_, name);
 }
 

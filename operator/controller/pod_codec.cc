@@ -32,6 +32,11 @@ PodPhase decode_phase(const std::string& text) {
   return PodPhase::kPending;
 }
 
+bool may_restart(const JsonView& container, const std::string& pod_policy) {
+  if (!at(container, "restartPolicyRules").empty()) return true;
+  return string_at(container, "restartPolicy", pod_policy) != "Never";
+}
+
 ContainerView decode_container(const JsonView& json, bool init) {
   ContainerView view;
   view.name = string_at(json, "name");
@@ -82,10 +87,22 @@ void decode_containers(const JsonView& json, PodView& pod) {
     const std::string name = string_at(container, "name");
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
-  const std::string worker = worker_name(at(at(json, "spec"), "containers"));
+  const JsonView spec = at(json, "spec");
+  const std::string worker = worker_name(at(spec, "containers"));
   for (const JsonView container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false));
     pod.containers.back().worker = pod.containers.back().name == worker;
+  }
+  // "Always" is what a pod has that says nothing.
+  const std::string pod_policy = string_at(spec, "restartPolicy", "Always");
+  for (const char* const list : {"initContainers", "containers"}) {
+    for (const JsonView container : at(spec, list)) {
+      if (!may_restart(container, pod_policy)) continue;
+      const std::string name = string_at(container, "name");
+      for (ContainerView& view : pod.containers) {
+        view.may_restart = view.may_restart || view.name == name;
+      }
+    }
   }
 }
 
@@ -140,6 +157,26 @@ void distrust_owner(const JsonView& meta, kube::Object& pod) {
   }
 }
 
+// The attempt's own name is made of it and of the UID: that cannot be edited.
+std::string job_in_name(const PodView& pod, const std::string& job_uid) {
+  const std::size_t hash = pod.name.rfind('-');
+  if (hash == std::string::npos || hash == 0) return "";
+  const std::size_t number = pod.name.rfind('-', hash - 1);
+  if (number == std::string::npos) return "";
+  const std::string job_name = pod.name.substr(0, number);
+  return reconciler::attempt_in_name(job_name, job_uid, pod.name) > 0 ? job_name : "";
+}
+
+std::string decode_job_name(const JsonView& meta, const CachedPod& pod) {
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    if (bool_at(owner, "controller") && string_at(owner, "kind") == kJobKind) {
+      return string_at(owner, "name");
+    }
+  }
+  const std::string by_name = job_in_name(pod.pod, pod.pod.job_uid_label);
+  return !by_name.empty() ? by_name : string_at(at(meta, "labels"), reconciler::kJobNameLabel);
+}
+
 Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
   return Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
                       {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
@@ -187,6 +224,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.owner_uid = cached->owner_uid;
   pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
   pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
+  pod.intent = time_at(at(meta, "annotations"), reconciler::kIntentAnnotation);
   pod.node_name = string_at(at(json, "spec"), "nodeName");
   decode_scheduling(at(json, "spec"), pod);
   pod.phase = decode_phase(string_at(status, "phase"));
@@ -200,12 +238,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   }
   decode_conditions(status, pod);
   decode_containers(json, pod);
-  cached->job_name = string_at(labels, reconciler::kJobNameLabel);
-  for (const JsonView owner : at(meta, "ownerReferences")) {
-    if (bool_at(owner, "controller") && string_at(owner, "kind") == kJobKind) {
-      cached->job_name = string_at(owner, "name");
-    }
-  }
+  cached->job_name = decode_job_name(meta, *cached);
   return cached;
 }
 
@@ -216,16 +249,15 @@ kube::ObjectPtr decode_bare(const JsonView& json) {
 }
 
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
-                             const std::string& name, std::int64_t attempt,
-                             const std::string& agent_image) {
+                             const reconciler::CreatePod& pod, const std::string& agent_image) {
   Result<Json> parsed = parse_json(pod_template);
   if (!parsed) return parsed.error();
   const Json& given = at(*parsed, "metadata");
   Json labels = without_our_keys(at(given, "labels"));
   labels[reconciler::kJobNameLabel] = job.name;
   labels[reconciler::kJobUidLabel] = job.uid;
-  labels[reconciler::kAttemptLabel] = std::to_string(attempt);
-  Json meta = {{"name", name},
+  labels[reconciler::kAttemptLabel] = std::to_string(pod.attempt);
+  Json meta = {{"name", pod.name},
                {"namespace", job.namespace_},
                {"labels", std::move(labels)},
                {"finalizers", Json::array({reconciler::kFinalizer})},
@@ -235,21 +267,35 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
                                                  {"uid", job.uid},
                                                  {"controller", true}}})}};
   Json annotations = without_our_keys(at(given, "annotations"));
+  if (pod.intent) annotations[reconciler::kIntentAnnotation] = format_time_nanos(*pod.intent);
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   Json spec = at(*parsed, "spec");
   if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
   spec["restartPolicy"] = "Never";
   if (job.spec.heartbeat) {
-    const Status injected = inject_agent(job, name, agent_image, spec);
+    const Status injected = inject_agent(job, pod.name, agent_image, spec);
     if (!injected) return injected.error();
   }
-  const Json environment = attempt_environment(job, attempt);
+  const Json environment = attempt_environment(job, pod.attempt);
   add_environment(spec, "initContainers", environment);
   add_environment(spec, "containers", environment);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"metadata", std::move(meta)},
                      {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+std::string bare_template_body(const std::string& pod_body) {
+  const Json pod = Json::parse(pod_body);
+  const Json& meta = at(pod, "metadata");
+  Json inner = {{"labels", at(meta, "labels")}};
+  if (meta.contains("annotations")) inner["annotations"] = at(meta, "annotations");
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "PodTemplate"},
+      {"metadata", {{"name", at(meta, "name")}, {"namespace", at(meta, "namespace")}}},
+      {"template", {{"metadata", std::move(inner)}, {"spec", at(pod, "spec")}}}};
   return body.dump();
 }
 

@@ -6,7 +6,7 @@ namespace holdfast::kube {
 
 std::string collection_target(const Kind& kind, const std::string& namespace_,
                               const std::string& query) {
-  std::string target = object_path(kind.group_path, kind.plural, namespace_);
+  std::string target = collection_path(kind.group_path, kind.plural, namespace_);
   char separator = '?';
   const auto append = [&](const std::string& part) {
     target += separator + part;

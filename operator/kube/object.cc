@@ -69,13 +69,20 @@ bool decode_meta(const JsonView& json, Object& object) {
          !object.name.empty() && !object.uid.empty();
 }
 
+std::string collection_path(const std::string& group_path, const std::string& plural,
+                            const std::string& namespace_) {
+  std::string path = group_path;
+  if (!namespace_.empty()) path += "/namespaces/" + encode_segment(namespace_);
+  return path + "/" + plural;
+}
+
 std::string object_path(const std::string& group_path, const std::string& plural,
                         const std::string& namespace_, const std::string& name,
                         const std::string& subresource) {
-  std::string path = group_path;
-  if (!namespace_.empty()) path += "/namespaces/" + encode_segment(namespace_);
-  path += "/" + plural;
-  if (!name.empty()) path += "/" + encode_segment(name);
+  // No object has this name, and the collection must not be what is asked for instead.
+  static constexpr const char* kNoName = "-";
+  std::string path = collection_path(group_path, plural, namespace_);
+  path += "/" + (name.empty() ? kNoName : encode_segment(name));
   if (!subresource.empty()) path += "/" + subresource;
   return path;
 }

@@ -44,9 +44,13 @@ struct Kind {
   std::function<ObjectPtr(const JsonView&)> decode;
 };
 
-// "/apis/<group>/namespaces/<namespace>/<plural>[/<name>[/<subresource>]]", encoded.
+// "/apis/<group>/namespaces/<namespace>/<plural>", encoded; without a namespace: of all.
+std::string collection_path(const std::string& group_path, const std::string& plural,
+                            const std::string& namespace_);
+
+// The same and "/<name>[/<subresource>]". An empty name is no object's and makes a path of none.
 std::string object_path(const std::string& group_path, const std::string& plural,
-                        const std::string& namespace_, const std::string& name = "",
+                        const std::string& namespace_, const std::string& name,
                         const std::string& subresource = "");
 
 struct ListPage {

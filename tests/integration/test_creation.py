@@ -7,12 +7,13 @@ from localcluster import Cluster, wait_for
 from localcluster.tools import k8s_minor
 from losses import pod_name, pod_named, wait_attempt, wait_released
 from refusals import (
-    ADMISSION,
+    mutate_pods,
     no_deletion_of_pods,
     no_pods_by_pod_security,
     no_pods_by_policy,
     no_pods_by_quota,
     no_pods_by_webhook,
+    pods_broken_in_passing,
 )
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -157,6 +158,16 @@ def test_an_invalid_template_fails_the_job_with_the_servers_message_and_spends_n
     )
 
 
+def test_a_webhook_that_breaks_pods_for_a_while_fails_no_job(jobs):
+    """The API server calls a field invalid that the template does not have."""
+    with pods_broken_in_passing(jobs, MUTATING):
+        jobs.apply(job("broken", annotations=runs(0)))
+        status = wait_refused(jobs, "broken", "spec.activeDeadlineSeconds")
+        assert "PodTemplateInvalid if this refusal stands" in status["waiting"]["nextAction"]
+        assert status["waiting"]["deadline"]
+    assert_goes_on(jobs, "broken")
+
+
 def test_a_foreign_pod_of_the_same_name_is_waited_for_and_left_alone(jobs):
     created = jobs.apply(job("taken", annotations=runs(0), suspend=True))
     jobs.wait_phase("taken", "Suspended")
@@ -207,45 +218,7 @@ def test_what_admission_adds_to_a_pod_is_harmless(jobs):
         'annotations: {"example.com/added": "yes"}}, '
         "spec: Object.spec{terminationGracePeriodSeconds: 7}}"
     )
-    jobs.api(
-        "POST",
-        f"{ADMISSION}/{MUTATING}/mutatingadmissionpolicies",
-        {
-            "metadata": {"name": "adds"},
-            "spec": {
-                "failurePolicy": "Fail",
-                "reinvocationPolicy": "Never",
-                "matchConstraints": {
-                    "resourceRules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "operations": ["CREATE"],
-                            "resources": ["pods"],
-                        }
-                    ]
-                },
-                "mutations": [
-                    {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}
-                ],
-            },
-        },
-    )
-    jobs.api(
-        "POST",
-        f"{ADMISSION}/{MUTATING}/mutatingadmissionpolicybindings",
-        {
-            "metadata": {"name": "adds"},
-            "spec": {
-                "policyName": "adds",
-                "matchResources": {
-                    "namespaceSelector": {
-                        "matchLabels": {"kubernetes.io/metadata.name": jobs.namespace}
-                    }
-                },
-            },
-        },
-    )
+    mutate_pods(jobs, MUTATING, "adds", patch)
     probe = {
         "metadata": {"name": "probe"},
         "spec": {"containers": [{"name": "main", "image": "x"}]},

@@ -26,10 +26,13 @@ def unused(asked):
 
 
 def ordinary_troubles(jobs):
-    """A job that is deleted when it has ended, and one that fails."""
+    """A job that is deleted when it has ended, one that fails, and one whose template is invalid."""
     jobs.apply(job("deleted", annotations=runs(0), ttlSecondsAfterFinished=1))
     jobs.apply(job("fails", annotations=runs(0, 1), backoffLimit=0))
     jobs.wait_phase("fails", "Failed", limit=60)
+    mount = {"name": "nothing", "mountPath": "/data"}
+    jobs.apply(job("invalid", pod={"containers": [{"name": "main", "image": "x", "volumeMounts": [mount]}]}))
+    jobs.wait_phase("invalid", "Failed", limit=60)
     wait_for("the finished job to be deleted", lambda: jobs.get("deleted") is None, 30)
 
 

@@ -176,3 +176,27 @@ def no_deletion_of_pods(jobs):
     yield
     jobs.api("DELETE", f"{ADMISSION}/v1/validatingadmissionpolicybindings/{name}")
     wait_for("the policy to be gone", lambda: jobs.cluster.api("DELETE", path)[0] == 200, 60)
+
+
+def mutate_pods(jobs, version, name, patch):
+    """A MutatingAdmissionPolicy for the pods that are created in this namespace."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": jobs.namespace}}}
+    jobs.api("POST", f"{ADMISSION}/{version}/mutatingadmissionpolicies", {
+        "metadata": {"name": name},
+        "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+                 "matchConstraints": {"resourceRules": [rule]},
+                 "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}]}})
+    jobs.api("POST", f"{ADMISSION}/{version}/mutatingadmissionpolicybindings", {
+        "metadata": {"name": name}, "spec": {"policyName": name, "matchResources": here}})
+
+
+@contextlib.contextmanager
+def pods_broken_in_passing(jobs, version):
+    """A mutation that makes each pod invalid: 422, and the cause names a field."""
+    name = f"breaks-{jobs.namespace}"
+    mutate_pods(jobs, version, name, "Object{spec: Object.spec{activeDeadlineSeconds: 0}}")
+    wait_dry_run(jobs, accepted=False)
+    yield
+    jobs.api("DELETE", f"{ADMISSION}/{version}/mutatingadmissionpolicybindings/{name}")
+    wait_dry_run(jobs, accepted=True)

@@ -15,6 +15,7 @@ holdfast_test(
   reconciler/requests_test.cc
   reconciler/waiting_test.cc
   reconciler/tidy_test.cc
+  reconciler/authorship_test.cc
   reconciler/shards_test.cc
   reconciler/heartbeat_test.cc
   reconciler/staleness_test.cc

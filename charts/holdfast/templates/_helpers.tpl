@@ -130,6 +130,7 @@ capabilities: {drop: [ALL]}
 - {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, delete]}
 - {apiGroups: [holdfast.dev], resources: [durablejobs/status], verbs: [update]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, create, patch, delete]}
+- {apiGroups: [""], resources: [podtemplates], verbs: [create]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
 {{- end -}}

@@ -209,6 +209,9 @@ void check_progress(const Json& status, const Json& old, Causes& causes) {
   if (risen <= 0 && old.contains("podName") && at(status, "podName") != old["podName"]) {
     forbid(causes, "status.podName", "podName is the current attempt's");
   }
+  if (risen <= 0 && old.contains("podUID") && at(status, "podUID") != old["podUID"]) {
+    forbid(causes, "status.podUID", "podUID is that of the current attempt's pod");
+  }
   if (int_at(status, "suspendedSeconds") < int_at(old, "suspendedSeconds") ||
       (old.contains("suspendedSeconds") && !status.contains("suspendedSeconds"))) {
     forbid(causes, "status.suspendedSeconds", "suspendedSeconds never falls");
@@ -249,7 +252,7 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
            "the job has ended: its conditions Complete, Failed and Cancelled stay as they are");
   }
   bool same = status.contains("startTime") == old.contains("startTime");
-  for (const char* field : {"attempt", "failures", "disruptions", "podName", "nodeName",
+  for (const char* field : {"attempt", "failures", "disruptions", "podName", "podUID", "nodeName",
                             "attemptStartTime", "nextAttemptTime", "suspendedSeconds", "history"}) {
     same = same && at(status, field) == at(old, field);
   }

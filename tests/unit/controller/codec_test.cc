@@ -41,6 +41,7 @@ reconciler::Status full_status() {
   status.attempt = 4;
   status.failures = 2;
   status.disruptions = 1;
+  status.pod_uid = "9e0f";
   status.pod_name = "encode-4-abcde";
   status.node_name = "node-1";
   status.start_time = parse_time("2026-01-02T03:04:05Z");
@@ -51,6 +52,7 @@ reconciler::Status full_status() {
                                        parse_time("2026-01-02T03:05:15Z")};
   reconciler::HistoryEntry entry;
   entry.attempt = 4;
+  entry.pod_uid = "7c8d";
   entry.pod_name = "encode-4-abcde";
   entry.node_name = "node-1";
   entry.outcome = Outcome::kFailed;
@@ -135,7 +137,7 @@ Json made_pod() {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const auto& cached = static_cast<const CachedJob&>(*object);
   const Result<std::string> body =
-      pod_body(cached.job, cached.pod_template, "encode-3-abcde", 3, "");
+      pod_body(cached.job, cached.pod_template, {3, "encode-3-abcde"}, "");
   return json(*body);
 }
 
@@ -304,6 +306,72 @@ TEST(PodDecode, ReadsWhereAPodStandsWithTheSchedulers) {
                   R"({"status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"})");
   EXPECT_EQ(pod.placement(), Placement::kBound);
   EXPECT_EQ(pod.placed, then);
+}
+
+const CachedPod& decoded(const Json& pod) {
+  static kube::ObjectPtr last;
+  last = decode_pod(document(pod));
+  return static_cast<const CachedPod&>(*last);
+}
+
+TEST(PodDecode, WithoutAnOwnerTheJobsNameIsReadFromThePodsOwnNameAndNotFromALabel) {
+  const std::string name = reconciler::pod_name("my-job", "u-1", 12);
+  Json pod = json(R"({"metadata": {"uid": "u", "resourceVersion": "1", "labels": {}}})");
+  pod["metadata"]["name"] = name;
+  pod["metadata"]["labels"] = {{"holdfast.dev/job-uid", "u-1"}};
+  EXPECT_EQ(decoded(pod).job_name, "my-job");
+  pod["metadata"]["labels"]["holdfast.dev/job-name"] = "another";
+  EXPECT_EQ(decoded(pod).job_name, "my-job");
+  pod["metadata"]["name"] = "my-own-pod";
+  EXPECT_EQ(decoded(pod).job_name, "another");
+  pod["metadata"]["labels"].erase("holdfast.dev/job-name");
+  EXPECT_EQ(decoded(pod).job_name, "") << "nothing says whose it is";
+  for (const char* odd : {"x", "-", "--", "a-1", "-1-bcdfg", "1-bcdfg"}) {
+    pod["metadata"]["name"] = odd;
+    EXPECT_EQ(decoded(pod).job_name, "") << odd;
+  }
+}
+
+TEST(PodDecode, APodWithoutAnOwnerNamesNoJobThatIsNotThere) {
+  Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1",
+                                   "labels": {"holdfast.dev/job-uid": "u-1"}}})");
+  EXPECT_TRUE(decoded(pod).names("u-1"));
+  EXPECT_FALSE(decoded(pod).names(""));
+}
+
+TEST(PodDecode, AContainerMayRestartWhereItsOwnPolicyOrARuleOrThePodsPolicySaysSo) {
+  const auto may_restart = [](const char* pod_policy, const std::string& container) {
+    Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"},
+                        "status": {"containerStatuses": [{"name": "main"}]}})");
+    pod["spec"]["restartPolicy"] = pod_policy;
+    pod["spec"]["containers"] = Json::array({json(container)});
+    return decoded(pod).pod.containers.at(0).may_restart;
+  };
+  EXPECT_FALSE(may_restart("Never", R"({"name": "main"})"));
+  EXPECT_FALSE(may_restart("Always", R"({"name": "main", "restartPolicy": "Never"})"));
+  EXPECT_FALSE(may_restart("Never", R"({"name": "main", "restartPolicyRules": []})"));
+  EXPECT_TRUE(may_restart("OnFailure", R"({"name": "main"})"));
+  EXPECT_TRUE(may_restart("Never", R"({"name": "main", "restartPolicy": "Always"})"));
+  EXPECT_TRUE(may_restart("Never", R"({"name": "main", "restartPolicy": "Never",
+      "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]})"));
+}
+
+TEST(PodBody, TheMarkOfTheIntentIsReadBackAndATemplatesOwnIsNot) {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  reconciler::CreatePod create{3, "encode-3-abcde"};
+  create.intent = *parse_time("2026-01-02T03:04:05Z") + std::chrono::nanoseconds(123'004'711);
+  Json given = json(cached.pod_template);
+  given["metadata"]["annotations"]["holdfast.dev/intent"] = "2026-01-02T03:04:05Z";
+  Json pod = json(*pod_body(cached.job, given.dump(), create, ""));
+  pod["metadata"]["uid"] = "u";
+  pod["metadata"]["resourceVersion"] = "1";
+  EXPECT_EQ(decoded(pod).pod.intent, create.intent);
+  const Json bare = json(bare_template_body(pod.dump()));
+  EXPECT_EQ(bare["kind"], "PodTemplate");
+  EXPECT_EQ(bare["template"]["spec"], pod["spec"]);
+  EXPECT_EQ(bare["template"]["metadata"]["labels"], pod["metadata"]["labels"]);
+  EXPECT_FALSE(bare["template"]["metadata"].contains("ownerReferences"));
 }
 
 TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {

@@ -208,6 +208,122 @@ TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted)
   EXPECT_FALSE(memory_.stop_failing_since);
 }
 
+constexpr const char* kBrokenByAWebhook =
+    R"({"kind": "Status", "reason": "Invalid", "code": 422, "message": "Pod \"p\" is invalid",
+        "details": {"causes": [{"reason": "FieldValueRequired", "field": "spec.containers[1].image",
+                                "message": "Required value"}]}})";
+
+TEST_F(ExecutorTest, ThePodsUidIsKnownFromTheAnswerToItsCreation) {
+  decision_.writes.erase(decision_.writes.begin());
+  const auto done = perform();
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "made", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  EXPECT_TRUE(done->has_value());
+  EXPECT_EQ(memory_.pod_attempt, 1);
+  EXPECT_EQ(memory_.pod_uid, "made");
+}
+
+TEST_F(ExecutorTest, APodOfTheNameIsTheSameOnlyWithTheMarkOfTheIntent) {
+  const Time intent = *parse_time("2026-01-02T03:04:05Z") + Duration(4711);
+  const auto pod = [&](const char* owner, Time mark) {
+    const Json json = {{"metadata",
+                        {{"name", "train-1-abcde"},
+                         {"uid", "there"},
+                         {"resourceVersion", "9"},
+                         {"annotations", {{"holdfast.dev/intent", format_time_nanos(mark)}}},
+                         {"ownerReferences", Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
+                                                           {"kind", "DurableJob"},
+                                                           {"name", "train"},
+                                                           {"uid", owner},
+                                                           {"controller", true}}})}}}};
+    return json.dump();
+  };
+  const auto met = [&](const std::string& there) {
+    memory_ = JobMemory();
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde", intent}};
+    const auto done = perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "code": 409})");
+    loop_.run_ready();
+    transport_.answer(200, there);
+    loop_.run_ready();
+    EXPECT_TRUE((*done)->ok());
+    return memory_.pod_uid;
+  };
+  EXPECT_EQ(met(pod("job-uid", intent)), "there");
+  EXPECT_EQ(met(pod("job-uid", intent + Duration(1))), "");
+  EXPECT_EQ(memory_.refusal.kind, reconciler::CreationRefusal::Kind::kNameTaken);
+  EXPECT_EQ(met(pod("another-uid", intent)), "");
+}
+
+TEST_F(ExecutorTest, ARefusalThatNamesFieldsIsFinalOnlyIfTheBareTemplateIsRefusedToo) {
+  using Kind = reconciler::CreationRefusal::Kind;
+  const auto refused = [&](int status, const std::string& dry_run) {
+    memory_ = JobMemory();
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde"}};
+    const auto done = perform();
+    transport_.answer(422, kBrokenByAWebhook);
+    loop_.run_ready();
+    EXPECT_EQ(transport_.request().method, "POST");
+    EXPECT_NE(transport_.request().target.find("/podtemplates?dryRun=All"), std::string::npos);
+    transport_.answer(status, dry_run);
+    loop_.run_ready();
+    EXPECT_TRUE(done->has_value());
+    EXPECT_NE(memory_.refusal.message.find("is invalid"), std::string::npos);
+    return memory_.refusal.kind;
+  };
+  const std::string of_template =
+      R"({"kind": "Status", "reason": "Invalid", "code": 422, "message": "PodTemplate is invalid",
+          "details": {"causes": [{"field": "template.spec.containers[0].image"}]}})";
+  const std::string of_webhook =
+      R"({"kind": "Status", "reason": "Invalid", "code": 422,
+          "message": "admission webhook \"guard\" denied the request: no",
+          "details": {"causes": [{"field": "template.spec"}]}})";
+  EXPECT_EQ(refused(422, of_template), Kind::kTemplateInvalid);
+  EXPECT_EQ(refused(422, of_webhook), Kind::kTemplateRefused);
+  EXPECT_EQ(refused(201, "{}"), Kind::kTemplateRefused);
+  EXPECT_EQ(refused(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403})"),
+            Kind::kTemplateRefused);
+}
+
+TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
+  reconciler::JobView doubted;
+  doubted.job.status.phase = reconciler::Phase::kRunning;
+  doubted.job.status.attempt = 1;
+  doubted.job.status.pod_name = "train-1-abcde";
+  doubted.observed.refusal = reconciler::CreationRefusal{
+      reconciler::CreationRefusal::Kind::kTemplateRefused, "no", std::chrono::seconds(5)};
+  const reconciler::Decision told = reconciler::decide(doubted, Time(std::chrono::hours(1)));
+  const auto refuse = [&] {
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde"}};
+    const auto done = perform();
+    transport_.answer(422, kBrokenByAWebhook);
+    loop_.run_ready();
+    transport_.answer(201, "{}");
+    loop_.run_ready();
+    EXPECT_TRUE(done->has_value());
+    return memory_.refused_in_a_row;
+  };
+  EXPECT_EQ(refuse(), 1);
+  EXPECT_EQ(refuse(), 2);
+  memory_ = JobMemory();
+  job_.job.status = std::get<reconciler::WriteStatus>(told.writes.at(0)).status;
+  EXPECT_EQ(refuse(), 2) << "an earlier process had the first";
+}
+
+TEST_F(ExecutorTest, AGrantWhoseAnswerIsLostMayHaveBeenMade) {
+  transport_.date = Time(std::chrono::seconds(1'800'000'000));
+  decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+  const auto done = perform();
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  EXPECT_EQ(memory_.lease_attempt, 1) << "before there is an answer";
+  transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403})");
+  loop_.run_ready();
+  EXPECT_TRUE(done->has_value());
+  EXPECT_EQ(memory_.lease_attempt, 0) << "a refusal is no grant";
+}
+
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
   transport_.date = Time(std::chrono::seconds(1'800'000'000));
   decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};

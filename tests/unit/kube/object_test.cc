@@ -22,8 +22,8 @@ Kind pods() {
 }
 
 TEST(ObjectPath, PutsTogetherCollectionObjectAndSubresource) {
-  EXPECT_EQ(object_path("/api/v1", "pods", ""), "/api/v1/pods");
-  EXPECT_EQ(object_path("/api/v1", "pods", "media"), "/api/v1/namespaces/media/pods");
+  EXPECT_EQ(collection_path("/api/v1", "pods", ""), "/api/v1/pods");
+  EXPECT_EQ(collection_path("/api/v1", "pods", "media"), "/api/v1/namespaces/media/pods");
   EXPECT_EQ(object_path("/api/v1", "nodes", "", "node-1"), "/api/v1/nodes/node-1");
   EXPECT_EQ(object_path("/apis/holdfast.dev/v1alpha1", "durablejobs", "m", "a.b-c", "status"),
             "/apis/holdfast.dev/v1alpha1/namespaces/m/durablejobs/a.b-c/status");
@@ -34,6 +34,10 @@ TEST(ObjectPath, NoNameCanLeaveItsSegment) {
             "/api/v1/namespaces/a%2Fb/pods/..%2Fc%3Fx%3D1%23y%20z%25");
   EXPECT_EQ(object_path("/api/v1", "pods", "..", "."), "/api/v1/namespaces/%2E%2E/pods/%2E");
   EXPECT_EQ(object_path("/api/v1", "pods", "", "\xc3\xa4\n"), "/api/v1/pods/%C3%A4%0A");
+}
+
+TEST(Path, AnEmptyNameNeverMakesThePathOfTheCollection) {
+  EXPECT_EQ(object_path("/api/v1", "pods", "media", ""), "/api/v1/namespaces/media/pods/-");
 }
 
 TEST(DecodeMeta, ReadsWhatEveryCachedObjectHas) {

@@ -48,13 +48,21 @@ PodView& first_pod(JobView& view) {
 
 std::vector<WriteLease> lease_writes(const JobView& view) { return all<WriteLease>(settle(view)); }
 
-TEST(LeaseHandOver, TheFirstAttemptsPodIsGrantedANewLeaseInOneWrite) {
+// Its pod was made by the process that recorded it; nobody has had its Lease.
+JobView first_attempt() {
   JobView view = held_job();
   view.job.status.attempt = 1;
   view.job.status.pod_name = pod_of(1);
   view.pods.clear();
-  const PodView pod = add_pod(view, 1, PodPhase::kPending);
+  add_pod(view, 1, PodPhase::kPending);
   view.lease.reset();
+  view.observed.own_intent = true;
+  return view;
+}
+
+TEST(LeaseHandOver, TheFirstAttemptsPodIsGrantedANewLeaseInOneWrite) {
+  const JobView view = first_attempt();
+  const PodView& pod = view.pods[0];
   const auto writes = lease_writes(view);
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].uid, "");
@@ -71,6 +79,45 @@ TEST(LeaseHandOver, ALeaseThatIsGoneMayHaveHadAHolderSoItIsMadeForNobody) {
   EXPECT_EQ(writes[0].holder, "");
   EXPECT_EQ(writes[0].attempt, 2);
   EXPECT_EQ(writes[0].granted, "unknown");
+}
+
+TEST(LeaseHandOver, AFirstAttemptsLeaseThatWasDeletedMayHaveHadAHolderToo) {
+  JobView written_before = first_attempt();
+  written_before.observed.lease_asked = true;
+  JobView taken_over = first_attempt();
+  taken_over.observed.took_over = true;
+  JobView anothers_intent = first_attempt();
+  anothers_intent.observed.own_intent = false;
+  for (const JobView& view : {written_before, taken_over, anothers_intent}) {
+    const auto writes = lease_writes(view);
+    ASSERT_EQ(writes.size(), 1u);
+    EXPECT_EQ(writes[0].holder, "");
+    EXPECT_EQ(writes[0].granted, "unknown");
+  }
+}
+
+TEST(LeaseHandOver, AWorkerThatMayComeBackInItsPlaceHasNotStopped) {
+  JobView view = lease_of_the_first();
+  PodView& pod = first_pod(view);
+  pod.containers[0].terminated = Terminated{};
+  pod.containers[0].may_restart = true;
+  EXPECT_EQ(lease_writes(view).at(0).holder, "");
+  pod.phase = PodPhase::kFailed;
+  EXPECT_NE(lease_writes(view).at(0).holder, "") << "its kubelet says that nothing comes back";
+  pod.disruption_target = true;
+  EXPECT_EQ(lease_writes(view).at(0).holder, "") << "that may be the pod collector's word";
+}
+
+TEST(LeaseHandOver, AnEndThatTheKubeletDidNotSeeIsNoProofThatAWorkerStopped) {
+  for (const char* reason : {"ContainerStatusUnknown", "Unknown"}) {
+    JobView view = lease_of_the_first();
+    PodView& pod = first_pod(view);
+    pod.phase = PodPhase::kFailed;
+    pod.containers[0].terminated = Terminated{};
+    pod.containers[0].terminated->reason = reason;
+    pod.containers[0].terminated->exit_code = reason == std::string("Unknown") ? 255 : 137;
+    EXPECT_EQ(lease_writes(view).at(0).holder, "") << reason;
+  }
 }
 
 TEST(LeaseHandOver, ItIsTakenFirstWhileItsLastPodMayRun) {

@@ -41,7 +41,10 @@ void Ledger::check_end(const StatusWrite& write) {
   const Budget budget = budget_of(entry.outcome);
   if (budget == Budget::kFailures) ++failures_;
   if (budget == Budget::kDisruptions) ++disruptions_;
-  const auto truth = ends_.find(entry.pod_name);
+  const bool told = entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed;
+  if (told && !made_.count(entry.pod_uid))
+    complain("S18: an outcome of a pod that it did not make");
+  const auto truth = ends_.find(entry.pod_uid);
   const bool succeeded = truth != ends_.end() && truth->second == PodPhase::kSucceeded;
   if (entry.outcome == Outcome::kSucceeded && !succeeded) {
     complain("S2: a success that its pod did not tell");
@@ -52,7 +55,7 @@ void Ledger::check_end(const StatusWrite& write) {
   }
   if (succeeded && entry.outcome != Outcome::kSucceeded && write.fresh) {
     for (const PodView& pod : write.pods) {
-      if (pod.name == entry.pod_name && pod.owner_uid == job_.uid) {
+      if (pod.uid == entry.pod_uid && pod.owner_uid == job_.uid) {
         complain("S2: a success is lost");
       }
     }
@@ -66,7 +69,9 @@ void Ledger::check_end(const StatusWrite& write) {
 
 void Ledger::check_start(const StatusWrite& write) {
   const Status& next = write.next;
-  if (next.attempt != write.old.attempt + 1) complain("S3: attempt does not rise by one");
+  // A user's pod on the next one's name is stepped over.
+  const std::int64_t rise = next.attempt - write.old.attempt;
+  if (rise < 1 || rise > 2) complain("S3: attempt does not rise by one");
   if (next.phase != Phase::kRunning) complain("S3: attempt rises without an attempt");
   if (next.pod_name != pod_name(job_.name, job_.uid, next.attempt)) complain("S6: another name");
   if (write.old.phase == Phase::kRunning && next.history == write.old.history) {
@@ -80,13 +85,15 @@ void Ledger::check_start(const StatusWrite& write) {
   if (write.overlap_allowed || !write.fresh) return;
   for (const PodView& pod : write.pods) {
     const bool lives = !pod.ended() && !(pod.node_name.empty() && pod.deletion);
-    if (pod.name == write.old.pod_name && pod.owner_uid == job_.uid && lives) {
+    if (pod.name == write.old.pod_name && made_.count(pod.uid) && lives) {
       complain("podReplacementPolicy Failed: the next attempt starts beside the old pod");
     }
   }
 }
 
-void Ledger::pod_created(const Status& status, std::int64_t attempt, const std::string& name) {
+void Ledger::pod_created(const Status& status, std::int64_t attempt, const PodView& pod) {
+  const std::string& name = pod.name;
+  made_.insert(pod.uid);
   if (status.attempt < attempt) complain("S8: a pod exists before its attempt is recorded");
   if (name != pod_name(job_.name, job_.uid, attempt)) complain("S13: another name");
   if (++created_[attempt] > 1 && !excused_.count(name)) {
@@ -97,15 +104,16 @@ void Ledger::pod_created(const Status& status, std::int64_t attempt, const std::
 void Ledger::pod_touched(const char* what, const Job& job, const PodView& pod) {
   const std::string text = std::string(what) + " " + pod.name;
   const bool orphaned = pod.owner_uid.empty() && std::string(what) == "releases";
-  if (pod.owner_uid != job.uid && !orphaned) complain("S6, S10: " + text + " of another owner");
-  if (!job.deleting && job.status.phase == Phase::kRunning && pod.owner_uid == job.uid &&
+  if (pod.owner_uid != job.uid && !made_.count(pod.uid) && !orphaned) {
+    complain("S6, S10: " + text + " of another owner");
+  }
+  if (!job.deleting && job.status.phase == Phase::kRunning && made_.count(pod.uid) &&
+      (job.status.pod_uid.empty() || job.status.pod_uid == pod.uid) &&
       pod.name == job.status.pod_name) {
     complain("S2: " + text + " before the end of its attempt is recorded");
   }
 }
 
-void Ledger::pod_ended(const PodView& pod) {
-  if (pod.owner_uid == job_.uid) ends_[pod.name] = pod.phase;
-}
+void Ledger::pod_ended(const PodView& pod) { ends_[pod.uid] = pod.phase; }
 
 }  // namespace holdfast::reconciler::testing

@@ -26,7 +26,7 @@ class Ledger {
     bool overlap_allowed = true;  // podReplacementPolicy was not Failed all along
   };
   void status_written(const StatusWrite& write);
-  void pod_created(const Status& status, std::int64_t attempt, const std::string& name);
+  void pod_created(const Status& status, std::int64_t attempt, const PodView& pod);
   // `what`: "deletes", "releases".
   void pod_touched(const char* what, const Job& job, const PodView& pod);
   void pod_ended(const PodView& pod);
@@ -48,7 +48,8 @@ class Ledger {
   std::int64_t failures_ = 0;
   std::int64_t disruptions_ = 0;
   std::map<std::int64_t, int> created_;
-  std::map<std::string, PodPhase> ends_;  // of pods by name, as their kubelet told
+  std::set<std::string> made_;            // UIDs of the pods that the operator made
+  std::map<std::string, PodPhase> ends_;  // of pods by UID, as their kubelet told
   std::set<std::string> excused_;
 };
 

@@ -176,6 +176,66 @@ TEST(NoPod, ATemplateThatCanNeverWorkFailsTheJobWithTheServersMessageAndSpendsNo
   EXPECT_EQ(write.events.at(0).reason, "PodTemplateInvalid");
 }
 
+// Its third refusal in a row, two minutes after the first one was recorded.
+JobView template_in_doubt() {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kTemplateRefused);
+  view.job.status = after(view, now() - seconds(120));
+  view.observed.refusal->in_a_row = 3;
+  return view;
+}
+
+TEST(NoPod, ATemplateThatIsRefusedOnceFailsNoJob) {
+  const JobView view = refused_job(seconds(5), CreationRefusal::Kind::kTemplateRefused);
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.attempt, 1);
+  EXPECT_EQ(status.waiting->reason, "PodCreationRefused");
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(120));
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
+}
+
+TEST(NoPod, ATemplateWhoseRefusalStandsForTwoMinutesAndThreeTriesFailsTheJob) {
+  const JobView view = template_in_doubt();
+  EXPECT_EQ(after(view, now() - seconds(1)).phase, Phase::kRunning) << "not for two minutes";
+  EXPECT_TRUE(has_condition(after(view), "Failed", "PodTemplateInvalid"));
+  JobView twice = view;
+  twice.observed.refusal->in_a_row = 2;
+  EXPECT_EQ(after(twice).phase, Phase::kRunning);
+}
+
+TEST(NoPod, ARefusalFromBeforeTheTwoMinutesWereOverIsAskedForOnceMore) {
+  JobView view = template_in_doubt();
+  view.observed.refusal->age = seconds(20);
+  const Decision decision = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(decision).empty());
+  EXPECT_EQ(all<CreatePod>(decision).size(), 1u);
+}
+
+TEST(NoPod, TheTwoMinutesOfATemplateInDoubtSurviveARestart) {
+  JobView view = template_in_doubt();
+  view.observed.own_intent = false;
+  view.observed.refusal.reset();
+  EXPECT_EQ(all<CreatePod>(settle(view)).size(), 1u);
+  view.observed.refusal = template_in_doubt().observed.refusal;
+  view.observed.refusal->in_a_row = 2;
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(5)) << "the third try";
+  view.job.status = status;
+  view.observed.refusal->in_a_row = 3;
+  EXPECT_EQ(after(view, now() + seconds(5)).phase, Phase::kFailed);
+}
+
+TEST(NoPod, AnotherRefusalInBetweenTakesTheDoubtAway) {
+  JobView view = template_in_doubt();
+  view.observed.refusal->kind = CreationRefusal::Kind::kRefused;
+  view.job.status = after(view);
+  EXPECT_FALSE(view.job.status.waiting->deadline);
+  view.observed.refusal->kind = CreationRefusal::Kind::kTemplateRefused;
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+  EXPECT_EQ(after(view).waiting->deadline, now() + seconds(120));
+}
+
 TEST(NoPod, OnlyTheActiveDeadlineEndsARefusedAttempt) {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
   view.job.spec.active_deadline = seconds(100);

@@ -75,8 +75,8 @@ void Replica::sync(bool fully) {
 
 void Replica::remember(const JobView& view) {
   const std::int64_t attempt = view.job.status.attempt;
-  if (current_pod(view)) {
-    existed_.insert(attempt);
+  if (const PodView* const pod = current_pod(view)) {
+    if (pod->owner_uid == view.job.uid) existed_.try_emplace(attempt, pod->uid);
     no_pod_since_.reset();
   } else if (!no_pod_since_ || no_pod_since_->first != attempt) {
     no_pod_since_ = {attempt, world_.now()};
@@ -95,6 +95,7 @@ JobView Replica::view() {
   Observed& observed = view.observed;
   const Duration live = clock_.read(steady(world_.now()));
   observed.pod_existed = existed_.count(status.attempt) > 0;
+  if (observed.pod_existed) observed.pod_uid = existed_.at(status.attempt);
   observed.own_intent =
       intent_attempt_ == status.attempt && intent_stamp_ == status.attempt_start_time;
   if (no_pod_since_) observed.no_pod_for = world_.now() - no_pod_since_->second;
@@ -125,7 +126,8 @@ void Replica::look_live(JobView& view) {
   const bool cut = !watch_open_;
   std::erase_if(view.pods, [&](const PodView& pod) { return pod.name == name; });
   if (const PodView* const pod = world_.find_pod(name)) {
-    if (pod->owner_uid == view.job.uid || pod->job_uid_label == view.job.uid) {
+    if (pod->owner_uid == view.job.uid || pod->job_uid_label == view.job.uid ||
+        pod->uid == view.job.status.pod_uid) {
       view.pods.push_back(*pod);
     }
   }
@@ -135,7 +137,9 @@ void Replica::look_live(JobView& view) {
   const JobView fresh = this->view();
   view.observed = fresh.observed;
   remember(view);
-  view.observed.pod_existed = existed_.count(view.job.status.attempt) > 0;
+  const auto existed = existed_.find(view.job.status.attempt);
+  view.observed.pod_existed = existed != existed_.end();
+  if (existed != existed_.end()) view.observed.pod_uid = existed->second;
   view.observed.confirmed = true;
 }
 
@@ -271,7 +275,8 @@ void Replica::learn(const Write& write, Answer answer) {
   const auto* const create = std::get_if<CreatePod>(&write);
   if (!create) return;
   if (answer == Answer::kOk || answer == Answer::kExists) {
-    existed_.insert(create->attempt);
+    const PodView* const made = world_.find_pod(create->name);
+    if (made) existed_.try_emplace(create->attempt, made->uid);
     refusal_.reset();
     return;
   }

@@ -64,7 +64,7 @@ class Replica {
   bool watch_open_ = true;
   RecordTracker leases_;
   std::map<std::string, Duration> missing_since_;
-  std::set<std::int64_t> existed_;
+  std::map<std::int64_t, std::string> existed_;  // attempts whose pod was known, and its UID
   std::optional<std::pair<std::int64_t, Time>> no_pod_since_;
   std::optional<std::pair<std::int64_t, CreationRefusal>> refusal_;
   Time retry_at_{};

@@ -66,6 +66,22 @@ std::string broken_order(const JobView& view, const Decision& decision) {
   return "";
 }
 
+// What stands in the status or in this process' memory tells the attempt's pod from any other of
+// its name; where neither does, the mark of the intent.
+bool is_the_attempts(const JobView& view, const PodView& pod) {
+  const Status& status = view.job.status;
+  const std::string& known = status.pod_uid.empty() ? view.observed.pod_uid : status.pod_uid;
+  if (pod.name != status.pod_name) return false;
+  return known.empty() ? pod.intent == status.attempt_start_time : pod.uid == known;
+}
+
+bool was_its_own(const JobView& view, const PodView& pod) {
+  if (is_the_attempts(view, pod)) return true;
+  const auto& history = view.job.status.history;
+  return std::any_of(history.begin(), history.end(),
+                     [&](const HistoryEntry& entry) { return entry.pod_uid == pod.uid; });
+}
+
 std::string broken_pod_write(const JobView& view, const Decision& decision) {
   const Job& job = view.job;
   const auto writes_status = [&] {
@@ -88,15 +104,17 @@ std::string broken_pod_write(const JobView& view, const Decision& decision) {
     const PodView* const pod = pod_with(gone ? gone->uid : release->uid);
     if (!pod) return "S7: a write on a pod that is not in the view";
     if (gone && gone->version != pod->version) return "S7: deletes another version";
-    if (gone && pod->owner_uid != job.uid) return "S6: deletes another owner's pod";
-    if (release && pod->owner_uid != job.uid && !pod->owner_uid.empty()) {
+    const bool ours = pod->owner_uid == job.uid || was_its_own(view, *pod);
+    if (gone && !ours) return "S6: deletes another owner's pod";
+    if (release && !ours && !pod->owner_uid.empty()) {
       return "S6: releases another owner's pod";
     }
-    if (runs && pod->owner_uid == job.uid && pod->name == writes_status.pod_name) {
+    if (runs && writes_status.attempt == job.status.attempt && is_the_attempts(view, *pod)) {
       return "S2: the pod of the attempt that runs is stopped or released";
     }
     const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod->name);
-    if (!job.deleting && pod->owner_uid == job.uid && attempt > writes_status.attempt) {
+    if (!job.deleting && pod->owner_uid == job.uid && attempt > writes_status.attempt &&
+        !is_terminal(writes_status.phase)) {
       return "S3: touches the pod of a later attempt than it knows of";
     }
   }

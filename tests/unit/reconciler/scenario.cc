@@ -66,6 +66,7 @@ PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase) {
   pod.owner_uid = kUid;
   pod.job_uid_label = kUid;
   pod.attempt = attempt;
+  if (attempt == view.job.status.attempt) pod.intent = view.job.status.attempt_start_time;
   pod.node_name = kNode;
   pod.phase = phase;
   pod.created = now() - seconds(100);

@@ -125,11 +125,11 @@ Answer World::put_status(std::uint64_t version, const Status& status, bool fresh
 Answer World::create_pod(const CreatePod& write) {
   if (!job_exists_) return Answer::kRefused;
   if (const PodView* const there = pod_named(write.name)) {
-    return there->owner_uid == job_.uid ? Answer::kExists : Answer::kExistsForeign;
+    const bool adopted = there->owner_uid == job_.uid && there->intent == write.intent;
+    return adopted ? Answer::kExists : Answer::kExistsForeign;
   }
   if (template_invalid_) return Answer::kInvalid;
   if (rng_.percent(refuse_percent_)) return Answer::kRefused;
-  ledger_.pod_created(job_.status, write.attempt, write.name);
   PodView pod;
   pod.name = write.name;
   pod.uid = write.name + "-" + std::to_string(version_);
@@ -137,10 +137,12 @@ Answer World::create_pod(const CreatePod& write) {
   pod.owner_uid = job_.uid;
   pod.job_uid_label = job_.uid;
   pod.attempt = write.attempt;
+  pod.intent = write.intent;
   pod.created = std::chrono::floor<seconds>(now_);
   pod.has_finalizer = true;
   pod.containers.resize(1);
   pod.containers[0].name = "main";
+  ledger_.pod_created(job_.status, write.attempt, pod);
   pods_.push_back(pod);
   pods_changed();
   return Answer::kOk;

@@ -75,6 +75,7 @@ class World {
   void ask_to_go(PodView& pod);
   // Objects that nothing holds any more go; so does a deleted job without pods.
   void collect();
+  void user_forges_a_pod();
   void end_pod(PodView& pod, bool success, int exit_code);
   bool node_alive(const std::string& name) const;
   bool node_exists(const std::string& name) const;

@@ -93,8 +93,36 @@ void World::kubelets_act(int chance) {
   collect();
 }
 
+// One who may create and delete pods, and read none of the jobs: on a name that is still free, or
+// in the place of a pod whose UID is on record by now.
+void World::user_forges_a_pod() {
+  const Status& status = job_.status;
+  PodView forged;
+  forged.uid = "forged-" + std::to_string(version_);
+  forged.version = ++version_;
+  forged.name = pod_name(job_.name, job_.uid, status.attempt + rng_.below(2));
+  const PodView* const there = pod_named(forged.name);
+  if (there && (there->uid != status.pod_uid || status.pod_uid.empty())) return;
+  if (there) {
+    forged.intent = there->intent;
+    ledger_.excuse_creation(forged.name);
+    std::erase_if(pods_, [&](const PodView& pod) { return pod.name == forged.name; });
+  }
+  forged.owner_uid = forged.job_uid_label = job_.uid;
+  forged.attempt = status.attempt;
+  forged.created = std::chrono::floor<seconds>(now_);
+  forged.has_finalizer = rng_.percent(50);
+  forged.containers.resize(1);
+  note("a user forges pod " + forged.name);
+  pods_.push_back(forged);
+  if (rng_.percent(70)) end_pod(pods_.back(), rng_.percent(80), 0);
+  pods_changed();
+}
+
 void World::user_acts_on_pods() {
-  if (outage_ || pods_.empty()) return;
+  if (outage_) return;
+  if (job_exists_ && rng_.percent(10)) return user_forges_a_pod();
+  if (pods_.empty()) return;
   PodView& pod = pods_[static_cast<std::size_t>(rng_.below(static_cast<int>(pods_.size())))];
   if (pod.owner_uid != job_.uid) {
     if (pod.uid == "stranger" && rng_.percent(30)) {
