@@ -52,7 +52,10 @@ constexpr const char* kNames[] = {"create-job",
                                   "refuse-403",
                                   "hanging-webhook",
                                   "long-retry-after",
-                                  "namespace-fails"};
+                                  "namespace-fails",
+                                  "forge-pod",
+                                  "strip-owner",
+                                  "broken-pods"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -70,8 +70,12 @@ enum class Act {
   kHangingWebhook,
   kLongRetryAfter,
   kNamespaceFails,
+  // Users who forge pods, and a webhook that breaks those of the operator.
+  kForgePod,
+  kStripOwner,
+  kBrokenPods,
 };
-inline constexpr int kActs = static_cast<int>(Act::kNamespaceFails) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kBrokenPods) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

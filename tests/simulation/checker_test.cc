@@ -129,6 +129,16 @@ TEST(Checker, SeesS2OfASuccessThatNoPodTold) {
             "S2 FencedOutcome");
 }
 
+TEST(Checker, SeesS18OfAnOutcomeOfAPodThatAUserMade) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              rogue.status([](Json& status) {
+                status = ended(status, "Failed", "Cancelled");
+                status["history"][0]["podUID"] = "forged";
+              });
+            }),
+            "S18 Author");
+}
+
 TEST(Checker, SeesS2OfAPodThatIsStoppedWhileItsAttemptCounts) {
   EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
               const Json before = rogue.pod();

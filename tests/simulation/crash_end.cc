@@ -73,6 +73,8 @@ void Trial::delete_pod(bool force) {
   users_.delete_pod(std::string(kNamespaces[0]) + "/" + string_at(status(), "podName"), force);
 }
 
+void Trial::strip_owner() { users_.strip_owner(std::string(kNamespaces[0]) + "/" + job_name(0)); }
+
 void Trial::power_off() {
   dead_node_ = node_of_pod();
   if (dead_node_ < 0) return;

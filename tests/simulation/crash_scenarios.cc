@@ -32,6 +32,9 @@ auto when_ended(std::string outcome) {
 }
 
 bool when_pod_runs(Trial& trial) { return trial.pod_runs(); }
+bool when_pod_is_on_record(Trial& trial) {
+  return trial.pod_runs() && !string_at(trial.status(), "podUID").empty();
+}
 bool at_the_start(Trial&) { return true; }
 bool when_refused(Trial& trial) {
   return string_at(at(trial.status(), "waiting"), "reason") == "PodCreationRefused";
@@ -127,6 +130,12 @@ void add_runs(std::vector<Scenario>& all) {
                    {when_refused, kSoon, [](Trial& t) { t.gateway().quota(false); }}};
   refused.calls["POST pods"] = 2;
   all.push_back(refused);
+
+  Scenario broken = refused;
+  broken.name = "creation-broken";
+  broken.steps = {{at_the_start, kAtOnce, [](Trial& t) { t.gateway().broken_pods(true); }},
+                  {when_refused, kSoon, [](Trial& t) { t.gateway().broken_pods(false); }}};
+  all.push_back(broken);
 }
 
 void add_losses(std::vector<Scenario>& all) {
@@ -151,6 +160,12 @@ void add_losses(std::vector<Scenario>& all) {
   vanished.steps = {{when_pod_runs, kSoon, [](Trial& t) { t.delete_pod(/*force=*/true); }}};
   vanished.calls["GET pods"] = 1;
   all.push_back(vanished);
+
+  Scenario orphan = named("owner-removed", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  orphan.spec = {{"podReplacementPolicy", "Failed"}};
+  orphan.steps = {{when_pod_is_on_record, kSoon, [](Trial& t) { t.strip_owner(); }}};
+  orphan.calls["DELETE pods"] = 1;
+  all.push_back(orphan);
 }
 
 void add_cancels(std::vector<Scenario>& all) {

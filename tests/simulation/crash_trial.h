@@ -65,6 +65,7 @@ class Trial : private WireTap {
   void patch(const Json& spec);  // all jobs
   void delete_jobs(const std::string& policy);
   void delete_pod(bool force);
+  void strip_owner();
   // The node of the first job's current pod.
   void power_off();
   void remove_node();

@@ -70,19 +70,48 @@ ApiAnswer refusal(int status, const std::string& reason, const std::string& mess
 Gateway::Gateway(Scheduler& scheduler, ApiServer& server, std::uint64_t seed)
     : scheduler_(scheduler), server_(server), random_(seed) {}
 
+namespace {
+
+// As of a container that a mutating webhook has added.
+ApiAnswer broken_pod() {
+  const Json cause = {{"reason", "FieldValueRequired"},
+                      {"message", "Required value"},
+                      {"field", "spec.containers[1].image"}};
+  ApiAnswer answer = refusal(422, "Invalid", "Pod is invalid: spec.containers[1].image");
+  Json status = Json::parse(answer.body);
+  status["details"]["causes"] = Json::array({cause});
+  answer.body = status.dump();
+  return answer;
+}
+
+}  // namespace
+
 Time Gateway::beginning() { return kBeginning; }
 
 Time Gateway::wall_clock() const { return kBeginning + scheduler_.now() + stepped_; }
+
+void Gateway::broken_pods(bool on) {
+  pods_broken_since_.reset();
+  if (on) pods_broken_since_ = scheduler_.now();
+}
+
+Duration Gateway::pods_broken_for() const {
+  return pods_broken_since_ ? scheduler_.now() - *pods_broken_since_ : Duration::zero();
+}
 
 ApiAnswer Gateway::handle(const Delivery& delivery) {
   if (before_request) before_request(delivery);
   const ApiRequest& request = delivery.request;
   const bool creates_pod = request.method == "POST" && request.target.ends_with("/pods");
   if (quota_ && creates_pod && on_quota) on_quota();
-  ApiAnswer answer =
-      quota_ && creates_pod
-          ? refusal(403, "Forbidden", "pods is forbidden: exceeded quota: pods, used: pods=0")
-          : server_.handle(request);
+  ApiAnswer answer;
+  if (quota_ && creates_pod) {
+    answer = refusal(403, "Forbidden", "pods is forbidden: exceeded quota: pods, used: pods=0");
+  } else if (pods_broken_since_ && creates_pod && delivery.replica >= 0) {
+    answer = broken_pod();
+  } else {
+    answer = server_.handle(request);
+  }
   if (after_request) after_request(delivery, answer);
   return answer;
 }

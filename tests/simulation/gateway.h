@@ -67,6 +67,9 @@ class Gateway {
   // Pods cannot be created: quota.
   void quota(bool on) { quota_ = on; }
   std::function<void()> on_quota;  // it has refused one
+  // A webhook makes each pod invalid on its way.
+  void broken_pods(bool on);
+  Duration pods_broken_for() const;
 
   bool up() const { return up_; }
   void go_down();
@@ -101,6 +104,7 @@ class Gateway {
   bool up_ = true;
   bool stalled_ = false;
   bool quota_ = false;
+  std::optional<Duration> pods_broken_since_;
   bool cutting_off_ = false;
   std::uint64_t incarnation_ = 0;  // one more for each outage
   Duration lag_{0};

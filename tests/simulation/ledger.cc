@@ -18,6 +18,10 @@ using namespace reconciler;  // NOLINT: the words of the rules
 using JobStatus = reconciler::Status;
 using std::chrono::seconds;
 
+// No template here is wrong: only a refusal that stands for so long, in the server's time, is
+// final.
+constexpr seconds kFinalRefusal{100};
+
 // As the replicas are configured.
 constexpr seconds kRenewDeadline{10};
 constexpr const char* kMemberPrefix = "holdfast-member-";
@@ -294,6 +298,11 @@ void Ledger::status_written(const StatusWrite& write) {
     complain("S2 FencedOutcome: an attempt ends that is not in history: " + job);
   }
   if (write.next.attempt != write.old.attempt) attempt_started(write);
+  const Condition* const failed = write.next.condition("Failed");
+  if (write.next.phase == Phase::kFailed && failed && failed->reason == "PodTemplateInvalid" &&
+      gateway_.pods_broken_for() < kFinalRefusal) {
+    complain("L2: a passing fault of a webhook has failed " + job);
+  }
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
@@ -317,10 +326,14 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   const PodBook* truth = nullptr;
   std::string pod_uid;
   for (const auto& [uid, pod] : pods_) {
-    const bool is_its = pod.owner_uid == write.uid && pod.name == entry.pod_name;
+    const bool is_its = pod.made && pod.owner_uid == write.uid && pod.name == entry.pod_name &&
+                        (entry.pod_uid.empty() || entry.pod_uid == uid);
     if (!is_its || (truth && pod.created <= truth->created)) continue;
     truth = &pod;
     pod_uid = uid;
+  }
+  if (!entry.pod_uid.empty() && !truth) {
+    complain("S18 Author: the end of a pod that the operator did not make: " + what);
   }
   if (entry.outcome == Outcome::kSucceeded && (!truth || truth->phase != PodPhase::kSucceeded)) {
     complain("S2 FencedOutcome: a success that its pod did not tell: " + what);
@@ -339,11 +352,12 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   const auto read =
       last_read(pod_target(string_at(at(write.after, "metadata"), "namespace"), entry.pod_name));
   const bool was_there = read && (truth->removed == Duration::zero() || *read < truth->removed);
-  if (truth->phase == PodPhase::kSucceeded && was_there && *read > truth->ended) {
+  if (truth->phase == PodPhase::kSucceeded && was_there && *read > truth->ended &&
+      entry.reason != "OwnerRemoved") {
     complain("S2 FencedOutcome: a success was read and is not counted: " + what);
   }
-  if (entry.reason == "PodGone" && truth->removed == Duration::zero() && read &&
-      *read > truth->created) {
+  if (entry.reason == "PodGone" && !entry.pod_uid.empty() && truth->removed == Duration::zero() &&
+      read && *read > truth->created) {
     complain("an attempt is lost as PodGone though its pod is there: " + what);
   }
 }
@@ -422,6 +436,7 @@ void Ledger::pod_written(const Applied& applied) {
     book.gated = !at(at(pod, "spec"), "schedulingGates").empty();
     book.attempt = static_cast<std::int64_t>(
         number(string_at(at(at(pod, "metadata"), "labels"), kAttemptLabel)));
+    book.made = by_replica(applied);
     pods_[uid_of(pod)] = book;
     if (by_replica(applied)) pod_created(pod);
     return;
@@ -517,6 +532,9 @@ void Ledger::pod_touched(const Json& before, const Json* after) {
         string_at(status, "podName") != string_at(at(before, "metadata"), "name")) {
       return;
     }
+    const auto book = pods_.find(uid_of(before));
+    const std::string known = string_at(status, "podUID", uid_of(before));
+    if (book == pods_.end() || !book->second.made || known != uid_of(before)) return;
     if (restored_at_ >= Duration::zero() && current_->sent <= restored_at_) return;
     complain("S2 FencedOutcome: " + what + (stopped ? " is stopped" : " is released") +
              " before the end of its attempt is recorded");

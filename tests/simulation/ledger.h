@@ -61,6 +61,7 @@ class Ledger {
     std::string namespace_, name, owner_uid;
     std::int64_t attempt = 0;
     reconciler::PodPhase phase = reconciler::PodPhase::kPending;
+    bool made = false;  // by a replica
     Duration created{0};
     Time created_at{};  // in the API server's time, as the next one
     Time bound_at{};    // epoch: it never was

@@ -161,7 +161,10 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     job.job = known;
     if (owned != pods.end()) job.pods = owned->second;
     for (const PodView& pod : job.pods) {
-      if (pod.name == known.status.pod_name) job.current = &pod;
+      const bool is_its = known.status.pod_uid.empty()
+                              ? pod.intent == known.status.attempt_start_time
+                              : pod.uid == known.status.pod_uid;
+      if (pod.name == known.status.pod_name && is_its) job.current = &pod;
     }
     look_at_job(job);
   }
@@ -307,6 +310,9 @@ void Liveness::look_at_pods(const Job& job) {
     }
     // What the watch does not select is not seen: release-pods finds it.
     if (pod.job_uid_label.empty()) continue;
+    // The name of an attempt that may be another replica's.
+    const std::int64_t attempt = reconciler::attempt_in_name(job.job.name, job.job.uid, pod.name);
+    if (attempt > status.attempt && !is_terminal(status.phase)) continue;
     const std::string key = job.key + " pod " + pod.name;
     if (pod.has_finalizer) note(key, "is not released", Duration::zero(), std::nullopt);
     if (!pod.ended() && !pod.deletion && !job.job.deleting) {

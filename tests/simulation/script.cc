@@ -67,6 +67,10 @@ constexpr Habit kHabits[] = {
     {kHangingWebhook, 6, seconds(20), minutes(8)},
     {kLongRetryAfter, 6, seconds(20), minutes(4), 900},
     {kNamespaceFails, 6, seconds(5), minutes(6)},
+    {kForgePod, 30},
+    {kStripOwner, 15},
+    // Shorter than what makes such a refusal final.
+    {kBrokenPods, 8, seconds(2), seconds(100)},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -84,6 +88,7 @@ const std::vector<Act> kServer = {kOutage, kRestart, kEtcdStall, kServerClockSte
 // were here.
 const std::vector<Act> kForbidding = {kRefuse403};
 const std::vector<Act> kTenants = {kHangingWebhook, kLongRetryAfter, kNamespaceFails};
+const std::vector<Act> kForgers = {kForgePod, kStripOwner, kBrokenPods};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -185,7 +190,8 @@ class Drawing {
 const std::vector<Profile>& profiles() {
   static const auto* const kProfiles = new std::vector<Profile>{
       {"swarm",
-       all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding, kTenants}),
+       all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding, kTenants,
+               kForgers}),
        true},
       {"calm", all_of({}), false},
       {"users", all_of({kUsers}), false},
@@ -200,6 +206,11 @@ const std::vector<Profile>& profiles() {
                 kEditSpec}}),
        false},
       {"tenants", all_of({kTenants, {kWorkerFails, kNodeSilent, kCancel, kCrash, kCleanRestart}}),
+       false},
+      {"forgers",
+       all_of({kForgers,
+               {kForceDeletePod, kStripLabels, kWorkerFails, kLoseAnswer, kCrash, kCleanRestart,
+                kNodePowerLoss}}),
        false},
       {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
       {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),

@@ -195,6 +195,14 @@ bool Users::act(const ScriptEvent& event) {
       if (answer) ledger_.namespace_deleted(gone);
       return fired(answer && answer->status / 100 == 2);
     }
+    case Act::kForgePod:
+      return fired(!key.empty() && !gateway_.in_trouble() && forge_pod(key, event.seed));
+    case Act::kStripOwner:
+      return fired(!key.empty() && !gateway_.in_trouble() && strip_owner(key));
+    case Act::kBrokenPods:
+      strikes_.fired(event.act);
+      gateway_.broken_pods(true);
+      return true;
     case Act::kQuota:
       gateway_.quota(true);
       return true;
@@ -205,6 +213,7 @@ bool Users::act(const ScriptEvent& event) {
 
 void Users::end(const ScriptEvent& event) {
   if (event.act == Act::kQuota) gateway_.quota(false);
+  if (event.act == Act::kBrokenPods) gateway_.broken_pods(false);
   // Whoever suspends jobs lets them go on: all of them.
   if (event.act != Act::kSuspend) return;
   for (const std::string& key : jobs(true)) {
@@ -216,6 +225,9 @@ void Users::end(const ScriptEvent& event) {
 
 void Users::make_peace() {
   ensure_namespaces();
+  for (const std::string& squat : std::set<std::string>(squats_)) {
+    if (delete_pod(squat, /*force=*/true)) squats_.erase(squat);
+  }
   for (const std::string& key : jobs(true)) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
@@ -261,6 +273,60 @@ bool Users::delete_pod(const std::string& key, bool force) {
   gateway_.ask(kUser, "PATCH", target, {{"metadata", {{"finalizers", nullptr}}}},
                "application/merge-patch+json");
   return gone && gone->status / 100 == 2;
+}
+
+// By one who may create and delete pods, and read no jobs: on the name of this attempt or the next,
+// as a stranger's pod or with the job as its owner; or in the place of the attempt's pod, whose UID
+// is on record by now.
+bool Users::forge_pod(const std::string& key, std::uint64_t seed) {
+  const auto [ns, name] = split_key(key);
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  if (!job) return false;
+  const Json& status = at(*job, "status");
+  const auto attempt =
+      std::max<std::int64_t>(1, int_at(status, "attempt") + static_cast<int>(mix(seed, 7) % 2));
+  const std::string pod_name = reconciler::pod_name(name, uid_of(*job), attempt);
+  const Json* const there = gateway_.server().find("pods", ns, pod_name);
+  Json meta = {{"name", pod_name}, {"namespace", ns}};
+  if (there) {
+    if (uid_of(*there) != string_at(status, "podUID")) return false;
+    for (const char* const field : {"labels", "annotations", "ownerReferences", "finalizers"}) {
+      if (at(*there, "metadata").contains(field)) meta[field] = (*there)["metadata"][field];
+    }
+    delete_pod(ns + "/" + pod_name, /*force=*/true);
+  } else if (seed % 3 != 0) {
+    meta["labels"] = {{reconciler::kJobUidLabel, uid_of(*job)},
+                      {reconciler::kJobNameLabel, name},
+                      {reconciler::kAttemptLabel, std::to_string(attempt)}};
+    meta["ownerReferences"] = Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
+                                            {"kind", "DurableJob"},
+                                            {"name", name},
+                                            {"uid", uid_of(*job)},
+                                            {"controller", true}}});
+    if (seed % 2 == 0) meta["finalizers"] = Json::array({reconciler::kFinalizer});
+  }
+  ledger_.excuse(ns + "/" + pod_name);
+  const Json spec = {{"restartPolicy", "Never"},
+                     {"terminationGracePeriodSeconds", 1},
+                     {"containers", Json::array({{{"name", "main"}, {"image", "forged"}}})}};
+  const auto answer =
+      gateway_.ask(kUser, "POST", "/api/v1/namespaces/" + ns + "/pods",
+                   {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", meta}, {"spec", spec}});
+  const bool made = answer && answer->status == 201;
+  if (made && !meta.contains("ownerReferences")) squats_.insert(ns + "/" + pod_name);
+  return made;
+}
+
+bool Users::strip_owner(const std::string& job_key) {
+  const auto [ns, name] = split_key(job_key);
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  const std::string pod = job ? string_at(at(*job, "status"), "podName") : "";
+  const Json* const there = pod.empty() ? nullptr : gateway_.server().find("pods", ns, pod);
+  if (!there || uid_of(*there) != string_at(at(*job, "status"), "podUID")) return false;
+  const auto answer =
+      gateway_.ask(kUser, "PATCH", pod_target(ns, pod),
+                   {{"metadata", {{"ownerReferences", nullptr}}}}, "application/merge-patch+json");
+  return answer && answer->status == 200;
 }
 
 void Users::strip_labels(const std::string& key, std::uint64_t seed) {

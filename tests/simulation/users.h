@@ -1,6 +1,7 @@
 // Users: they bring jobs, change their minds, and take away what they should not.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class Users {
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_pod(const std::string& key, bool force);
+  // Of the job's current pod, once its UID is on record. False: it is not.
+  bool strip_owner(const std::string& job_key);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
 
@@ -36,6 +39,8 @@ class Users {
   void create_drawn(const std::string& name, std::uint64_t seed);
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   void strip_labels(const std::string& key, std::uint64_t seed);
+  // False: there was nothing to forge.
+  bool forge_pod(const std::string& key, std::uint64_t seed);
   std::string pick_job(std::uint64_t seed) const;  // empty: there is none
   std::string pick_pod(std::uint64_t seed) const;
   void later(Duration delay, std::function<void()> what);
@@ -44,6 +49,7 @@ class Users {
   Gateway& gateway_;
   Ledger& ledger_;
   Strikes& strikes_;
+  std::set<std::string> squats_;  // keys of strangers' pods on names of ours
 };
 
 std::string job_target(const std::string& namespace_, const std::string& name = "");

@@ -220,6 +220,7 @@ void World::heal() {
   gateway_.come_up();
   gateway_.lag(Duration::zero());
   gateway_.quota(false);
+  gateway_.broken_pods(false);
   cluster_.failing(0);
   cluster_.image_errors(false);
   cluster_.unschedulable(false);
