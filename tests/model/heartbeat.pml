@@ -14,6 +14,9 @@
    such requests vanish. A renewal arrives at once or never: later would be kinder. Verdicts may
    come at any moment, premature or not; nodes may vanish with the child running on.
 
+   Somebody deletes the Lease, once. It is made anew for the current attempt and given to nobody, and
+   nobody knows who was granted it last. An agent takes a missing Lease for no renewal and no refusal.
+
    The macros in capitals, but for the bounds, are mutants; FROZEN takes away the premise. */
 
 #ifndef SLOW
@@ -29,17 +32,19 @@
 #define KILL (LEASE * 5 / 6)  /* SIGKILL */
 #define ATTEMPTS 3
 #define NOBODY 0
+#define UNKNOWN (ATTEMPTS + 1)
 
 /* Always false. A failed assertion is printed with its text, and so tells the rule's name. */
 bool S3_Fence, S14_SelfFence, S15_Exclusion;
 
 mtype = {absent, unbound, bound, ended}; /* a pod, as its object says; ended: by its own status */
-mtype = {none, take, grant};             /* a write on the Lease, on its way */
+mtype = {none, take, grant, make};       /* a write on the Lease, on its way */
 
 /* What stands in the API server. */
 byte attempt = 1;
 byte holder = NOBODY, transitions = 1;   /* the Lease: made for attempt 1, given to nobody */
 byte granted = NOBODY;                   /* its annotation: the last pod that was granted it */
+bool there = true, deleted = false;      /* it exists; somebody has deleted it */
 mtype pod[ATTEMPTS + 1] = absent;
 
 bool made[ATTEMPTS + 1];                 /* a pod of this attempt exists or has existed */
@@ -62,6 +67,16 @@ inline lease_changes() {
 inline stop_child(a) {
   d_step { child[a] = false; over[a] = true; renewing[a] = false; renewal_age[a] = 0;
            age[a] = 0; really[a] = 0 }
+}
+
+proctype somebody() {
+end:
+  do
+  :: atomic { there && !deleted && granted != NOBODY ->
+       printf("somebody: deletes the Lease\n");
+       there = false; deleted = true; holder = NOBODY;
+       lease_changes() }
+  od
 }
 
 /* Read live: never bound, or its container has ended. That it is gone would prove nothing. */
@@ -94,10 +109,12 @@ end:
        pod[attempt] = unbound; made[attempt] = true;
        printf("operator: pod %d is created\n", attempt) }
 #ifndef ONE_STEP
-  :: atomic { request[i] == none && transitions < attempt ->
+  :: atomic { request[i] == none && there && transitions < attempt ->
        request[i] = take; request_attempt[i] = attempt }
 #endif
-  :: atomic { request[i] == none &&
+  :: atomic { request[i] == none && !there && pod[attempt] != absent ->
+       request[i] = make; request_attempt[i] = attempt }
+  :: atomic { request[i] == none && there &&
 #ifdef ONE_STEP
               (holder == NOBODY || transitions < attempt) &&
 #else
@@ -105,7 +122,8 @@ end:
 #endif
               pod[attempt] != absent &&
               (before_me(attempt) == NOBODY || before_me(attempt) == attempt ||
-               stopped(before_me(attempt)) || waited[i] >= LEASE) ->
+               (before_me(attempt) != UNKNOWN && stopped(before_me(attempt))) ||
+               waited[i] >= LEASE) ->
        request[i] = grant; request_attempt[i] = attempt }
   :: atomic { request[i] == take ->
        printf("API server: the Lease is taken from %d for attempt %d\n", holder,
@@ -116,10 +134,22 @@ end:
        waited[0] = 0; waited[1] = 0;
 #endif
        lease_changes() }
+  :: atomic { request[i] == make ->
+       printf("API server: the Lease is made anew for attempt %d\n", request_attempt[i]);
+       there = true; transitions = request_attempt[i];
+#ifdef MADE_AS_THE_FIRST
+       granted = NOBODY;
+#else
+       granted = UNKNOWN;
+#endif
+#ifndef WAIT_FROM_BEFORE
+       waited[0] = 0; waited[1] = 0;
+#endif
+       lease_changes() }
   :: atomic { request[i] == grant ->
        printf("API server: the Lease is granted to pod %d (the last one was %d)\n",
               request_attempt[i], granted);
-       assert(S3_Fence || request_attempt[i] > granted);
+       assert(S3_Fence || granted == UNKNOWN || request_attempt[i] > granted);
 #ifdef ONE_STEP
        transitions = request_attempt[i];
 #endif
@@ -228,6 +258,7 @@ end:
 
 init {
   atomic {
-    run operator(0); run operator(1); run agent(1); run agent(2); run agent(3); run clocks()
+    run operator(0); run operator(1); run agent(1); run agent(2); run agent(3); run clocks();
+    run somebody()
   }
 }
