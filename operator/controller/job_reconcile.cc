@@ -252,6 +252,7 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
 Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& live) {
   const SteadyTime by = loop_.now() + kLiveLook;
   live.pod_name = job.job.status.pod_name;
+  const std::int64_t known_before = memory.pod_attempt;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
                          kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
@@ -282,6 +283,10 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
   if (!kube::decode_meta(*current, meta) || meta.uid != job.uid || meta.version != job.version) {
     if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
+  }
+  // The answer to a creation came meanwhile: that the pod is not there is older than the pod.
+  if (!live.pod && memory.pod_attempt != known_before) {
+    co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
   }
   // The reads may have taken long, and the watch be further by now.
   const auto cached = std::static_pointer_cast<const CachedPod>(
