@@ -59,6 +59,7 @@ def create_late(jobs, name, pod):
             "metadata": {
                 "name": pod,
                 "labels": labels,
+                "annotations": {"holdfast.dev/intent": owner["status"]["attemptStartTime"]},
                 "finalizers": [FINALIZER],
                 "ownerReferences": [
                     {

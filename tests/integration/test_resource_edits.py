@@ -126,6 +126,14 @@ def test_the_pods_name_changes_with_the_attempt_alone(api):
     written(api, current, podName="job-2-abcde", attempt=2)
 
 
+def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
+    current = written(api, written(api, api.job_in("Running"), podName="job-1-abcde"), podUID="uid-1")
+    rule = ("status.podUID: Forbidden", "changes with attempt alone")
+    refused(put(api, current, podUID="uid-2"), *rule)
+    refused(put(api, current, podUID=None), *rule)
+    written(api, current, podUID=None, podName="job-2-abcde", attempt=2)
+
+
 # -- times ----------------------------------------------------------------------------------------
 
 

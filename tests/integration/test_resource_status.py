@@ -27,6 +27,7 @@ ATTEMPT = {
 FULL = status(
     "Succeeded",
     podName="job-1-abcde",
+    podUID="00000000-0000-0000-0000-000000000001",
     nodeName="node-1",
     progress="99 %",
     attemptStartTime="2026-01-02T03:04:05.123456789Z",
@@ -41,6 +42,7 @@ CHANGED = {
     "failures": 2,
     "disruptions": 2,
     "podName": "job-2-abcde",
+    "podUID": "00000000-0000-0000-0000-000000000002",
     "nodeName": "node-2",
     "progress": "42 %",
     "startTime": "2026-01-02T03:04:06Z",
@@ -365,6 +367,7 @@ def test_times_may_have_fractions_of_a_second_and_are_kept_as_written(api, field
     [
         ("startTime", "yesterday", "status.startTime: Invalid value"),
         ("podName", "x" * 254, "status.podName: Too long"),
+        ("podUID", "x" * 129, "status.podUID: Too long"),
         ("history", [{**ATTEMPT, "attempt": n} for n in range(11)], "status.history: Too many"),
         ("history", [{**ATTEMPT, "outcome": "Vanished"}], 'outcome: Unsupported value: "Vanished"'),
         ("history", [without(ATTEMPT, "outcome")], "status.history[0].outcome: Required value"),
