@@ -37,7 +37,10 @@ Duration grace(Duration duration) { return duration * 9 / 60; }
 Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
 // Its last words while something may still live that only its end kills: from there to 5/6.
 Duration hurried_words(Duration duration) { return duration / 200; }
-Duration request_limit(Duration duration) { return duration / 6; }
+// As long as a kubelet lets a renewal hang. An operator that starts anew counts on it: what was
+// silent before counts once it has looked for longer than this (kFirstLook in reconciler).
+constexpr Duration kLongestRequest = seconds(10);
+Duration request_limit(Duration duration) { return std::min(duration / 6, kLongestRequest); }
 Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
 // Progress is told this long after the last renewal, not at once: it may come in every moment.
 Duration progress_pause(Duration duration) { return duration / 10; }

@@ -4,6 +4,7 @@
 
 #include "reconciler/authorship.h"
 #include "reconciler/pod_times.h"
+#include "reconciler/staleness.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -57,8 +58,10 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   limit.verdict.orphan_class = "pod_never_started";
   limit.trouble_for = context.now - since;
   const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
-  const Duration watched = std::min<Duration>(window, context.spec.heartbeat->lease_duration) -
-                           context.view.observed.live_for;
+  // An agent that was cut off tries again at once: it needs no whole duration.
+  const Duration watched =
+      std::min<Duration>({window, context.spec.heartbeat->lease_duration, kFirstLook}) -
+      context.view.observed.live_for;
   limit.left = std::max(window + grant - limit.trouble_for, watched);
   return limit;
 }

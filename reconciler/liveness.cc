@@ -53,10 +53,12 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                                     ? std::min(*node.silent_for, *ended_for)
                                     : *node.silent_for;
     const Duration allowed = node.breaker ? 2 * window : window;
-    limits.push_back(
-        lost("NodeSilent",
-             "node " + pod.node_name + " has not renewed its Lease for " + in_seconds(allowed),
-             "node_silent", allowed - silent_for, silent_for));
+    limits.push_back(lost("NodeSilent",
+                          "node " + pod.node_name +
+                              (node.has_lease ? " has not renewed its Lease for "
+                                              : "'s Ready condition has been Unknown for ") +
+                              in_seconds(allowed),
+                          "node_silent", allowed - silent_for, silent_for));
     const Duration notice = worth_telling(context) - silent_for;
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
@@ -224,9 +226,7 @@ std::string why_not_started(const PodView& pod) {
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
   if (!pod.deletion) return std::nullopt;
   // Seen for the whole window, not only dated: after an outage it starts anew.
-  const Duration over =
-      std::min<Duration>(context.now - *pod.deletion, context.view.observed.live_for);
-  return context.spec.lost_after - over;
+  return context.spec.lost_after - std::min<Duration>(context.now - *pod.deletion, pod.going_for);
 }
 
 std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
@@ -269,7 +269,10 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
                attempt_text(context) + " ends as Lost unless it comes back",
                context.now + *left("NodeGone")};
   } else if (worth_telling_of("NodeSilent")) {
-    waiting = {"NodeSilent", "node " + pod.node_name + " does not renew its Lease",
+    const bool has_lease = context.view.observed.nodes.at(pod.node_name).has_lease;
+    waiting = {"NodeSilent",
+               "node " + pod.node_name +
+                   (has_lease ? " does not renew its Lease" : "'s Ready condition is Unknown"),
                attempt_text(context) + " ends as Lost unless it does",
                context.now + *left("NodeSilent")};
   } else if (pod.deletion) {

@@ -8,6 +8,7 @@ namespace {
 constexpr int kBreakerMinimum = 3;
 constexpr int kBreakerPercent = 55;
 constexpr std::size_t kMaxHeldBack = 10'000;
+constexpr std::size_t kMaxWaiting = 10'000;
 
 }  // namespace
 
@@ -62,31 +63,100 @@ Duration LiveClock::read(SteadyTime at) {
 
 void RecordTracker::seen(const std::string& name, std::uint64_t version, Duration live_now) {
   const auto [found, added] = records_.try_emplace(name, Record{version, live_now, std::nullopt});
-  if (added || found->second.version == version) return;
+  if (added) {
+    const auto waiting = waiting_.find(name);
+    if (waiting == waiting_.end()) return;
+    if (waiting->second.version == version) {
+      found->second.carried = waiting->second.silent;
+      found->second.carried_at = waiting->second.at;
+    }
+    waiting_.erase(waiting);
+    return;
+  }
+  if (found->second.version == version) return;
   found->second.version = version;
   found->second.changed = live_now;
+  found->second.carried = Duration::zero();
 }
 
-void RecordTracker::gone(const std::string& name) { records_.erase(name); }
+void RecordTracker::gone(const std::string& name) {
+  records_.erase(name);
+  waiting_.erase(name);
+}
+
+void RecordTracker::carry(const std::string& name, std::uint64_t version, Duration silent,
+                          LiveTime time) {
+  const auto found = records_.find(name);
+  if (found == records_.end()) {
+    // Bounded: forgetting only starts windows anew.
+    if (waiting_.size() >= kMaxWaiting) waiting_.clear();
+    waiting_[name] = Waiting{version, silent, time.now};
+    return;
+  }
+  Record& record = found->second;
+  const Duration here = seen_here(record, time);
+  if (record.version != version || silent <= here + carried(record, time)) return;
+  record.carried = silent - here;
+  record.carried_at = time.now;
+}
+
+std::optional<std::uint64_t> RecordTracker::version(const std::string& name) const {
+  if (const auto found = records_.find(name); found != records_.end()) {
+    return found->second.version;
+  }
+  if (const auto found = waiting_.find(name); found != waiting_.end()) {
+    return found->second.version;
+  }
+  return std::nullopt;
+}
+
+Duration RecordTracker::seen_here(const Record& record, LiveTime time) {
+  const Duration last = std::max(record.changed.value_or(record.first_seen), time.epoch);
+  return std::max(Duration::zero(), time.now - last);
+}
+
+Duration RecordTracker::carried(const Record& record, LiveTime time) {
+  return record.carried_at >= time.epoch ? record.carried : Duration::zero();
+}
 
 std::optional<Duration> RecordTracker::silent_for(const std::string& name, Duration live_now,
                                                   Duration epoch) const {
   const auto found = records_.find(name);
   if (found == records_.end()) return std::nullopt;
-  const Record& record = found->second;
-  const Duration last = std::max(record.changed.value_or(record.first_seen), epoch);
-  return std::max(Duration::zero(), live_now - last);
+  const LiveTime time{live_now, epoch};
+  return seen_here(found->second, time) + carried(found->second, time);
+}
+
+std::optional<Duration> RecordTracker::counted(const std::string& name, Duration window,
+                                               Duration first_look, LiveTime time) const {
+  const auto found = records_.find(name);
+  if (found == records_.end()) return std::nullopt;
+  const Duration here = seen_here(found->second, time);
+  const Duration all = here + carried(found->second, time);
+  const Duration still_to_see = std::min(window, first_look) - here;
+  return still_to_see > Duration::zero() ? std::min(all, window - still_to_see) : all;
+}
+
+void RecordTracker::for_each_silent(Duration at_least, const ClockOf& clock,
+                                    const Visit& visit) const {
+  for (const auto& [name, record] : records_) {
+    const LiveTime time = clock(name);
+    const Duration silent = seen_here(record, time) + carried(record, time);
+    if (silent >= at_least) visit(name, record.version, silent);
+  }
 }
 
 bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
   int counted = 0;
   int silent = 0;
   for (const auto& [other, record] : records_) {
-    if (other == name || !record.changed) continue;
+    if (other == name || (!record.changed && record.carried == Duration::zero())) continue;
     const LiveTime time = clock(other);
-    if (*record.changed < time.epoch) continue;
+    const Duration before = carried(record, time);
+    const bool lived = record.changed && *record.changed >= time.epoch;
+    if (!lived && before == Duration::zero()) continue;
     ++counted;
-    if (time.now - *record.changed > window / 2) ++silent;
+    if (seen_here(record, time) + before > window / 2) ++silent;
   }
   return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
 }
@@ -99,7 +169,8 @@ bool RecordTracker::held_back(const std::string& name, Duration window, const Cl
     held_back_.erase(key);
     return false;
   }
-  const Duration since = time.now - *silent;
+  // What is carried may grow meanwhile: it is the same silence.
+  const Duration since = time.now - seen_here(records_.at(name), time);
   const auto before = held_back_.find(key);
   const bool held = (before != held_back_.end() && before->second == since) ||
                     (*silent < 2 * window && breaker(name, window, clock));

@@ -60,7 +60,14 @@ struct LiveTime {
   Duration epoch{0};
 };
 
-// When each record (a node's Lease) was last seen to change, in live time.
+// After an outage of the API server a kubelet or an agent may need this long to renew: a request
+// that hangs takes 10 s, and the next try comes within a few. An outage may lie between two lives
+// of an operator, where nobody sees it: so what an earlier life saw counts only once this life has
+// seen so much silence itself.
+inline constexpr std::chrono::seconds kFirstLook{15};
+
+// When each record (a node's Lease) was last seen to change, in live time; and what earlier lives
+// or other replicas have seen of the same silence (carry()).
 class RecordTracker {
  public:
   // Each record's own clock: records that are watched apart may have different ones.
@@ -69,14 +76,30 @@ class RecordTracker {
   // A record was seen with this version. Unchanged versions are no sign of life.
   void seen(const std::string& name, std::uint64_t version, Duration live_now);
   void gone(const std::string& name);
+  bool knows(const std::string& name) const { return records_.count(name) != 0; }
 
-  // How long it has been silent: since its last change or the epoch, whichever is later. None: it
-  // is not known.
+  // Somebody else has seen it stand still at this version for so long, up to now. That takes the
+  // place of what was seen here, if it is more: two who watch side by side never add up. A gap ends
+  // it, as it ends what was seen here.
+  void carry(const std::string& name, std::uint64_t version, Duration silent, LiveTime time);
+  // The version of a record that is known here; else, of one that was carried. None: neither.
+  std::optional<std::uint64_t> version(const std::string& name) const;
+
+  // How long it has been silent: since its last change or the epoch, whichever is later, and what
+  // was carried. None: it is not known.
   std::optional<Duration> silent_for(const std::string& name, Duration live_now,
                                      Duration epoch) const;
+  // The same, as it counts towards a window: what was carried brings the window's end no nearer
+  // than `first_look` of silence that was seen here.
+  std::optional<Duration> counted(const std::string& name, Duration window, Duration first_look,
+                                  LiveTime time) const;
 
-  // True when, of the other records that changed since the epoch (at least three), more than 55 %
-  // have been silent for over half of `window`: the path to them all is in doubt.
+  using Visit = std::function<void(const std::string& name, std::uint64_t version, Duration)>;
+  // Every record that has been silent for so long.
+  void for_each_silent(Duration at_least, const ClockOf& clock, const Visit& visit) const;
+
+  // True when, of the other records that changed since the epoch or were carried (at least three),
+  // more than 55 % have been silent for over half of `window`: the path to them all is in doubt.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // Whether the verdict on a record that has been silent for `window` or more is held back: where
@@ -90,8 +113,19 @@ class RecordTracker {
     std::uint64_t version = 0;
     Duration first_seen{0};
     std::optional<Duration> changed;  // none: not seen to change since it was first seen
+    Duration carried{0};              // comes on top of what was seen here
+    Duration carried_at{0};           // in live time: a gap after that ends it
   };
+  struct Waiting {
+    std::uint64_t version = 0;
+    Duration silent{0};
+    Duration at{0};
+  };
+  static Duration seen_here(const Record& record, LiveTime time);
+  static Duration carried(const Record& record, LiveTime time);
+
   std::unordered_map<std::string, Record> records_;
+  std::unordered_map<std::string, Waiting> waiting_;  // carried, before the record was seen
   // By record and window: the start of the silence for which the verdict was held back.
   std::map<std::pair<std::string, Duration>, Duration> held_back_;
 };

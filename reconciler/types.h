@@ -204,6 +204,8 @@ struct PodView {
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
+  // How long it has been seen with its deletion asked for, by whoever watched.
+  Duration going_for{0};
   bool has_finalizer = false;  // ours
   bool disruption_target = false;
   std::string disruption_reason;
@@ -247,9 +249,11 @@ struct PodSightings {
 // were known to be live.
 struct NodeObservation {
   std::optional<Duration> missing_for;  // the node object is not there
-  std::optional<Duration> silent_for;   // the node's Lease has not changed; none: it has no Lease
+  // The node's Lease has not changed; or it never had one, and its Ready condition is Unknown.
+  std::optional<Duration> silent_for;
   // Most other nodes fell silent together: this one gets one window more, once.
   bool breaker = false;
+  bool has_lease = true;
 };
 
 // The Lease of a job with `heartbeat`, as docs/fencing.md has it.
@@ -320,10 +324,9 @@ struct Observed {
   LeaseObservation lease;
   std::optional<LeaseRefusal> lease_refusal;
   PodSightings pod;  // of the current pod
-  // Since this process first saw the current pod, which had started, stand still after so many
-  // steps.
+  // For so long the current pod, which had started, has been seen to stand still after so many
+  // steps, and the job to be Cancelling: by whoever watched, in this process or before.
   Duration still_for{0};
-  // Since this process first saw the job Cancelling.
   Duration cancelling_for{0};
   // A new pod may be asked for now: its namespace has a creation to spare, and none of the job's is
   // under way.

@@ -139,7 +139,7 @@ namespace {
 // Where a policy forbids it nothing does.
 Duration untold_left(const Context& context) {
   const Observed& observed = context.view.observed;
-  return context.spec.lost_after - std::min(observed.cancelling_for, observed.live_for);
+  return context.spec.lost_after - observed.cancelling_for;
 }
 
 }  // namespace

@@ -46,6 +46,10 @@ class HeartbeatMonitor {
   // is none.
   Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid, SteadyTime by);
 
+  void keep_windows(WindowKeeper& windows, const HeartbeatRecords::WantedBy& wanted) {
+    records_.keep_windows(windows, loop_, wanted);
+  }
+
   cache::Informer& leases() { return leases_; }
   const cache::Informer& leases() const { return leases_; }
 

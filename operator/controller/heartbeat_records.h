@@ -2,12 +2,13 @@
 // part of the HeartbeatMonitor that asks nobody: times are handed in. Loop only.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <unordered_map>
 
 #include "operator/controller/heartbeat_codec.h"
 #include "operator/controller/namespace_clocks.h"
+#include "operator/controller/window_keeper.h"
 #include "operator/core/time.h"
 #include "reconciler/staleness.h"
 #include "reconciler/types.h"
@@ -33,22 +34,28 @@ class HeartbeatRecords {
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window,
                                        SteadyTime now);
 
+  // Of each kind: who waits for the Lease of this key.
+  using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
+  struct WantedBy {
+    Wanted silent, taken, ended;
+  };
+  void keep_windows(WindowKeeper& windows, const Loop& loop, const WantedBy& wanted);
+
  private:
   struct Marks {
     std::string holder;
     std::string progress;
     Duration progressed{0};  // in live time
-    // Since when it has stood without a holder, and which Lease that was: the same one, granted to
-    // nobody meanwhile, whatever attempts it was taken for.
-    std::optional<SteadyTime> taken;
-    std::string taken_uid;
-    std::string taken_from;
-    std::optional<SteadyTime> ended;  // first seen with the end mark
+    Duration first_seen{0};  // likewise: this progress, in this life
   };
-  static bool still_taken(const Marks& marks, const reconciler::LeaseView& lease);
+  reconciler::LiveTime time(const std::string& key, SteadyTime now);
 
   NamespaceClocks clocks_;
-  reconciler::RecordTracker tracker_;             // of those that are being renewed
+  reconciler::RecordTracker tracker_;  // of those that are being renewed
+  // What nobody can renew counts on any clock. Without a holder: the same Lease, granted to nobody
+  // meanwhile, whatever attempts it was taken for. With the end mark: of the same holder.
+  reconciler::RecordTracker taken_;
+  reconciler::RecordTracker ended_;
   std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases
 };
 

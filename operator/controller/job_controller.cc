@@ -9,7 +9,6 @@
 namespace holdfast::controller {
 namespace {
 
-constexpr const char* kByNode = "node";
 // Of what stands in an annotation.
 constexpr std::size_t kMaxReasonBytes = 256;
 
@@ -46,6 +45,7 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
       nodes_({loop_, client_, random_, log_, pods_, config_.namespaces}),
       heartbeats_({loop_, client_, random_, log_}, config_.namespaces,
                   [this](const CachedHeartbeat& lease) { return is_worked_on(lease); }),
+      windows_(loop_, log_),
       membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
       readings_({loop_,
                  log_,
@@ -81,6 +81,7 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
   heartbeats_.leases().on_progress([this] { on_progress(); });
   heartbeats_.on_change(
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
+  keep_windows();
 }
 
 JobController::~JobController() {
@@ -113,6 +114,7 @@ void JobController::begin() {
   started_ = true;
   log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
                                   {"pods", std::to_string(pods_.store().size())}});
+  pods_.store().for_each([this](const kube::ObjectPtr& pod) { look_at_node(as_pod(pod)); });
   membership_.join();
   pool_.start();
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
@@ -171,6 +173,8 @@ Membership::Handlers JobController::membership_handlers() {
     nodes_.proof();
     heartbeats_.proof();
   };
+  handlers.record = [this](int shard) { return windows_.record(shard); };
+  handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
   handlers.refuse = [this](Error error) {
     if (config_.refuse) config_.refuse(std::move(error));
   };
@@ -243,7 +247,10 @@ void JobController::on_job(const cache::Change& change) {
     census_.put(uid, membership_.shard_of(uid),
                 static_cast<const CachedJob&>(*change.after).job.status);
     heartbeats_.look_again(change.after->namespace_, uid);
+    job_windows_.see(static_cast<const CachedJob&>(*change.after),
+                     nodes_.pods_time(change.after->namespace_));
   } else {
+    job_windows_.gone(static_cast<const CachedJob&>(*change.before));
     census_.erase(change.before->uid);
     heartbeats_.look_again(change.before->namespace_, change.before->uid);
   }
@@ -255,6 +262,12 @@ void JobController::on_pod(const cache::Change& change) {
   look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
   heartbeats_.look_again(pod.namespace_, pod.job_uid());
   remember_pod(key, pod, change.after != nullptr);
+  if (change.after) {
+    job_windows_.see(pod, nodes_.pods_time(pod.namespace_));
+    if (started_) look_at_node(pod);
+  } else {
+    job_windows_.gone(pod);
+  }
   if (!change.before || !change.after) return;
   const CachedPod& before = as_pod(change.before);
   if (before.job_name != pod.job_name) look_at_job_of(before);
@@ -289,6 +302,11 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
        (job && job->uid == memory.uid && job->job.status.attempt_start_time == pod.pod.intent));
   if (!is_marked) return;
   memory.pod_is_known(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid);
+}
+
+// Whoever comes to hold its job has seen from the first moment on that the node is lost.
+void JobController::look_at_node(const CachedPod& pod) {
+  if (!pod.pod.node_name.empty() && !pod.pod.ended()) nodes_.look(pod.pod.node_name);
 }
 
 void JobController::on_node(const std::string& node) {

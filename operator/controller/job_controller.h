@@ -23,6 +23,7 @@
 #include "operator/controller/job_census.h"
 #include "operator/controller/job_codec.h"
 #include "operator/controller/job_memory.h"
+#include "operator/controller/job_windows.h"
 #include "operator/controller/membership.h"
 #include "operator/controller/namespace_readings.h"
 #include "operator/controller/node_monitor.h"
@@ -31,8 +32,9 @@
 
 namespace holdfast::controller {
 
-// The index of pods by their job's key.
+// The indexes of pods by their job's key, and by their node while they have not ended.
 inline constexpr const char* kByJob = "job";
+inline constexpr const char* kByNode = "node";
 
 inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
   return static_cast<const CachedPod&>(*object);
@@ -102,12 +104,20 @@ class JobController {
   void on_pod(const cache::Change& change);
   void remember_pod(const std::string& key, const CachedPod& pod, bool is_there);
   void on_node(const std::string& node);
+  void look_at_node(const CachedPod& pod);
   void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
   bool is_worked_on(const CachedHeartbeat& lease);
   void on_progress();
   void on_time_travel();
   void begin();
   void resync();
+
+  // job_wanted.cc: whose silence is put on record, and for which shard.
+  void keep_windows();
+  WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
+  WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
+  WindowKeeper::Wanted lease_wanted(const std::string& key, Duration silent);
+  std::shared_ptr<const CachedJob> job_of(const CachedPod& pod);
 
   Membership::Handlers membership_handlers();
   void look_at_all(int shard);
@@ -168,6 +178,8 @@ class JobController {
   cache::Informer pods_;
   NodeMonitor nodes_;
   HeartbeatMonitor heartbeats_;
+  JobWindows job_windows_;
+  WindowKeeper windows_;
   Membership membership_;
   NamespaceReadings readings_;
   Executor executor_;

@@ -49,13 +49,6 @@ struct JobMemory {
   std::int64_t bare_attempt = 0;
   SteadyTime bare_since{};
 
-  std::optional<SteadyTime> cancelling_since;
-
-  // The pod (its UID) that was first seen to stand still after so many steps, and when.
-  std::string still_pod;
-  int still_steps = 0;
-  SteadyTime still_since{};
-
   // The creation of a pod that is under way, or whose refusal is still to be put on record. Until
   // then the shard is not handed over: the next owner would take the attempt for one left behind.
   struct Creation {

@@ -354,6 +354,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.nonce = random_.next();
   observed.live_for = nodes_.pods_live_for(job.namespace_);
   observed.may_create = !memory.creating() && creations_.admits(job.key());
+  const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
     view.lease = lease->lease;
     observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
@@ -370,13 +371,17 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
         memory.lease_refusal, std::max(Duration::zero(), memory.lease_retry_at - steady)};
   }
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
-  for (const reconciler::PodView& pod : view.pods) {
-    if (pod.ended() || pod.node_name.empty()) continue;
+  for (reconciler::PodView& pod : view.pods) {
+    if (pod.ended()) continue;
+    if (pod.deletion && observed.live_for > Duration::zero()) {
+      pod.going_for =
+          job_windows_.going_for(job.namespace_, pod, job.job.spec.lost_after, pods_time);
+    }
+    if (pod.node_name.empty()) continue;
     observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
   }
   if (status.phase == reconciler::Phase::kCancelling) {
-    if (!memory.cancelling_since) memory.cancelling_since = steady;
-    observed.cancelling_for = steady - *memory.cancelling_since;
+    observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
   }
   if (status.phase != reconciler::Phase::kRunning) return;
   observed.own_intent = memory.intent_attempt == status.attempt &&
@@ -389,14 +394,9 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
     if (pod->owner_uid == job.uid) memory.pod_is_known(status.attempt, pod->uid);
     observed.pod = memory.pods.of(*pod);
-    if (!pod->stands_still()) {
-      memory.still_pod.clear();
-    } else if (memory.still_pod != pod->uid || memory.still_steps < pod->steps()) {
-      memory.still_pod = pod->uid;
-      memory.still_steps = pod->steps();
-      memory.still_since = steady;
+    if (pod->stands_still()) {
+      observed.still_for = job_windows_.still_for(job.namespace_, *pod, pods_time);
     }
-    if (!memory.still_pod.empty()) observed.still_for = steady - memory.still_since;
     return;
   }
   if (memory.bare_attempt != status.attempt) {

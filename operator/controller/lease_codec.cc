@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operator/core/json.h"
+#include "operator/core/json_time.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::controller {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
 constexpr const char* kAsideAnnotation = "holdfast.dev/steps-aside";
+constexpr const char* kWindowsAnnotation = "holdfast.dev/windows";
 constexpr std::string_view kMemberPrefix = "holdfast-member-";
 constexpr std::string_view kShardPrefix = "holdfast-shard-";
 constexpr std::int64_t kLongestSeconds = 3600;
@@ -45,6 +47,7 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
                {"labels", {{kLeaseLabel, label}}},
                {"annotations", {{kShardsAnnotation, std::to_string(write.shards)}}}};
   if (!write.steps_aside.empty()) meta["annotations"][kAsideAnnotation] = write.steps_aside;
+  if (!write.windows.empty()) meta["annotations"][kWindowsAnnotation] = write.windows;
   if (!write.uid.empty()) {
     meta["uid"] = write.uid;
     meta["resourceVersion"] = std::to_string(write.version);
@@ -54,7 +57,8 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
                 std::chrono::duration_cast<std::chrono::seconds>(write.duration).count()},
                {"leaseTransitions", write.transitions}};
   spec["renewTime"] = format_time_micros(write.now);
-  if (with_holder_times) spec["acquireTime"] = format_time_micros(write.now);
+  if (with_holder_times)
+    spec["acquireTime"] = format_time_micros(write.acquired.value_or(write.now));
   const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
                      {"kind", "Lease"},
                      {"metadata", std::move(meta)},
@@ -92,6 +96,8 @@ kube::ObjectPtr decode_lease(const JsonView& json) {
       std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 1), 1, kLongestSeconds));
   lease->transitions =
       std::clamp<std::int64_t>(int_at(spec, "leaseTransitions"), 0, kMostTransitions);
+  lease->acquired = time_at(spec, "acquireTime");
+  lease->windows = string_at(at(meta, "annotations"), kWindowsAnnotation);
   return lease;
 }
 

@@ -6,7 +6,8 @@
 //   holdfast-shard-<number>         holderIdentity: the member that works on the shard's jobs
 //
 // Both carry the label holdfast.dev/lease and, in the annotation holdfast.dev/shards, the number of
-// shards that the installation has.
+// shards that the installation has. A shard's may say in holdfast.dev/windows what its holder has
+// seen of silent subjects (window_codec.h).
 #pragma once
 
 #include <optional>
@@ -32,6 +33,8 @@ struct CachedLease : kube::Object {
   std::string steps_aside;  // of a member: why; empty: it does not
   Duration duration{0};
   std::int64_t transitions = 0;
+  std::optional<Time> acquired;
+  std::string windows;
 };
 
 // Null when it is neither, by its label and name.
@@ -55,6 +58,8 @@ struct LeaseWrite {
   Duration duration{0};
   std::int64_t transitions = 0;
   Time now{};
+  std::optional<Time> acquired;  // none: now, where there is a holder
+  std::string windows;           // of a shard's Lease
 };
 std::string member_lease_body(const LeaseWrite& write, const std::string& member);
 std::string shard_lease_body(const LeaseWrite& write, int shard);

@@ -75,6 +75,7 @@ void Membership::tick() {
   update_clock();
   if (!beating_) spawn(beat());
   evaluate_soon();
+  keep_records();
   tidy();
 }
 

@@ -13,6 +13,8 @@
 //           only while the watch is live and our renewals succeed, and after a live read of it
 //   aside   a member that cannot see what it needs says so on its member Lease: it is planned no
 //           shards, and gives up those that name it, as long as any other member can see
+//   record  what a holder has seen of silent subjects rides on each write of its shard's Lease, and
+//           on one each 10 s while there are such subjects: the next owner goes on from there
 //   leave   the member Lease is deleted once no work is in hand: its shards are free by that
 //
 // What to do about each shard is decided by reconciler::decide_shards(). Loop only; destroy it when
@@ -88,6 +90,10 @@ class Membership : public Ownership {
     std::function<void()> proof;
     // It cannot go on, ever.
     std::function<void(Error error)> refuse;
+    // What is to stand on record of a shard that is being written, and what another member has put
+    // there (window_keeper.h). Either may be null.
+    std::function<std::string(int shard)> record = nullptr;
+    std::function<void(const std::string& windows)> recorded = nullptr;
   };
   Membership(const Dependencies& dependencies, Config config, Handlers handlers);
   ~Membership() override;
@@ -129,7 +135,8 @@ class Membership : public Ownership {
     std::shared_ptr<const CachedLease> written;
     std::string why;
     std::string planned;
-    int unseen = 0;  // creations in a row that met a Lease which the watch does not show
+    SteadyTime recorded_at{};  // its windows, when they were last written here
+    int unseen = 0;            // creations in a row that met a Lease which the watch does not show
   };
 
   void tick();
@@ -156,12 +163,18 @@ class Membership : public Ownership {
   void evaluate();
   reconciler::ShardsView view();
   bool member_alive(const CachedLease& member);
+  bool room() const;  // for one more write of a shard's Lease
   void carry_out(int shard, const reconciler::ShardDecision& decision);
   // `before`: the Lease that the decision rested on; null: there was none.
   Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
   Task<void> take_over(int shard);
   Task<bool> holder_is_dead(std::string holder);
   Task<void> release(int shard);
+  void keep_records();
+  Task<void> write_record(int shard, std::shared_ptr<const CachedLease> before,
+                          std::string windows);
+  void note_written(Shard& ours, const JsonView& answer);
+  std::string windows_of(int shard) const;
   void drop(int shard, const char* why);
   void tidy();
   Task<void> delete_member(std::string name, std::string uid, std::uint64_t version);

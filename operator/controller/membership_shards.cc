@@ -14,6 +14,8 @@ constexpr int kMostPending = 16;
 constexpr int kUnseenIsForeign = 3;
 // A member Lease that is stale for this many of its durations, and holds nothing, is deleted.
 constexpr int kTidyDurations = 10;
+// No life of a replica that is killed often lasts that long: more dead ones than this are too many.
+constexpr int kMostDead = 16;
 
 std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
   return std::static_pointer_cast<const CachedLease>(object);
@@ -70,6 +72,8 @@ void Membership::on_lease(const cache::Change& change) {
     }
   } else if (lease->shard < config_.shards && !change.after) {
     shards_[static_cast<std::size_t>(lease->shard)].written.reset();
+  } else if (lease->holder != self_ && !lease->windows.empty() && handlers_.recorded) {
+    handlers_.recorded(lease->windows);
   }
   // Only what is the record; a newcomer that is wrong about it refuses by itself.
   if (change.after && lease->name == shard_lease_name(0)) refuse_wrong_number(*lease);
@@ -138,12 +142,13 @@ void Membership::evaluate() {
   }
 }
 
+bool Membership::room() const {
+  return std::count_if(shards_.begin(), shards_.end(),
+                       [](const Shard& shard) { return shard.pending; }) < kMostPending;
+}
+
 void Membership::carry_out(int shard, const reconciler::ShardDecision& decision) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
-  const auto room = [this] {
-    return std::count_if(shards_.begin(), shards_.end(),
-                         [](const Shard& other) { return other.pending; }) < kMostPending;
-  };
   switch (decision.action) {
     case ShardAction::kNone:
       if (std::exchange(ours.draining, false) && ours.held) handlers_.kept(shard);
@@ -177,6 +182,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   ours.pending = true;
   const std::uint64_t tenure = tenure_;
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
+  write.windows = windows_of(shard);
   Result<JsonDocument> answer = JsonDocument();
   if (before) {
     write.uid = before->uid;
@@ -190,7 +196,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   }
   ours.pending = false;
   if (answer) {
-    ours.written = as_lease(decode_lease(*answer));
+    note_written(ours, *answer);
     // An answer from before a lapse proves nothing about the time after it.
     if (ours.written && tenure == tenure_ && state_ == State::kActing &&
         time_left() > Duration::zero()) {
@@ -274,13 +280,19 @@ Task<void> Membership::release(int shard) {
   write.uid = lease->uid;
   write.version = lease->version;
   write.transitions = lease->transitions;
+  write.windows = windows_of(shard);
   auto put = client_.put(path(lease->name), shard_lease_body(write, shard), within_time());
   const Result<JsonDocument> answer = co_await put;
   ours.pending = false;
   if (answer) {
-    ours.written = as_lease(decode_lease(*answer));
+    note_written(ours, *answer);
     evaluate_soon();
   }
+}
+
+void Membership::note_written(Shard& ours, const JsonView& answer) {
+  ours.written = as_lease(decode_lease(answer));
+  ours.recorded_at = loop_.now();
 }
 
 // Nobody else misses them: every process start leaves one behind when it is killed.
@@ -291,14 +303,19 @@ void Membership::tidy() {
     if (const auto lease = shard_lease(shard)) holders.insert(lease->holder);
   }
   const Duration live = clock_.read(loop_.now());
-  std::shared_ptr<const CachedLease> stale;
+  std::shared_ptr<const CachedLease> stale, dead;
+  int dead_count = 0;
   leases_.store().for_each([&](const kube::ObjectPtr& object) {
     const auto lease = as_lease(object);
     if (lease->kind != CachedLease::Kind::kMember || lease->holder == self_) return;
     if (holders.count(lease->holder) != 0 || deleting_.count(lease->name) != 0) return;
     const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
     if (silent && *silent >= kTidyDurations * lease->duration) stale = lease;
+    if (!silent || *silent < lease->duration) return;
+    ++dead_count;
+    if (!dead || lease->version < dead->version) dead = lease;
   });
+  if (!stale && dead_count > kMostDead) stale = dead;
   if (stale) spawn(delete_member(stale->name, stale->uid, stale->version));
 }
 

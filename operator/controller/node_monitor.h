@@ -1,15 +1,21 @@
 // What this replica knows of the nodes' lives: their Leases and objects, on clocks that run only
 // while the watches are open and the renewals of our own member Lease succeed. Feeds the pure rules
 // of reconciler/staleness.h. Loop only.
+//
+// A node that never had a Lease (virtual kubelets, simulators) is judged by its Ready condition,
+// where the node controller says Unknown. Nodes are watched by their metadata alone, so the
+// condition is read live: once, and again whenever the watch shows that the object has changed.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "operator/cache/informer.h"
 #include "operator/controller/namespace_clocks.h"
+#include "operator/controller/window_keeper.h"
 #include "operator/core/loop.h"
 #include "operator/core/task.h"
 #include "operator/kube/client.h"
@@ -45,11 +51,19 @@ class NodeMonitor {
   // A write of ours, or a consistent read, succeeded: the API server and its storage answer.
   void proof();
 
+  // A pod is on this node: from now on it is known since when the node is missing or not ready.
+  void look(const std::string& node);
+
+  // `wanted`: whose jobs wait for a node that is silent, or for one that is missing.
+  using Wanted = std::function<WindowKeeper::Wanted(const std::string& node, bool missing)>;
+  void keep_windows(WindowKeeper& windows, const Wanted& wanted);
+
   // `window`: how long the job that asks lets a node be silent or missing.
   reconciler::NodeObservation observe(const std::string& node, Duration window);
 
   // How long this namespace's watch of pods has been live without a gap.
   Duration pods_live_for(const std::string& namespace_);
+  reconciler::LiveTime pods_time(const std::string& namespace_);
 
   // Reads the node and its Lease live and takes what they say into account. An error: nothing is
   // known, no verdict may be given; so it is where `by` passes without an answer.
@@ -63,6 +77,11 @@ class NodeMonitor {
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
   void mark_missing(const std::string& node);
+  void read_conditions();
+  Task<void> read_condition(std::string node);
+  void note_condition(const std::string& node, const JsonView& object);
+  reconciler::LiveTime node_time();
+  reconciler::LiveTime lease_time();
 
   Loop& loop_;
   kube::Client& client_;
@@ -77,7 +96,11 @@ class NodeMonitor {
   reconciler::LiveClock lease_clock_;
   NamespaceClocks pod_clocks_;
   reconciler::RecordTracker lease_tracker_;
-  std::unordered_map<std::string, Duration> missing_since_;  // in node_clock_'s live time
+  reconciler::RecordTracker missing_;          // nodes that are not there
+  reconciler::RecordTracker unready_;          // without a Lease, and Ready is Unknown
+  std::unordered_set<std::string> leaseless_;  // whose Ready condition is asked for
+  std::set<std::string> unread_;               // of those, to be read
+  int reading_ = 0;
   std::optional<SteadyTime> last_proof_;
 };
 

@@ -2,7 +2,9 @@
 // which all else is well, and the run must end with that rule's name.
 #include <gtest/gtest.h>
 
+#include "operator/controller/lease_codec.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/simulation/run.h"
 
 namespace holdfast::simulation {
@@ -15,10 +17,10 @@ using std::chrono::seconds;
 constexpr const char* kJob = "victim";
 const std::string kNamespace = kNamespaces[0];
 
-// Stands in for a replica that has lost its mind.
+// Stands in for the replica that works on the job and has lost its mind.
 class Rogue {
  public:
-  explicit Rogue(World& world) : world_(world) { delivery_.replica = 0; }
+  explicit Rogue(World& world) : world_(world) { delivery_.replica = owner(); }
 
   Json job() const { return *world_.server().find("durablejobs", kNamespace, kJob); }
   std::string job_uid() const { return uid_of(job()); }
@@ -56,6 +58,17 @@ class Rogue {
   Delivery& delivery() { return delivery_; }
 
  private:
+  int owner() const {
+    const auto lease = [this](int shard) {
+      return *world_.server().find("leases", "holdfast-system",
+                                   controller::shard_lease_name(shard));
+    };
+    const int shards =
+        std::stoi(string_at(lease(0)["metadata"]["annotations"], "holdfast.dev/shards"));
+    const Json ours = lease(reconciler::shard_of(job_uid(), shards));
+    return world_.ledger().life_of(string_at(ours["spec"], "holderIdentity")).value().first;
+  }
+
   World& world_;
   Delivery delivery_;
 };

@@ -24,6 +24,17 @@ constexpr seconds kSilentLimit{340};
 
 std::string user_of(const std::string& node) { return "kubelet-" + node; }
 
+Json lease_of(const std::string& node, Time now) {
+  const std::string text = format_time_nanos(now);
+  return {{"apiVersion", "coordination.k8s.io/v1"},
+          {"kind", "Lease"},
+          {"metadata", {{"name", node}, {"namespace", "kube-node-lease"}}},
+          {"spec",
+           {{"holderIdentity", node},
+            {"leaseDurationSeconds", 40},
+            {"renewTime", text.substr(0, text.size() - 4) + "Z"}}}};
+}
+
 bool phase_is_final(const Json& pod) {
   const std::string phase = string_at(at(pod, "status"), "phase");
   return phase == "Succeeded" || phase == "Failed";
@@ -79,6 +90,9 @@ void Cluster::start(int nodes) {
     nodes_.push_back({"node-" + std::to_string(i)});
     nodes_.back().skew = kSkews[mix(seed_, 0xC10C + static_cast<std::uint64_t>(i)) % 6];
     register_node(i);
+    // A kubelet's first Lease comes with its node.
+    gateway_.ask(user_of(nodes_.back().name), "POST", kLeases,
+                 lease_of(nodes_.back().name, gateway_.wall_clock()));
     scheduler_.after(some(milliseconds(100), kRenewal), [this, i] { renew(i); });
   }
   scheduler_.after(seconds(20), [this] { collect_lost_pods(); });
@@ -110,14 +124,7 @@ void Cluster::renew(int index) {
   if (!node.powered || !node.reaches) return again(kRenewal);
   if (gateway_.in_trouble()) return again(kRetry);
   if (!node.exists) register_node(index);
-  const std::string now = format_time_nanos(gateway_.wall_clock());
-  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
-                     {"kind", "Lease"},
-                     {"metadata", {{"name", node.name}, {"namespace", "kube-node-lease"}}},
-                     {"spec",
-                      {{"holderIdentity", node.name},
-                       {"leaseDurationSeconds", 40},
-                       {"renewTime", now.substr(0, now.size() - 4) + "Z"}}}};
+  const Json body = lease_of(node.name, gateway_.wall_clock());
   const std::string target = std::string(kLeases) + "/" + node.name;
   auto answer = patch(user_of(node.name), target, {{"spec", body["spec"]}});
   if (answer && answer->status == 404) {

@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kSettles{5};
+// What was silent is taken off the record within 10 s and a retry period.
+constexpr seconds kSettles{15};
 constexpr seconds kRest{6};
 
 std::string job_name(int job) { return "job-" + std::to_string(job); }

@@ -145,6 +145,13 @@ void add_losses(std::vector<Scenario>& all) {
   lost.calls["DELETE pods"] = 1;
   all.push_back(lost);
 
+  // Its silence goes on record before the verdict.
+  Scenario recorded = lost;
+  recorded.name = "lost-node-on-record";
+  recorded.spec = {{"lostAfterSeconds", 40}};
+  recorded.calls["PUT leases.shard"] = 3;
+  all.push_back(recorded);
+
   Scenario gone = named("node-object-gone", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
   gone.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.remove_node(); }},
                 {when_ended("Lost"), kSoon, bring_back}};
@@ -192,6 +199,9 @@ void add_cancels(std::vector<Scenario>& all) {
   backoff_dead.steps = {{when_pod_runs, kSoon, power_off},
                         {when_phase("Backoff"), kSoon, kCancel},
                         {when_phase("Cancelled"), kSoon, bring_back}};
+  // A kubelet's fast clock tells no start, and the next replica counts from when it saw the pod
+  // run.
+  backoff_dead.outcomes.push_back({"Lost", "DeadlineExceeded"});
   all.push_back(backoff_dead);
 
   Scenario suspended = named("cancel-suspended", {kShort}, "Cancelled", {});

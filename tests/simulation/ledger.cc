@@ -8,6 +8,7 @@
 #include "operator/controller/lease_codec.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
+#include "reconciler/staleness.h"
 #include "tests/support/json_document.h"
 #include "tests/unit/reconciler/rules.h"
 
@@ -362,8 +363,9 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   }
 }
 
-// An attempt may be called lost only when, in truth, its node could have shown life for the whole
-// window and did not.
+// An attempt may be called lost only when, in truth, its node did not show life for the whole
+// window, and could have for at least the first look of it (what came before may be an earlier
+// life's).
 void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
   if (entry.reason != "NodeSilent") return;
   const Cluster::Node* const node = cluster_.node(entry.node_name);
@@ -377,8 +379,10 @@ void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
   const auto next = std::upper_bound(renewals.begin(), renewals.end(), decided - kLookTime);
   const Duration renewed = next == renewals.begin() ? Duration::zero() : *std::prev(next);
   const Duration trouble_end = gateway_.last_trouble_end();
-  const Duration since = std::max(renewed, trouble_end);
-  if (decided >= trouble_end && decided - since + seconds(1) < window) {
+  const Duration first_look =
+      std::min(window, Duration(reconciler::kFirstLook) / rate() * 1'000'000);
+  if (decided < trouble_end) return;
+  if (decided - renewed + seconds(1) < window || decided - trouble_end + seconds(1) < first_look) {
     complain("an attempt is falsely lost: " + entry.node_name + " renewed its Lease " +
              human_duration(decided - renewed) + " ago, the API server could not be written to " +
              "until " + human_duration(decided - trouble_end) + " ago, of " +

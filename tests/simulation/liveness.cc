@@ -57,6 +57,8 @@ void Liveness::watch(bool on) {
 
 Duration Liveness::own(Duration window) const { return window / slowest_ppm_ * 1'000'000; }
 
+Duration Liveness::taken_over() const { return replica_changed_ + own(kTakeOver); }
+
 // What it sleeps too long for this time, by that clock.
 Duration Liveness::late(Duration window) const { return own(window) - window; }
 
@@ -85,10 +87,9 @@ void Liveness::note(const std::string& key, const std::string& trouble, Duration
   }
   if (since) entry.since = std::max(*since, on_since_);
   entry.bound = bound + kReconcile + kLook;
+  if (often_killed_) entry.bound = 2 * entry.bound + own(kTakeOver);
   entry.seen = true;
-  // Nobody may work on the job until a dead replica's shards are taken over.
-  const Duration begin = std::max(entry.since, replica_changed_ + own(kTakeOver));
-  const Duration lasted = scheduler_.now() - begin;
+  const Duration lasted = scheduler_.now() - std::max(entry.since, taken_over());
   double& slowest = slowest_[trouble];
   slowest = std::max(slowest, to_seconds(lasted) / to_seconds(entry.bound));
   if (lasted > entry.bound) {
@@ -145,7 +146,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   }
   if (!on_ || gateway_.in_trouble()) return;
   // Nobody is there to take anything over.
-  if (replicas.empty()) replica_changed();
+  if (replicas.empty() && !often_killed_) replica_changed();
   read_the_truth();
   std::map<std::string, std::vector<PodView>> pods;  // by owner
   for (const auto& [uid, pod] : pods_) {
@@ -273,11 +274,10 @@ void Liveness::look_at_running(const Job& job) {
   const Cluster::Node* const node = cluster_.node(pod->node_name);
   if (!node) return;
   // Whoever takes a job over watches the whole window anew.
-  const Duration taken_over = replica_changed_ + own(kTakeOver);
   const Duration bound_at = instant(pod->placed ? pod->placed : pod->created) + seconds(1);
-  const Duration silent_since = std::max({node->renewed, taken_over, bound_at});
+  const Duration silent_since = std::max({node->renewed, taken_over(), bound_at});
   if (!node->exists) {
-    holds(job, "node object gone", window, std::max({node->lost_since, taken_over, bound_at}));
+    holds(job, "node object gone", window, std::max({node->lost_since, taken_over(), bound_at}));
   } else if (!node->usable()) {
     holds(job, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
           silent_since);

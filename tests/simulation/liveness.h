@@ -40,6 +40,9 @@ class Liveness {
   void slowest_clock(std::int64_t ppm) { slowest_ppm_ = ppm; }
   // A replica died or started: what it remembered is gone, windows are watched anew.
   void replica_changed() { replica_changed_ = scheduler_.now(); }
+  // One replica is killed again and again: bounds are twice as long for that, and no more, however
+  // often it was.
+  void often_killed() { often_killed_ = true; }
 
   // Twice a second.
   void look(const std::vector<Replica*>& replicas);
@@ -73,6 +76,8 @@ class Liveness {
             std::optional<Duration> since, const char* rule = "L1");
   void look_at_shards(const std::vector<Replica*>& replicas);
   void forget_what_passed();
+  // Nobody may work on a job until a dead replica's shards are taken over.
+  Duration taken_over() const;
   Duration own(Duration window) const;  // as the slowest clock measures it
   Duration late(Duration window) const;
   Duration instant(std::optional<Time> wall) const;  // in the world's time
@@ -86,6 +91,7 @@ class Liveness {
   bool on_ = false;
   Duration on_since_{0};
   Duration replica_changed_{0};
+  bool often_killed_ = false;
   std::int64_t slowest_ppm_ = 1'000'000;
   Decoded<controller::CachedPod> pods_;
   Decoded<controller::CachedJob> jobs_;

@@ -104,6 +104,7 @@ class Drawing {
     script_.seed = seed;
     script_.profile = profile.name;
     script_.length = length;
+    script_.kills_every = profile.kills_every;
   }
 
   Script draw() {
@@ -215,6 +216,8 @@ const std::vector<Profile>& profiles() {
       {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
       {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),
        false},
+      // No life of that replica is as long as most windows.
+      {"restarts", all_of({kNodes, kServer, {kCancel, kSuspend, kDeletePod}}), false, seconds(30)},
   };
   return *kProfiles;
 }

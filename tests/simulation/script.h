@@ -15,6 +15,8 @@ struct Profile {
   std::string name;
   std::vector<Act> acts;
   bool draws_subset = false;
+  // One replica is killed this often, to the end of the run, and starts again at once. Zero: none.
+  Duration kills_every{0};
 };
 
 const std::vector<Profile>& profiles();
@@ -27,6 +29,7 @@ struct Script {
   int replicas = 1;
   int shards = 1;
   bool by_namespace = false;           // a watch for each namespace
+  Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // then the faults stop
   std::vector<ScriptEvent> events;     // by time

@@ -221,6 +221,19 @@ void Users::end(const ScriptEvent& event) {
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
     if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
   }
+  // As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
+  // namespace for ever.
+  std::vector<std::string> unseen;
+  gateway_.server().for_each("pods", [&](const Json& pod) {
+    const Json& meta = at(pod, "metadata");
+    const bool labelled = at(at(meta, "labels"), reconciler::kJobUidLabel).is_string();
+    if (!labelled && at(meta, "deletionTimestamp").is_string()) unseen.push_back(key_of(pod));
+  });
+  for (const std::string& key : unseen) {
+    const auto [ns, name] = split_key(key);
+    gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"finalizers", nullptr}}}},
+                 "application/merge-patch+json");
+  }
 }
 
 void Users::make_peace() {
@@ -232,6 +245,19 @@ void Users::make_peace() {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
     if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+  }
+  // As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
+  // namespace for ever.
+  std::vector<std::string> unseen;
+  gateway_.server().for_each("pods", [&](const Json& pod) {
+    const Json& meta = at(pod, "metadata");
+    const bool labelled = at(at(meta, "labels"), reconciler::kJobUidLabel).is_string();
+    if (!labelled && at(meta, "deletionTimestamp").is_string()) unseen.push_back(key_of(pod));
+  });
+  for (const std::string& key : unseen) {
+    const auto [ns, name] = split_key(key);
+    gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"finalizers", nullptr}}}},
+                 "application/merge-patch+json");
   }
 }
 

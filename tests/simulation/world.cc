@@ -18,6 +18,7 @@ constexpr seconds kRecovery{90};
 // For a job to end once nothing is in its way: windows, budgets and back-offs are minutes at most.
 constexpr minutes kSettleLimit{40};
 constexpr minutes kRest{4};
+constexpr int kOftenKilled = 0;
 
 }  // namespace
 
@@ -132,7 +133,7 @@ void World::start_replica(int index) {
   if (config.clock.rate_ppm != 1'000'000 && seat.lives == 1) strikes_.fired(Act::kClockDrift);
   trace("replica " + std::to_string(index) + " starts");
   seat.replica = std::make_unique<Replica>(scheduler_, network_, std::move(config));
-  liveness_.replica_changed();
+  if (!is_often_killed(index)) liveness_.replica_changed();
 }
 
 void World::crash(int index, Duration down_for) {
@@ -140,8 +141,20 @@ void World::crash(int index, Duration down_for) {
   if (!seat.replica) return;
   trace("replica " + std::to_string(index) + " crashes");
   seat.replica.reset();
-  liveness_.replica_changed();
+  if (!is_often_killed(index)) liveness_.replica_changed();
   scheduler_.after(down_for, [this, index] { start_replica(index); });
+}
+
+// Before any window of more than a few seconds can end in one life.
+void World::kill_often() {
+  scheduler_.after(options_.script.kills_every, [this] {
+    crash(kOftenKilled, milliseconds(300));
+    kill_often();
+  });
+}
+
+bool World::is_often_killed(int index) const {
+  return index == kOftenKilled && options_.script.kills_every > Duration::zero();
 }
 
 void World::stop_cleanly(int index, Duration down_for) {
@@ -176,6 +189,10 @@ void World::set_up() {
     scheduler_.after(milliseconds(100 + 300 * i), [this, i] { start_replica(i); });
   }
   liveness_.slowest_clock(slowest);
+  if (options_.script.kills_every > Duration::zero()) {
+    liveness_.often_killed();
+    kill_often();
+  }
   for (const ScriptEvent& event : options_.script.events) {
     if (!options_.selection.has(event.id)) continue;
     scheduled_.insert(event.act);

@@ -91,6 +91,8 @@ class World {
   void applied(const Applied& applied);
   void start_replica(int index);
   void crash(int index, Duration down_for);
+  void kill_often();
+  bool is_often_killed(int index) const;
   void stop_cleanly(int index, Duration down_for);
 
   // world_acts.cc
@@ -124,7 +126,7 @@ class World {
   std::vector<Seat> seats_;
   std::map<int, std::string> snapshots_;
   std::map<int, ScriptEvent> tenants_;  // acts on one namespace that are not over
-  bool healthy_ = false;  // no fault is meant to happen any more
+  bool healthy_ = false;                // no fault is meant to happen any more
   std::uint64_t trace_hash_ = 14695981039346656037u;
   std::uint64_t writes_ = 0;
   Duration violated_at_{0};

@@ -278,9 +278,10 @@ void World::examine() {
       if (trouble == 5 || trouble == 6) cluster_.silence(node, trouble == 6);
       if (trouble == 7) cluster_.remove_node(node);
       const int replica = static_cast<int>((drawn >> 12) % 1000) % options_.script.replicas;
-      if (trouble == 8) crash(replica, seconds(40));
+      if (trouble == 8 && !is_often_killed(replica)) crash(replica, seconds(40));
     });
-    if (!run_part(seconds(110))) return;
+    const bool often_killed = options_.script.kills_every > Duration::zero();
+    if (!run_part(often_killed ? seconds(200) : seconds(110))) return;
     if (trouble == 4) users_.patch(kNamespaces[0], name, {{"suspend", false}});
     if (trouble >= 5 && trouble <= 7) cluster_.bring_back(node);
     if (!run_part(seconds(30))) return;

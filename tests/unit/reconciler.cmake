@@ -19,6 +19,7 @@ holdfast_test(
   reconciler/shards_test.cc
   reconciler/heartbeat_test.cc
   reconciler/staleness_test.cc
+  reconciler/carried_test.cc
   reconciler/ledger.cc
   reconciler/world.cc
   reconciler/world_acts.cc

@@ -44,6 +44,15 @@ TEST_F(GuardRunningRule, ARequestGetsASixthOfTheDuration) {
   EXPECT_TRUE(guard->woke(now + seconds(10)).abort_request);
 }
 
+TEST_F(GuardRunningRule, ARequestForALongLeaseHangsForTenSecondsAtMost) {
+  GuardSettings settings;
+  settings.duration = seconds(3600);
+  guard.emplace(settings, random);
+  ASSERT_TRUE(guard->begin(at(seconds(0))).get);
+  EXPECT_FALSE(guard->woke(at(seconds(10)) - milliseconds(1)).abort_request);
+  EXPECT_TRUE(guard->woke(at(seconds(10))).abort_request);
+}
+
 TEST_F(GuardRunningRule, ThatTheChildMustDieIsDecidedByTheLastAcknowledgedSending) {
   start();
   renew(at(seconds(20)));

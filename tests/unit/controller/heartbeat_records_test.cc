@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/manual_loop.h"
+
 namespace holdfast::controller {
 namespace {
 
@@ -103,6 +105,79 @@ TEST(HeartbeatRecords, ANamespaceThatIsNotWatchedStopsNoOthersClocks) {
   for (int second = 2; second <= 20; second += 2) watch(true, false, second);
   EXPECT_EQ(records.observe(lease_of("a", 1), kWindow, at(20)).silent_for, seconds(20));
   EXPECT_LE(records.observe(there, kWindow, at(20)).silent_for, seconds(2));
+}
+
+// What one life has seen, and the next.
+class HeartbeatLives : public testing::Test {
+ protected:
+  struct Life {
+    HeartbeatRecords records;
+    WindowKeeper windows;
+    explicit Life(test::ManualLoop& loop) : windows(loop, Log()) {
+      const auto wanted = [](const std::string&, Duration) {
+        return WindowKeeper::Wanted{{0}, seconds(600)};
+      };
+      records.keep_windows(windows, loop, {wanted, wanted, wanted});
+      records.watch([](const std::string&) { return true; }, loop.now());
+      records.proof(loop.now());
+    }
+  };
+  void pass(Life& life, int seconds_) {
+    for (int i = 0; i < seconds_; ++i) {
+      loop_.advance(seconds(1));
+      life.records.proof(loop_.now());
+    }
+  }
+  reconciler::LeaseObservation observe(Life& life, const CachedHeartbeat& lease) {
+    return life.records.observe(lease, kWindow, loop_.now());
+  }
+  // A life of 20 s that sees this Lease, and one of 15 s after it.
+  reconciler::LeaseObservation after_two_lives(const CachedHeartbeat& lease,
+                                               const CachedHeartbeat& later) {
+    Life first(loop_);
+    first.records.seen(lease, true, loop_.now());
+    pass(first, 20);
+    const std::string record = first.windows.record(0);
+    loop_.advance(seconds(1000));
+    Life second(loop_);
+    second.windows.carry(record);
+    second.records.seen(later, true, loop_.now());
+    pass(second, 15);
+    return observe(second, later);
+  }
+
+  test::ManualLoop loop_;
+};
+
+TEST_F(HeartbeatLives, ASilentHolderIsSilentInTheNextLifeToo) {
+  EXPECT_EQ(after_two_lives(lease_of("a", 7), lease_of("a", 7)).silent_for, seconds(35));
+  EXPECT_EQ(after_two_lives(lease_of("a", 7), lease_of("a", 8)).silent_for, seconds(15));
+}
+
+TEST_F(HeartbeatLives, TheWaitForAGrantGoesOnInTheNextLife) {
+  EXPECT_EQ(after_two_lives(taken(2), taken(2)).taken_for, seconds(35));
+  CachedHeartbeat another = taken(2);
+  another.lease.granted = "a-2/pod";
+  EXPECT_EQ(after_two_lives(taken(2), another).taken_for, seconds(15));
+}
+
+TEST_F(HeartbeatLives, AnEndMarkIsAsOldInTheNextLife) {
+  CachedHeartbeat ended = lease_of("a", 7);
+  ended.lease.ended = true;
+  EXPECT_EQ(after_two_lives(ended, ended).ended_for, seconds(35));
+}
+
+TEST_F(HeartbeatLives, SinceWhenThereIsNoProgressTheAgentKnows) {
+  CachedHeartbeat lease = lease_of("a", 7);
+  lease.lease.progress_age = seconds(50);
+  Life life(loop_);
+  life.records.seen(lease, true, loop_.now());
+  pass(life, 5);
+  EXPECT_EQ(observe(life, lease).stalled_for, seconds(55));
+  loop_.advance(seconds(60));  // nobody watched
+  life.records.proof(loop_.now());
+  pass(life, 3);
+  EXPECT_EQ(observe(life, lease).stalled_for, seconds(3));
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ class MembershipTest : public kube::ClientTest {
     handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
     handlers.proof = [] {};
     handlers.refuse = [](const Error&) {};
+    handlers.record = [this](int) { return record_; };
+    handlers.recorded = [this](const std::string& text) { recorded_.push_back(text); };
     Membership::Config config;
     config.shards = 1;
     membership_ = std::make_unique<Membership>(
@@ -50,13 +52,29 @@ class MembershipTest : public kube::ClientTest {
   void serve() {
     loop_.run_ready();
     while (transport_.pending() > 0) {
+      if (transport_.request().method == "DELETE") {
+        ++deletes_;
+        transport_.answer(200, "{}");
+        loop_.run_ready();
+        continue;
+      }
       const bool is_new = transport_.request().method == "POST";
       Json object = *parse_json(transport_.request().body);
+      if (string_at(object["metadata"], "name") == "holdfast-shard-0") writes_.push_back(object);
       object["metadata"]["uid"] = "uid-of-" + string_at(object["metadata"], "name");
       object["metadata"]["resourceVersion"] = std::to_string(++version_);
       transport_.answer(is_new ? 201 : 200, object.dump());
       tell(is_new ? "ADDED" : "MODIFIED", object);
     }
+  }
+  void pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      loop_.advance(std::chrono::seconds(1));
+      serve();
+    }
+  }
+  static std::string windows_in(const Json& lease) {
+    return string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/windows");
   }
   // A member to whom the only shard falls as soon as it is there, or one to whom it does not.
   Json other_member(bool stronger) {
@@ -97,7 +115,11 @@ class MembershipTest : public kube::ClientTest {
   }
   std::string shard_holder() const { return membership_->report().shards[0].holder; }
 
+  std::string record_;
+  std::vector<std::string> recorded_;
+  std::vector<Json> writes_;  // of the shard's Lease
   bool busy_ = false;
+  int deletes_ = 0;
   int version_ = 1;
   std::function<void()> reading_;
   std::string unseen_ = "pods cannot be watched: no";
@@ -193,6 +215,90 @@ TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
   membership_->work_ended(0);
   serve();
   EXPECT_EQ(told_, (Told{"gained", "kept"})) << "once";
+}
+
+TEST_F(MembershipTest, NothingIsWrittenWhileNothingIsSilent) {
+  writes_.clear();
+  pass(60);
+  EXPECT_EQ(writes_.size(), 0u);
+}
+
+TEST_F(MembershipTest, WhatIsSilentIsWrittenEachTenSecondsAndTakenBackOnce) {
+  writes_.clear();
+  const std::string acquired = "acquireTime";
+  for (int i = 0; i < 60; ++i) {
+    record_ = "{\"node/a\":[\"7\"," + std::to_string(15 + i) + "]}";
+    pass(1);
+  }
+  ASSERT_GE(writes_.size(), 5u);
+  ASSERT_LE(writes_.size(), 6u);
+  EXPECT_EQ(at(writes_.back()["spec"], acquired), at(writes_.front()["spec"], acquired))
+      << "it is the same tenure";
+  EXPECT_EQ(writes_.back()["spec"]["leaseTransitions"],
+            writes_.front()["spec"]["leaseTransitions"]);
+  writes_.clear();
+  pass(30);
+  EXPECT_LE(writes_.size(), 1u) << "what does not change is not written";
+  writes_.clear();
+  record_.clear();
+  pass(30);
+  ASSERT_EQ(writes_.size(), 1u);
+  EXPECT_EQ(windows_in(writes_[0]), "");
+  EXPECT_TRUE(membership_->holds("job"));
+}
+
+TEST_F(MembershipTest, AShardIsHandedOverWithWhatIsKnownThen) {
+  record_ = R"({"node/a":["7",15]})";
+  pass(12);
+  writes_.clear();
+  record_ = R"({"node/a":["7",23]})";
+  tell("ADDED", other_member(/*stronger=*/true));
+  serve();
+  ASSERT_EQ(writes_.size(), 1u);
+  EXPECT_EQ(string_at(writes_[0]["spec"], "holderIdentity"), "");
+  EXPECT_EQ(windows_in(writes_[0]), record_);
+}
+
+TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
+  record_ = R"({"node/a":["7",15]})";
+  pass(12);
+  EXPECT_TRUE(recorded_.empty());
+  Json lease = writes_.back();
+  lease["metadata"]["annotations"]["holdfast.dev/windows"] = R"({"node/a":["7",40]})";
+  lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+  lease["spec"]["holderIdentity"] = "another-bcdfg";
+  tell("MODIFIED", lease);
+  EXPECT_EQ(recorded_, std::vector<std::string>{R"({"node/a":["7",40]})"});
+}
+
+// Its next owner must not take its jobs for held up by a write of ours.
+TEST_F(MembershipTest, AShardThatIsToGoIsNotWrittenInBetween) {
+  record_ = R"({"node/a":["7",15]})";
+  busy_ = true;
+  tell("ADDED", other_member(/*stronger=*/true));
+  writes_.clear();
+  record_ = R"({"node/a":["7",16]})";
+  pass(12);
+  EXPECT_FALSE(membership_->claim("job"));
+  EXPECT_EQ(writes_.size(), 0u);
+}
+
+TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
+  for (int i = 0; i < 20; ++i) {
+    LeaseWrite write;
+    write.namespace_ = "holdfast-system";
+    write.holder = "dead-" + std::to_string(i);
+    write.shards = 1;
+    write.duration = std::chrono::seconds(15);
+    Json lease = *parse_json(member_lease_body(write, write.holder));
+    lease["metadata"]["uid"] = "uid-of-" + write.holder;
+    lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+    tell("ADDED", lease);
+  }
+  pass(14);
+  EXPECT_EQ(deletes_, 0);
+  pass(14);
+  EXPECT_GE(deletes_, 4);
 }
 
 }  // namespace

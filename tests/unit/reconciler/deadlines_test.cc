@@ -244,6 +244,21 @@ TEST(Deadlines, APodOnANodeWithoutALeaseIsJudgedByThePodAlone) {
   EXPECT_TRUE(after(view, now() + std::chrono::hours(100)).history.empty());
 }
 
+// A virtual kubelet, say: the node controller's word is all there is.
+TEST(Deadlines, ANodeWithoutALeaseIsSilentWhileItsReadyConditionIsUnknown) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.has_lease = false;
+  node.silent_for = seconds(30);
+  ASSERT_TRUE(after(view).waiting);
+  EXPECT_EQ(after(view).waiting->message, "node node-a's Ready condition is Unknown");
+  node.silent_for = seconds(40);
+  EXPECT_EQ(written(view).orphan_class, "node_silent");
+  EXPECT_EQ(
+      written(view).events[0].note,
+      "attempt 1 ended (NodeSilent): node node-a's Ready condition has been Unknown for 40 s");
+}
+
 TEST(Deadlines, ADeletedPodMayTakeItsGraceAndTheWindow) {
   JobView view = pod_running();
   delete_pod(view.pods[0], seconds(10));  // grace ends in 20 s
@@ -254,7 +269,7 @@ TEST(Deadlines, ADeletedPodMayTakeItsGraceAndTheWindow) {
 TEST(Deadlines, AnOverstayIsWatchedForItsWholeWindowAfterAnOutage) {
   JobView view = pod_running();
   delete_pod(view.pods[0], seconds(3000));
-  view.observed.live_for = seconds(15);
+  view.pods[0].going_for = seconds(15);
   const Decision decision = decide(view, now());
   EXPECT_FALSE(decision.confirm);
   EXPECT_EQ(decision.wake_after, seconds(25));

@@ -341,6 +341,19 @@ TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   EXPECT_EQ(write.orphan_class, "pod_never_started");
 }
 
+TEST(Heartbeat, APodThatNeverRenewedIsWatchedFor15SecondsHoweverLongTheLease) {
+  JobView view = held_job();
+  view.lease->renewed = false;
+  view.job.spec.start_deadline = seconds(60);
+  view.job.spec.heartbeat->lease_duration = seconds(300);
+  view.pods[0].created = view.lease->acquired.emplace(now() - seconds(600));
+  view.observed.live_for = seconds(14);
+  EXPECT_EQ(after(view).attempt, 2);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
+  view.observed.live_for = seconds(15);
+  EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
+}
+
 TEST(Heartbeat, APodThatIsNeverGrantedItEndsADurationLater) {
   JobView view = lease_of_the_first();
   view.job.spec.start_deadline = seconds(60);

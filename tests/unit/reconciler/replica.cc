@@ -116,6 +116,7 @@ JobView Replica::view() {
     observed.nodes[node.name] = seen;
   }
   observed.live_for = live - clock_.epoch();
+  for (PodView& pod : view.pods) pod.going_for = observed.live_for;
   observed.since_write = world_.now() - last_write_;
   observed.nonce = rng_.next();
   return view;
@@ -136,6 +137,7 @@ void Replica::look_live(JobView& view) {
   watch_open_ = !cut;
   const JobView fresh = this->view();
   view.observed = fresh.observed;
+  for (PodView& pod : view.pods) pod.going_for = view.observed.live_for;
   remember(view);
   const auto existed = existed_.find(view.job.status.attempt);
   view.observed.pod_existed = existed != existed_.end();

@@ -104,6 +104,7 @@ ContainerView& add_container(PodView& pod, const std::string& name, Progress pro
 void delete_pod(PodView& pod, seconds ago) {
   pod.deletion_grace = seconds(30);
   pod.deletion = now() - ago + pod.deletion_grace;
+  pod.going_for = std::chrono::hours(1);
 }
 
 void add_history(JobView& view, Outcome outcome, int times) {
