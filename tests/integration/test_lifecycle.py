@@ -127,7 +127,8 @@ def test_what_a_template_says_under_our_prefix_gives_way_and_all_else_stays(jobs
         "holdfast.dev/job-uid": jobs.get("labelled")["metadata"]["uid"],
         "holdfast.dev/attempt": "1",
     }
-    assert meta["annotations"] == {"example.com/note": "kept"}
+    assert set(meta["annotations"]) == {"example.com/note", "holdfast.dev/intent"}
+    assert meta["annotations"]["example.com/note"] == "kept"
 
 
 def test_a_job_with_the_longest_name_runs(jobs):
