@@ -1,5 +1,5 @@
-// How long a reflector waits after trouble of one kind: 0.8 s to 30 s, doubling, jittered upwards so
-// that a crowd of them does not come back together, forgiven after a good while.
+// How long a reflector waits after trouble of one kind: 0.8 s to 30 s, doubling, jittered upwards
+// so that a crowd of them does not come back together, forgiven after a good while.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Performs the writes of a decision, one by one, and stops at the first that fails. A pod's creation
-// is only begun there: nothing waits for it. What it learns (versions written, refusals) goes into
-// the job's memory. Before each write it asks whether the job is still this replica's, and no
-// request is under way for longer than that is sure. Loop only.
+// Performs the writes of a decision, one by one, and stops at the first that fails. A pod's
+// creation is only begun there: nothing waits for it. What it learns (versions written, refusals)
+// goes into the job's memory. Before each write it asks whether the job is still this replica's,
+// and no request is under way for longer than that is sure. Loop only.
 #pragma once
 
 #include <functional>

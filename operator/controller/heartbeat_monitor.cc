@@ -47,8 +47,7 @@ void HeartbeatMonitor::on_change(
 }
 
 void HeartbeatMonitor::update_clock() {
-  records_.watch([this](const std::string& watched) { return leases_.live(watched); },
-                 loop_.now());
+  records_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
 }
 
 void HeartbeatMonitor::proof() {

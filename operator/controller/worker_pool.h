@@ -72,8 +72,8 @@ class WorkerPool {
   void start();
   int active() const;
 
-  // No new reconciles; what is in flight goes on. `on_idle` is called in a later turn, once the last
-  // has ended. May be called again.
+  // No new reconciles; what is in flight goes on. `on_idle` is called in a later turn, once the
+  // last has ended. May be called again.
   void stop(std::function<void()> on_idle);
 
  private:

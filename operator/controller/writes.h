@@ -24,7 +24,8 @@ std::string preconditions(const std::string& uid, std::uint64_t version);
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
 
-// The API server's `Retry-After`: until when it is heeded, and the error of what is not sent before.
+// The API server's `Retry-After`: until when it is heeded, and the error of what is not sent
+// before.
 void heed(const Error& error, SteadyTime now, SteadyTime& not_before);
 std::optional<Error> asked_to_wait(SteadyTime not_before, SteadyTime now);
 

@@ -27,7 +27,7 @@ class CpprestTransport : public Transport {
     // vital ones as many again.
     std::size_t max_in_flight = 64;
     std::size_t reserved = 8;
-    std::size_t max_waiting = 10'000;  // ordinary requests that wait; more are refused
+    std::size_t max_waiting = 10'000;         // ordinary requests that wait; more are refused
     std::size_t max_stream_bytes = 4u << 20;  // of one stream, waiting for the loop
     // cpprestsdk's threads. One: what several hand to each other costs more than they do at the
     // same time. The first transport of the process decides.

@@ -36,7 +36,7 @@ struct ConnectDependencies {
 struct ConnectOptions {
   std::string kubeconfig;  // as in ConfigRequest
   std::string context;
-  double qps = 0;  // 0: no limit of our own
+  double qps = 0;                  // 0: no limit of our own
   std::size_t max_in_flight = 64;  // ordinary requests
   std::string user_agent = "holdfast-operator";
   // How often the files of the CA and the client certificate are looked at.

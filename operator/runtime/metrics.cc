@@ -148,8 +148,7 @@ struct Metrics::State {
   Family<Gauge>& watch_quiet = gauges(registry, "holdfast_watch_quiet_seconds",
                                       "Since the last byte on the kind's quietest watch.");
   Family<Gauge>& watch_live =
-      gauges(registry, "holdfast_watch_live",
-             "1 while a watch of the kind is open.");
+      gauges(registry, "holdfast_watch_live", "1 while a watch of the kind is open.");
   Family<Gauge>& watch_closed =
       gauges(registry, "holdfast_watch_closed_namespaces",
              "Namespaces to be watched whose objects of the kind are not watched now.");

@@ -23,8 +23,8 @@ using std::chrono::seconds;
 
 constexpr seconds kPoll{1};
 // A clean stop takes 30 s at most, and a replica that died is known to be dead after its Lease's
-// duration: the limit is this, or a minute more than the longest duration. Lists and patches come on
-// top: the chart's hook has 40 s more than the limit.
+// duration: the limit is this, or a minute more than the longest duration. Lists and patches come
+// on top: the chart's hook has 40 s more than the limit.
 constexpr minutes kStopLimit{4};
 constexpr minutes kLeaseMargin{1};
 constexpr int kPageSize = 500;
@@ -91,8 +91,7 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
     told = alive;
     if (loop.now() - began > limit) {
       co_return make_error(ErrorCode::kInvalid,
-                           "replica " + alive + " is still alive after " +
-                               human_duration(limit) +
+                           "replica " + alive + " is still alive after " + human_duration(limit) +
                                ": stop it, or name its Deployment by --deployment");
     }
     auto wait = pause(loop, kPoll);

@@ -49,7 +49,8 @@ void check_pod(const CachedJob& cached) {
   const reconciler::Job& job = cached.job;
   const std::string name = reconciler::pod_name(job.name, job.uid, 7);
   FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
-  const Result<std::string> body = controller::pod_body(job, cached.pod_template, {7, name}, "agent");
+  const Result<std::string> body =
+      controller::pod_body(job, cached.pod_template, {7, name}, "agent");
   // With a heartbeat a template may also use the agent's names, or have no command.
   const bool has_spec = at(*parse_json(cached.pod_template), "spec").is_object();
   FUZZ_REQUIRE(job.spec.heartbeat ? has_spec || !body.ok() : body.ok() == has_spec);
