@@ -1,6 +1,7 @@
 #include "operator/kube/exec_plugin.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "operator/kube/credentials.h"
@@ -44,6 +45,16 @@ Result<ExecCredential> parse_exec_credential(const std::string& output,
   return credential;
 }
 
+ExecTimes exec_times(Duration left) {
+  ExecTimes times;
+  times.good_for = std::max(left, kExecRetry);
+  times.renew_after = left - std::min(kExecMargin, left / 2);
+  // A program that keeps its token until it expires gives the same one again: half of what is left,
+  // half of that, and then at the end.
+  if (times.renew_after < kExecRetry) times.renew_after = times.good_for;
+  return times;
+}
+
 ExecCredentials::ExecCredentials(Dependencies dependencies, ExecConfig config)
     : deps_(std::move(dependencies)),
       config_(std::move(config)),
@@ -64,25 +75,69 @@ ExecCredentials::~ExecCredentials() {
 void ExecCredentials::shut_down() {
   if (std::exchange(stopped_, true)) return;
   stop_->set();
-  current_ = make_error(ErrorCode::kCancelled, "credentials are not needed any more");
-  for (const Done& done : std::exchange(waiting_, {})) answer(done, *current_);
+  deps_.loop.cancel(run_timer_);
+  deps_.loop.cancel(patience_timer_);
+  answer_all();
 }
 
 void ExecCredentials::answer(const Done& done, const Result<std::string>& value) {
   deps_.loop.post([done, value] { done(value); });
 }
 
+void ExecCredentials::answer_all() {
+  for (const Done& done : std::exchange(waiting_, {})) answer(done, value());
+}
+
+bool ExecCredentials::usable() const { return header_ && deps_.loop.now() < good_until_; }
+
+Result<std::string> ExecCredentials::value() const {
+  if (stopped_) return make_error(ErrorCode::kCancelled, "credentials are not needed any more");
+  if (usable()) return *header_;
+  assert(failure_);
+  return *failure_;
+}
+
 void ExecCredentials::authorization(Done done) {
-  if (stopped_ || (current_ && deps_.loop.now() < valid_until_)) return answer(done, *current_);
+  if (stopped_ || (usable() && !holds_up_)) return answer(done, value());
+  const bool runs = thread_.joinable();
+  if (!runs && failure_) return answer(done, value());  // run_timer_ ends that
   waiting_.push_back(std::move(done));
-  if (!thread_.joinable()) start();
+  if (!runs) start();
 }
 
 void ExecCredentials::invalidate() {
-  if (!stopped_ && current_ && deps_.loop.now() >= kept_until_) current_.reset();
+  if (stopped_ || !header_) return;
+  if (thread_.joinable()) return hold_up();
+  const SteadyTime earliest = ended_ + kExecRetry;
+  if (deps_.loop.now() >= earliest) {
+    start();
+    hold_up();
+  } else if (failure_) {
+    run_at(earliest);
+  }
+}
+
+void ExecCredentials::hold_up() {
+  if (std::exchange(held_up_, true)) return;
+  holds_up_ = true;
+  patience_timer_ = deps_.loop.call_after(kExecPatience, [this] {
+    patience_timer_ = 0;
+    holds_up_ = false;
+    if (usable()) answer_all();
+  });
+}
+
+void ExecCredentials::run_at(SteadyTime when) {
+  deps_.loop.cancel(run_timer_);
+  run_timer_ = deps_.loop.call_at(when, [this] {
+    run_timer_ = 0;
+    start();
+  });
 }
 
 void ExecCredentials::start() {
+  deps_.loop.cancel(std::exchange(run_timer_, 0));
+  held_up_ = false;
   ProgramRun run;
   run.command = config_.command;
   run.arguments = config_.arguments;
@@ -102,15 +157,33 @@ void ExecCredentials::finished(Result<std::string> output) {
   thread_.join();
   if (stopped_) return;
   const SteadyTime now = deps_.loop.now();
-  kept_until_ = now + kExecRetry;
-  valid_until_ = kept_until_;
-  current_ = accept(std::move(output));
-  if (!current_->ok()) deps_.log.warn(current_->error().message);
-  for (const Done& done : std::exchange(waiting_, {})) answer(done, *current_);
+  ended_ = now;
+  holds_up_ = false;
+  deps_.loop.cancel(std::exchange(patience_timer_, 0));
+  const Status accepted = accept(std::move(output));
+  if (accepted.ok()) {
+    if (failures_ > 0) deps_.log.info("the kubeconfig's exec plugin works again");
+    failure_.reset();
+    failures_ = 0;
+  } else {
+    failure_ = accepted.error();
+    // Without credentials everything stands still: no back-off then.
+    Duration wait = kExecRetry;
+    if (usable()) {
+      wait = std::min(kExecRetry * (1 << std::min(failures_, 10)), kExecLongestRetry);
+      wait = std::min(wait, std::max(good_until_ - now, kExecRetry));
+    }
+    ++failures_;
+    run_at(now + wait);
+    deps_.log.warn(failure_->message,
+                   {{"next_try_in", human_duration(wait)},
+                    {"requests", usable() ? "use the credentials that they have" : "fail"}});
+  }
+  answer_all();
 }
 
-// Sets valid_until_ where the credentials are good for longer.
-Result<std::string> ExecCredentials::accept(Result<std::string> output) {
+// Of a success also sets when the next run is.
+Status ExecCredentials::accept(Result<std::string> output) {
   const auto failed = [this](const Error& error) {
     std::string message = "the kubeconfig's exec plugin failed: " + error.message;
     if (error.code == ErrorCode::kNotFound && !config_.install_hint.empty()) {
@@ -132,17 +205,19 @@ Result<std::string> ExecCredentials::accept(Result<std::string> output) {
     if (!taken.ok()) return failed(taken.error());
     certificate_ = credential->certificate;
   }
-  if (!credential->expires) {
-    valid_until_ = SteadyTime::max();
-  } else {
-    // Short-lived ones are renewed at half their time. Less than kExecRetry is not believed: the
-    // server judges by its own clock, not by ours.
-    const Duration left = *credential->expires - deps_.wall_clock();
-    valid_until_ =
-        std::max(valid_until_, deps_.loop.now() + left - std::min(kExecMargin, left / 2));
+  Result<std::string> header = std::string();
+  if (!credential->token.empty()) {
+    header = bearer(credential->token, "the token of the exec plugin");
+    if (!header.ok()) return failed(header.error());
   }
-  if (credential->token.empty()) return std::string();
-  return bearer(credential->token, "the token of the exec plugin");
+  header_ = std::move(*header);
+  good_until_ = SteadyTime::max();
+  if (!credential->expires) return Unit{};
+  const SteadyTime now = deps_.loop.now();
+  const ExecTimes times = exec_times(*credential->expires - deps_.wall_clock());
+  good_until_ = now + times.good_for;
+  run_at(now + times.renew_after);
+  return Unit{};
 }
 
 }  // namespace holdfast::kube

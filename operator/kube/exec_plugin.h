@@ -1,10 +1,18 @@
 // Credentials asked of a program, as kubectl does (client.authentication.k8s.io/v1 and v1beta1):
-// a bearer token, a client certificate, or both, kept until a minute before they expire.
+// a bearer token, a client certificate, or both.
 //
-// The program runs on a thread of its own, at most one run at a time; requests that need its answer
-// wait for it. After a failed run the failure is the answer for kExecRetry, and as long nothing is
-// thrown away because of a 401: a server that refuses everything does not make us run programs
-// without end.
+// The program runs on a thread of its own, one run at a time. The first request starts it and waits
+// for it; from then on it is run in the background, kExecMargin before the credentials expire, and
+// requests use what is there until it does expire. Credentials without expirationTimestamp are used
+// until the server answers 401.
+//
+// A failed run is logged and repeated, with back-off. Once nothing unexpired is left its failure is
+// the answer to requests, and it is repeated each kExecRetry.
+//
+// A 401 starts a run at once. Requests wait for this run, but only for kExecPatience: then they use
+// what they have, because one API server that answers 401 by mistake must not be an outage. For
+// kExecRetry after a run a 401 starts none: a server that refuses everything does not make us run
+// programs without end.
 #pragma once
 
 #include <functional>
@@ -23,8 +31,13 @@
 
 namespace holdfast::kube {
 
-inline constexpr Duration kExecMargin = std::chrono::minutes(1);
+// Room for five failed runs in a row.
+inline constexpr Duration kExecMargin = std::chrono::minutes(5);
+// The back-off after a failed run: from, doubling, to. Runs are never closer than the first.
 inline constexpr Duration kExecRetry = std::chrono::seconds(10);
+inline constexpr Duration kExecLongestRetry = std::chrono::minutes(1);
+// Shorter than the renew deadline of a replica by far.
+inline constexpr Duration kExecPatience = std::chrono::seconds(2);
 
 struct ExecCredential {
   std::string token;
@@ -38,6 +51,15 @@ std::string exec_info(const ExecConfig& config);
 // Reads what the program wrote. The message never shows any of it.
 Result<ExecCredential> parse_exec_credential(const std::string& output,
                                              const std::string& api_version);
+
+// What follows from an answer: after how long the program is run again, and for how long the answer
+// is used. `left`: the time to its expiry. Credentials of a shorter life than kExecRetry are used
+// for kExecRetry: our clock may be fast, and the server judges by its own.
+struct ExecTimes {
+  Duration renew_after{0};
+  Duration good_for{0};
+};
+ExecTimes exec_times(Duration left);
 
 // Loop thread only.
 class ExecCredentials : public Credentials {
@@ -65,20 +87,38 @@ class ExecCredentials : public Credentials {
  private:
   using Done = std::function<void(Result<std::string>)>;
 
+  bool usable() const;
+  void run_at(SteadyTime when);
   void start();
+  void hold_up();
   void finished(Result<std::string> output);
-  Result<std::string> accept(Result<std::string> output);
+  Status accept(Result<std::string> output);
   void answer(const Done& done, const Result<std::string>& value);
+  void answer_all();
+  Result<std::string> value() const;
 
   Dependencies deps_;
   const ExecConfig config_;
-  std::vector<Done> waiting_;
-  std::optional<Result<std::string>> current_;
-  SteadyTime valid_until_;
-  SteadyTime kept_until_;  // invalidate() does nothing before
-  std::string certificate_;
   bool stopped_ = false;
-  std::thread thread_;  // of the run in progress
+
+  // Of the last run that succeeded.
+  std::optional<std::string> header_;
+  SteadyTime good_until_{};
+  std::string certificate_;
+
+  // Of the last run.
+  std::optional<Error> failure_;
+  int failures_ = 0;  // in a row
+  SteadyTime ended_{};
+
+  // Of the run in progress.
+  std::vector<Done> waiting_;
+  bool holds_up_ = false;  // the server has refused header_: requests wait, until patience_timer_
+  bool held_up_ = false;   // they have done so once
+  TimerId patience_timer_ = 0;
+  std::thread thread_;
+
+  TimerId run_timer_ = 0;  // of the next run
   std::shared_ptr<StopEvent> stop_;
   // What a run posts finds its owner by it, or that it is gone.
   std::shared_ptr<ExecCredentials*> self_;

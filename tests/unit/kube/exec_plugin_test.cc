@@ -7,6 +7,7 @@
 #include <deque>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "tests/support/manual_loop.h"
 #include "tests/unit/kube/temporary_folder.h"
@@ -27,8 +28,25 @@ class SharedLoop : public test::ManualLoop {
  public:
   void post(Callback callback) override {
     const std::lock_guard lock(mutex_);
+    if (std::this_thread::get_id() != thread_) {
+      callback = [this, callback = std::move(callback)] {
+        callback();
+        ++from_others_;
+      };
+    }
     posted_.push_back(std::move(callback));
     wake_.notify_all();
+  }
+
+  // Of what other threads have posted, how much has run.
+  int from_others() const { return from_others_; }
+
+  // Runs what is posted, and waits for nothing.
+  void run_posted() {
+    run_posted_until([this] {
+      const std::lock_guard lock(mutex_);
+      return posted_.empty();
+    });
   }
 
   // Runs what is posted until `done`. False: it took longer than any machine needs.
@@ -50,7 +68,51 @@ class SharedLoop : public test::ManualLoop {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Callback> posted_;
+  int from_others_ = 0;  // the loop's
+  const std::thread::id thread_ = std::this_thread::get_id();
 };
+
+// A plugin that hangs until the test says how it ends.
+class HangingPlugin {
+ public:
+  Result<std::string> run() {
+    std::unique_lock lock(mutex_);
+    ++begun_;
+    wake_.notify_all();
+    wake_.wait(lock, [this] { return !outputs_.empty() || over_; });
+    if (outputs_.empty()) return make_error(ErrorCode::kCancelled, "the test is over");
+    Result<std::string> output = std::move(outputs_.front());
+    outputs_.pop_front();
+    return output;
+  }
+  void end(Result<std::string> output) {
+    const std::lock_guard lock(mutex_);
+    outputs_.push_back(std::move(output));
+    wake_.notify_all();
+  }
+  void end_all() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    wake_.notify_all();
+  }
+  bool has_begun(int runs) {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, seconds(30), [&] { return begun_ >= runs; });
+  }
+  int begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Result<std::string>> outputs_;
+  int begun_ = 0;
+  bool over_ = false;
+};
+
+Error broken() { return make_error(ErrorCode::kTransient, "broken"); }
 
 std::string token_output(const std::string& token, const std::string& expires = "") {
   Json status = {{"token", token}};
@@ -83,9 +145,51 @@ class ExecPluginTest : public testing::Test {
     credentials_ = std::make_unique<ExecCredentials>(std::move(dependencies), config_);
   }
 
+  ~ExecPluginTest() override {
+    hanging_.end_all();
+    credentials_.reset();
+  }
+
+  // The wall clock first: a run that a timer starts is judged by it.
   void advance(Duration by) {
-    loop_.advance(by);
     wall_ += by;
+    loop_.advance(by);
+    loop_.run_posted();
+  }
+
+  // The plugin hangs at each run until end_run().
+  void start_hanging() {
+    program_ = [this](const ProgramRun&, const StopEvent&) { return hanging_.run(); };
+    start();
+  }
+  void end_run(Result<std::string> output) {
+    const int before = loop_.from_others();
+    hanging_.end(std::move(output));
+    EXPECT_TRUE(loop_.run_posted_until([&] { return loop_.from_others() > before; }));
+    loop_.run_posted();
+  }
+  // The first run has given this.
+  void start_with(const std::string& output) {
+    start_hanging();
+    std::string answered;
+    credentials_->authorization([&answered](Result<std::string> value) { answered = *value; });
+    end_run(output);
+    ASSERT_EQ(answered, "Bearer one");
+  }
+  // Waits until so many runs are over.
+  void await_runs(int runs) {
+    EXPECT_TRUE(loop_.run_posted_until([&] { return loop_.from_others() >= runs; }));
+    EXPECT_EQ(runs_, runs);
+  }
+
+  // The answer that comes without waiting for the plugin.
+  std::string ask_now() {
+    const auto answer = std::make_shared<std::string>("waits");
+    credentials_->authorization([answer](Result<std::string> value) {
+      *answer = value.ok() ? *value : value.error().message;
+    });
+    loop_.run_posted();
+    return *answer;
   }
 
   std::string ask() {
@@ -107,6 +211,7 @@ class ExecPluginTest : public testing::Test {
   bool takes_certificates_ = true;
   Status certificate_status_ = Unit{};
   std::vector<std::string> certificates_;
+  HangingPlugin hanging_;
   std::unique_ptr<ExecCredentials> credentials_;
 };
 
@@ -140,36 +245,181 @@ TEST_F(ExecPluginTest, ATokenWithoutExpiryIsKeptUntilTheServerRefusesIt) {
   EXPECT_EQ(runs_, 1);
   credentials_->invalidate();
   EXPECT_EQ(ask(), "Bearer one");
-  EXPECT_EQ(runs_, 2);
+  await_runs(2);
 }
 
-TEST_F(ExecPluginTest, ATokenIsRenewedAMinuteBeforeItExpires) {
-  program_ = [](const ProgramRun&, const StopEvent&) {
-    return token_output("one", "2030-01-01T01:00:00Z");
-  };
-  start();
-  ask();
-  advance(minutes(59) - seconds(1));
-  ask();
-  EXPECT_EQ(runs_, 1);
+// ---- Renewed in the background.
+
+TEST_F(ExecPluginTest, ATokenIsRenewedFiveMinutesBeforeItExpiresAndRequestsGoOn) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(55) - seconds(1));
+  EXPECT_EQ(hanging_.begun(), 1);
   advance(seconds(1));
-  ask();
-  EXPECT_EQ(runs_, 2);
+  ASSERT_TRUE(hanging_.has_begun(2)) << "nobody asked";
+  EXPECT_EQ(ask_now(), "Bearer one");
+  advance(minutes(4));
+  EXPECT_EQ(ask_now(), "Bearer one");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
 }
 
 TEST_F(ExecPluginTest, AShortTokenIsRenewedAtHalfItsTime) {
+  start_with(token_output("one", "2030-01-01T00:01:00Z"));
+  advance(seconds(29));
+  EXPECT_EQ(hanging_.begun(), 1);
+  advance(seconds(1));
+  EXPECT_TRUE(hanging_.has_begun(2));
+  EXPECT_EQ(ask_now(), "Bearer one");
+}
+
+TEST_F(ExecPluginTest, AnExpiredTokenIsNotUsedAndWhoAsksWaits) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(hours(1));
+  EXPECT_EQ(ask_now(), "waits");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
+}
+
+TEST_F(ExecPluginTest, AFailedRenewalIsTriedAgainWithBackOffWhileTheTokenIsUsed) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(55));
+  int runs = 2;
+  for (const seconds wait : {seconds(10), seconds(20), seconds(40), seconds(60), seconds(60)}) {
+    ASSERT_TRUE(hanging_.has_begun(runs));
+    end_run(broken());
+    EXPECT_EQ(ask_now(), "Bearer one");
+    advance(wait - seconds(1));
+    EXPECT_EQ(hanging_.begun(), runs) << "too early";
+    advance(seconds(1));
+    ++runs;
+  }
+  ASSERT_TRUE(hanging_.has_begun(runs));
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
+}
+
+TEST_F(ExecPluginTest, TheBackOffEndsWhenTheTokenExpires) {
+  start_with(token_output("one", "2030-01-01T00:01:00Z"));
+  advance(seconds(30));
+  ASSERT_TRUE(hanging_.has_begun(2));
+  end_run(broken());
+  advance(seconds(10));
+  ASSERT_TRUE(hanging_.has_begun(3));
+  end_run(broken());  // the next back-off is 20 s; the token expires in 20 s
+  advance(seconds(5));
+  EXPECT_EQ(ask_now(), "Bearer one");
+  advance(seconds(15));
+  EXPECT_TRUE(hanging_.has_begun(4));
+  EXPECT_EQ(ask_now(), "waits");
+}
+
+TEST_F(ExecPluginTest, AProgramThatKeepsItsTokenUntilItExpiresIsNotRunAllTheTime) {
   program_ = [](const ProgramRun&, const StopEvent&) {
-    return token_output("one", "2030-01-01T00:01:00Z");
+    return token_output("one", "2030-01-01T00:20:00Z");
   };
   start();
   ask();
-  advance(seconds(29));
-  ask();
-  EXPECT_EQ(runs_, 1);
+  advance(minutes(15));
+  for (const double after : {150.0, 75.0, 37.5, 18.75}) {  // what is left, halved
+    await_runs(loop_.from_others() + 1);
+    advance(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(after)));
+  }
+  await_runs(6);  // and 18.75 s before the end there is no half left that is worth it
+  advance(seconds(18));
+  EXPECT_EQ(runs_, 6);
+  EXPECT_EQ(ask_now(), "Bearer one");
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return token_output("two", "2030-01-01T00:40:00Z");
+  };
   advance(seconds(1));
-  ask();
-  EXPECT_EQ(runs_, 2);
+  EXPECT_EQ(ask(), "Bearer two");
 }
+
+// ---- Refused by the server.
+
+TEST_F(ExecPluginTest, ARefusedTokenIsRenewedAtOnceAndWhoAsksWaitsForIt) {
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  ASSERT_TRUE(hanging_.has_begun(2)) << "nobody asked";
+  EXPECT_EQ(ask_now(), "waits");
+  end_run(token_output("two"));
+  EXPECT_EQ(ask_now(), "Bearer two");
+}
+
+TEST_F(ExecPluginTest, APluginThatHangsAfterA401HoldsUpNobodyForLong) {
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  std::string answered;
+  credentials_->authorization([&answered](Result<std::string> value) { answered = *value; });
+  advance(kExecPatience);
+  EXPECT_EQ(answered, "Bearer one") << "for all that is known it has not expired";
+  credentials_->invalidate();
+  EXPECT_EQ(ask_now(), "Bearer one") << "the wait is one for each run";
+}
+
+TEST_F(ExecPluginTest, A401DoesNotWaitForTheBackOff) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(55));
+  int runs = 2;
+  for (const seconds wait : {seconds(10), seconds(20), seconds(40)}) {
+    ASSERT_TRUE(hanging_.has_begun(runs++));
+    end_run(broken());
+    advance(wait);
+  }
+  ASSERT_TRUE(hanging_.has_begun(runs));
+  end_run(broken());  // the next back-off is a minute
+  credentials_->invalidate();
+  EXPECT_EQ(ask_now(), "Bearer one");
+  advance(kExecRetry - seconds(1));
+  EXPECT_EQ(hanging_.begun(), runs);
+  advance(seconds(1));
+  EXPECT_TRUE(hanging_.has_begun(runs + 1));
+}
+
+TEST_F(ExecPluginTest, A401DuringARunStartsNoOther) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(55));
+  ASSERT_TRUE(hanging_.has_begun(2));
+  credentials_->invalidate();
+  EXPECT_EQ(ask_now(), "waits");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
+  EXPECT_EQ(hanging_.begun(), 2);
+}
+
+TEST_F(ExecPluginTest, AFailureAfterA401LeavesTheTokenToTheServersJudgement) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  std::string answered;
+  credentials_->authorization([&answered](Result<std::string> value) { answered = *value; });
+  end_run(broken());
+  EXPECT_EQ(answered, "Bearer one");
+  EXPECT_EQ(ask_now(), "Bearer one");
+}
+
+TEST_F(ExecPluginTest, AfterShutDownNoTimerIsLeft) {
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  EXPECT_EQ(loop_.timers(), 1U);
+  credentials_->invalidate();
+  credentials_->shut_down();
+  EXPECT_EQ(loop_.timers(), 0U);
+  advance(hours(2));
+  EXPECT_EQ(hanging_.begun(), 1);
+}
+
+TEST_F(ExecPluginTest, AfterShutDownDuringARenewalNoTimerIsLeft) {
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  ASSERT_TRUE(hanging_.has_begun(2));
+  credentials_->shut_down();
+  EXPECT_EQ(loop_.timers(), 0U);
+}
+
+// ---- What the answer may be.
 
 TEST_F(ExecPluginTest, ATokenThatSeemsExpiredIsUsedAndTheProgramNotRunForEachRequest) {
   program_ = [](const ProgramRun&, const StopEvent&) {
@@ -180,8 +430,8 @@ TEST_F(ExecPluginTest, ATokenThatSeemsExpiredIsUsedAndTheProgramNotRunForEachReq
   EXPECT_EQ(ask(), "Bearer one");
   EXPECT_EQ(runs_, 1);
   advance(kExecRetry);
-  ask();
-  EXPECT_EQ(runs_, 2);
+  await_runs(2);
+  EXPECT_EQ(ask_now(), "Bearer one");
 }
 
 TEST_F(ExecPluginTest, AServerThatRefusesEverythingDoesNotRunTheProgramEachTime) {
@@ -226,11 +476,13 @@ TEST_F(ExecPluginTest, AFailureIsTheAnswerForAWhileThenItIsTriedAgain) {
   };
   start();
   EXPECT_THAT(ask(), HasSubstr("broken"));
-  EXPECT_THAT(ask(), HasSubstr("broken"));
+  EXPECT_THAT(ask_now(), HasSubstr("broken"));
   EXPECT_EQ(runs_, 1);
   advance(kExecRetry);
-  ask();
-  EXPECT_EQ(runs_, 2);
+  await_runs(2);
+  EXPECT_THAT(ask_now(), HasSubstr("broken"));
+  advance(kExecRetry);
+  await_runs(3);
 }
 
 std::string certificate_output(const std::string& expires) {
@@ -249,9 +501,9 @@ TEST_F(ExecPluginTest, ACertificateIsHandedOnOnceAndTheHeaderIsEmpty) {
   };
   start();
   EXPECT_EQ(ask(), "");
-  advance(hours(1));
-  EXPECT_EQ(ask(), "");
-  EXPECT_EQ(runs_, 2);
+  advance(minutes(55));
+  await_runs(2);
+  EXPECT_EQ(ask_now(), "");
   EXPECT_THAT(certificates_, testing::ElementsAre("CERT/KEY"));
 }
 
