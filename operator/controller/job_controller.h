@@ -85,6 +85,11 @@ class JobController {
   static constexpr std::chrono::milliseconds kStopGrace{500};
   void stop(std::function<void()> stopped);
 
+  // Watches that stay open: of jobs, pods and heartbeats in each namespace that is watched by
+  // itself; of nodes, their Leases and this installation's.
+  static constexpr std::size_t kWatchesPerNamespace = 3;
+  static constexpr std::size_t kOtherWatches = 3;
+
   // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
   std::vector<cache::Informer*> informers();
   Queue& queue() { return pool_.queue(); }

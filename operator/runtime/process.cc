@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "operator/runtime/descriptors.h"
 #include "operator/runtime/fence_check.h"
 #include "operator/runtime/ownership_json.h"
 #include "operator/runtime/sync_report.h"
@@ -29,6 +30,12 @@ constexpr seconds kStopLimit{28};
 constexpr seconds kIdleLimit{3};
 constexpr milliseconds kIdlePoll{5};
 
+// Reconciles and creations may be twice as many each as the workers; the rest is for lists, Events
+// and shards. A request never waits for one of another namespace.
+std::size_t ordinary_requests(const Options& options) {
+  return 4 * static_cast<std::size_t>(options.workers) + 32;
+}
+
 std::string host_of(const std::string& url) {
   const std::size_t scheme = url.find("://");
   const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
@@ -50,6 +57,10 @@ int Process::run() {
     loop_.post([this, name] { begin_stop(name, 0); });
   };
   signals_ = std::make_unique<StopSignals>(stop, kStopLimit, log_);
+  raise_descriptor_limit(
+      {options_.watch_namespaces.size(),
+       ordinary_requests(options_) + 2 * http::CpprestTransport::Config().reserved},
+      log_);
   metrics_ = std::make_unique<Metrics>(options_.workers);
   probes_ = std::make_unique<ProbeServer>(probe_handlers());
   const Status serving = serve_probes();
@@ -89,9 +100,7 @@ Status Process::connect() {
   kube::ConnectOptions options;
   options.kubeconfig = options_.kubeconfig;
   options.qps = options_.qps;
-  // Reconciles and creations may be twice as many each as the workers; the rest is for lists,
-  // Events and shards. A request never waits for one of another namespace.
-  options.max_in_flight = 4 * static_cast<std::size_t>(options_.workers) + 32;
+  options.max_in_flight = ordinary_requests(options_);
   options.user_agent = std::string("holdfast-operator/") + kVersion;
   auto connection = kube::Connection::connect({loop_, random_, log_, request_observer()}, options);
   if (!connection.ok()) return connection.error();

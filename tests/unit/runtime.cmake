@@ -1,5 +1,5 @@
 holdfast_test(runtime_test
-              SOURCES runtime/health_test.cc runtime/metrics_test.cc runtime/options_test.cc
+              SOURCES runtime/descriptors_test.cc runtime/health_test.cc runtime/metrics_test.cc runtime/options_test.cc
                       runtime/probe_server_test.cc runtime/release_pods_test.cc
                       runtime/signals_test.cc runtime/sync_report_test.cc
               LIBRARIES holdfast_runtime)

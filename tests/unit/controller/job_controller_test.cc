@@ -26,10 +26,12 @@ class SilentEvents : public EventSink {
 
 class JobControllerTest : public kube::ClientTest {
  protected:
-  void start() {
+  void start(std::vector<std::string> namespaces = {}) {
+    JobController::Config config;
+    config.namespaces = std::move(namespaces);
     controller_ = std::make_unique<JobController>(
         JobController::Dependencies{loop_, client_, random_, Log(), telemetry_, events_},
-        JobController::Config{});
+        std::move(config));
     controller_->start();
     loop_.run_ready();
   }
@@ -53,6 +55,14 @@ TEST_F(JobControllerTest, AStopBeforeTheCachesAreSyncedLeavesNothingThatWouldRun
   stop();
   EXPECT_EQ(loop_.timers(), 0u);
   loop_.advance(std::chrono::minutes(1));
+}
+
+// The limit of file descriptors rests on it (runtime/descriptors.h).
+TEST_F(JobControllerTest, EachNamespaceHasItsWatchesAndOthersAreThereOnce) {
+  start({"a", "b", "c"});
+  EXPECT_EQ(transport_.streams(),
+            3 * JobController::kWatchesPerNamespace + JobController::kOtherWatches);
+  stop();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,13 +23,16 @@
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::chrono::seconds kPatience{30};
 
 // One run of holdfast-operator; killed with the test's end.
 class Program {
  public:
-  explicit Program(const std::vector<std::string>& arguments) {
+  // `files`: its limits of open files, if not ours.
+  explicit Program(const std::vector<std::string>& arguments,
+                   std::optional<rlimit> files = std::nullopt) {
     std::array<int, 2> pipe_fds{};
     EXPECT_EQ(pipe2(pipe_fds.data(), O_CLOEXEC), 0);
     const pid_t parent = getpid();
@@ -43,6 +48,7 @@ class Program {
       }
       argv.push_back(nullptr);
       unsetenv("KUBECONFIG");
+      if (files && setrlimit(RLIMIT_NOFILE, &*files) != 0) _exit(127);
       execv(HOLDFAST_OPERATOR, argv.data());
       _exit(127);
     }
@@ -144,6 +150,11 @@ current-context: c
   }
   ~ProgramTest() override { std::filesystem::remove_all(folder_); }
   std::string kubeconfig() const { return folder_ / "kubeconfig"; }
+  static std::string namespaces(int count) {
+    std::string names = "n0";
+    for (int i = 1; i < count; ++i) names += ",n" + std::to_string(i);
+    return names;
+  }
 
   std::filesystem::path folder_;
 };
@@ -183,6 +194,29 @@ TEST_F(ProgramTest, WithoutAnApiServerItIsAliveNotReadyAndStopsCleanly) {
   program.signal(SIGTERM);
   EXPECT_EQ(program.exit_code(), 0) << program.output();
   EXPECT_THAT(program.output(), HasSubstr("why=SIGTERM"));
+}
+
+TEST_F(ProgramTest, TheLimitOfOpenFilesIsRaisedToWhatTheNamespacesNeed) {
+  Program program({"--kubeconfig=" + kubeconfig(), "--metrics-address=127.0.0.1:0",
+                   "--watch-namespace=" + namespaces(20)},
+                  rlimit{128, 512});
+  const std::uint16_t port = program.port();
+  ASSERT_NE(port, 0) << program.output();
+  EXPECT_THAT(program.output(), HasSubstr("raised the limit of open files from=128 to=366"));
+  EXPECT_THAT(program.output(), Not(HasSubstr("too low")));
+  EXPECT_NE(get(port, "/metrics").find("process_max_fds 366\n"), std::string::npos);
+}
+
+TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
+  Program program({"--kubeconfig=" + kubeconfig(), "--metrics-address=127.0.0.1:0",
+                   "--watch-namespace=" + namespaces(100)},
+                  rlimit{128, 512});
+  ASSERT_NE(program.port(), 0) << program.output();
+  EXPECT_THAT(program.output(), HasSubstr("from=128 to=512"));
+  EXPECT_THAT(
+      program.output(),
+      HasSubstr("limit=512 needed=846 watched_namespaces=100 namespaces_within_the_limit=44"));
+  EXPECT_THAT(program.output(), HasSubstr("raise the hard limit of open files"));
 }
 
 TEST_F(ProgramTest, ATakenPortEndsWithOneAndSaysWhatToDo) {

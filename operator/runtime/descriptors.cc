@@ -1,0 +1,76 @@
+#include "operator/runtime/descriptors.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "operator/controller/job_controller.h"
+#include "operator/runtime/probe_server.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using controller::JobController;
+
+// The old connection of a watch and the new one.
+constexpr std::uint64_t kPerWatch = 2;
+// Standard streams, the loop's and the libraries' events and timers, the listener, an exec plugin's
+// pipe, files that are being read: about 20.
+constexpr std::uint64_t kOwn = 64;
+
+std::uint64_t beside_namespaces(std::size_t requests) {
+  return kOwn + ProbeServer::Limits().connections + requests +
+         kPerWatch * JobController::kOtherWatches;
+}
+
+}  // namespace
+
+std::uint64_t descriptors_needed(const DescriptorUse& use) {
+  const std::uint64_t parts = std::max<std::size_t>(use.namespaces, 1);
+  return beside_namespaces(use.requests) + kPerWatch * JobController::kWatchesPerNamespace * parts;
+}
+
+std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests) {
+  const std::uint64_t beside = beside_namespaces(requests);
+  return limit < beside ? 0 : (limit - beside) / (kPerWatch * JobController::kWatchesPerNamespace);
+}
+
+std::uint64_t soft_limit(std::uint64_t needed, std::uint64_t soft, std::uint64_t hard) {
+  return std::max(soft, std::min(needed, hard));
+}
+
+void raise_descriptor_limit(const DescriptorUse& use, const Log& log) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const std::uint64_t needed = descriptors_needed(use);
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = soft_limit(needed, limit.rlim_cur, limit.rlim_max);
+  if (limit.rlim_cur != before) {
+    const Log::Fields fields = {{"from", std::to_string(before)},
+                                {"to", std::to_string(limit.rlim_cur)}};
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0) {
+      log.info("raised the limit of open files", fields);
+    } else {
+      log.warn("cannot raise the limit of open files: " + std::generic_category().message(errno),
+               fields);
+      limit.rlim_cur = before;
+    }
+  }
+  if (limit.rlim_cur >= needed) return;
+  log.warn(
+      "the limit of open files is too low: watches and requests may fail",
+      {{"limit", std::to_string(limit.rlim_cur)},
+       {"needed", std::to_string(needed)},
+       {"watched_namespaces", std::to_string(use.namespaces)},
+       {"namespaces_within_the_limit",
+        std::to_string(namespaces_within(limit.rlim_cur, use.requests))},
+       {"what_to_do",
+        "raise the hard limit of open files (RLIMIT_NOFILE) of the container runtime to what is "
+        "needed, lower --workers, watch fewer namespaces, or watch all without "
+        "--watch-namespace"}});
+}
+
+}  // namespace holdfast::runtime

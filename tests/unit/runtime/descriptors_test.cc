@@ -1,0 +1,47 @@
+#include "operator/runtime/descriptors.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace holdfast::runtime {
+namespace {
+
+TEST(DescriptorsTest, EachNamespaceNeedsTwoConnectionsForEachOfItsThreeWatches) {
+  const std::uint64_t one = descriptors_needed({1, 100});
+  EXPECT_EQ(descriptors_needed({2, 100}), one + 6);
+  EXPECT_EQ(descriptors_needed({500, 100}), one + 499 * 6);
+}
+
+TEST(DescriptorsTest, AllNamespacesTogetherAreWatchedAsOne) {
+  EXPECT_EQ(descriptors_needed({0, 100}), descriptors_needed({1, 100}));
+}
+
+TEST(DescriptorsTest, EachRequestUnderWayNeedsOneMore) {
+  EXPECT_EQ(descriptors_needed({3, 101}), descriptors_needed({3, 100}) + 1);
+}
+
+// Beside watches: 64 probes at once, what the process itself holds, and what no namespace owns.
+TEST(DescriptorsTest, TheDefaultsFitIntoTheUsualLimit) {
+  EXPECT_EQ(descriptors_needed({1, 112}), 64u + 64u + 112u + 6u + 6u);
+  EXPECT_LE(descriptors_needed({100, 112}), 1024u);
+}
+
+TEST(DescriptorsTest, WhatFitsIsTheOppositeOfWhatIsNeeded) {
+  const std::uint64_t needed = descriptors_needed({77, 112});
+  EXPECT_EQ(namespaces_within(needed, 112), 77u);
+  EXPECT_EQ(namespaces_within(needed - 1, 112), 76u);
+  EXPECT_EQ(namespaces_within(10, 112), 0u);
+}
+
+TEST(DescriptorsTest, TheSoftLimitIsRaisedToWhatIsNeededOrToTheHardOne) {
+  constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(soft_limit(3000, 1024, 4096), 3000u);
+  EXPECT_EQ(soft_limit(3000, 1024, 2048), 2048u);
+  EXPECT_EQ(soft_limit(3000, 1024, kUnlimited), 3000u);
+  EXPECT_EQ(soft_limit(300, 1024, 4096), 1024u) << "it is never lowered";
+  EXPECT_EQ(soft_limit(300, kUnlimited, kUnlimited), kUnlimited);
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
