@@ -3,8 +3,8 @@
 
     tests/bench/report.py [--results build/bench/results]
 
-Between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->` the document is generated; what stands around it is
-not touched, and a mode without results keeps what it has. The README's table is made where a, b and c have results.
+It writes only between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->`. A mode without results keeps what the document
+has. The README's table needs results of a, b and c.
 """
 
 import argparse
@@ -72,10 +72,10 @@ def mode_a(figures):
     lines = [(label, *(spread(values(column, key), digits) for column in (durable, batch, slow)),
               ratio(durable, batch, key), ratio(durable, slow, key))
              for key, label, digits in (("jobs_per_second", "jobs/s", 1),
-                                        ("cpu_ms_per_job", "controller's CPU for each (ms)", 2),
-                                        ("server_cpu_ms_per_job", "API server's and etcd's CPU for each (ms)", 1),
-                                        ("writes_per_job", "controller's API writes for each, Events included", 2),
-                                        ("memory_peak_mib", "controller's memory at its peak (MiB)", 0))]
+                                        ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
+                                        ("server_cpu_ms_per_job", "CPU of API server and etcd per job (ms)", 1),
+                                        ("writes_per_job", "controller's API writes per job, with Events", 2),
+                                        ("memory_peak_mib", "controller's peak memory (MiB)", 0))]
     groups = {"unthrottled": {OURS: triple(values(durable, "jobs_per_second")),
                               THEIRS: triple(values(batch, "jobs_per_second"))}}
     if slow:
@@ -83,15 +83,15 @@ def mode_a(figures):
                                             THEIRS: triple(values(slow, "jobs_per_second"))}
     return "\n\n".join([
         rows((f"{durable[0]['jobs']:,} jobs at once", OURS, "batch/v1 unthrottled", with_defaults(slow),
-              "Holdfast to unthrottled", "to defaults"), *lines),
+              "Holdfast / unthrottled", "Holdfast / defaults"), *lines),
         plot("at-once", svg.bars("Jobs that end at once", "jobs/s", groups), "jobs per second")])
 
 
 def mode_b(figures):
-    head = ("", "median (ms)", "95 %", "99 %", "most")
+    head = ("", "median (ms)", "95 %", "99 %", "max")
     keys = ("median_ms", "p95_ms", "p99_ms", "max_ms")
-    names = {"create_to_pod": "job created: its pod is there after",
-             "end_to_outcome": "pod ended: its outcome is on record after"}
+    names = {"create_to_pod": "from the job's creation to its pod's",
+             "end_to_outcome": "from the pod's end to its recorded outcome"}
     groups = {label: {name: (figures[key][quantile],) * 3 for name, quantile in
                       (("median", "median_ms"), ("99 %", "p99_ms"))}
               for key, label in (("create_to_pod", "create to pod"), ("end_to_outcome", "end to outcome"))}
@@ -111,16 +111,16 @@ def mode_c(figures):
     series = {OURS: {int(count): one["memory_mib"] for count, one in figures["durable"].items()},
               "controller-manager": {int(count): one["memory_mib"] for count, one in figures["batch"].items()}}
     return "\n\n".join([
-        rows(("started anew, at rest", "memory (MiB)", "at its peak", "CPU (% of a core)",
-              "CPU for each job more (ms)"), *lines),
+        rows(("after a start, at rest", "memory (MiB)", "peak memory (MiB)", "CPU (% of a core)",
+              "CPU per further job (ms)"), *lines),
         plot("memory", svg.lines("Memory at rest", "MiB", "finished jobs", series), "memory by finished jobs")])
 
 
 def mode_d(figures):
     return rows((f"with {figures['finished']:,} finished jobs", "seconds"),
-                ("a process starts: its first decision is on record after", spread(figures["restart"], 2)),
-                ("a replica stops: the other holds all shards after", spread(figures["take_over_clean"], 2)),
-                ("a replica is killed: the other holds all shards after", spread(figures["take_over_killed"], 2)))
+                ("from the start of a process to its first recorded decision", spread(figures["restart"], 2)),
+                ("from a clean stop until the other replica has all shards", spread(figures["take_over_clean"], 2)),
+                ("from a kill until the other replica has all shards", spread(figures["take_over_killed"], 2)))
 
 
 def mode_e(figures):
@@ -128,21 +128,21 @@ def mode_e(figures):
     writes = statistics.median(values(figures["durable"], "writes_per_job"))
     whole, small = statistics.median(figures["whole_lives"]), statistics.median(figures["small_writes"])
     median = statistics.median(reached)
-    return rows(("pods end as soon as they are made", ""),
-                ("small objects that this API server creates, a second", spread(figures["small_writes"], 0)),
-                ("jobs whose writes it takes, all from the creation to the end, a second",
-                 spread(figures["whole_lives"])),
-                ("jobs that Holdfast ends, a second", spread(reached)),
-                ("the share of those writes that it reaches", f"{100 * median / whole:.0f} %"),
-                ("its own writes for each job", f"{writes:.2f}"),
-                ("its own writes a second, as a share of the small objects", f"{100 * median * writes / small:.0f} %"))
+    return rows(("pods end as soon as they exist", ""),
+                ("small objects that the API server creates per second", spread(figures["small_writes"], 0)),
+                ("jobs per second whose writes the API server takes", spread(figures["whole_lives"])),
+                ("jobs per second that Holdfast ends", spread(reached)),
+                ("Holdfast's share of that limit", f"{100 * median / whole:.0f} %"),
+                ("Holdfast's writes per job", f"{writes:.2f}"),
+                ("Holdfast's writes per second, as a share of the small objects",
+                 f"{100 * median * writes / small:.0f} %"))
 
 
 def mode_f(figures):
     groups = {f"{count} replica{'s' * (count != '1')}": {OURS: triple(values(rounds, "jobs_per_second"))}
               for count, rounds in figures.items()}
     return "\n\n".join([
-        rows(("replicas", "jobs/s", "CPU for each job, all replicas (ms)", "memory of the largest (MiB)"),
+        rows(("replicas", "jobs/s", "CPU per job, all replicas (ms)", "memory of the largest (MiB)"),
              *((count, spread(values(rounds, "jobs_per_second")), spread(values(rounds, "cpu_ms_per_job"), 2),
                 spread(values(rounds, "memory_peak_mib"), 0)) for count, rounds in figures.items())),
         plot("replicas", svg.bars("Replicas", "jobs/s", groups), "jobs per second by replicas")])
@@ -175,17 +175,18 @@ def summary(a, b, c):
 
     count = max(set(c["durable"]) & set(c["batch"]), key=int)
     reaction = {key: f"{b[key]['median_ms']:.0f} ms, {b[key]['p99_ms']:.0f} ms" for key in ("create_to_pod", "end_to_outcome")}
-    return rows(
+    table = rows(
         ("", OURS, "batch/v1 unthrottled", with_defaults(slow).removeprefix("batch/v1 ")),
         line(f"{durable[0]['jobs']:,} jobs at once", "jobs_per_second", 1, " jobs/s"),
-        line("the controller's CPU for each", "cpu_ms_per_job", 1, " ms"),
-        line("API writes for each, Events included", "writes_per_job", 1, ""),
-        line("the API server's and etcd's CPU for each", "server_cpu_ms_per_job", 0, " ms"),
-        (f"the controller's memory, started anew with {int(count):,} finished jobs",
+        line("controller's CPU per job", "cpu_ms_per_job", 1, " ms"),
+        line("controller's API writes per job, with Events", "writes_per_job", 1, ""),
+        line("CPU of API server and etcd per job", "server_cpu_ms_per_job", 0, " ms"),
+        ("controller's memory after a start",
          f"{c['durable'][count]['memory_mib']:.0f} MiB", f"{c['batch'][count]['memory_mib']:.0f} MiB", ""),
-        (f"a job applied: its pod is there after (median, 99 %), beside {b['finished']:,} finished and "
-         f"{b['running']:,} running jobs", reaction["create_to_pod"], "not measured", ""),
-        ("a pod ended: its outcome is on record after", reaction["end_to_outcome"], "not measured", ""))
+        ("from the job's creation to its pod's", reaction["create_to_pod"], "not measured", ""),
+        ("from the pod's end to its recorded outcome", reaction["end_to_outcome"], "not measured", ""))
+    return (f"{table}\n\nThe memory is with {int(count):,} finished jobs. The last two rows are median and 99 %, with "
+            f"{b['finished']:,} finished\nand {b['running']:,} running jobs.")
 
 
 def main():
