@@ -1,6 +1,6 @@
-{{- /* What the schema cannot say: one value against another. */ -}}
+{{- /* Checks that the schema cannot express: one value against another. */ -}}
 {{- define "holdfast.check" -}}
-{{- /* What is there already: this release as it was, and others. */ -}}
+{{- /* Checks against existing objects: this release before the upgrade, and other releases. */ -}}
 {{- $new := .Values.watchNamespaces | default list }}
 {{- range (lookup "apps/v1" "Deployment" "" "").items }}
 {{- $labels := .metadata.labels | default dict }}
@@ -20,14 +20,14 @@
 {{- end }}
 {{- range $old }}
 {{- if has . $new }}
-{{- fail (printf "watchNamespaces: %s is worked on by release %s already: leave it to one of them" . $of) }}
+{{- fail (printf "watchNamespaces: %s is worked on by release %s already: list it in one release only" . $of) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- if not (regexMatch "^[a-z]" (include "holdfast.name" .)) }}
-{{- fail (printf "release %s: a Service's name begins with a letter, so set nameOverride to one that does" .Release.Name) }}
+{{- fail (printf "release %s: a Service's name must begin with a letter: set nameOverride to such a name" .Release.Name) }}
 {{- end }}
 {{- with .Values.operator }}
 {{- $lease := include "holdfast.milliseconds" .leaseDuration | int }}
@@ -48,19 +48,19 @@
 {{- end }}
 {{- range .Values.workerNamespaces }}
 {{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
-{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no job of it is worked on: set both" .) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no operator works on its jobs: add it there too" .) }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{- /* An operator that may not look at a namespace any more leaves its finalizer on the pods there. */ -}}
+{{- /* Without rights in a namespace, the operator cannot remove its finalizer from the pods there. */ -}}
 {{- define "holdfast.checkLeft" -}}
 {{- if .new }}
 {{- range .old | default (list "") }}
 {{- if not (has . $.new) }}
 {{- range (lookup "v1" "Pod" . "").items }}
 {{- if and (has "holdfast.dev/outcome" (.metadata.finalizers | default list)) (not (has .metadata.namespace $.new)) }}
-{{- fail (printf "watchNamespaces: pod %s of a job is in namespace %s, which would be left alone with it: let its jobs end, or delete them, before you take the namespace off" .metadata.name .metadata.namespace) }}
+{{- fail (printf "watchNamespaces: pod %s of a job is in namespace %s and has the operator's finalizer: let the jobs there end, or delete them, before you remove the namespace from the list" .metadata.name .metadata.namespace) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -68,7 +68,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* A pod on a node that died is replaced soon. */ -}}
+{{- /* Kubernetes replaces a pod on a dead node after 15 s. */ -}}
 {{- define "holdfast.tolerations" -}}
 {{- range list "not-ready" "unreachable" }}
 - {key: node.kubernetes.io/{{ . }}, operator: Exists, effect: NoExecute, tolerationSeconds: 15}
@@ -94,7 +94,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{- /* The operator's pods. */ -}}
+{{- /* Selects the operator's pods. */ -}}
 {{- define "holdfast.selector" -}}
 app.kubernetes.io/name: holdfast
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -113,7 +113,7 @@ app.kubernetes.io/component: operator
 {{- end -}}
 {{- end -}}
 
-{{- /* Pod Security "restricted". The image says which user; OpenShift chooses one of its own. */ -}}
+{{- /* Pod Security "restricted". The image sets the user; OpenShift chooses its own. */ -}}
 {{- define "holdfast.podSecurity" -}}
 runAsNonRoot: true
 seccompProfile: {type: RuntimeDefault}
@@ -125,7 +125,7 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{- /* What it does in each namespace whose jobs it works on. */ -}}
+{{- /* The operator's rights in each namespace whose jobs it works on. */ -}}
 {{- define "holdfast.jobRules" -}}
 - {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, delete]}
 - {apiGroups: [holdfast.dev], resources: [durablejobs/status], verbs: [update]}
@@ -135,7 +135,7 @@ capabilities: {drop: [ALL]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
 {{- end -}}
 
-{{- /* Metadata of what exists while the release is being deleted, and no longer. */ -}}
+{{- /* Metadata of objects that exist only while Helm deletes the release. */ -}}
 {{- define "holdfast.hook" -}}
 labels: {{- include "holdfast.labels" . | nindent 2 }}
 annotations:
