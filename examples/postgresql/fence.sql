@@ -1,11 +1,11 @@
--- Makes PostgreSQL refuse what an old attempt of a DurableJob writes late. Run it once in the
--- database; then each transaction of a worker begins with
+-- With this function PostgreSQL refuses late writes of a replaced attempt of a DurableJob. Run this file
+-- once in the database. Then start each transaction of a worker with:
 --
 --   SELECT holdfast_fence(:'job', :attempt);     -- HOLDFAST_JOB_UID, HOLDFAST_ATTEMPT
 --
--- From a successor's first transaction on, an older attempt's fail (SQLSTATE HF001). One that is
--- open at that moment holds the successor up until it ends: it may still commit, for it came first;
--- if its worker is silent for `patience`, the server ends its session.
+-- After the new attempt's first transaction, every transaction of an older attempt fails (SQLSTATE HF001).
+-- If an older transaction is open at that moment, the new attempt waits for its end. The older one may
+-- still commit, because it came first. If its worker is silent for `patience`, the server ends its session.
 CREATE TABLE IF NOT EXISTS holdfast_fences (
     job     uuid PRIMARY KEY,
     attempt bigint NOT NULL CHECK (attempt > 0)
@@ -25,7 +25,7 @@ BEGIN
             DO UPDATE SET attempt = greatest(f.attempt, excluded.attempt)
             RETURNING f.attempt INTO newest;
     ELSE
-        -- Shared: transactions of one attempt run side by side, and a successor's waits for them.
+        -- A shared lock: transactions of one attempt run in parallel. The next attempt waits for them.
         SELECT f.attempt INTO newest FROM holdfast_fences f WHERE f.job = holdfast_fence.job
             FOR SHARE;
     END IF;
