@@ -68,7 +68,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* Kubernetes replaces a pod on a dead node after 15 s. */ -}}
+{{- /* Kubernetes deletes a pod 15 s after it has marked the node, not after 5 minutes. */ -}}
 {{- define "holdfast.tolerations" -}}
 {{- range list "not-ready" "unreachable" }}
 - {key: node.kubernetes.io/{{ . }}, operator: Exists, effect: NoExecute, tolerationSeconds: 15}
