@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "operator/controller/writes.h"
+
 namespace holdfast::controller {
 namespace {
 
@@ -71,12 +73,19 @@ void Membership::join() {
 }
 
 void Membership::tick() {
-  tick_timer_ = loop_.call_after(config_.timings.retry_period, [this] { tick(); });
+  Duration next = config_.timings.retry_period;
+  const Duration wait = not_before_ - loop_.now();
+  if (wait > Duration::zero()) next = std::min(next, wait);
+  tick_timer_ = loop_.call_after(next, [this] { tick(); });
   update_clock();
-  if (!beating_) spawn(beat());
+  beat_if_allowed();
   evaluate_soon();
   keep_records();
   tidy();
+}
+
+void Membership::beat_if_allowed() {
+  if (!beating_ && loop_.now() >= not_before_) spawn(beat());
 }
 
 Task<void> Membership::beat() {
@@ -94,6 +103,7 @@ Task<void> Membership::beat() {
     done = co_await task;
   }
   beating_ = false;
+  if (!done) heed(done.error(), loop_.now(), not_before_);
   if (!done && state_ == State::kLapsed) {
     loop_.cancel(tick_timer_);
     tick_timer_ =
@@ -298,7 +308,7 @@ void Membership::world_read() {
   log_.info("this replica acts again", {{"member", self_}});
   evaluate_soon();
   // The others plan without us until they are told.
-  if (!aside_.empty() && !beating_) spawn(beat());
+  if (!aside_.empty()) beat_if_allowed();
 }
 
 std::string Membership::reason_to_step_aside() const {
@@ -338,6 +348,7 @@ void Membership::leave(std::function<void()> left) {
 
 Task<void> Membership::say_goodbye() {
   if (!uid_.empty()) {
+    // Whatever the server has asked for: it is our last request, and spares it a take-over.
     kube::CallOptions options;
     options.timeout = kGoodbyeLimit;
     options.urgency = http::Urgency::kVital;

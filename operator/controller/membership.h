@@ -15,6 +15,10 @@
 //           shards, and gives up those that name it, as long as any other member can see
 //   record  what a holder has seen of silent subjects rides on each write of its shard's Lease, and
 //           on one each 10 s while there are such subjects: the next owner goes on from there
+//   wait    no Lease is asked for before the API server's Retry-After has passed. A renewal is no
+//           exception: the claim may lapse of it, which is safe, and the others take over. A server
+//           that cannot serve has asked for fewer requests, and one more of each replica would get
+//           the same answer. While a shard's Lease cannot be written, its jobs are worked on
 //   leave   the member Lease is deleted once no work is in hand: its shards are free by that
 //
 // What to do about each shard is decided by reconciler::decide_shards(). Loop only; destroy it when
@@ -140,6 +144,7 @@ class Membership : public Ownership {
   };
 
   void tick();
+  void beat_if_allowed();
   Task<void> beat();
   Task<Status> check_shards();
   Task<Status> create_member();
@@ -164,6 +169,8 @@ class Membership : public Ownership {
   reconciler::ShardsView view();
   bool member_alive(const CachedLease& member);
   bool room() const;  // for one more write of a shard's Lease
+  bool shards_wait() const;
+  void heed_shards(const Result<JsonDocument>& answer);
   void carry_out(int shard, const reconciler::ShardDecision& decision);
   // `before`: the Lease that the decision rested on; null: there was none.
   Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
@@ -202,7 +209,10 @@ class Membership : public Ownership {
   std::string uid_;   // of our member Lease; empty: there is none
   std::uint64_t version_ = 0;
   SteadyTime renewed_at_{};  // when the last acknowledged renewal was sent
-  std::string aside_;        // why we step aside, as the last acknowledged renewal says
+  // The API server's Retry-After: our member Lease is not asked for before, shards' are not before.
+  SteadyTime not_before_{};
+  SteadyTime shards_not_before_{};
+  std::string aside_;  // why we step aside, as the last acknowledged renewal says
   SteadyTime reading_since_{};
   std::uint64_t tenure_ = 0;  // counts up at each lapse: an answer from before does not count
   bool has_joined_ = false;

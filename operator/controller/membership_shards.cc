@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "operator/controller/membership.h"
+#include "operator/controller/writes.h"
 
 namespace holdfast::controller {
 namespace {
@@ -142,14 +143,25 @@ void Membership::evaluate() {
   }
 }
 
+bool Membership::shards_wait() const { return loop_.now() < shards_not_before_; }
+
+void Membership::heed_shards(const Result<JsonDocument>& answer) {
+  if (!answer) heed(answer.error(), loop_.now(), shards_not_before_);
+}
+
 bool Membership::room() const {
+  if (shards_wait()) return false;
   return std::count_if(shards_.begin(), shards_.end(),
                        [](const Shard& shard) { return shard.pending; }) < kMostPending;
 }
 
 void Membership::carry_out(int shard, const reconciler::ShardDecision& decision) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
-  switch (decision.action) {
+  // Nobody could take it before its Lease is written.
+  const bool stays =
+      ours.held && shards_wait() &&
+      (decision.action == ShardAction::kDrain || decision.action == ShardAction::kRelease);
+  switch (stays ? ShardAction::kNone : decision.action) {
     case ShardAction::kNone:
       if (std::exchange(ours.draining, false) && ours.held) handlers_.kept(shard);
       return;
@@ -195,6 +207,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
     answer = co_await post;
   }
   ours.pending = false;
+  heed_shards(answer);
   if (answer) {
     note_written(ours, *answer);
     // An answer from before a lapse proves nothing about the time after it.
@@ -248,6 +261,7 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
   auto get = client_.get(path(name), within_time());
   const Result<JsonDocument> answer = co_await get;
+  heed_shards(answer);
   if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
   const auto live = as_lease(decode_lease(*answer));
   kube::Object bare;
@@ -284,6 +298,7 @@ Task<void> Membership::release(int shard) {
   auto put = client_.put(path(lease->name), shard_lease_body(write, shard), within_time());
   const Result<JsonDocument> answer = co_await put;
   ours.pending = false;
+  heed_shards(answer);
   if (answer) {
     note_written(ours, *answer);
     evaluate_soon();
@@ -297,7 +312,7 @@ void Membership::note_written(Shard& ours, const JsonView& answer) {
 
 // Nobody else misses them: every process start leaves one behind when it is killed.
 void Membership::tidy() {
-  if (state_ != State::kActing) return;
+  if (state_ != State::kActing || shards_wait()) return;
   std::set<std::string> holders;
   for (int shard = 0; shard < config_.shards; ++shard) {
     if (const auto lease = shard_lease(shard)) holders.insert(lease->holder);
@@ -328,6 +343,7 @@ Task<void> Membership::delete_member(std::string name, std::string uid, std::uin
   auto del = client_.del(path(name), body.dump(), within_time());
   const Result<JsonDocument> answer = co_await del;
   deleting_.erase(name);
+  heed_shards(answer);
   if (answer) log_.info("deleted the member Lease of a dead replica", {{"lease", name}});
 }
 

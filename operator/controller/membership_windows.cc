@@ -43,6 +43,7 @@ Task<void> Membership::write_record(int shard, std::shared_ptr<const CachedLease
   auto put = client_.put(path(before->name), shard_lease_body(write, shard), within_time());
   const Result<JsonDocument> answer = co_await put;
   ours.pending = false;
+  heed_shards(answer);
   if (answer) {
     note_written(ours, *answer);
     evaluate_soon();

@@ -52,6 +52,13 @@ class MembershipTest : public kube::ClientTest {
   void serve() {
     loop_.run_ready();
     while (transport_.pending() > 0) {
+      const bool is_of_shard =
+          transport_.request().target.find("holdfast-shard") != std::string::npos;
+      if (is_of_shard && !refusal_of_shards_.empty()) {
+        transport_.answer(429, "{}", {{"Retry-After", refusal_of_shards_}});
+        loop_.run_ready();
+        continue;
+      }
       if (transport_.request().method == "DELETE") {
         ++deletes_;
         transport_.answer(200, "{}");
@@ -113,11 +120,30 @@ class MembershipTest : public kube::ClientTest {
       serve();
     }
   }
+  // What is asked within this time is refused so.
+  void refuse(Duration length, const std::string& retry_after) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::milliseconds(500)) {
+      loop_.advance(std::chrono::milliseconds(500));
+      while (transport_.pending() > 0) {
+        transport_.answer(429, "{}", {{"Retry-After", retry_after}});
+        loop_.run_ready();
+      }
+    }
+  }
+  // So many requests for such a Lease have been sent.
+  std::size_t asked(const std::string& method, const std::string& lease) const {
+    std::size_t count = 0;
+    for (const auto& sent : transport_.history) {
+      if (sent.method == method && sent.target.find(lease) != std::string::npos) ++count;
+    }
+    return count;
+  }
   std::string shard_holder() const { return membership_->report().shards[0].holder; }
 
   std::string record_;
   std::vector<std::string> recorded_;
-  std::vector<Json> writes_;  // of the shard's Lease
+  std::vector<Json> writes_;       // of the shard's Lease
+  std::string refusal_of_shards_;  // the Retry-After of it; empty: they are not refused
   bool busy_ = false;
   int deletes_ = 0;
   int version_ = 1;
@@ -281,6 +307,72 @@ TEST_F(MembershipTest, AShardThatIsToGoIsNotWrittenInBetween) {
   pass(12);
   EXPECT_FALSE(membership_->claim("job"));
   EXPECT_EQ(writes_.size(), 0u);
+}
+
+// ---- Retry-After.
+
+TEST_F(MembershipTest, ARenewalWaitsForAsLongAsItIsAskedTo) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "5");
+  ASSERT_EQ(asked("PUT", "holdfast-member"), 1u);
+  go_on(std::chrono::milliseconds(4500));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 2u) << "and no longer";
+  EXPECT_EQ(told_, Told{"gained"});
+}
+
+TEST_F(MembershipTest, ARenewalThatHasToWaitForLongerThanTheDeadlineEndsTheTenure) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "20");
+  go_on(std::chrono::seconds(19));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
+  EXPECT_EQ(membership_->report().state, "lapsed");
+  EXPECT_EQ(told_, (Told{"gained", "lapsed"}));
+  go_on(std::chrono::seconds(1));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 2u);
+  EXPECT_EQ(membership_->report().state, "reading");
+}
+
+TEST_F(MembershipTest, WritesOfShardsWaitForAsLongAsTheyAreAskedTo) {
+  record_ = R"({"node/a":["7",15]})";
+  go_on(std::chrono::seconds(8));
+  transport_.history.clear();
+  refusal_of_shards_ = "20";
+  go_on(std::chrono::seconds(3));
+  ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
+  refusal_of_shards_.clear();
+  transport_.history.clear();
+  go_on(std::chrono::seconds(16));
+  EXPECT_EQ(asked("PUT", "holdfast-shard"), 0u);
+  go_on(std::chrono::seconds(6));
+  EXPECT_EQ(asked("PUT", "holdfast-shard"), 1u);
+}
+
+// To let go of it takes a write: until that may be sent, nobody else could take it.
+TEST_F(MembershipTest, AShardThatCannotBeHandedOverYetIsWorkedOn) {
+  record_ = R"({"node/a":["7",15]})";
+  go_on(std::chrono::seconds(8));
+  transport_.history.clear();
+  refusal_of_shards_ = "20";
+  go_on(std::chrono::seconds(3));
+  ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
+  refusal_of_shards_.clear();
+  busy_ = true;
+  tell("ADDED", other_member(/*stronger=*/true));
+  EXPECT_TRUE(membership_->claim("job"));
+  busy_ = false;
+  membership_->work_ended(0);
+  EXPECT_TRUE(membership_->claim("job"));
+}
+
+TEST_F(MembershipTest, AGoodbyeIsSaidOnceWhateverItWasAskedFor) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "20");
+  membership_->leave([] {});
+  loop_.run_ready();
+  EXPECT_EQ(asked("DELETE", "holdfast-member"), 1u);
+  serve();
 }
 
 TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
