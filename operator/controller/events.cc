@@ -4,11 +4,12 @@
 #include <array>
 #include <cassert>
 #include <cstdio>
-#include <deque>
 #include <optional>
 #include <utility>
 
+#include "operator/controller/fair_line.h"
 #include "operator/controller/lru_map.h"
+#include "operator/controller/writes.h"
 #include "operator/core/json.h"
 #include "operator/core/task.h"
 #include "operator/core/utf8.h"
@@ -29,9 +30,15 @@ constexpr double kBurst = 25;
 constexpr Duration kRefill = std::chrono::minutes(5);
 // Objects and series remembered; both of client-go's caches have 4096 entries.
 constexpr std::size_t kRemembered = 4096;
-// Series that wait to be written.
-constexpr std::size_t kMaxQueue = 1000;
+// Series of one namespace that wait to be written.
+constexpr int kMaxQueue = 1000;
 constexpr Duration kWriteTimeout = std::chrono::seconds(10);
+// Events are worth little load on the API server: one write of each namespace, and so many in all.
+constexpr int kMostInFlight = 8;
+// After a write that took so long its namespace waits for as long again: namespaces that hang, or
+// are refused by a slow webhook, leave half of the writes to others.
+constexpr Duration kSlow = std::chrono::seconds(1);
+constexpr Duration kTellOverflow = std::chrono::minutes(1);
 
 struct Bucket {
   double tokens = kBurst;
@@ -115,15 +122,21 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
 
   LruMap<Bucket> buckets{kRemembered};
   LruMap<SeriesPtr> series{kRemembered};
-  std::deque<SeriesPtr> queue;
+  FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
+  int in_flight = 0;
+  TimerId wake_timer = 0;  // for namespaces that have to wait
+  bool going_on = false;
   std::uint64_t dropped = 0;
-  bool writing = false;
   bool stopped = false;
-  bool overflow_told = false;  // one line for each time that the queue fills up
+  std::optional<SteadyTime> overflow_told;
 
   bool take_token(const std::string& uid);
   void enqueue(const SeriesPtr& one);
-  static Task<void> write_all(std::shared_ptr<State> self);
+  void go_on_soon();
+  void go_on();
+  static Task<void> write_next(std::shared_ptr<State> self, SeriesPtr one);
+  SteadyTime failed(const SeriesPtr& one, const Error& error);
+  void tell_overflow(const std::string& namespace_);
   Task<Status> write(SeriesPtr one);
   Task<Status> join_existing(SeriesPtr one, std::string path);
   Task<Status> patch_series(SeriesPtr one, std::string path);
@@ -143,24 +156,66 @@ bool EventRecorder::State::take_token(const std::string& uid) {
 
 void EventRecorder::State::enqueue(const SeriesPtr& one) {
   one->queued = true;
-  queue.push_back(one);
-  if (writing) return;
-  writing = true;
-  // In a later turn: a reconcile is not held up by what it tells.
-  loop.post([self = shared_from_this()] { spawn(write_all(self)); });
+  line.add(one->regarding.namespace_, one);
+  go_on_soon();
 }
 
-// One at a time: Events are worth no parallel load on the API server.
-Task<void> EventRecorder::State::write_all(std::shared_ptr<State> self) {
-  while (!self->queue.empty()) {
-    const SeriesPtr one = self->queue.front();
-    self->queue.pop_front();
-    one->queued = false;
-    auto task = self->write(one);
-    const Status written = co_await task;
-    if (!written.ok()) self->lost(*one, written.error());  // a later repeat carries the full count
+// In a later turn: a reconcile is not held up by what it tells.
+void EventRecorder::State::go_on_soon() {
+  if (std::exchange(going_on, true)) return;
+  loop.post([self = shared_from_this()] {
+    self->going_on = false;
+    self->go_on();
+  });
+}
+
+void EventRecorder::State::go_on() {
+  const SteadyTime now = loop.now();
+  while (!stopped && in_flight < kMostInFlight) {
+    std::optional<FairLine<SeriesPtr>::Next> next = line.next(now);
+    if (!next) break;
+    ++in_flight;
+    spawn(write_next(shared_from_this(), std::move(next->one)));
   }
-  self->writing = false;
+  loop.cancel(std::exchange(wake_timer, 0));
+  const std::optional<SteadyTime> wake = line.wake(now);
+  if (stopped || !wake) return;
+  wake_timer = loop.call_at(*wake, [weak = weak_from_this()] {
+    const std::shared_ptr<State> self = weak.lock();
+    if (!self) return;
+    self->wake_timer = 0;
+    self->go_on();
+  });
+}
+
+Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesPtr one) {
+  one->queued = false;
+  const SteadyTime began = self->loop.now();
+  auto task = self->write(one);
+  const Status written = co_await task;
+  --self->in_flight;
+  const SteadyTime now = self->loop.now();
+  SteadyTime not_before = now;
+  if (!written.ok()) not_before = self->failed(one, written.error());
+  if (now - began >= kSlow) not_before = std::max(not_before, now + (now - began));
+  self->line.done(one->regarding.namespace_, not_before);
+  self->go_on_soon();
+}
+
+// Until when the namespace has to wait.
+SteadyTime EventRecorder::State::failed(const SeriesPtr& one, const Error& error) {
+  SteadyTime not_before = loop.now();
+  heed(error, loop.now(), not_before);
+  const bool waits = error.retry_after && !stopped;
+  if (!waits) {
+    lost(*one, error);  // a later repeat carries the full count
+    return not_before;
+  }
+  log.debug(
+      "Events wait: the API server has asked for a pause",
+      {{"namespace", one->regarding.namespace_}, {"pause", human_duration(*error.retry_after)}});
+  if (!std::exchange(one->queued, true)) line.add_first(one->regarding.namespace_, one);
+  return not_before;
 }
 
 Task<Status> EventRecorder::State::write(SeriesPtr one) {
@@ -231,6 +286,14 @@ void EventRecorder::State::lost(const Series& one, const Error& error) {
   }
 }
 
+void EventRecorder::State::tell_overflow(const std::string& namespace_) {
+  const SteadyTime now = loop.now();
+  if (overflow_told && now - *overflow_told < kTellOverflow) return;
+  overflow_told = now;
+  log.warn("Events are dropped: too many wait to be written",
+           {{"namespace", namespace_}, {"waiting", std::to_string(line.waiting())}});
+}
+
 EventRecorder::EventRecorder(Loop& loop, kube::Client& client, std::string instance, Log log)
     : state_(std::make_shared<State>(loop, client, std::move(instance), std::move(log))) {}
 
@@ -259,16 +322,10 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
     event.name = event_name(event);
     one = std::make_shared<Series>(std::move(event));
   }
-  if (!one->queued && state.queue.size() >= kMaxQueue) {
+  if (!one->queued && !state.line.admits(regarding.namespace_)) {
     ++state.dropped;
-    if (!state.overflow_told) {
-      state.log.warn("Events are dropped: too many wait to be written",
-                     {{"waiting", std::to_string(state.queue.size())}});
-    }
-    state.overflow_told = true;
-    return;
+    return state.tell_overflow(regarding.namespace_);
   }
-  state.overflow_told = false;
   one->last = state.client.server_clock().now(state.loop.now());
   if (one->count++ == 0) one->first = one->last;
   if (!one->queued) state.enqueue(one);
@@ -277,9 +334,9 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
 std::uint64_t EventRecorder::dropped() const { return state_->dropped; }
 
 void EventRecorder::stop() {
-  state_->stopped = true;
-  state_->dropped += state_->queue.size();
-  state_->queue.clear();
+  if (std::exchange(state_->stopped, true)) return;
+  state_->dropped += state_->line.waiting();
+  state_->loop.cancel(std::exchange(state_->wake_timer, 0));
 }
 
 }  // namespace holdfast::controller

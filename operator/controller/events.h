@@ -1,6 +1,7 @@
 // Events (events.k8s.io/v1) about jobs: asynchronous, bounded, repeated ones become a series, a
 // token bucket for each object. Never awaited by a reconcile; a failure to write one is logged and
-// counted, nothing else.
+// counted, nothing else. Namespaces take turns, so that one whose writes hang holds up no other. An
+// Event waits for as long as the API server asks (Retry-After).
 #pragma once
 
 #include <cstdint>

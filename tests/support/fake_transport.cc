@@ -63,9 +63,9 @@ Response FakeTransport::response(int status, std::string body, const Headers& he
   return response;
 }
 
-void FakeTransport::answer(int status, std::string body, Headers headers) {
-  PendingRequest pending = std::move(pending_.front());
-  pending_.pop_front();
+void FakeTransport::answer_at(std::size_t index, int status, std::string body, Headers headers) {
+  PendingRequest pending = std::move(pending_.at(index));
+  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
   Response answer = response(status, std::move(body), headers, pending.sent);
   decode_body(pending.request, answer);
   loop_.post([handler = std::move(pending.handler), answer] { handler(answer); });

@@ -43,7 +43,10 @@ class FakeTransport : public http::Transport {
   // The requests that wait for an answer, oldest first; the functions below take the oldest.
   std::size_t pending() const { return pending_.size(); }
   const http::Request& request(std::size_t index = 0) const { return pending_.at(index).request; }
-  void answer(int status, std::string body = "", http::Headers headers = {});
+  void answer(int status, std::string body = "", http::Headers headers = {}) {
+    answer_at(0, status, std::move(body), std::move(headers));
+  }
+  void answer_at(std::size_t index, int status, std::string body = "", http::Headers headers = {});
   void fail(Error error);
   // As a refused connection does, or as one does that breaks while the answer is awaited.
   void refuse() { fail(lost("connection refused", false)); }

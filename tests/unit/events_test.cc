@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "operator/controller/lru_map.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
@@ -58,6 +60,28 @@ class EventsTest : public testing::Test {
               bool warning = true) {
     recorder_.record({.namespace_ = "media", .name = "encode", .uid = uid}, warning, "AttemptLost",
                      "StartNextAttempt", note);
+  }
+  void record_in(const std::string& namespace_, const std::string& uid = "u") {
+    recorder_.record({.namespace_ = namespace_, .name = "encode", .uid = uid + "-" + namespace_},
+                     true, "AttemptLost", "StartNextAttempt", "note");
+  }
+  // The namespaces of the requests under way, oldest first.
+  std::vector<std::string> under_way() {
+    loop_.run_ready();
+    std::vector<std::string> namespaces;
+    for (std::size_t i = 0; i < transport_.pending(); ++i) {
+      const std::string& target = transport_.request(i).target;
+      const std::size_t begin = target.find("/namespaces/") + 12;
+      namespaces.push_back(target.substr(begin, target.find('/', begin) - begin));
+    }
+    return namespaces;
+  }
+  void answer_in(const std::string& namespace_, int status = 201) {
+    const std::vector<std::string> all = under_way();
+    const auto found = std::find(all.begin(), all.end(), namespace_);
+    ASSERT_NE(found, all.end());
+    transport_.answer_at(static_cast<std::size_t>(found - all.begin()), status, "{}");
+    loop_.run_ready();
   }
   Json sent() {
     loop_.run_ready();
@@ -239,7 +263,94 @@ TEST_F(EventsTest, AtMostAThousandWait) {
   EXPECT_EQ(drain(), 1) << "and there is room again";
 }
 
-TEST_F(EventsTest, OneWriteIsInFlightAtATime) {
+// ---- Namespaces beside each other.
+
+using Namespaces = std::vector<std::string>;
+
+TEST_F(EventsTest, ANamespaceWhoseWritesHangHoldsUpNoOther) {
+  record_in("hangs", "1");
+  record_in("hangs", "2");
+  record_in("web", "1");
+  record_in("web", "2");
+  EXPECT_EQ(under_way(), (Namespaces{"hangs", "web"}));
+  answer_in("web");
+  EXPECT_EQ(under_way(), (Namespaces{"hangs", "web"}));
+  answer_in("web");
+  EXPECT_EQ(under_way(), Namespaces{"hangs"});
+}
+
+TEST_F(EventsTest, AtMostEightNamespacesHaveAWriteInFlightAndTheyTakeTurns) {
+  for (int i = 0; i < 12; ++i) {
+    record_in("n" + std::to_string(i), "1");
+    record_in("n" + std::to_string(i), "2");
+  }
+  EXPECT_EQ(under_way(), (Namespaces{"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"}));
+  for (int i = 0; i < 4; ++i) answer_in("n" + std::to_string(i));
+  EXPECT_EQ(under_way(), (Namespaces{"n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11"}));
+  answer_in("n4");
+  EXPECT_EQ(under_way().back(), "n0") << "the second round";
+}
+
+TEST_F(EventsTest, ANamespaceWhoseWriteWasSlowWaitsForAsLongAgain) {
+  record_in("hangs", "1");
+  record_in("hangs", "2");
+  loop_.advance(seconds(10));
+  transport_.lose();
+  EXPECT_EQ(under_way(), Namespaces{});
+  EXPECT_EQ(recorder_.dropped(), 1U);
+  record_in("web");
+  EXPECT_EQ(under_way(), Namespaces{"web"});
+  answer_in("web");
+  record_in("web");
+  EXPECT_EQ(under_way(), Namespaces{"web"}) << "a quick one may go on at once";
+  loop_.advance(seconds(9));
+  EXPECT_EQ(under_way(), Namespaces{"web"});
+  loop_.advance(seconds(1));
+  EXPECT_EQ(under_way(), (Namespaces{"web", "hangs"}));
+}
+
+TEST_F(EventsTest, AnEventWaitsForAsLongAsTheServerAsks) {
+  record_in("media");
+  record_in("web");
+  loop_.run_ready();
+  ASSERT_EQ(under_way(), (Namespaces{"media", "web"}));
+  transport_.answer(429, refusal(429, "TooManyRequests"), {{"Retry-After", "20"}});
+  EXPECT_EQ(under_way(), Namespaces{"web"});
+  answer_in("web");
+  record_in("media");
+  loop_.advance(seconds(19));
+  EXPECT_EQ(under_way(), Namespaces{});
+  record_in("web");
+  EXPECT_EQ(under_way(), Namespaces{"web"}) << "it was not asked to";
+  answer_in("web");
+  loop_.advance(seconds(1));
+  ASSERT_EQ(under_way(), Namespaces{"media"});
+  EXPECT_EQ(sent()["series"]["count"], 2);
+  answer_in("media");
+  EXPECT_EQ(recorder_.dropped(), 0U);
+  EXPECT_EQ(loop_.timers(), 0U);
+}
+
+TEST_F(EventsTest, AStopEndsTheWaitToo) {
+  record_in("media");
+  loop_.run_ready();
+  transport_.answer(429, refusal(429, "TooManyRequests"), {{"Retry-After", "20"}});
+  loop_.run_ready();
+  recorder_.stop();
+  EXPECT_EQ(recorder_.dropped(), 1U);
+  EXPECT_EQ(loop_.timers(), 0U);
+  loop_.advance(minutes(1));
+  EXPECT_EQ(under_way(), Namespaces{});
+}
+
+TEST_F(EventsTest, AFullQueueOfOneNamespaceLeavesRoomForOthers) {
+  for (int i = 0; i < 1500; ++i) record_in("noisy", std::to_string(i));
+  EXPECT_EQ(recorder_.dropped(), 500U);
+  for (int i = 0; i < 100; ++i) record_in("web", std::to_string(i));
+  EXPECT_EQ(recorder_.dropped(), 500U);
+}
+
+TEST_F(EventsTest, OneWriteOfANamespaceIsInFlightAtATime) {
   for (int i = 0; i < 10; ++i) record("note", "u-" + std::to_string(i));
   loop_.run_ready();
   EXPECT_EQ(transport_.pending(), 1U);
