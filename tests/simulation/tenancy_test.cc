@@ -251,6 +251,49 @@ TEST_F(Tenancy, ALiveLookWaitsAsLongAsItIsAskedTo) {
   });
 }
 
+TEST_F(Tenancy, ARenewalWaitsAsLongAsItIsAskedToAndTheReplicaComesBack) {
+  int renewals = 0;
+  run(minutes(3), [this, &renewals] {
+    at(seconds(9), [this] { create("team-a", "a"); });
+    at(seconds(20), [this, &renewals] {
+      trouble([&renewals](const ApiRequest& request) {
+        const bool struck = request.method == "PUT" &&
+                            request.target.find("/holdfast-member-") != std::string::npos;
+        if (struck) ++renewals;
+        return Fate{.refused = struck ? 429 : 0, .retry_after_seconds = 20};
+      });
+    });
+    at(seconds(39), [&renewals] { EXPECT_EQ(renewals, 1); });
+    at(seconds(59), [&renewals] { EXPECT_EQ(renewals, 2); });
+    at(seconds(59), [this] { no_trouble(); });
+    at(seconds(70), [this] { kill_pod("team-a", "a"); });
+    at(seconds(72), [this] { EXPECT_EQ(status("team-a", "a").attempt, 2); });
+  });
+}
+
+// ---- Events.
+
+TEST_F(Tenancy, ANamespaceWhoseEventsHangHoldsUpNoOthers) {
+  int told = 0;
+  run(minutes(2), [this, &told] {
+    at(seconds(9), [this] {
+      create("team-a", "a");
+      create("team-b", "b");
+    });
+    at(seconds(20), [this, &told] {
+      trouble([&told](const ApiRequest& request) {
+        const bool is_event = request.target.find("/events") != std::string::npos;
+        if (is_event && is_of(request, "team-b")) ++told;
+        const bool hangs = is_event && is_of(request, "team-a");
+        return Fate{.held = hangs ? Duration(seconds(30)) : Duration::zero()};
+      });
+      kill_pod("team-a", "a");
+    });
+    at(seconds(21), [this] { kill_pod("team-b", "b"); });
+    at(seconds(22), [&told] { EXPECT_EQ(told, 1); });
+  });
+}
+
 // ---- Live looks that fail, and many losses at once.
 
 TEST_F(Tenancy, AVerdictComesWithinASecondAndAHalfOfTheEndOfItsLiveLooksTrouble) {
