@@ -6,6 +6,14 @@
 #include "reconciler/names.h"
 
 namespace holdfast::reconciler {
+namespace {
+
+// In [0, 1).
+double unit_of(const std::string& text) {
+  return static_cast<double>(hash64(text) >> 11) * 0x1.0p-53;
+}
+
+}  // namespace
 
 Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& job_uid,
                        std::int64_t attempt) {
@@ -13,10 +21,13 @@ Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& jo
   const double grown =
       static_cast<double>(backoff.initial.count()) * std::pow(backoff.factor, n - 1);
   const double delay = std::min(grown, max);
-  const std::uint64_t hash = hash64(job_uid + "/" + std::to_string(attempt));
-  const double unit = static_cast<double>(hash >> 11) * 0x1.0p-53;
+  const double unit = unit_of(job_uid + "/" + std::to_string(attempt));
   const double shortened = delay * (1.0 - unit * backoff.jitter_percent / 100.0);
   return Duration(static_cast<std::int64_t>(shortened * 1e9));
+}
+
+Duration part_of(Duration duration, const std::string& text) {
+  return Duration(static_cast<std::int64_t>(static_cast<double>(duration.count()) * unit_of(text)));
 }
 
 int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget) {

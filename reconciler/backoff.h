@@ -15,6 +15,9 @@ namespace holdfast::reconciler {
 Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& job_uid,
                        std::int64_t attempt);
 
+// A part of the duration, from none to nearly all of it, that hangs on this text alone.
+Duration part_of(Duration duration, const std::string& text);
+
 // How many of the newest entries spent this budget, counted until one that spent another or none.
 // History is bounded, so growth ends after kHistoryLimit ends in a row.
 int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget);

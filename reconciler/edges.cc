@@ -8,6 +8,7 @@
 #include "reconciler/heartbeat.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/names.h"
+#include "reconciler/outage.h"
 #include "reconciler/pod_times.h"
 
 namespace holdfast::reconciler {
@@ -108,8 +109,32 @@ Duration pause_before_next(const Context& context, const Status& status, Outcome
   return backoff_delay(context.spec.retry_backoff, n, context.job.uid, status.attempt);
 }
 
+// With how many others the attempt was lost in an outage; zero: not in one.
+int lost_in_outage(const Context& context, Outcome outcome) {
+  return outcome == Outcome::kLost ? context.view.observed.lease.lost_together : 0;
+}
+
+Waiting next_attempt_waiting(const Context& context, const Status& status, int lost) {
+  const std::string ended = "attempt " + std::to_string(status.attempt) + " ended as " +
+                            to_string(status.history.back().outcome);
+  Waiting waiting{"RetryBackoff", ended + "; the next one waits its back-off",
+                  "attempt " + std::to_string(status.attempt + 1) + " starts",
+                  status.next_attempt_time};
+  if (lost > 0) {
+    waiting.reason = kRestartsSpreadReason;
+    waiting.message = ended + " in an outage of the API server, one of about " +
+                      std::to_string(lost) + "; their next attempts are spread";
+  }
+  if (const auto deadline = active_deadline(context)) {
+    waiting.deadline = std::min(*deadline, *waiting.deadline);
+  }
+  return waiting;
+}
+
 void retry(const Context& context, Status& status, Outcome outcome) {
-  const Duration pause = pause_before_next(context, status, outcome);
+  const int lost = lost_in_outage(context, outcome);
+  const Duration spread = restart_wait(lost, context.job.uid, status.attempt);
+  const Duration pause = pause_before_next(context, status, outcome) + spread;
   const bool replace_now =
       context.spec.pod_replacement == PodReplacementPolicy::kTerminatingOrFailed ||
       !any_pod_lives(context);
@@ -124,13 +149,7 @@ void retry(const Context& context, Status& status, Outcome outcome) {
     status.waiting = old_pod_waiting(context);
     return;
   }
-  const auto deadline = active_deadline(context);
-  status.waiting = Waiting{
-      "RetryBackoff",
-      "attempt " + std::to_string(status.attempt) + " ended as " + to_string(outcome) +
-          "; the next one waits its back-off",
-      "attempt " + std::to_string(status.attempt + 1) + " starts",
-      deadline ? std::min(*deadline, *status.next_attempt_time) : *status.next_attempt_time};
+  status.waiting = next_attempt_waiting(context, status, spread > Duration::zero() ? lost : 0);
 }
 
 }  // namespace

@@ -265,8 +265,10 @@ struct LeaseView {
   std::string granted;           // the last holder that was ever granted it; empty: none was
   std::optional<Time> acquired;  // when it was granted
   bool renewed = false;          // by its holder, since then
-  bool ended = false;            // its holder's child has ended; no more renewals come
-  Duration progress_age{0};      // since the worker's last progress, when it last renewed
+  // By its holder's clock: a hint of how long ago, and never more than that.
+  std::optional<Time> renewed_at;
+  bool ended = false;        // its holder's child has ended; no more renewals come
+  Duration progress_age{0};  // since the worker's last progress, when it last renewed
   std::string progress_message;
 };
 
@@ -278,6 +280,8 @@ struct LeaseObservation {
   std::optional<Duration> ended_for;  // since it was first seen with its holder's end mark
   bool granted_stopped = false;       // its last holder's worker was seen to have terminated
   bool breaker = false;  // most other holders fell silent with it: one window more, once
+  // So many holders were lost in the outage in which this one was, itself included (outage.h).
+  int lost_together = 0;
 };
 
 // Why the current attempt's pod could not be created, as this replica was last told.

@@ -5,6 +5,7 @@
 #include "reconciler/authorship.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/liveness.h"
+#include "reconciler/outage.h"
 #include "reconciler/phases.h"
 
 namespace holdfast::reconciler {
@@ -72,11 +73,13 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
 // The clock follows the API server's and may go back by a moment.
 constexpr seconds kClockNoise{2};
 
-// No back-off is longer than maxSeconds: a time that is further away was edited, or the user has
-// lowered maxSeconds since. The longest then counts from now.
+// No back-off is longer than maxSeconds, and after an outage kLongestSpread: a time that is further
+// away was edited, or the user has lowered maxSeconds since. The longest then counts from now.
 std::optional<Time> end_of_backoff(const Context& context) {
   const std::optional<Time>& recorded = context.job.status.next_attempt_time;
-  const seconds longest = context.spec.retry_backoff.max;
+  const auto& waiting = context.job.status.waiting;
+  const bool spread = waiting && waiting->reason == kRestartsSpreadReason;
+  const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
   if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
   return context.now + longest;
 }

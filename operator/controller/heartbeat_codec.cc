@@ -52,7 +52,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   lease.granted = string_at(annotations, reconciler::kGrantedAnnotation, "unknown");
   lease.acquired = time_at(spec, "acquireTime");
   lease.renewed = at(spec, "renewTime").is_string();
-  cached->renewed_at = time_at(spec, "renewTime");
+  lease.renewed_at = time_at(spec, "renewTime");
   lease.ended = at(annotations, reconciler::kEndedAnnotation).is_string();
   lease.progress_age = decode_age(string_at(annotations, reconciler::kProgressAgeAnnotation));
   lease.progress_message =

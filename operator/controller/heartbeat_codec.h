@@ -8,7 +8,6 @@
 //     holdfast.dev/progress, progress-age, progress-message, ended   the agent's
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "operator/core/time.h"
@@ -22,8 +21,6 @@ struct CachedHeartbeat : kube::Object {
   reconciler::LeaseView lease;
   std::string job_name;  // of the DurableJob that owns it
   std::string mark;      // of progress
-  // By its holder's clock: a hint of how long ago, and never more than that.
-  std::optional<Time> renewed_at;
 };
 
 // Null: no Lease, or one that no DurableJob owns.

@@ -78,6 +78,11 @@ reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& le
   return records_.observe(lease, window, loop_.now());
 }
 
+bool HeartbeatMonitor::unheard_since_gap(const CachedHeartbeat& lease) {
+  update_clock();
+  return records_.unheard_since_gap(lease.key(), loop_.now());
+}
+
 Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid,
                                                      SteadyTime by) {
   auto get = client_.get(kube::object_path(kLeaseGroupPath, kLeasePlural, namespace_,

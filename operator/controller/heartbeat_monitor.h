@@ -42,6 +42,9 @@ class HeartbeatMonitor {
   // `window`: the Lease's duration.
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window);
 
+  // HeartbeatRecords has it.
+  bool unheard_since_gap(const CachedHeartbeat& lease);
+
   // Reads the Lease live, `by` then at the latest, and takes what it says into account. Null: there
   // is none.
   Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid, SteadyTime by);

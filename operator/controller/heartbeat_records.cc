@@ -58,6 +58,8 @@ void HeartbeatRecords::seen(const CachedHeartbeat& lease, bool worked_on, Steady
   const Duration live = time(key, now).now;
   const auto [found, added] = marks_.try_emplace(key);
   Marks& marks = found->second;
+  if (!added && marks.version != lease.version) marks.changed = live;
+  marks.version = lease.version;
   see(taken_, key, lease.lease.holder.empty(), taken_mark(lease.lease), now);
   see(ended_, key, lease.lease.ended, ended_mark(lease.lease), now);
   if (added || marks.holder != lease.lease.holder) {
@@ -85,6 +87,13 @@ void HeartbeatRecords::gone(const std::string& key) {
   taken_.gone(key);
   ended_.gone(key);
   marks_.erase(key);
+}
+
+bool HeartbeatRecords::unheard_since_gap(const std::string& key, SteadyTime now) {
+  const auto found = marks_.find(key);
+  if (found == marks_.end()) return false;
+  const auto& changed = found->second.changed;
+  return !changed || *changed < time(key, now).epoch;
 }
 
 reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& lease,

@@ -34,6 +34,10 @@ class HeartbeatRecords {
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window,
                                        SteadyTime now);
 
+  // Nobody has been seen to write it since the watch was last interrupted, or since this life
+  // began: what befell its holder may have come of the interruption.
+  bool unheard_since_gap(const std::string& key, SteadyTime now);
+
   // Of each kind: who waits for the Lease of this key.
   using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
   struct WantedBy {
@@ -47,6 +51,8 @@ class HeartbeatRecords {
     std::string progress;
     Duration progressed{0};  // in live time
     Duration first_seen{0};  // likewise: this progress, in this life
+    std::uint64_t version = 0;
+    std::optional<Duration> changed;  // in live time, in this life: the Lease itself
   };
   reconciler::LiveTime time(const std::string& key, SteadyTime now);
 

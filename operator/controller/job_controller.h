@@ -29,6 +29,7 @@
 #include "operator/controller/node_monitor.h"
 #include "operator/controller/pod_codec.h"
 #include "operator/controller/worker_pool.h"
+#include "reconciler/outage.h"
 
 namespace holdfast::controller {
 
@@ -169,6 +170,10 @@ class JobController {
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   void observe(const CachedJob& job, JobMemory& memory, const Live& live,
                reconciler::JobView& view);
+  // job_outage.cc: with how many others its holder was lost in an outage of the API server; zero:
+  // it was not.
+  int lost_together(const CachedJob& job, const CachedHeartbeat& lease);
+  const reconciler::HolderCount& count_holders();
   HeartbeatPtr current_lease(const CachedJob& job, const Live& live);
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
@@ -204,6 +209,8 @@ class JobController {
   std::uint64_t time_travels_ = 0;
   std::uint64_t reconciles_ = 0;  // names each one in the log
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
+  reconciler::HolderCount holders_;
+  std::optional<SteadyTime> holders_counted_;
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;

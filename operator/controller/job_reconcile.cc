@@ -364,6 +364,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
         memory.stopped_holder = holder;
       }
     }
+    observed.lease.lost_together = lost_together(job, *lease);
     observed.lease.granted_stopped = memory.stopped_holder == lease->lease.granted;
   }
   if (!memory.lease_refusal.empty()) {

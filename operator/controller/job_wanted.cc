@@ -86,7 +86,7 @@ Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
   if (is_terminal(job->job.status.phase)) return wanted;
   const Duration duration = job->job.spec.heartbeat->lease_duration;
   const bool renews = !lease->lease.holder.empty() && !lease->lease.ended;
-  const bool late = lease->renewed_at && now() - *lease->renewed_at >= duration / 2;
+  const bool late = lease->lease.renewed_at && now() - *lease->lease.renewed_at >= duration / 2;
   if (renews && silent < duration / 2 && !late) return wanted;
   const Duration window = lease->lease.ended ? Duration(job->job.spec.lost_after) : duration;
   want(wanted, membership_.shard_of(job->uid), 2 * window);

@@ -324,6 +324,7 @@ void Cluster::place(const Json& pod) {
     const std::string attempt = string_at(at(meta, "labels"), reconciler::kAttemptLabel, "0");
     if (const Node* const host = find_node(node)) process.skew = host->skew;
     process.plan = mix(std::stoull(plan), reconciler::hash64(attempt));
+    read_agent(pod, process);
     if (phase_is_final(pod)) process.state = Process::State::kLost;
     processes_.emplace(uid, std::move(process));
     if (!phase_is_final(pod) && !is_deleting(pod)) {
@@ -366,6 +367,13 @@ void Cluster::run(const std::string& uid) {
   process.started = gateway_.wall_clock();
   process.reason.clear();
   report_soon(uid);
+  if (process.lease.empty()) return work(uid);
+  scheduler_.after(some(milliseconds(50), milliseconds(500)), [this, uid] { beat(uid); });
+}
+
+void Cluster::work(const std::string& uid) {
+  Process& process = processes_.at(uid);
+  process.works = true;
   // A second, half a minute, ten minutes: what a bug needs varies.
   static constexpr int kMostSeconds[] = {2, 10, 30, 30, 120, 600};
   const std::uint64_t plan = process.plan;
@@ -479,6 +487,9 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
                               {"reason", process.reason},
                               {"startedAt", format_time(process.started + process.skew)},
                               {"finishedAt", format_time(process.finished + process.skew)}}}};
+      if (!process.message.empty()) {
+        container["state"]["terminated"]["message"] = process.message;
+      }
       break;
     case Process::State::kLost:
       status["phase"] = "Failed";

@@ -1,6 +1,6 @@
 // What surrounds the operator in a cluster: nodes with their kubelets and the processes in pods,
-// the scheduler, and the collectors of pods whose node is lost. They see the truth a little late
-// and act through the gateway, each as a user of its own.
+// the agents of jobs with a heartbeat, the scheduler, and the collectors of pods whose node is
+// lost. They see the truth a little late and act through the gateway, each as a user of its own.
 #pragma once
 
 #include <functional>
@@ -93,6 +93,12 @@ class Cluster {
     bool stopped = false;  // by its deletion
     Duration skew{0};
     bool reported = false;
+    // Of a pod with an agent (agents.cc): the Lease that it renews.
+    std::string lease;
+    Duration lease_duration{0};
+    Duration acknowledged{0};  // when the last renewal was
+    bool works = false;        // the child runs: always, where there is no agent
+    std::string message;       // the termination message
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
     std::string path() const;
@@ -107,6 +113,7 @@ class Cluster {
   void place(const Json& pod);
   void begin(const std::string& uid);
   void run(const std::string& uid);
+  void work(const std::string& uid);
   void exit(const std::string& uid, int code, const std::string& reason);
   void terminate(const std::string& uid, const Json& pod);
   void report_soon(const std::string& uid);
@@ -115,6 +122,12 @@ class Cluster {
   void collect_lost_pods();
   void fail_pod(const Json& pod, const std::string& by, const std::string& reason);
   Json status_of(const Process& process, const Json& pod) const;
+
+  // agents.cc
+  static void read_agent(const Json& pod, Process& process);
+  void beat(const std::string& uid);
+  enum class Beat { kRenewed, kNotMine, kNoAnswer };
+  Beat renew_lease(const Process& process);
   Node* find_node(const std::string& name);
   Duration some(Duration least, Duration most);
   std::optional<ApiAnswer> patch(const std::string& user, const std::string& target,

@@ -493,6 +493,37 @@ void Ledger::pod_created(const Json& pod) {
   pod_template_kept(*owner, Json::parse(current_->request.body, nullptr, false));
 }
 
+namespace {
+
+void take_ours_out(Json& object, const char* list) {
+  if (!object.contains(list)) return;
+  Json kept = Json::array();
+  for (const Json& item : object[list]) {
+    const std::string name = string_at(item, "name");
+    if (name != "holdfast-agent" && name != "holdfast-credentials") kept.push_back(item);
+  }
+  if (kept.empty()) {
+    object.erase(list);
+  } else {
+    object[list] = kept;
+  }
+}
+
+// What docs/fencing.md lists as added to the pod of a job with a heartbeat.
+void take_agent_out(Json& spec) {
+  take_ours_out(spec, "volumes");
+  take_ours_out(spec, "initContainers");
+  if (at(spec, "containers").empty()) return;
+  Json& worker = spec["containers"][0];
+  take_ours_out(worker, "volumeMounts");
+  Json& command = worker["command"];
+  if (command.size() > 3 && command[0] == "/holdfast/agent" && command[2] == "--") {
+    command.erase(command.begin(), command.begin() + 3);
+  }
+}
+
+}  // namespace
+
 // S13: nothing that the template does not say, but our environment.
 void Ledger::pod_template_kept(const Json& job, const Json& body) {
   Json asked = at(body, "spec");
@@ -511,6 +542,7 @@ void Ledger::pod_template_kept(const Json& job, const Json& body) {
       }
     }
   };
+  if (!at(at(job, "spec"), "heartbeat").is_null()) take_agent_out(asked);
   strip(asked);
   strip(given);
   if (asked != given) complain("S13 Tenancy: a pod that is not its template's: " + key_of(body));

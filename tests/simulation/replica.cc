@@ -30,6 +30,7 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   controller.membership.id = name;
   controller.membership.shards = config_.shards;
   controller.namespaces = config_.namespaces;
+  controller.agent_image = "agent";
   controller.refuse = config_.on_refusal;
   controller_ = std::make_unique<controller::JobController>(
       controller::JobController::Dependencies{loop_, *client_, random_, config_.log, *this,

@@ -18,6 +18,7 @@ holdfast_test(
   reconciler/authorship_test.cc
   reconciler/shards_test.cc
   reconciler/heartbeat_test.cc
+  reconciler/outage_test.cc
   reconciler/staleness_test.cc
   reconciler/carried_test.cc
   reconciler/ledger.cc

@@ -67,6 +67,31 @@ TEST(HeartbeatRecords, TheWaitBeginsAnewForAnotherLeaseAndAfterAnyGrant) {
   EXPECT_EQ(taken_for(records, taken(3), 35), seconds(5));
 }
 
+// Renewed at 4; the watch is away from 10 to 20.
+TEST(HeartbeatRecords, AHolderThatWroteSinceTheGapIsHeard) {
+  HeartbeatRecords records;
+  const auto live = [&](bool open, int second) {
+    records.watch([open](const std::string&) { return open; }, at(second));
+    records.proof(at(second));
+  };
+  const std::string key = "media/a";
+  live(true, 0);
+  records.seen(lease_of("a", 1), true, at(0));
+  EXPECT_TRUE(records.unheard_since_gap(key, at(2))) << "this life has just begun";
+  live(true, 3);
+  records.seen(lease_of("a", 2), true, at(4));
+  live(true, 6);
+  EXPECT_FALSE(records.unheard_since_gap(key, at(8)));
+  live(false, 10);
+  live(true, 20);
+  EXPECT_TRUE(records.unheard_since_gap(key, at(21)));
+  records.seen(lease_of("a", 2), true, at(22));
+  EXPECT_TRUE(records.unheard_since_gap(key, at(22))) << "being seen is no word";
+  records.seen(lease_of("a", 3), true, at(23));
+  EXPECT_FALSE(records.unheard_since_gap(key, at(24)));
+  EXPECT_FALSE(records.unheard_since_gap("media/unknown", at(24)));
+}
+
 // One Lease falls silent at 0, and three others with it.
 bool held_back(bool others_are_worked_on) {
   HeartbeatRecords records;

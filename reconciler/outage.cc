@@ -1,0 +1,35 @@
+#include "reconciler/outage.h"
+
+#include <algorithm>
+
+#include "reconciler/backoff.h"
+
+namespace holdfast::reconciler {
+
+bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now) {
+  if (lease.holder.empty() || lease.ended) return false;
+  return lease.renewed_at && now - *lease.renewed_at > Duration(lease_duration) * 2 / 3;
+}
+
+void HolderCount::add(const LeaseView& lease, seconds lease_duration, const Status& status,
+                      Time now) {
+  if (status.phase == Phase::kBackoff) {
+    const bool waits = status.waiting && status.waiting->reason == kRestartsSpreadReason;
+    held += waits ? 1 : 0;
+    lost += waits ? 1 : 0;
+    return;
+  }
+  if (status.phase != Phase::kRunning || status.attempt != lease.attempt) return;
+  if (lease.holder.empty() || !lease.renewed || lease.ended) return;
+  ++held;
+  if (is_overdue(lease, lease_duration, now)) ++lost;
+}
+
+Duration restart_wait(int lost, const std::string& job_uid, std::int64_t attempt) {
+  if (lost <= kRestartsAtOnce) return Duration::zero();
+  const Duration spread =
+      std::min<Duration>(Duration(seconds(lost)) / kRestartsPerSecond, kLongestSpread);
+  return part_of(spread, job_uid + "/after-outage/" + std::to_string(attempt));
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,65 @@
+// The agents of jobs with a heartbeat: each waits for its Lease, renews it, runs the child
+// meanwhile, and kills the child when it can renew no more. Only what the operator sees of them.
+#include "reconciler/names.h"
+#include "tests/simulation/cluster.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kRetry{1};
+
+}  // namespace
+
+void Cluster::read_agent(const Json& pod, Process& process) {
+  for (const Json& variable : at(at(at(pod, "spec"), "containers")[0], "env")) {
+    const std::string name = string_at(variable, "name");
+    const std::string value = string_at(variable, "value");
+    if (name == "HOLDFAST_LEASE_NAME") process.lease = value;
+    if (name == "HOLDFAST_LEASE_DURATION_SECONDS") {
+      process.lease_duration = seconds(std::stoll(value));
+    }
+  }
+}
+
+Cluster::Beat Cluster::renew_lease(const Process& process) {
+  const Node* const node = find_node(process.node);
+  if (!node || !node->reaches || gateway_.in_trouble()) return Beat::kNoAnswer;
+  const std::string target =
+      "/apis/coordination.k8s.io/v1/namespaces/" + process.namespace_ + "/leases/" + process.lease;
+  const std::string user = "agent-" + process.name;
+  const auto read = gateway_.ask(user, "GET", target);
+  if (!read) return Beat::kNoAnswer;
+  if (read->status != 200) return read->status == 404 ? Beat::kNotMine : Beat::kNoAnswer;
+  Json lease = Json::parse(read->body);
+  if (string_at(at(lease, "spec"), "holderIdentity") != process.name + "/" + process.uid) {
+    return Beat::kNotMine;
+  }
+  const std::string time = format_time_nanos(gateway_.wall_clock() + process.skew);
+  lease["spec"]["renewTime"] = time.substr(0, time.size() - 4) + "Z";
+  const auto written = gateway_.ask(user, "PUT", target, lease);
+  return written && written->status == 200 ? Beat::kRenewed : Beat::kNoAnswer;
+}
+
+void Cluster::beat(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end() || found->second.state != Process::State::kRunning) return;
+  Process& process = found->second;
+  const Beat answer = renew_lease(process);
+  Duration next = kRetry;
+  if (answer == Beat::kRenewed) {
+    process.acknowledged = scheduler_.now();
+    next = process.lease_duration / 3;
+    if (!process.works) work(uid);
+  } else if (process.works &&
+             (answer == Beat::kNotMine ||
+              scheduler_.now() - process.acknowledged >= process.lease_duration * 2 / 3)) {
+    process.message = std::string(reconciler::kFencedMark) + "it could not renew its Lease";
+    return exit(uid, reconciler::kFencedExitCode, "Error");
+  }
+  scheduler_.after(next, [this, uid] { beat(uid); });
+}
+
+}  // namespace holdfast::simulation
