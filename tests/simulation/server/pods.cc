@@ -1,5 +1,6 @@
 #include "tests/simulation/server/pods.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <string>
@@ -114,6 +115,13 @@ Causes validate_pod_update(const Json& pod, const Json& old, const std::string& 
         fixed_part(at(pod, "spec")) != fixed_part(at(old, "spec"))) {
       causes.push_back({"FieldValueForbidden", "spec",
                         "Forbidden: pod updates may not change fields other than those allowed"});
+    }
+    const Json& gates = at(at(old, "spec"), "schedulingGates");
+    for (const Json& gate : at(at(pod, "spec"), "schedulingGates")) {
+      if (std::find(gates.begin(), gates.end(), gate) != gates.end()) continue;
+      causes.push_back({"FieldValueForbidden", "spec.schedulingGates",
+                        "Forbidden: only deletion is allowed, but found new scheduling gate '" +
+                            string_at(gate, "name") + "'"});
     }
     return causes;
   }

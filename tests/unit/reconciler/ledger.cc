@@ -60,6 +60,14 @@ void Ledger::check_end(const StatusWrite& write) {
       }
     }
   }
+  // A pod that is gated or unschedulable waits without limit: the user has set none.
+  if (entry.outcome == Outcome::kStartTimeout && !write.spec.schedule_deadline) {
+    for (const PodView& pod : write.pods) {
+      if (pod.uid == entry.pod_uid && pod.placement() != Placement::kBound) {
+        complain("an attempt times out though its pod has no node");
+      }
+    }
+  }
   // Observers see a renewal at most 5 s late.
   if (write.fresh && entry.reason == "NodeSilent" &&
       write.node_silent + seconds(5) < write.spec.lost_after) {

@@ -142,6 +142,10 @@ Answer World::create_pod(const CreatePod& write) {
   pod.has_finalizer = true;
   pod.containers.resize(1);
   pod.containers[0].name = "main";
+  if (!calm_ && rng_.percent(20)) {
+    pod.gates = "example.com/quota";
+    pod.placed = pod.created;
+  }
   ledger_.pod_created(job_.status, write.attempt, pod);
   pods_.push_back(pod);
   pods_changed();

@@ -79,6 +79,7 @@ class World {
   void end_pod(PodView& pod, bool success, int exit_code);
   bool node_alive(const std::string& name) const;
   bool node_exists(const std::string& name) const;
+  void schedule(PodView& pod);
   void run_pod(PodView& pod, int chance);
   bool overlap_allowed() const;
   Duration silence_of_attempts_node() const;

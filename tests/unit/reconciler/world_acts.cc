@@ -53,14 +53,34 @@ void World::end_pod(PodView& pod, bool success, int exit_code) {
   note("pod " + pod.name + (success ? " succeeds" : " fails"));
 }
 
+// Its gates are removed, or its scheduler finds no node for it, or binds it.
+void World::schedule(PodView& pod) {
+  if (!pod.gates.empty()) {
+    if (!calm_ && rng_.percent(60)) return;
+    note("the gates of pod " + pod.name + " are removed");
+    pod.gates.clear();
+    pod.placed.reset();
+    return;
+  }
+  const Time now = std::chrono::floor<seconds>(now_);
+  if (!calm_ && rng_.percent(30)) {
+    pod.unschedulable = "0/3 nodes are available";
+    pod.placed = pod.placed.value_or(now);
+    return;
+  }
+  const WorldNode& node =
+      nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
+  if (!node.exists || (calm_ && !node.alive)) return;
+  pod.node_name = node.name;
+  pod.unschedulable.clear();
+  pod.placed = now;
+}
+
 void World::run_pod(PodView& pod, int chance) {
   if (pod.ended() || !rng_.percent(chance)) return;
   if (pod.node_name.empty()) {
     if (pod.deletion) return;
-    const WorldNode& node =
-        nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
-    if (!node.exists || (calm_ && !node.alive)) return;
-    pod.node_name = node.name;
+    schedule(pod);
   } else if (!node_exists(pod.node_name)) {
     // The cluster's pod garbage collector.
     pod.disruption_target = true;
