@@ -33,6 +33,8 @@ LOCK_LIMIT_SECONDS = 3600
 KUBERNETES_TOOLS = ["kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler"]
 # No cluster runs it: what works on the chart asks for it.
 HELM_PLAN = [("helm", "helm", "helm.sh/helm/v3/cmd/helm")]
+# What Helm, Flux and kpt make of an object; a program of our own around their library.
+KSTATUS_PLAN = [("kstatus", "kstatus", "holdfast.dev/hack/tools/kstatus")]
 
 
 class ToolError(Exception):
@@ -71,10 +73,12 @@ def tool_plan(k8s_version=DEFAULT_K8S_VERSION):
 
 
 def module_dir(module):
-    """The cache folder of one module's tools, keyed by the hash of its pins."""
+    """The cache folder of one module's tools, keyed by the hash of its pins (and of its own code)."""
     digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((TOOLS_DIR / module / name).read_bytes())
+    for name in ("go.mod", "go.sum", "main.go"):
+        path = TOOLS_DIR / module / name
+        if name != "main.go" or path.exists():
+            digest.update(path.read_bytes())
     return cache_root() / "tools" / f"{module}-{digest.hexdigest()[:16]}"
 
 
@@ -107,6 +111,11 @@ def ensure_clients(say=None, installed=()):
 def ensure_helm(say=None):
     """Builds helm if it is missing and returns its path."""
     return _ensure(HELM_PLAN, say)["helm"]
+
+
+def ensure_kstatus(say=None):
+    """Builds kstatus (hack/tools/kstatus/main.go) if it is missing and returns its path."""
+    return _ensure(KSTATUS_PLAN, say)["kstatus"]
 
 
 def _ensure(plan, say):

@@ -105,6 +105,16 @@ reconciler::Spec decode_spec(const JsonView& json) {
   return spec;
 }
 
+namespace {
+
+// What the schema has the API server say of a job whose status nobody has written yet.
+bool is_default(const reconciler::Status& status) {
+  return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
+         status.waiting->reason == "OperatorAwaited";
+}
+
+}  // namespace
+
 reconciler::Status decode_status(const JsonView& json) {
   reconciler::Status status;
   status.phase =
@@ -126,6 +136,10 @@ reconciler::Status decode_status(const JsonView& json) {
     status.waiting = reconciler::Waiting{
         string_at(waiting, "reason"), string_at(waiting, "message"),
         string_at(waiting, "nextAction"), time_at(waiting, "deadline"), time_at(waiting, "since")};
+  }
+  if (is_default(status)) {
+    status.phase = reconciler::Phase::kNone;
+    status.waiting.reset();
   }
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));

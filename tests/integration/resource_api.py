@@ -24,7 +24,6 @@ PHASES = [
 TERMINAL = {"Succeeded", "Failed", "Cancelled"}
 # The transition table of the design.
 EDGES = {
-    None: {"Pending", "Running", "Suspended", "Failed", "Cancelled"},
     "Pending": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
     "Running": {"Running", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
     "Backoff": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
@@ -34,7 +33,7 @@ EDGES = {
     "Failed": set(),
     "Cancelled": set(),
 }
-# A legal way from no status to each phase.
+# A legal way from a new job, which is Pending by default, to each phase.
 WAY_TO = {
     None: [],
     "Pending": ["Pending"],
@@ -126,7 +125,7 @@ class Api:
         return self.cluster.api("PATCH", path, changes, kind)
 
     def job_in(self, phase, **spec):
-        """A new job that has come to this phase (None: no status yet) by legal edges."""
+        """A new job that has come to this phase (None: nobody has written its status) by legal edges."""
         current = self.create(job(**spec))
         for step in WAY_TO[phase]:
             code, answer = self.put_status(current, status(step))

@@ -201,7 +201,7 @@ def test_history_grows_by_what_has_ended(api, three, more):
     written(api, three, history=[*three["status"]["history"], *(ended(n) for n in range(4, 4 + more))])
 
 
-@pytest.mark.parametrize("more", [1, 2, 9, 10])
+@pytest.mark.parametrize("more", [1, 2, 9])
 def test_the_oldest_entries_go_once_there_are_more_than_ten(api, more):
     full = [ended(n) for n in range(1, 11)]
     current = written(api, api.job_in("Running"), attempt=30, history=full)
@@ -209,6 +209,12 @@ def test_the_oldest_entries_go_once_there_are_more_than_ten(api, more):
     refused(put(api, current, history=[*full[2:], ended(1), ended(11)]), *RULE)
     refused(put(api, current, history=[*full[1:9], ended(10, exitCode=7), ended(11)]), *RULE) if more == 1 else None
     written(api, current, history=[*full, *(ended(n) for n in range(11, 11 + more))][-10:])
+
+
+def test_a_full_history_is_never_another_altogether(api):
+    full = [ended(n) for n in range(1, 11)]
+    current = written(api, api.job_in("Running"), attempt=30, history=full)
+    refused(put(api, current, history=[ended(n) for n in range(11, 21)]), *RULE)
 
 
 def test_ten_entries_come_from_any_number_before(api, three):

@@ -19,7 +19,7 @@ from holdfast import ROOT
 from localcluster import wait_for
 
 SCRIPT = ROOT / "tests/simulation/server/script.json"
-POD_SPEC = {"nodeName", "restartPolicy", "terminationGracePeriodSeconds", "containers"}
+POD_SPEC = {"nodeName", "restartPolicy", "terminationGracePeriodSeconds", "schedulingGates", "containers"}
 CONTAINER = {"name", "image", "command"}
 POD_STATUS = {"phase", "conditions", "containerStatuses"}
 

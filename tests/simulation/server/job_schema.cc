@@ -70,7 +70,9 @@ void JobSchema::prune_status(Json& job) const {
 }
 
 void JobSchema::fill_status_defaults(Json& job) const {
-  if (job.contains("status")) status_.fill_defaults(job["status"]);
+  Json& status = job["status"];
+  if (status.is_null()) status = status_.own_default();
+  status_.fill_defaults(status);
 }
 
 const JobSchema& job_schema() {

@@ -14,7 +14,7 @@ class JobSchema {
   void prune(Json& job) const;
   void fill_defaults(Json& job) const;
   void prune_status(Json& job) const;
-  void fill_status_defaults(Json& job) const;
+  void fill_status_defaults(Json& job) const;  // a job without a status gets one
   const Schema& spec() const { return spec_; }
   const Schema& status() const { return status_; }
 

@@ -93,6 +93,7 @@ void prepare_create(const Resource& resource, Json& object) {
     object.erase("status");
     job_schema().prune(object);
     job_schema().fill_defaults(object);
+    job_schema().fill_status_defaults(object);
   } else if (is(resource, "pods")) {
     prepare_pod(object);
   } else if (is(resource, "namespaces")) {
@@ -110,17 +111,11 @@ void prepare_create(const Resource& resource, Json& object) {
 void prepare_update(const Resource& resource, const std::string& subresource, const Json& old,
                     Json& object) {
   if (resource.custom && subresource == "status") {
-    const bool has_status = object.contains("status");
-    Json status = has_status ? std::move(object["status"]) : Json();
-    const std::string version = string_at(object["metadata"], "resourceVersion");
+    Json status = object.contains("status") ? std::move(object["status"]) : Json();
     object = old;
-    if (has_status) {
-      object["status"] = std::move(status);
-      job_schema().prune_status(object);
-      job_schema().fill_status_defaults(object);
-    } else {
-      object.erase("status");
-    }
+    object["status"] = std::move(status);
+    job_schema().prune_status(object);
+    job_schema().fill_status_defaults(object);
     return;
   }
   if (resource.status) {

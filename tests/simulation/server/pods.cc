@@ -117,9 +117,12 @@ Causes validate_pod_update(const Json& pod, const Json& old, const std::string& 
                         "Forbidden: pod updates may not change fields other than those allowed"});
     }
     const Json& gates = at(at(old, "spec"), "schedulingGates");
-    for (const Json& gate : at(at(pod, "spec"), "schedulingGates")) {
+    const Json& left = at(at(pod, "spec"), "schedulingGates");
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const Json& gate = left[i];
       if (std::find(gates.begin(), gates.end(), gate) != gates.end()) continue;
-      causes.push_back({"FieldValueForbidden", "spec.schedulingGates",
+      causes.push_back({"FieldValueForbidden",
+                        "spec.schedulingGates[" + std::to_string(i) + "].name",
                         "Forbidden: only deletion is allowed, but found new scheduling gate '" +
                             string_at(gate, "name") + "'"});
     }

@@ -20,6 +20,8 @@ class Schema {
   // Fields that the schema does not know are dropped.
   void prune(Json& value) const;
   void fill_defaults(Json& value) const;
+  // What a field of this schema is where it is left out; null: nothing.
+  const Json& own_default() const { return default_; }
   void validate(const Json& value, const std::string& path, Causes& causes) const;
 
   const Schema* property(const std::string& name) const;

@@ -95,6 +95,14 @@ TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
   EXPECT_EQ(decode_status(document(encode_status(status))), status);
 }
 
+// As the schema's default has it.
+TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
+  const char* const text = R"json({"phase": "Pending", "observedGeneration": 0, "attempt": 0,
+      "waiting": {"reason": "OperatorAwaited", "message": "m", "nextAction": "n"}})json";
+  const reconciler::Status status = decode_status(document(text));
+  EXPECT_EQ(status, reconciler::Status());
+}
+
 TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const Json body =
