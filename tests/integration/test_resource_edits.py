@@ -120,7 +120,7 @@ def test_a_job_may_wait_or_end_before_its_first_attempt(api, phase):
 
 def test_the_pods_name_changes_with_the_attempt_alone(api):
     current = written(api, api.job_in("Running"), podName="job-1-abcde")
-    rule = ("status.podName: Forbidden", "changes with attempt alone")
+    rule = ("status.podName: Forbidden", "changes only together with attempt")
     refused(put(api, current, podName="job-2-abcde"), *rule)
     refused(put(api, current, podName=None), *rule)
     written(api, current, podName="job-2-abcde", attempt=2)
@@ -128,7 +128,7 @@ def test_the_pods_name_changes_with_the_attempt_alone(api):
 
 def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
     current = written(api, written(api, api.job_in("Running"), podName="job-1-abcde"), podUID="uid-1")
-    rule = ("status.podUID: Forbidden", "changes with attempt alone")
+    rule = ("status.podUID: Forbidden", "changes only together with attempt")
     refused(put(api, current, podUID="uid-2"), *rule)
     refused(put(api, current, podUID=None), *rule)
     written(api, current, podUID=None, podName="job-2-abcde", attempt=2)
