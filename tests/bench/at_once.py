@@ -41,15 +41,15 @@ def _at_rest(operators):
             and not any(operator.metric("workqueue_depth") for operator in operators))
 
 
-def durable(plane, count, namespace=None):
-    """A fresh operator, and so many jobs."""
+def durable(plane, count, namespace=None, shape="tiny"):
+    """A fresh operator, and so many jobs with a template of that shape (templates.py)."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
         wait_for("the operator to be at rest", lambda: _at_rest([operator]), LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
-        plane.send(objects.ending_jobs(namespace), count)
+        plane.send(objects.ending_jobs(namespace, shape), count)
         wait_for("all jobs to end and their pods to be released", lambda: _released(
             [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
@@ -57,14 +57,14 @@ def durable(plane, count, namespace=None):
                       memory_mib(pid))
 
 
-def batch(plane, count):
+def batch(plane, count, shape="tiny"):
     """So many batch/v1 Jobs."""
     namespace = plane.namespace("batch")
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     part = "kube-controller-manager"
     offset = plane.cluster.audit_offset()
     cpu, server = plane.cpu(part), plane.cpu(*SERVER)
-    plane.send(objects.ending_batch_jobs(namespace), count)
+    plane.send(objects.ending_batch_jobs(namespace, shape), count)
     wait_for("all batch/v1 Jobs to end", lambda: sum(
         1 for item in plane.cluster.api("GET", path)[1]["items"]
         if item["status"].get("completionTime")) >= count, LIMIT, poll=2)
@@ -73,13 +73,14 @@ def batch(plane, count):
 
 
 def mode_a(plane, options, say):
-    """[rounds] of each."""
-    result = {"durable": [], "batch": [], "batch_defaults": []}
+    """[rounds] of each, with templates of each shape by turns; the throttled ones with the tiny one alone."""
+    result = {key: [] for key in ("durable", "batch", "batch_defaults", "durable_realistic", "batch_realistic")}
     for number in range(options.rounds):
-        say(f"  round {number + 1}: {options.jobs} DurableJobs ...")
-        result["durable"].append(durable(plane, options.jobs))
-        say(f"  round {number + 1}: {options.jobs} batch/v1 Jobs, unthrottled ...")
-        result["batch"].append(batch(plane, options.jobs))
+        for shape, suffix in (("tiny", ""), ("realistic", "_realistic")):
+            say(f"  round {number + 1}: {options.jobs} DurableJobs, {shape} template ...")
+            result["durable" + suffix].append(durable(plane, options.jobs, shape=shape))
+            say(f"  round {number + 1}: {options.jobs} batch/v1 Jobs, unthrottled, {shape} template ...")
+            result["batch" + suffix].append(batch(plane, options.jobs, shape))
         if number < options.rounds_of_defaults:
             say(f"  round {number + 1}: {options.jobs_of_defaults} batch/v1 Jobs, defaults ...")
             plane.restart_controller_manager(DEFAULTS)
@@ -98,12 +99,12 @@ def mode_e(plane, options, say):
             say(f"  round {number + 1}: {options.jobs} jobs' writes without an operator, and with ...")
             sent = plane.send(objects.small_objects(plane.namespace("small")), 4 * options.jobs)
             result["small_writes"].append(round(sent["requests"] / sent["seconds"], 1))
-            sent = plane.send(objects.whole_lives(plane.namespace("lives")), options.jobs)
+            sent = plane.send(objects.whole_lives(plane.namespace("lives"), options.template), options.jobs)
             result["whole_lives"].append(round(sent["chains"] / sent["seconds"], 1))
             namespace = plane.namespace("driven")
             finisher = plane.finisher(namespace, options.jobs)
             try:
-                result["durable"].append(durable(plane, options.jobs, namespace))
+                result["durable"].append(durable(plane, options.jobs, namespace, options.template))
             finally:
                 finisher.terminate()
                 finisher.wait()
@@ -119,11 +120,11 @@ def mode_f(plane, options, say):
     for number in range(options.rounds):
         for count, rounds in result.items():
             say(f"  round {number + 1}: {options.jobs} jobs, replicas: {count} ...")
-            rounds.append(_replicated(plane, int(count), options.jobs))
+            rounds.append(_replicated(plane, int(count), options.jobs, options.template))
     return result
 
 
-def _replicated(plane, replicas, count):
+def _replicated(plane, replicas, count, shape):
     namespace = plane.namespace("replicated")
     with plane.replicas(replicas) as operators:
         wait_for("the operators to be at rest", lambda: _at_rest(operators.all), 60, poll=0.2)
@@ -131,7 +132,7 @@ def _replicated(plane, replicas, count):
         offset = plane.cluster.audit_offset()
         pids = [operator.process.pid for operator in operators.all]
         cpu = sum(map(cpu_seconds, pids))
-        plane.send(objects.ending_jobs(namespace), count)
+        plane.send(objects.ending_jobs(namespace, shape), count)
         wait_for("all jobs to end", lambda: _released(
             operators.all, lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         audit = Audit(plane.cluster, offset, namespace)

@@ -15,6 +15,7 @@ c  CPU and memory at rest, and the cost of a job more, by the number of finished
 d  restart and take-over
 e  the API server's limits with the same client library, and the share that is reached
 f  1, 2 and 4 replicas
+g  what one write costs the API server, by kind of write, with a tiny and a realistic template
 """
 
 import argparse
@@ -28,12 +29,14 @@ sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tes
 
 import at_once  # noqa: E402
 import standing  # noqa: E402
+import writes  # noqa: E402
 from measure import write_result  # noqa: E402
 from plane import Plane, machine, versions  # noqa: E402
+from templates import NAMES  # noqa: E402
 
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
-         "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f}
+         "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g}
 
 
 def say(line):
@@ -49,7 +52,7 @@ def arguments():
     add = parser.add_argument
     add("modes", nargs="*", choices=[*MODES, []], help="default: all")
     add("--jobs", type=int, default=1000, help="at once, in a, e and f; default 1000")
-    add("--rounds", type=int, default=3, help="of a, e and f; default 3")
+    add("--rounds", type=int, default=3, help="of a, e, f and g; default 3")
     add("--jobs-of-defaults", type=int, default=200, help="the same for a throttled controller-manager; default 200")
     add("--rounds-of-defaults", type=int, default=2, help="default 2")
     add("--finished", type=int, default=10000, help="finished jobs in b, c and d; default 10000")
@@ -60,6 +63,11 @@ def arguments():
     add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
     add("--more", type=int, default=1000, help="jobs after each in c; default 1000")
     add("--restarts", type=int, default=5, help="in d; default 5")
+    add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
+    add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
+    add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
+    add("--template", choices=NAMES, default="tiny",
+        help="of the jobs in b, e and f, while a and g measure both; default tiny")
     add("--nodes", type=int, default=20, help="simulated nodes; default 20")
     add("--operator", default=str(ROOT / "build/bench/operator/runtime/holdfast-operator"), help="its binary")
     add("--results", default=str(RESULTS), help="folder; default build/bench/results")
@@ -77,7 +85,7 @@ def main():
             about |= versions(plane.cluster)
             figures = MODES[mode](plane, options, say)
         write_result(pathlib.Path(options.results) / f"{mode}.json", {
-            "mode": mode, "machine": about, "nodes": options.nodes,
+            "mode": mode, "machine": about, "nodes": options.nodes, "template": options.template,
             "took_seconds": round(time.monotonic() - began), "figures": figures})
     say(f"written to {options.results}")
 

@@ -100,6 +100,22 @@ class Plane:
             raise LoadError(done.stderr.strip())
         return json.loads(done.stdout)
 
+    def send_by_step(self, chain, count, in_flight):
+        """A generator: each next() sends the next request of the chain so many times."""
+        path = pathlib.Path(self._folder.name) / "chain.json"
+        path.write_text(json.dumps(chain), encoding="utf-8")
+        with subprocess.Popen(
+                self._load("send", path, "--count", count, "--in-flight", in_flight, "--by-step"),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            line = process.stdout.readline()
+            for _ in chain:
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+                if not line:
+                    raise LoadError(process.stderr.read().strip())
+                yield
+
     def finisher(self, namespace, count):
         """A process that ends so many pods there as soon as they appear; it watches already."""
         process = subprocess.Popen(self._load("finish", "--namespace", namespace, "--count", count),

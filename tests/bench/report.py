@@ -69,13 +69,17 @@ def with_defaults(slow):
 
 def mode_a(figures):
     durable, batch, slow = (figures[key] for key in ("durable", "batch", "batch_defaults"))
+    measured = (("jobs_per_second", "jobs/s", 1), ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
+                ("server_cpu_ms_per_job", "CPU of API server and etcd per job (ms)", 1),
+                ("writes_per_job", "controller's API writes per job, with Events", 2),
+                ("memory_peak_mib", "controller's peak memory (MiB)", 0))
     lines = [(label, *(spread(values(column, key), digits) for column in (durable, batch, slow)),
-              ratio(durable, batch, key), ratio(durable, slow, key))
-             for key, label, digits in (("jobs_per_second", "jobs/s", 1),
-                                        ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
-                                        ("server_cpu_ms_per_job", "CPU of API server and etcd per job (ms)", 1),
-                                        ("writes_per_job", "controller's API writes per job, with Events", 2),
-                                        ("memory_peak_mib", "controller's peak memory (MiB)", 0))]
+              ratio(durable, batch, key), ratio(durable, slow, key)) for key, label, digits in measured]
+    realistic = [figures.get(f"{side}_realistic", []) for side in ("durable", "batch")]
+    more = [rows((f"{realistic[0][0]['jobs']:,} jobs at once, realistic template", OURS, "batch/v1 unthrottled",
+                  "Holdfast / unthrottled"),
+                 *((label, *(spread(values(column, key), digits) for column in realistic), ratio(*realistic, key))
+                   for key, label, digits in measured))] if all(realistic) else []
     groups = {"unthrottled": {OURS: triple(values(durable, "jobs_per_second")),
                               THEIRS: triple(values(batch, "jobs_per_second"))}}
     if slow:
@@ -84,6 +88,7 @@ def mode_a(figures):
     return "\n\n".join([
         rows((f"{durable[0]['jobs']:,} jobs at once", OURS, "batch/v1 unthrottled", with_defaults(slow),
               "Holdfast / unthrottled", "Holdfast / defaults"), *lines),
+        *more,
         plot("at-once", svg.bars("Jobs that end at once", "jobs/s", groups), "jobs per second")])
 
 
@@ -148,12 +153,29 @@ def mode_f(figures):
         plot("replicas", svg.bars("Replicas", "jobs/s", groups), "jobs per second by replicas")])
 
 
-SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f}
+def mode_g(figures):
+    this, beside = figures["this"], figures.get("beside")
+    lines = [(kind, one["cpu_ms"], this["realistic"].get(kind, {}).get("cpu_ms", ""), f"{one['allocated_kb']:,}",
+              f"{this['realistic'].get(kind, {}).get('allocated_kb', 0):,}" if kind in this["realistic"] else "")
+             for kind, one in this["tiny"].items()]
+    tables = [rows(("one write", "CPU (ms), tiny template", "realistic", "allocated (KB), tiny", "realistic"), *lines)]
+    if beside:
+        share = lambda kind, shape, key: f"{this[shape][kind][key] / beside[shape][kind][key]:.2f}"
+        tables.append(rows(
+            (f"this CRD to that of {figures['revision']}", "CPU, tiny template", "realistic", "allocated, tiny",
+             "realistic"),
+            *((kind, *(share(kind, shape, key) for key in ("cpu_ms", "allocated_kb")
+                       for shape in ("tiny", "realistic"))) for kind in beside["tiny"])))
+    return "\n\n".join(tables)
+
+
+SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g}
 
 
 def origin(result):
     about = result["machine"]
-    return (f"Measured {about['date']}: Holdfast {about['holdfast']}, Kubernetes {about['kubernetes']}, "
+    shape = "Realistic template. " if result.get("template") == "realistic" else ""
+    return (f"{shape}Measured {about['date']}: Holdfast {about['holdfast']}, Kubernetes {about['kubernetes']}, "
             f"{about['cores']} cores ({about['cpu']}), {about['memory']}; {result['nodes']} simulated nodes. "
             f"Load of the machine before: {about['load']}.")
 

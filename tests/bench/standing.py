@@ -49,7 +49,7 @@ def mode_b(plane, options, say):
     finished(plane, options.finished, say)
     with plane.operator() as operator:
         say(f"  {options.running} jobs that run ...")
-        plane.send(objects.running_jobs(plane.namespace("running")), options.running)
+        plane.send(objects.running_jobs(plane.namespace("running"), options.template), options.running)
         wait_for("them to run", lambda: operator.metric("holdfast_jobs", phase="Running") >= options.running
                  and operator.metric("workqueue_depth") == 0, LIMIT, poll=1)
         time.sleep(SETTLE_SECONDS)
@@ -63,7 +63,7 @@ def mode_b(plane, options, say):
             began = time.monotonic()
             for number in range(options.samples):
                 time.sleep(max(0.0, began + number * options.interval - time.monotonic()))
-                jobs.apply(job(f"job-{number}"))
+                jobs.apply(objects.durable_job(f"job-{number}", options.template, ends=False))
             wait_for("the last ones to end", lambda: all(
                 item.get("status", {}).get("phase") == "Succeeded" for item in jobs.list()), LIMIT, poll=1)
         finally:

@@ -17,6 +17,9 @@ struct SendOptions {
   int first = 0;
   int count = 1;
   int in_flight = 16;
+  // All chains send their first request, then all their second, and so on. Before each step the
+  // program prints "ready" and waits for a line of its standard input.
+  bool by_step = false;
 };
 // Sends `count` chains, so many at a time; tells the outcome as JSON.
 Task<Result<Json>> send(kube::Client& client, SendOptions options);

@@ -1,3 +1,4 @@
+#include <iostream>
 #include <map>
 #include <memory>
 #include <vector>
@@ -14,14 +15,19 @@ struct Step {
   std::string body;
 };
 
+using Values = std::map<std::string, std::string>;
+
 struct Run {
   Run(kube::Client& the_client, SendOptions the_options)
-      : client(the_client), options(std::move(the_options)), next(options.first) {}
+      : client(the_client), options(std::move(the_options)) {}
 
   kube::Client& client;
   const SendOptions options;
   std::vector<Step> steps;
-  int next;
+  std::vector<Values> values;  // of each chain
+  std::size_t first_step = 0;  // those that are sent now
+  std::size_t end_step = 0;
+  std::size_t next = 0;  // chain
   int workers = 0;
   int chains = 0;    // that were sent to their end
   int requests = 0;  // that were accepted
@@ -29,7 +35,7 @@ struct Run {
   Callback<Unit>::Done ended;
 };
 
-std::string filled(std::string text, const std::map<std::string, std::string>& values) {
+std::string filled(std::string text, const Values& values) {
   for (const auto& [name, value] : values) {
     for (std::size_t at = text.find(name); at != std::string::npos;
          at = text.find(name, at + value.size())) {
@@ -46,21 +52,21 @@ Task<Result<JsonDocument>> request(kube::Client& client, Step step) {
   if (step.method == "POST") return client.post(step.path, step.body, options);
   if (step.method == "PUT") return client.put(step.path, step.body, options);
   if (step.method == "PATCH") return client.patch(step.path, step.body, options);
+  if (step.method == "DELETE") return client.del(step.path, step.body, options);
   return client.get(step.path, options);
 }
 
+// The current steps of one chain after the other, until none is left.
 Task<void> work(std::shared_ptr<Run> run) {
-  const int end = run->options.first + run->options.count;
-  while (run->next < end && run->error.empty()) {
-    std::map<std::string, std::string> values = {{"$N", std::to_string(run->next++)}};
-    bool whole = true;
-    for (const Step& step : run->steps) {
+  while (run->next < run->values.size() && run->error.empty()) {
+    Values& values = run->values[run->next++];
+    for (std::size_t i = run->first_step; i < run->end_step && run->error.empty(); ++i) {
+      const Step& step = run->steps[i];
       auto call = request(run->client, {step.method, filled(step.path, values), step.type,
                                         filled(step.body, values)});
       const Result<JsonDocument> answer = co_await call;
       if (!answer) {
         run->error = step.method + " " + step.path + ": " + answer.error().message;
-        whole = false;
         break;
       }
       ++run->requests;
@@ -70,9 +76,33 @@ Task<void> work(std::shared_ptr<Run> run) {
         values["$VERSION"] = string_at(metadata, "resourceVersion");
       }
     }
-    if (whole) ++run->chains;
+    if (run->error.empty() && run->end_step == run->steps.size()) ++run->chains;
   }
   if (--run->workers == 0) run->ended(Unit{});
+}
+
+// These steps of all chains.
+Task<void> send_steps(std::shared_ptr<Run> run, std::size_t first, std::size_t end) {
+  run->first_step = first;
+  run->end_step = end;
+  run->next = 0;
+  Callback<Unit> ended([&](Callback<Unit>::Done done) {
+    run->ended = std::move(done);
+    run->workers = run->options.in_flight;
+    for (int i = 0; i < run->options.in_flight; ++i) spawn(work(run));
+  });
+  co_await ended;
+}
+
+// Whoever measures says by a line when the next step may begin.
+Task<void> send_by_step(std::shared_ptr<Run> run) {
+  std::string line;
+  for (std::size_t i = 0; i < run->steps.size() && run->error.empty(); ++i) {
+    std::cout << "ready" << std::endl;
+    std::getline(std::cin, line);
+    auto task = send_steps(run, i, i + 1);
+    co_await task;
+  }
 }
 
 Result<std::vector<Step>> parse_chain(const std::string& text) {
@@ -95,13 +125,12 @@ Task<Result<Json>> send(kube::Client& client, SendOptions options) {
   Result<std::vector<Step>> steps = parse_chain(run->options.chain);
   if (!steps) co_return steps.error();
   run->steps = std::move(*steps);
+  for (int i = 0; i < run->options.count; ++i) {
+    run->values.push_back({{"$N", std::to_string(run->options.first + i)}});
+  }
   const SteadyTime began = client.loop().now();
-  Callback<Unit> ended([&](Callback<Unit>::Done done) {
-    run->ended = std::move(done);
-    run->workers = run->options.in_flight;
-    for (int i = 0; i < run->options.in_flight; ++i) spawn(work(run));
-  });
-  co_await ended;
+  auto task = run->options.by_step ? send_by_step(run) : send_steps(run, 0, run->steps.size());
+  co_await task;
   if (!run->error.empty()) co_return make_error(ErrorCode::kTerminal, run->error);
   co_return Json{{"seconds", to_seconds(client.loop().now() - began)},
                  {"chains", run->chains},
