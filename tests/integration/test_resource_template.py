@@ -60,6 +60,8 @@ def test_a_changed_template_is_checked_like_a_new_one(api):
             "set spec.template.spec.containers[0].command")
     refused(api.patch(name, [{"op": "add", "path": "/spec/template/spec/containers/0/lifecycle",
                               "value": {"postStart": {"exec": {"command": ["true"]}}}}]), "postStart")
+    refused(api.patch(name, [{"op": "add", "path": "/spec/template/spec/shareProcessNamespace", "value": True}]),
+            "shared process namespace")
     refused(api.patch(name, {"spec": {"heartbeat": None}}), "the heartbeat is immutable")
 
 
@@ -81,6 +83,36 @@ def test_a_status_write_that_carries_another_template_leaves_the_template_alone(
     assert code == 200, answer
     assert answer["spec"] == current["spec"]
     assert answer["status"]["nodeName"] == "node-1"
+
+
+def reads_the_template(rule):
+    return "spec.template" in rule or "self.template" in rule
+
+
+def test_no_rule_reads_the_template_at_a_write_of_the_status():
+    """That would cost the API server more than all other rules together, see docs/performance.md."""
+    version = yaml.safe_load(CRD_PATH.read_text())["spec"]["versions"][0]
+    root = version["schema"]["openAPIV3Schema"]
+    spec = root["properties"]["spec"]["x-kubernetes-validations"]
+    assert not [rule for rule in spec if reads_the_template(rule["rule"])]
+    guarded = [rule["rule"] for rule in root["x-kubernetes-validations"] if reads_the_template(rule["rule"])]
+    assert len(guarded) == 4
+    for rule in guarded:
+        guard = rule[:rule.index("spec.template")]
+        # The status has changed, or it is not the phase in which the template may change.
+        assert "self.status.phase != 'Suspended'" in guard or "self.status != oldSelf.status" in guard, rule
+
+
+def test_the_template_is_one_field_to_server_side_apply(api):
+    """Else managedFields has an entry for each field of it, which every write would decode and encode."""
+    body = job(api.create(job())["metadata"]["name"])
+    for _ in range(2):
+        result = api.apply(body, "--server-side", "--force-conflicts")
+        assert result.returncode == 0, result.stderr
+    owners = [entry["fieldsV1"]["f:spec"]["f:template"]
+              for entry in api.get(body["metadata"]["name"])["metadata"]["managedFields"]
+              if "f:template" in entry["fieldsV1"].get("f:spec", {})]
+    assert owners and all(owned == {} for owned in owners)
 
 
 @pytest.mark.parametrize("with_status", ["as it is", "changed", "none"])
