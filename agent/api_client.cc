@@ -210,7 +210,8 @@ void ApiClient::send(const std::string& method, const std::string& path, std::st
   call.handler = std::move(handler);
   call.request = {beast_http::string_to_verb(method), path, kHttpVersion};
   call.request.set(beast_http::field::user_agent, kUserAgent);
-  call.request.set(beast_http::field::accept, "application/json");
+  // The renewed Lease comes back without managedFields where the server knows how.
+  call.request.set(beast_http::field::accept, "application/json;drop=metadata.managedFields");
   if (!body.empty()) call.request.set(beast_http::field::content_type, "application/json");
   call.request.body() = std::move(body);
   files_.run([this, folder = server_.credentials, call = std::move(call)]() -> FileThread::Then {

@@ -12,14 +12,15 @@ namespace {
 constexpr std::string_view kFenceMark = "fenced:";
 constexpr std::size_t kMaxWhyBytes = 512;
 
-// As it stands, with all annotations: what a renewal leaves out it would take away. Managed fields
-// are kept by the API server.
+// As it stands, with all annotations: a renewal removes what it leaves out. But one empty entry
+// makes the API server drop its record of who wrote which field, and keep none until somebody
+// applies the Lease. That makes each renewal cheaper for it.
 Json parse_lease(std::string_view text) {
   Result<Json> parsed = parse_json(text);
   if (!parsed || !parsed->is_object() || !at(*parsed, "metadata").is_object()) return Json();
   Json lease = std::move(*parsed);
   if (!at(lease, "spec").is_null() && !at(lease, "spec").is_object()) return Json();
-  lease["metadata"].erase("managedFields");
+  lease["metadata"]["managedFields"] = Json::array({Json::object()});
   return lease;
 }
 

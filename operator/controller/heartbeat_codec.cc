@@ -82,6 +82,9 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   if (!write.holder.empty()) {
     spec["holderIdentity"] = write.holder;
     spec["acquireTime"] = format_time_micros(now);
+    // The API server drops its record of who wrote which field, as at renewals (agent/lease.cc). At
+    // a creation it would not.
+    if (!write.uid.empty()) meta["managedFields"] = Json::array({Json::object()});
   }
   const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
                      {"kind", "Lease"},

@@ -38,7 +38,7 @@ http::Request make_request(const Client::Dependencies& deps, std::string method,
   http::Request request;
   request.method = std::move(method);
   request.target = std::move(path);
-  request.headers = {{"Accept", options.answer_with_metadata ? kMetadataAlone : "application/json"},
+  request.headers = {{"Accept", options.answer_with_metadata ? kMetadataAlone : kWholeObject},
                      {"User-Agent", deps.user_agent}};
   if (!body.empty()) request.headers.emplace_back("Content-Type", options.content_type);
   request.body = std::move(body);

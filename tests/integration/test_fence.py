@@ -142,6 +142,16 @@ def test_a_renewal_need_not_repeat_what_the_api_server_keeps(fenced):
     expect(pod.client().api("PUT", lease.path, current))
 
 
+def test_a_renewal_may_drop_the_record_of_who_wrote_what(fenced):
+    """As agents do: then the API server has less to do at each renewal. It keeps none from then on."""
+    lease, pod = held_by_a_pod(fenced)
+    for when in ("2026-01-02T03:04:07.000000Z", "2026-01-02T03:04:08.000000Z"):
+        current = renewed(lease.get(), when)
+        current["metadata"]["managedFields"] = [{}]
+        expect(pod.client().api("PUT", lease.path, current))
+        assert "managedFields" not in lease.get()["metadata"]
+
+
 def test_a_holder_whose_account_may_create_leases_renews(fenced):
     account, _ = account_with(fenced, ["create", "update"])
     pod = Pod(fenced, HERE, new_name("pod"), account.rpartition(":")[2])

@@ -192,6 +192,7 @@ def test_kubectl_shows_what_the_worker_says_of_its_progress(cluster, operator, n
     status = jobs.wait("tells", lambda s: s.get("progress"), 30)
     assert status["progress"] == "17 of 42 rows"
     assert lease_of(jobs, "tells")["metadata"]["annotations"][MESSAGE] == "17 of 42 rows"
+    assert "managedFields" not in lease_of(jobs, "tells")["metadata"]
     shown = cluster.kubectl("get", "dj", "tells", "-n", jobs.namespace).stdout
     assert "17 of 42 rows" in shown
     jobs.patch("tells", cancel=True)

@@ -39,7 +39,7 @@ TEST_F(LeaseRecordRule, ARenewalChangesTheTimeAndItsOwnAnnotationsAlone) {
   record.read(200, kLease);
   const Renewal renewal{.mark = 4, .age_seconds = 2, .message = "42 %", .ended = 137};
   Json expected = Json::parse(kLease);
-  expected["metadata"].erase("managedFields");  // the API server's own business
+  expected["metadata"]["managedFields"] = Json::array({Json::object()});  // drop the record
   expected["spec"]["renewTime"] = "2026-01-02T03:04:05.678901Z";
   Json& annotations = expected["metadata"]["annotations"];
   annotations["holdfast.dev/progress"] = "4";

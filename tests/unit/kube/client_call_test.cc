@@ -23,7 +23,7 @@ TEST_F(CallTest, SendsCredentialsAndGivesTheObject) {
   EXPECT_EQ(request.body, R"({"a": 1})");
   EXPECT_EQ(header(request.headers, "Authorization"), "Bearer token-1");
   EXPECT_EQ(header(request.headers, "Content-Type"), "application/json");
-  EXPECT_EQ(header(request.headers, "Accept"), "application/json");
+  EXPECT_EQ(header(request.headers, "Accept"), "application/json;drop=metadata.managedFields");
   EXPECT_EQ(header(request.headers, "User-Agent"), "holdfast-test");
   answer(200, R"({"metadata": {"name": "x"}})");
   ASSERT_TRUE(*result && (*result)->ok());
@@ -35,8 +35,10 @@ TEST_F(CallTest, AWriteMayAskForTheMetadataAlone) {
   CallOptions options;
   options.answer_with_metadata = true;
   auto result = start(client_.post("/x", "{}", options));
-  EXPECT_EQ(header(transport_.request().headers, "Accept"),
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+  EXPECT_EQ(
+      header(transport_.request().headers, "Accept"),
+      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;drop=metadata.managedFields,"
+      "application/json;drop=metadata.managedFields");
   answer(201, R"({"metadata": {"name": "x"}})");
   EXPECT_TRUE(*result && (*result)->ok());
 }

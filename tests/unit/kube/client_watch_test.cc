@@ -52,7 +52,7 @@ TEST_F(WatchTest, AsksForTheKindWithCredentialsAndAServerTimeout) {
             "/api/v1/namespaces/media/pods?resourceVersion=5&watch=1&timeoutSeconds=300"
             "&labelSelector=holdfast.dev%2Fjob%20in%20%28a%2Cb%29");
   EXPECT_EQ(header(request.headers, "Authorization"), "Bearer token-1");
-  EXPECT_EQ(header(request.headers, "Accept"), "application/json");
+  EXPECT_EQ(header(request.headers, "Accept"), "application/json;drop=metadata.managedFields");
   EXPECT_EQ(request.idle_timeout, Duration(150s)) << "a bookmark comes each minute";
 }
 
@@ -60,11 +60,15 @@ TEST_F(WatchTest, MetadataAloneIsAskedForByTheAcceptHeader) {
   Kind kind = pods();
   kind.metadata_only = true;
   watch(kind);
-  EXPECT_EQ(header(transport_.stream().headers, "Accept"),
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+  EXPECT_EQ(
+      header(transport_.stream().headers, "Accept"),
+      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;drop=metadata.managedFields,"
+      "application/json;drop=metadata.managedFields");
   auto list = start(client_.list(kind, "", "limit=500"));
   EXPECT_EQ(header(transport_.request().headers, "Accept"),
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+            "application/"
+            "json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;drop=metadata.managedFields,"
+            "application/json;drop=metadata.managedFields");
   EXPECT_EQ(transport_.request().target,
             "/api/v1/pods?limit=500&labelSelector=holdfast.dev%2Fjob%20in%20%28a%2Cb%29");
   EXPECT_TRUE(transport_.request().accept_gzip);
