@@ -1,7 +1,8 @@
 // Performs the writes of a decision, one by one, and stops at the first that fails. A pod's
 // creation is only begun there: nothing waits for it. What it learns (versions written, refusals)
 // goes into the job's memory. Before each write it asks whether the job is still this replica's,
-// and no request is under way for longer than that is sure. Loop only.
+// and no request is under way for longer than that is sure. A creation may take a minute: whoever
+// has begun it cancels it when the shard is lost. Loop only.
 #pragma once
 
 #include <functional>
@@ -42,6 +43,9 @@ class Executor {
   Task<Result<Outcome>> create_pod(const CachedJob& job, Ownership::Claim claim,
                                    const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
+  // The attempt's pod exists, whoever has told: the answer to its creation, or the watch before it.
+  void pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory);
+
   // Takes our finalizer off a pod; a pod that is gone or another one by now is fine.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
                            Ownership::Claim claim, JobMemory* memory);
@@ -68,6 +72,7 @@ class Executor {
   Status may_write(const Ownership::Claim& claim) const;
   kube::CallOptions within_time() const;
   kube::CallOptions for_its_version() const;
+  kube::CallOptions for_creation(std::int64_t attempt, const JobMemory& memory) const;
 
   // executor_status.cc
   void tell(const reconciler::WriteStatus& write, const Setting& setting);
@@ -75,6 +80,7 @@ class Executor {
   // executor_creation.cc
   Task<Result<Outcome>> post_pod(const reconciler::CreatePod& write, const Setting& setting);
   Task<Result<Outcome>> on_name_taken(const reconciler::CreatePod& write, const Setting& setting);
+  Result<Outcome> on_given_up(const reconciler::CreatePod& write, const Setting& setting);
   Outcome refuse(const reconciler::CreatePod& write, reconciler::CreationRefusal::Kind kind,
                  const Error& error, const Setting& setting);
   void pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory);

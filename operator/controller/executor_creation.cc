@@ -10,6 +10,11 @@ namespace {
 
 using reconciler::CreationRefusal;
 
+// An API server answers within a minute by itself. Until then its admission webhooks may take
+// half a minute each. A request that was lost has no answer either, so only one that is asked for
+// again is waited for as long.
+constexpr std::chrono::seconds kCreationLimit{65};
+
 // 422 whose causes all name a field: the API server calls the pod invalid. A policy's refusal, and
 // most webhooks', name none.
 bool names_fields(const Error& error) {
@@ -32,12 +37,23 @@ bool confirms(const Error& error) {
 
 }  // namespace
 
+kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& memory) const {
+  kube::CallOptions options = for_its_version();
+  const bool asked_again = memory.refused_attempt == attempt && memory.refusals > 0;
+  if (asked_again) options.timeout = kCreationLimit;
+  if (memory.creation) options.cancellation = memory.creation->request;
+  return options;
+}
+
 void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
-  memory.pod_is_known(attempt, string_at(at(pod, "metadata"), "uid"));
+  pod_exists(attempt, string_at(at(pod, "metadata"), "uid"), memory);
   memory.refused_attempt = 0;
   memory.refusals = 0;
   raise(memory.pod_version, pod);
-  if (memory.orphan_class.empty()) return;
+}
+
+void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
+  if (!memory.pod_is_known(attempt, uid) || memory.orphan_class.empty()) return;
   telemetry_.recovered(memory.orphan_class, loop_.now() - memory.trouble_began);
   memory.orphan_class.clear();
 }
@@ -59,7 +75,8 @@ Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationR
   memory.retry_at = loop_.now() + retry_delay(memory.refusals++);
   heed(error, loop_.now(), memory.retry_at);
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
-  if (kind != CreationRefusal::Kind::kTemplateInvalid) {
+  const bool refused = error.code != ErrorCode::kCancelled;
+  if (refused && kind != CreationRefusal::Kind::kTemplateInvalid) {
     events_.record(reference(setting.job.job), true, "PodRejected", "CreatePod", error.message);
   }
   return Outcome{true};
@@ -98,14 +115,14 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }
   auto post = client_.post(kube::collection_path("/api/v1", "pods", job.namespace_), *body,
-                           for_its_version());
+                           for_creation(write.attempt, setting.memory));
   const Result<JsonDocument> answer = co_await post;
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);
     co_return Outcome{};
   }
   const Error& error = answer.error();
-  if (error.code == ErrorCode::kCancelled) co_return error;
+  if (error.code == ErrorCode::kCancelled) co_return on_given_up(write, setting);
   if (error.code == ErrorCode::kAlreadyExists) {
     auto task = on_name_taken(write, setting);
     co_return co_await task;
@@ -113,6 +130,21 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   auto kind = refusal_kind(error, *body, setting);
   const CreationRefusal::Kind refused = co_await kind;
   co_return refuse(write, refused, error, setting);
+}
+
+// On record as a refusal it costs no attempt: the next owner of the shard asks again, once a live
+// look has shown that the pod is not there.
+Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& write,
+                                                const Setting& setting) {
+  const auto& creation = setting.memory.creation;
+  if (!creation || !creation->handed_over || !ownership_.holds(setting.claim)) {
+    return make_error(ErrorCode::kCancelled, "the creation was given up");
+  }
+  return refuse(write, CreationRefusal::Kind::kRefused,
+                make_error(ErrorCode::kCancelled,
+                           "the API server had not answered yet when the job went to another "
+                           "replica of the operator"),
+                setting);
 }
 
 // A mutating webhook that breaks pods looks like a template that is wrong. The API server's own

@@ -86,6 +86,7 @@ JobController::JobController(Dependencies dependencies, Config config, WorkerPoo
 
 JobController::~JobController() {
   loop_.cancel(grace_timer_);
+  loop_.cancel(hand_over_timer_);
   // What keeps a shard tells this controller when it is let go.
   for (auto& [key, memory] : memory_) memory->creation.reset();
 }
@@ -133,6 +134,7 @@ void JobController::stop(std::function<void()> stopped) {
   stopped_ = std::move(stopped);
   readings_.stop();
   loop_.cancel(resync_timer_);
+  loop_.cancel(std::exchange(hand_over_timer_, 0));
   membership_.take_no_more();
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
     stopped_hard_ = true;
@@ -165,7 +167,9 @@ Membership::Handlers JobController::membership_handlers() {
   handlers.lost = [this](int shard, const char* why) {
     gained_.erase(shard);
     telemetry_.shard_moved(why);
+    cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
   };
+  handlers.draining = [this](int) { hand_over_soon(); };
   handlers.busy = [this](int shard) { return in_flight_[static_cast<std::size_t>(shard)] > 0; };
   handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
   handlers.unseen = [this](Duration patience) { return unseen(patience); };
@@ -301,7 +305,8 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
       (std::find(stamps.begin(), stamps.end(), *pod.pod.intent) != stamps.end() ||
        (job && job->uid == memory.uid && job->job.status.attempt_start_time == pod.pod.intent));
   if (!is_marked) return;
-  memory.pod_is_known(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid);
+  executor_.pod_exists(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid,
+                       memory);
 }
 
 // Whoever comes to hold its job has seen from the first moment on that the node is lost.

@@ -143,6 +143,9 @@ class JobController {
   Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                     std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                     reconciler::CreatePod write, Log log);
+  using Meant = std::function<bool(int shard)>;
+  void cancel_creations(const Meant& is_meant, bool hands_over);
+  void hand_over_soon();
   // The right to act on the job: also the one under which a creation began, until it is settled.
   std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
   std::shared_ptr<void> keep_shard(int shard);
@@ -197,6 +200,7 @@ class JobController {
   Creations creations_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
+  std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // whose creations are under way
   struct Waiter {
     std::string namespace_;
     std::shared_ptr<JobMemory> memory;
@@ -217,6 +221,7 @@ class JobController {
   bool stopped_hard_ = false;  // nobody waits for anything any more
   int to_end_ = 0;             // of the pool and the creations, when it stops
   TimerId grace_timer_ = 0;
+  TimerId hand_over_timer_ = 0;
   std::function<void()> stopped_;
 };
 

@@ -2,11 +2,20 @@
 #include "operator/controller/job_controller.h"
 
 namespace holdfast::controller {
+namespace {
+
+// A shard that is to be handed over waits so long for creations. Nobody works on its other jobs
+// meanwhile.
+constexpr std::chrono::seconds kHandOverPatience{1};
+
+}  // namespace
 
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                                    const reconciler::CreatePod& write, const Log& log) {
   memory->creation = JobMemory::Creation{claim, keep_shard(claim.shard)};
+  creating_.insert(memory);
+  if (membership_.is_draining(claim.shard)) hand_over_soon();
   spawn(create(std::move(job), claim, std::move(memory), std::move(slot), write, log));
 }
 
@@ -15,12 +24,30 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
                                  reconciler::CreatePod write, Log log) {
   auto task = executor_.create_pod(*job, claim, write, *memory, log);
   const Result<Executor::Outcome> done = co_await task;
+  creating_.erase(memory);
   if (done && done->decide_again) {
     memory->creation->under_way = false;  // a refusal goes on record first
   } else {
     memory->creation.reset();
   }
   pool_.queue().add(job->key());
+}
+
+void JobController::cancel_creations(const Meant& is_meant, bool hands_over) {
+  for (const std::shared_ptr<JobMemory>& memory : creating_) {
+    if (!is_meant(memory->creation->claim.shard)) continue;
+    memory->creation->handed_over = hands_over;
+    client_.cancel(memory->creation->request);
+  }
+}
+
+void JobController::hand_over_soon() {
+  if (hand_over_timer_ != 0 || stopping_) return;
+  hand_over_timer_ = loop_.call_after(kHandOverPatience, [this] {
+    hand_over_timer_ = 0;
+    cancel_creations([this](int shard) { return membership_.is_draining(shard); },
+                     /*hands_over=*/true);
+  });
 }
 
 std::optional<Ownership::Claim> JobController::claim_of(const CachedJob& job) const {

@@ -11,6 +11,7 @@
 
 #include "operator/controller/ownership.h"
 #include "operator/core/time.h"
+#include "operator/kube/client.h"
 #include "reconciler/decide.h"
 #include "reconciler/sightings.h"
 #include "reconciler/types.h"
@@ -36,10 +37,12 @@ struct JobMemory {
   // first one counts: whatever has its name later is another one.
   std::int64_t pod_attempt = 0;
   std::string pod_uid;
-  void pod_is_known(std::int64_t attempt, const std::string& known_uid) {
-    if (attempt <= pod_attempt) return;
+  // Whether that is news.
+  bool pod_is_known(std::int64_t attempt, const std::string& known_uid) {
+    if (attempt <= pod_attempt) return false;
     pod_attempt = attempt;
     pod_uid = known_uid;
+    return true;
   }
   reconciler::Sightings pods;
 
@@ -55,6 +58,8 @@ struct JobMemory {
     Ownership::Claim claim;
     std::shared_ptr<void> shard;  // keeps it
     bool under_way = true;
+    kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
+    bool handed_over = false;  // it was cancelled for that: whoever comes next asks again
   };
   std::optional<Creation> creation;
   bool creating() const { return creation && creation->under_way; }

@@ -393,7 +393,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.pod_existed = memory.pod_attempt == status.attempt;
   if (observed.pod_existed) observed.pod_uid = memory.pod_uid;
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
-    if (pod->owner_uid == job.uid) memory.pod_is_known(status.attempt, pod->uid);
+    if (pod->owner_uid == job.uid) executor_.pod_exists(status.attempt, pod->uid, memory);
     observed.pod = memory.pods.of(*pod);
     if (pod->stands_still()) {
       observed.still_for = job_windows_.still_for(job.namespace_, *pod, pods_time);

@@ -84,6 +84,8 @@ class Membership : public Ownership {
     std::function<void(int shard)> kept;
     // It is not ours any more; `why` is a short word for a metric.
     std::function<void(int shard, const char* why)> lost;
+    // It is to be handed over once its work in hand has ended. May be null.
+    std::function<void(int shard)> draining = nullptr;
     // Reconciles of its jobs are in flight. Tell work_ended() when they are not.
     std::function<bool(int shard)> busy;
     // Read the world anew, consistently, and then call `done`.
@@ -116,6 +118,7 @@ class Membership : public Ownership {
   // The job's shard is held, whether or not it is about to go.
   bool holds(const std::string& job_uid) const;
   bool holds_shard(int shard) const;
+  bool is_draining(int shard) const;
   std::optional<Claim> claim(const std::string& job_uid) const override;
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;

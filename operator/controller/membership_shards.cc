@@ -49,6 +49,10 @@ bool Membership::holds_shard(int shard) const {
   return shards_[static_cast<std::size_t>(shard)].held && time_left() > Duration::zero();
 }
 
+bool Membership::is_draining(int shard) const {
+  return shards_[static_cast<std::size_t>(shard)].draining;
+}
+
 void Membership::time_travelled() {
   for (Shard& shard : shards_) shard.written.reset();
   // The caches are listed anew one by one: until all of them are, they tell of different times.
@@ -166,7 +170,7 @@ void Membership::carry_out(int shard, const reconciler::ShardDecision& decision)
       if (std::exchange(ours.draining, false) && ours.held) handlers_.kept(shard);
       return;
     case ShardAction::kDrain:
-      ours.draining = true;
+      if (!std::exchange(ours.draining, true) && handlers_.draining) handlers_.draining(shard);
       return;
     case ShardAction::kDrop:
       return drop(shard, "taken");

@@ -48,19 +48,19 @@ http::Request make_request(const Client::Dependencies& deps, std::string method,
 
 }  // namespace
 
-Error shutting_down() { return make_error(ErrorCode::kCancelled, "the client is shutting down"); }
+Error shutting_down() { return make_error(ErrorCode::kCancelled, "the call was given up"); }
 
 // False: the client is shut down.
-Task<bool> Client::State::pause(Duration delay, http::Urgency urgency) {
-  if (refuses(urgency)) co_return false;
+Task<bool> Client::State::pause(Duration delay, const Limits& limits) {
+  if (refuses(limits)) co_return false;
   const std::uint64_t id = next_id++;
-  Callback<bool> waited([this, id, delay, urgency](Done done) {
+  Callback<bool> waited([this, id, delay, &limits](Done done) {
     const TimerId timer = deps.loop.call_after(delay, [this, id] {
       const Done ended = std::move(pauses.at(id).done);
       pauses.erase(id);
       ended(true);
     });
-    pauses.emplace(id, Pause{timer, std::move(done), urgency});
+    pauses.emplace(id, Pause{timer, std::move(done), limits.urgency, limits.cancellation});
   });
   const bool completed = co_await waited;
   co_return completed;
@@ -90,11 +90,11 @@ Task<Result<std::string>> Client::State::authorization(SteadyTime deadline) {
   co_return result;
 }
 
-Task<Result<Response>> Client::State::attempt(http::Request request) {
+Task<Result<Response>> Client::State::attempt(http::Request request, CancellationPtr cancellation) {
   const std::uint64_t id = next_id++;
-  Callback<Result<Response>> answered([this, id, &request](auto done) {
+  Callback<Result<Response>> answered([this, id, &request, &cancellation](auto done) {
     const http::Urgency urgency = request.urgency;
-    calls[id] = {deps.transport.send(std::move(request), std::move(done)), urgency};
+    calls[id] = {deps.transport.send(std::move(request), std::move(done)), urgency, cancellation};
   });
   Result<Response> response = co_await answered;
   calls.erase(id);
@@ -128,31 +128,31 @@ Duration Client::State::backoff(int retries) {
   return std::chrono::duration_cast<Duration>(full * (0.5 + deps.random.uniform() / 2));
 }
 
-Task<Result<Response>> Client::State::call(http::Request request, Duration timeout) {
+Task<Result<Response>> Client::State::call(http::Request request, Limits limits) {
   const auto self = shared_from_this();  // outlives the client while this runs
-  const SteadyTime deadline = deps.loop.now() + timeout;
+  const SteadyTime deadline = deps.loop.now() + limits.timeout;
   const bool limited = request.urgency == http::Urgency::kOrdinary;
-  const std::optional<Duration> delay = limited ? qps_delay(timeout) : Duration::zero();
+  const std::optional<Duration> delay = limited ? qps_delay(limits.timeout) : Duration::zero();
   if (!delay) co_return timed_out("the client's own rate limit");
   if (*delay > Duration::zero()) {
-    Task<bool> waiting = pause(*delay, request.urgency);
+    Task<bool> waiting = pause(*delay, limits);
     co_await waiting;
   }
   bool renewed_credentials = false;
   Duration waited{0};
   for (int retries = 0;;) {
-    if (refuses(request.urgency)) co_return shutting_down();
+    if (refuses(limits)) co_return shutting_down();
     Task<Result<std::string>> authorizing = authorization(deadline);
     const Result<std::string> credentials = co_await authorizing;
     if (!credentials.ok()) co_return credentials.error();
-    if (refuses(request.urgency)) co_return shutting_down();
+    if (refuses(limits)) co_return shutting_down();
     http::Request copy = request;
     if (!credentials.value().empty()) copy.headers.emplace_back("Authorization", *credentials);
     copy.timeout = deadline - deps.loop.now();
     // This process may have stood still meanwhile: what is late must not act.
     if (copy.timeout <= Duration::zero()) co_return timed_out("the request");
     const SteadyTime started = deps.loop.now();
-    Task<Result<Response>> attempting = attempt(std::move(copy));
+    Task<Result<Response>> attempting = attempt(std::move(copy), limits.cancellation);
     Result<Response> result = co_await attempting;
     observe(request.method, result.ok() ? &*result : nullptr, started);
     if (result.ok() && result->status / 100 == 2) co_return result;
@@ -173,18 +173,18 @@ Task<Result<Response>> Client::State::call(http::Request request, Duration timeo
                                           {"target", request.target},
                                           {"retry", std::to_string(retries)},
                                           {"error", error.message}});
-    Task<bool> waiting = pause(wait, request.urgency);
+    Task<bool> waiting = pause(wait, limits);
     const bool completed = co_await waiting;
     if (!completed) co_return shutting_down();
   }
 }
 
-Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Duration timeout) {
+Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Limits limits) {
   request.decode = [](std::string&& body) -> std::any {
     if (body.empty()) return Result<JsonDocument>(JsonDocument());
     return JsonDocument::parse(body);
   };
-  Task<Result<Response>> calling = call(std::move(request), timeout);
+  Task<Result<Response>> calling = call(std::move(request), std::move(limits));
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<JsonDocument> json = std::any_cast<Result<JsonDocument>&&>(std::move(response->decoded));
@@ -193,9 +193,9 @@ Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Durat
 }
 
 Task<Result<ListPage>> Client::State::list(std::shared_ptr<const Kind> kind, http::Request request,
-                                           Duration timeout) {
+                                           Limits limits) {
   request.make_reader = [kind] { return std::make_unique<ListReader>(kind); };
-  Task<Result<Response>> calling = call(std::move(request), timeout);
+  Task<Result<Response>> calling = call(std::move(request), std::move(limits));
   Result<Response> response = co_await calling;
   if (!response.ok()) co_return response.error();
   Result<ListPage> page = std::any_cast<Result<ListPage>&&>(std::move(response->decoded));
@@ -208,31 +208,31 @@ Client::~Client() = default;
 
 Task<Result<JsonDocument>> Client::get(std::string path, const CallOptions& options) {
   return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
-                           options.timeout);
+                           State::limits(options));
 }
 Task<Result<JsonDocument>> Client::post(std::string path, std::string body,
                                         const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "POST", std::move(path), std::move(body), options),
-      options.timeout);
+      State::limits(options));
 }
 Task<Result<JsonDocument>> Client::put(std::string path, std::string body,
                                        const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PUT", std::move(path), std::move(body), options),
-      options.timeout);
+      State::limits(options));
 }
 Task<Result<JsonDocument>> Client::patch(std::string path, std::string body,
                                          const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "PATCH", std::move(path), std::move(body), options),
-      options.timeout);
+      State::limits(options));
 }
 Task<Result<JsonDocument>> Client::del(std::string path, std::string body,
                                        const CallOptions& options) {
   return state_->json_call(
       make_request(state_->deps, "DELETE", std::move(path), std::move(body), options),
-      options.timeout);
+      State::limits(options));
 }
 
 Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespace_,
@@ -241,14 +241,13 @@ Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespa
       make_request(state_->deps, "GET", collection_target(kind, namespace_, query), "", options);
   request.headers[0].second = accept_header(kind, Accept::kList);
   request.accept_gzip = true;
-  return state_->list(std::make_shared<const Kind>(kind), std::move(request), options.timeout);
+  return state_->list(std::make_shared<const Kind>(kind), std::move(request),
+                      State::limits(options));
 }
 
 // The answers come in later turns.
-void Client::State::cancel_calls(bool vital_too) {
-  const auto is_meant = [&](const auto& one) {
-    return vital_too || one.urgency != http::Urgency::kVital;
-  };
+void Client::State::cancel_calls() {
+  const auto is_meant = [&](const auto& one) { return refuses(one.urgency, one.cancellation); };
   for (const auto& [id, call] : calls) {
     if (is_meant(call)) deps.transport.cancel(call.id);
   }
@@ -265,13 +264,17 @@ void Client::State::cancel_calls(bool vital_too) {
 
 void Client::wind_down() {
   if (std::exchange(state_->winding_down, true) || state_->stopped) return;
-  state_->cancel_calls(/*vital_too=*/false);
+  state_->cancel_calls();
+}
+
+void Client::cancel(const CancellationPtr& cancellation) {
+  if (!std::exchange(cancellation->cancelled, true)) state_->cancel_calls();
 }
 
 void Client::shut_down() {
   State& state = *state_;
   if (std::exchange(state.stopped, true)) return;
-  state.cancel_calls(/*vital_too=*/true);
+  state.cancel_calls();
   std::vector<WatchId> watches;
   for (const auto& [id, watch] : state.watches) watches.push_back(id);
   for (const WatchId id : watches) cancel_watch(id);

@@ -40,6 +40,12 @@ class Credentials {
   virtual void invalidate() = 0;
 };
 
+// Marks calls that Client::cancel() ends.
+struct Cancellation {
+  bool cancelled = false;
+};
+using CancellationPtr = std::shared_ptr<Cancellation>;
+
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
   std::string content_type = "application/json";
@@ -47,6 +53,7 @@ struct CallOptions {
   http::Urgency urgency = http::Urgency::kOrdinary;
   // Of what was written only the metadata comes back: enough for who looks for its version.
   bool answer_with_metadata = false;
+  CancellationPtr cancellation = nullptr;
 };
 
 // Of a read that a verdict rests on, which must be over by then.
@@ -108,6 +115,9 @@ class Client {
   WatchId watch(const Kind& kind, const std::string& namespace_, std::string query,
                 std::chrono::seconds server_timeout, WatchHandlers handlers);
   void cancel_watch(WatchId watch);
+
+  // The calls that were made with it answer kCancelled, also those that are yet to be made.
+  void cancel(const CancellationPtr& cancellation);
 
   // The first third of a clean stop: cancels all calls but vital ones and refuses new ones
   // (kCancelled). Watches go on.

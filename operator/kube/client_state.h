@@ -22,22 +22,35 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   struct Call {
     http::CallId id = 0;
     http::Urgency urgency = http::Urgency::kOrdinary;
+    CancellationPtr cancellation;
   };
+  // How long a call may last, and what ends it before.
+  struct Limits {
+    Duration timeout;
+    http::Urgency urgency;
+    CancellationPtr cancellation;
+  };
+  static Limits limits(const CallOptions& options) {
+    return {options.timeout, options.urgency, options.cancellation};
+  }
 
   // One attempt's wait for the network, or a pause; shut_down() ends both.
   using Done = std::function<void(bool completed)>;
 
-  Task<Result<http::Response>> call(http::Request request, Duration timeout);
-  Task<Result<JsonDocument>> json_call(http::Request request, Duration timeout);
+  Task<Result<http::Response>> call(http::Request request, Limits limits);
+  Task<Result<JsonDocument>> json_call(http::Request request, Limits limits);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
-                              Duration timeout);
-  Task<bool> pause(Duration delay, http::Urgency urgency);
-  void cancel_calls(bool vital_too);
-  bool refuses(http::Urgency urgency) const {
-    return stopped || (winding_down && urgency != http::Urgency::kVital);
+                              Limits limits);
+  Task<bool> pause(Duration delay, const Limits& limits);
+  // Those that refuses() says.
+  void cancel_calls();
+  bool refuses(http::Urgency urgency, const CancellationPtr& cancellation) const {
+    return stopped || (winding_down && urgency != http::Urgency::kVital) ||
+           (cancellation && cancellation->cancelled);
   }
+  bool refuses(const Limits& limits) const { return refuses(limits.urgency, limits.cancellation); }
   Task<Result<std::string>> authorization(SteadyTime deadline);
-  Task<Result<http::Response>> attempt(http::Request request);
+  Task<Result<http::Response>> attempt(http::Request request, CancellationPtr cancellation);
 
   // None: it would be longer than `most`; the request is not counted then.
   std::optional<Duration> qps_delay(Duration most);
@@ -60,6 +73,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
     TimerId timer = 0;
     Done done;
     http::Urgency urgency = http::Urgency::kOrdinary;
+    CancellationPtr cancellation;
   };
   std::unordered_map<std::uint64_t, Pause> pauses;
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches;
@@ -74,7 +88,7 @@ struct Client::State::Watch {
   bool renewed_credentials = false;
 };
 
-// What a request is answered with after shut_down().
+// What a request is answered with after shut_down(), or after its own cancel().
 Error shutting_down();
 
 }  // namespace holdfast::kube

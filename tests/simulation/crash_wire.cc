@@ -52,6 +52,7 @@ void TappedWire::cancel(http::CallId call) {
   if (const auto carried = carried_.find(call); carried != carried_.end()) {
     network_.cancel(carried->second);
   }
+  if (!dying_) tap_.is_over();  // its sender has given it up
   loop_.post([answer = std::move(kept.mapped())] {
     answer(no_answer(ErrorCode::kCancelled, "cancelled"));
   });

@@ -125,6 +125,13 @@ void Gateway::arrive(Delivery delivery, Reply reply) {
   const Fate fate = fate_of ? fate_of(delivery.request) : Fate();
   const auto kept = std::make_shared<Delivery>(std::move(delivery));
   after(fate, [this, fate, kept, reply = std::move(reply)]() mutable {
+    const bool held = fate.held > Duration::zero();
+    if (held && kept->awaited && !kept->awaited()) return;
+    if (fate.answer_held > Duration::zero()) {
+      reply = [this, late = fate.answer_held, reply](std::optional<ApiAnswer> answer) {
+        scheduler_.after(late, [reply, answer] { reply(answer); });
+      };
+    }
     if (fate.refused == 0) return pass(std::move(*kept), std::move(reply));
     reply(refusal(fate.refused, "Trouble", "trouble of one namespace", fate.retry_after_seconds));
   });

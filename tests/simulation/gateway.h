@@ -24,6 +24,8 @@ struct Delivery {
   Duration sent{0};
   bool twice = false;  // it is delivered two times; `copy` tells which this is
   int copy = 0;
+  // Whoever sent it still waits for its answer. Null: nobody would notice.
+  std::function<bool()> awaited = nullptr;
 };
 
 class Gateway {
@@ -57,11 +59,13 @@ class Gateway {
   std::function<void(const Delivery&)> before_request;
   std::function<void(const Delivery&, const ApiAnswer&)> after_request;
   // What befalls single requests and watches before the server looks at them: webhooks, flow
-  // control, storage that fails for one namespace.
+  // control, storage that fails for one namespace. A request that is held is dropped if its sender
+  // gives it up meanwhile, as an API server does that sees the connection close.
   struct Fate {
     Duration held{0};
     int refused = 0;  // the status; 0: it passes
     int retry_after_seconds = 0;
+    Duration answer_held{0};  // what was asked for is done by then
   };
   std::function<Fate(const ApiRequest&)> fate_of;
   // Pods cannot be created: quota.

@@ -119,6 +119,9 @@ void SimTransport::transmit(const CallPtr& call, Duration delay, int copy) {
   Network& network = network_;
   Delivery delivery = call->delivery;
   delivery.copy = copy;
+  delivery.awaited = [this, id = call->id, alive = alive_] {
+    return *alive && calls_.count(id) > 0;
+  };
   network.scheduler_.after(
       delay, [this, &network, call, delivery = std::move(delivery), alive = alive_]() mutable {
         call->arrived = true;

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "operator/controller/events.h"
 #include "operator/controller/job_controller.h"
@@ -50,11 +52,15 @@ class Replica : private controller::Telemetry {
   std::size_t objects_held();
   std::size_t queued() { return controller_->queue().depth(); }
   Duration oldest_overdue() const { return controller_->oldest_overdue(); }
+  // What the metric was told.
+  std::vector<std::pair<std::string, Duration>> recoveries;
 
  private:
   void end_when_idle();
   void attempt_ended(const std::string&) override {}
-  void recovered(const std::string&, Duration) override {}
+  void recovered(const std::string& orphan_class, Duration took) override {
+    recoveries.emplace_back(orphan_class, took);
+  }
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}
 

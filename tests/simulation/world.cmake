@@ -25,7 +25,7 @@ add_executable(holdfast-simulate simulate.cc)
 target_link_libraries(holdfast-simulate PRIVATE simulation_world)
 
 holdfast_test(simulation_test SOURCES checker_test.cc simulation_test.cc LIBRARIES simulation_world)
-holdfast_test(tenancy_test SOURCES tenancy_test.cc LIBRARIES simulation_world)
+holdfast_test(tenancy_test SOURCES creations_test.cc tenancy_test.cc LIBRARIES simulation_world)
 holdfast_test(agents_away_test SOURCES agents_away_test.cc LIBRARIES simulation_world)
 target_compile_definitions(
   simulation_test PRIVATE SIMULATION_SEEDS="${CMAKE_CURRENT_SOURCE_DIR}/seeds.txt")

@@ -70,6 +70,9 @@ class World {
   // Begins and ends by hand what a script else does; for tests.
   void stop_replica(int index, Duration down_for) { stop_cleanly(index, down_for); }
 
+  // Null: nobody sits there now.
+  Replica* replica(int index) { return seats_[static_cast<std::size_t>(index)].replica.get(); }
+
   Scheduler& scheduler() { return scheduler_; }
   ApiServer& server() { return server_; }
   Gateway& gateway() { return gateway_; }

@@ -232,6 +232,27 @@ TEST_F(CallTest, ShutDownCancelsWhatIsInFlightWaitingOrNew) {
   EXPECT_EQ(transport_.history.size(), 2u);
 }
 
+TEST_F(CallTest, CancelEndsTheCallsThatWereMadeWithItAndNoOther) {
+  CallOptions options;
+  options.cancellation = std::make_shared<Cancellation>();
+  auto retrying = start(client_.get("/b", options));
+  transport_.fail(test::FakeTransport::lost("gone", true));  // it waits to be sent again
+  loop_.run_ready();
+  auto other = start(client_.get("/x"));
+  auto in_flight = start(client_.get("/a", options));
+  client_.cancel(options.cancellation);
+  loop_.run_ready();
+  auto fresh = start(client_.get("/c", options));
+  for (const auto& result : {in_flight, retrying, fresh}) {
+    ASSERT_TRUE(*result);
+    EXPECT_EQ((*result)->error().code, ErrorCode::kCancelled);
+  }
+  EXPECT_FALSE(*other);
+  transport_.answer(200, "{}");
+  loop_.run_ready();
+  EXPECT_TRUE(*other && (*other)->ok());
+}
+
 TEST_F(CallTest, WithoutALimitNothingIsDelayed) {
   std::vector<std::shared_ptr<std::optional<Result<JsonDocument>>>> results;
   for (int i = 0; i < 100; ++i) results.push_back(start(client_.get("/x")));

@@ -1,0 +1,100 @@
+// Creations of pods that take long: a slow admission webhook of one namespace.
+#include "tests/simulation/tenancy.h"
+
+namespace holdfast::simulation {
+namespace {
+
+class SlowCreations : public Tenancy {
+ protected:
+  void hold(const std::string& ns, Duration held) {
+    trouble([ns, held](const ApiRequest& request) {
+      const bool struck = is_of(request, ns) && is_creation(request);
+      return Fate{.held = struck ? held : Duration::zero()};
+    });
+  }
+  void expect_first_attempt_runs(const std::string& ns, const std::string& name) {
+    EXPECT_TRUE(has_pod(ns, name));
+    EXPECT_EQ(status(ns, name).phase, reconciler::Phase::kRunning);
+    EXPECT_EQ(status(ns, name).attempt, 1);
+  }
+};
+
+TEST_F(SlowCreations, AJobWhoseCreationsTakeHalfAMinuteRuns) {
+  run(minutes(2), [this] {
+    hold("team-b", seconds(30));
+    at(seconds(5), [this] { create("team-b", "b"); });
+    // The first one is given up after 10 s, and 5 s later the next one has the time that it needs.
+    at(seconds(51), [this] { expect_first_attempt_runs("team-b", "b"); });
+  });
+}
+
+TEST_F(SlowCreations, ACreationThatIsLostOnItsWayIsRepeatedAfterTenSeconds) {
+  run(minutes(3), [this] {
+    hold("team-b", minutes(20));
+    at(seconds(5), [this] { create("team-b", "b"); });
+    at(seconds(6), [this] { no_trouble(); });
+    at(seconds(21), [this] { expect_first_attempt_runs("team-b", "b"); });
+  });
+}
+
+// The API server answers within a minute, whatever its webhooks do.
+TEST_F(SlowCreations, ALaterOneIsRepeatedAfterAMinute) {
+  run(minutes(3), [this] {
+    hold("team-b", minutes(20));
+    at(seconds(5), [this] { create("team-b", "b"); });
+    at(seconds(30), [this] { no_trouble(); });
+    at(seconds(84), [this] { EXPECT_FALSE(has_pod("team-b", "b")); });
+    at(seconds(97), [this] { expect_first_attempt_runs("team-b", "b"); });
+  });
+}
+
+// What the other replica then does with the attempt must not meet its pod.
+TEST_F(SlowCreations, ACreationIsGivenUpWithTheRightToAct) {
+  replicas = 2;
+  run(minutes(2), [this] {
+    at(seconds(9), [this] { hold("team-b", seconds(30)); });
+    at(seconds(10), [this] { create("team-b", "b"); });
+    // The second one is under way for a second or two.
+    at(seconds(27), [this] {
+      for (int replica : {0, 1}) world_->network().cut(replica, Network::Cut::kSilent);
+    });
+    at(seconds(58), [this] { EXPECT_FALSE(has_pod("team-b", "b")) << "30 s after it was asked"; });
+    at(seconds(59), [this] {
+      for (int replica : {0, 1}) world_->network().cut(replica, Network::Cut::kNone);
+      no_trouble();
+    });
+  });
+}
+
+// A replica that comes takes its shards over; their other jobs do not wait for a creation in one,
+// and the attempt that it is of is not lost.
+TEST_F(SlowCreations, HoldUpNoHandOver) {
+  replicas = 2;
+  shards = 2;
+  by_namespace = false;
+  static constexpr int kJobs = 6;
+  const auto name = [](const char* kind, int i) { return kind + std::to_string(i); };
+  run(minutes(4), [this, name] {
+    at(seconds(1), [this] { world_->stop_replica(1, seconds(59)); });
+    at(seconds(40), [this, name] {
+      hold("team-b", seconds(30));
+      for (int i = 0; i < kJobs; ++i) create("team-a", name("a", i));
+    });
+    at(seconds(58), [this, name] {
+      for (int i = 0; i < kJobs; ++i) create("team-b", name("b", i));
+    });
+    at(seconds(67), [this, name] {
+      EXPECT_NE(world_->server().find("leases", "holdfast-system", "holdfast-shard-0"), nullptr);
+      for (int i = 0; i < kJobs; ++i) kill_pod("team-a", name("a", i));
+    });
+    at(seconds(69), [this, name] {
+      for (int i = 0; i < kJobs; ++i) EXPECT_EQ(status("team-a", name("a", i)).attempt, 2) << i;
+    });
+    at(seconds(110), [this, name] {
+      for (int i = 0; i < kJobs; ++i) expect_first_attempt_runs("team-b", name("b", i));
+    });
+  });
+}
+
+}  // namespace
+}  // namespace holdfast::simulation
