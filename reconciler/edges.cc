@@ -145,8 +145,8 @@ void retry(const Context& context, Status& status, Outcome outcome) {
   status.phase = Phase::kBackoff;
   status.next_attempt_time = context.now + pause;
   clear_condition(status, "Stalled", "Started", context.now);
-  if (pause == Duration::zero() && !replace_now) {
-    status.waiting = old_pod_waiting(context);
+  if (pause == Duration::zero()) {
+    status.waiting = replace_now ? turn_waiting(context, status) : old_pod_waiting(context);
     return;
   }
   status.waiting = next_attempt_waiting(context, status, spread > Duration::zero() ? lost : 0);
@@ -201,6 +201,20 @@ Waiting old_pod_waiting(const Context& context) {
                  "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
                  "the next attempt starts when it has, or when its node object is deleted",
                  active_deadline(context)};
+}
+
+Waiting turn_waiting(const Context& context, const Status& status) {
+  return Waiting{
+      kPodCreationQueuedReason,
+      "as many pods of the job's namespace as may be asked for at once are being created",
+      "attempt " + std::to_string(status.attempt + 1) +
+          " starts when the API server has answered for one of them",
+      active_deadline(context, status)};
+}
+
+bool told_deadline_has_passed(const Context& context) {
+  const auto& told = context.job.status.waiting;
+  return told && told->deadline && *told->deadline <= context.now;
 }
 
 void keep_within_schema(Waiting& waiting) {

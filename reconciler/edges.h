@@ -56,6 +56,13 @@ std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec
 // What a job in Backoff waits for while podReplacementPolicy Failed holds it back.
 Waiting old_pod_waiting(const Context& context);
 
+// What a job waits for that may start its next attempt, and may not ask for its pod yet.
+inline constexpr const char* kPodCreationQueuedReason = "PodCreationQueued";
+Waiting turn_waiting(const Context& context, const Status& status);
+
+// Time was to act by then, as the status says, and has not.
+bool told_deadline_has_passed(const Context& context);
+
 // Texts of others (schedulers, webhooks, kubelets) are cut to what the schema takes, and less: a
 // message must never keep a status from being written.
 void keep_within_schema(Waiting& waiting);

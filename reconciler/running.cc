@@ -169,11 +169,6 @@ void retry_creation(const Context& context, Plan& plan) {
   }
 }
 
-bool told_deadline_has_passed(const Context& context) {
-  const auto& told = context.job.status.waiting;
-  return told && told->deadline && *told->deadline <= context.now;
-}
-
 // Another replica recorded the attempt: it may still create its pod, `left` from now.
 void await_foreign_pod(const Context& context, Plan& plan, Duration left) {
   plan.wake_in(left);

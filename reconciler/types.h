@@ -306,6 +306,12 @@ struct LeaseRefusal {
   Duration retry_in{0};  // not before
 };
 
+// A job that may not ask for a pod yet: its namespace has as many creations under way as it may.
+struct TurnWait {
+  Duration waited{0};
+  Duration since_turn{0};  // of any job of its namespace
+};
+
 struct Observed {
   // This process wrote the intent that stands in the status, and knows of no pod of it yet.
   bool own_intent = false;
@@ -335,6 +341,7 @@ struct Observed {
   // A new pod may be asked for now: its namespace has a creation to spare, and none of the job's is
   // under way.
   bool may_create = true;
+  std::optional<TurnWait> turn_wait;  // none: it was not told to wait
   // Since the watches have been live without a gap.
   Duration live_for{0};
   // Since this process last wrote the job's status.

@@ -84,6 +84,38 @@ std::optional<Time> end_of_backoff(const Context& context) {
   return context.now + longest;
 }
 
+// Where creations are quick nobody waits for long, however many wait: a write for each of them
+// would make all of them wait longer. So it is told where the namespace's creations hang, or after
+// a minute.
+constexpr seconds kTurnNotice{5};
+constexpr seconds kTurnPatience{60};
+// How often a line that moves is looked at, for it may stop.
+constexpr seconds kTurnLook{20};
+// A deadline that was told is not left behind for longer.
+constexpr seconds kOverdueNotice{1};
+
+Duration until_turn_is_told(const Context& context, const TurnWait& wait) {
+  const Duration patience = kTurnPatience - wait.waited;
+  if (told_deadline_has_passed(context)) {
+    return std::min<Duration>(patience, kOverdueNotice - wait.waited);
+  }
+  return std::min(patience, kTurnNotice - std::min(wait.waited, wait.since_turn));
+}
+
+void tell_of_turn(const Context& context, Plan& plan) {
+  Status status = context.job.status;
+  const TurnWait wait = context.view.observed.turn_wait.value_or(TurnWait());
+  const bool is_told = status.waiting && status.waiting->reason == kPodCreationQueuedReason;
+  const Duration left = until_turn_is_told(context, wait);
+  if (!is_told && left > Duration::zero()) {
+    plan.wake_in(wait.waited < kTurnNotice ? left : std::max<Duration>(left, kTurnLook));
+    return;
+  }
+  if (status.phase == Phase::kNone) status.phase = Phase::kPending;
+  status.waiting = turn_waiting(context, status);
+  plan.inform(std::move(status));
+}
+
 }  // namespace
 
 void decide_ready(const Context& context, Plan& plan) {
@@ -118,6 +150,7 @@ void decide_ready(const Context& context, Plan& plan) {
   }
   if (!context.view.observed.may_create) {
     plan.await_creation();
+    tell_of_turn(context, plan);
     return;
   }
   WriteStatus write = start_write(context);

@@ -1,7 +1,6 @@
 #include "operator/controller/creations.h"
 
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -22,10 +21,14 @@ struct Creations::State : std::enable_shared_from_this<State> {
   Loop& loop;
   FairShare share;  // slots that are held, or promised
   const std::function<void(const std::string&)> turn;
-  std::unordered_map<std::string, std::list<std::string>> waiting;  // keys, by tenant
-  std::unordered_set<std::string> waits;
-  std::list<std::string> tenants;                  // that have some waiting, in turn
-  std::unordered_map<std::string, Slot> promised;  // to keys whose turn it is
+  struct Line {
+    std::list<std::string> keys;
+    SteadyTime last_turn{};  // or since there has been one
+  };
+  std::unordered_map<std::string, Line> waiting;      // by tenant
+  std::unordered_map<std::string, SteadyTime> waits;  // keys, and since when
+  std::list<std::string> tenants;                     // that have some waiting, in turn
+  std::unordered_map<std::string, Slot> promised;     // to keys whose turn it is
   bool giving = false;
   bool stopped = false;
   std::function<void()> on_idle;
@@ -68,7 +71,9 @@ void Creations::State::give_turns() {
 
 // Whether the tenant has more that wait.
 bool Creations::State::give_turn(const std::string& tenant) {
-  std::list<std::string>& keys = waiting.at(tenant);
+  Line& line = waiting.at(tenant);
+  line.last_turn = loop.now();
+  std::list<std::string>& keys = line.keys;
   const std::string key = std::move(keys.front());
   keys.pop_front();
   waits.erase(key);
@@ -99,12 +104,24 @@ Creations::Slot Creations::take(const std::string& key) {
 }
 
 void Creations::wait(const std::string& key) {
-  if (state_->stopped || !state_->waits.insert(key).second) return;
+  const SteadyTime now = state_->loop.now();
+  if (state_->stopped || !state_->waits.emplace(key, now).second) return;
   const std::string tenant = tenant_of(key);
   const auto [found, added] = state_->waiting.try_emplace(tenant);
-  if (added) state_->tenants.push_back(tenant);
-  found->second.push_back(key);
+  if (added) {
+    state_->tenants.push_back(tenant);
+    found->second.last_turn = now;
+  }
+  found->second.keys.push_back(key);
   state_->give_turns_soon();
+}
+
+std::optional<reconciler::TurnWait> Creations::waits(const std::string& key) const {
+  const auto since = state_->waits.find(key);
+  if (since == state_->waits.end()) return std::nullopt;
+  const SteadyTime now = state_->loop.now();
+  return reconciler::TurnWait{now - since->second,
+                              now - state_->waiting.at(tenant_of(key)).last_turn};
 }
 
 void Creations::looked_at(const std::string& key) {

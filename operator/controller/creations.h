@@ -13,9 +13,11 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "operator/core/loop.h"
+#include "reconciler/types.h"
 
 namespace holdfast::controller {
 
@@ -33,6 +35,8 @@ class Creations {
   bool admits(const std::string& key) const;
   Slot take(const std::string& key);
   void wait(const std::string& key);
+  // None: it does not wait.
+  std::optional<reconciler::TurnWait> waits(const std::string& key) const;
   // The job has been looked at: a turn that it did not use is another's.
   void looked_at(const std::string& key);
 

@@ -354,6 +354,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.nonce = random_.next();
   observed.live_for = nodes_.pods_live_for(job.namespace_);
   observed.may_create = !memory.creating() && creations_.admits(job.key());
+  if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
     view.lease = lease->lease;

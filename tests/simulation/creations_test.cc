@@ -96,5 +96,115 @@ TEST_F(SlowCreations, HoldUpNoHandOver) {
   });
 }
 
+// The attempt goes on as soon as the watch shows its pod, and so the metric has it.
+TEST_F(SlowCreations, ARecoveryIsOverWhenThePodIsThereHoweverLateTheAnswer) {
+  run(minutes(2), [this] {
+    at(seconds(5), [this] { create("team-b", "b"); });
+    at(seconds(20), [this] {
+      trouble([](const ApiRequest& request) {
+        return Fate{.answer_held = is_creation(request) ? Duration(seconds(8)) : Duration::zero()};
+      });
+      kill_pod("team-b", "b");
+    });
+    at(seconds(22), [this] {
+      EXPECT_TRUE(has_pod("team-b", "b"));
+      ASSERT_EQ(world_->replica(0)->recoveries.size(), 1u);
+      EXPECT_LT(world_->replica(0)->recoveries[0].second, seconds(2));
+    });
+    at(seconds(60), [this] { EXPECT_EQ(world_->replica(0)->recoveries.size(), 1u); });
+  });
+}
+
+// ---- A job that waits for its turn.
+
+class Turns : public SlowCreations {
+ protected:
+  void count_status_writes(const std::string& ns, const std::string& name) {
+    world_->network().on_send = [this, end = "/" + name + "/status", ns](const Delivery& sent) {
+      writes += is_status_write(sent.request) && is_of(sent.request, ns) &&
+                sent.request.target.ends_with(end);
+    };
+  }
+  std::string waits_for(const std::string& ns, const std::string& name) {
+    const auto waiting = status(ns, name).waiting;
+    return waiting ? waiting->reason : "";
+  }
+  int writes = 0;
+};
+
+TEST_F(Turns, AJobWhoseNamespacesCreationsHangSaysSoOnce) {
+  run(minutes(2), [this] {
+    hold("team-b", seconds(30));
+    at(seconds(5), [this] {
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(6), [this] {
+      count_status_writes("team-b", "late");
+      create("team-b", "late");
+    });
+    at(seconds(12), [this] {
+      EXPECT_EQ(status("team-b", "late").phase, reconciler::Phase::kPending);
+      EXPECT_EQ(waits_for("team-b", "late"), "PodCreationQueued");
+      EXPECT_FALSE(status("team-b", "late").waiting->deadline);
+    });
+    at(minutes(1), [this] { EXPECT_EQ(writes, 1); });
+  });
+}
+
+TEST_F(Turns, ALineThatMovesCostsNoWrite) {
+  run(minutes(1), [this] {
+    hold("team-b", milliseconds(400));
+    at(seconds(5), [this] {
+      for (int i = 0; i < 500; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    for (int second = 6; second < 20; ++second) {
+      at(seconds(second), [this] {
+        for (int i = 0; i < 500; ++i) {
+          EXPECT_NE(waits_for("team-b", "b" + std::to_string(i)), "PodCreationQueued") << i;
+        }
+      });
+    }
+  });
+}
+
+// The metric that says that a job is stuck must not grow for it, either.
+TEST_F(Turns, ABackOffThatEndsMeanwhileLeavesNoDeadlineBehind) {
+  run(minutes(3), [this] {
+    at(seconds(5), [this] {
+      create("team-b", "b", {{"retryBackoff", {{"initialSeconds", 20}, {"jitterPercent", 0}}}});
+    });
+    at(seconds(20), [this] { kill_pod("team-b", "b"); });
+    at(seconds(30), [this] { kill_pod("team-b", "b"); });
+    at(seconds(35), [this] {
+      EXPECT_EQ(waits_for("team-b", "b"), "RetryBackoff");
+      hold("team-b", seconds(30));
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(53), [this] {
+      EXPECT_EQ(waits_for("team-b", "b"), "PodCreationQueued");
+      EXPECT_FALSE(status("team-b", "b").waiting->deadline);
+    });
+  });
+}
+
+// It does not wait for a back-off.
+TEST_F(Turns, ALossMeanwhileSaysSoAtOnce) {
+  run(minutes(1), [this] {
+    at(seconds(5), [this] { create("team-b", "b"); });
+    at(seconds(10), [this] {
+      hold("team-b", seconds(30));
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(15), [this] {
+      count_status_writes("team-b", "b");
+      kill_pod("team-b", "b");
+    });
+    at(seconds(17), [this] {
+      EXPECT_EQ(waits_for("team-b", "b"), "PodCreationQueued");
+      EXPECT_EQ(writes, 1);
+    });
+  });
+}
+
 }  // namespace
 }  // namespace holdfast::simulation
