@@ -51,6 +51,8 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
               lease_kind(), {kNodeLeaseNamespace}),
+      reads_(dependencies.loop,
+             [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
       pod_clocks_(dependencies.namespaces) {
   leases_.on_change([this](const cache::Change& change) { on_lease(change); });
   nodes_.on_change([this](const cache::Change& change) { on_node(change); });
@@ -230,7 +232,7 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
   return live.now - live.epoch;
 }
 
-Task<Status> NodeMonitor::confirm(std::string node, SteadyTime by) {
+Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
   auto get_lease =
       client_.get(lease_path(kNodeLeaseNamespace, node), kube::live_look(by, loop_.now()));
   const Result<JsonDocument> lease = co_await get_lease;

@@ -15,6 +15,7 @@
 
 #include "operator/cache/informer.h"
 #include "operator/controller/namespace_clocks.h"
+#include "operator/controller/shared_reads.h"
 #include "operator/controller/window_keeper.h"
 #include "operator/core/loop.h"
 #include "operator/core/task.h"
@@ -66,13 +67,15 @@ class NodeMonitor {
   reconciler::LiveTime pods_time(const std::string& namespace_);
 
   // Reads the node and its Lease live and takes what they say into account. An error: nothing is
-  // known, no verdict may be given; so it is where `by` passes without an answer.
-  Task<Status> confirm(std::string node, SteadyTime by);
+  // known, no verdict may be given; so it is where `by` passes without an answer. Jobs that ask for
+  // one node at the same time share its reads.
+  Task<Status> confirm(std::string node, SteadyTime by) { return reads_.ask(std::move(node), by); }
 
   cache::Informer& nodes() { return nodes_; }
   cache::Informer& leases() { return leases_; }
 
  private:
+  Task<Status> read(std::string node, SteadyTime by);
   void update_clocks();
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
@@ -92,6 +95,7 @@ class NodeMonitor {
   std::function<void(const std::string&)> on_node_change_;
   std::function<void()> on_answers_again_;
 
+  SharedReads reads_;
   reconciler::LiveClock node_clock_;
   reconciler::LiveClock lease_clock_;
   NamespaceClocks pod_clocks_;

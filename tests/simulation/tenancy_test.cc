@@ -242,6 +242,38 @@ TEST_F(Tenancy, LossesAreJudgedAtAHundredASecondAndBeforeNewStarts) {
   });
 }
 
+// Each job asks for the same node and its Lease.
+TEST_F(Tenancy, LossesOfOneNodeShareItsLiveReads) {
+  static constexpr int kLost = 100;
+  int reads = 0;
+  run(minutes(4), [this, &reads] {
+    for (int node = 1; node < 4; ++node) world_->cluster().cordon(node);
+    at(seconds(9), [this] {
+      for (int i = 0; i < kLost; ++i) create("team-a", "a" + std::to_string(i));
+    });
+    at(seconds(60), [this] {
+      world_->cluster().cordon(0);
+      world_->cluster().silence(0, /*power_off=*/true);
+    });
+    at(seconds(80), [this, &reads] {
+      trouble([&reads](const ApiRequest& request) {
+        reads += request.method == "GET" && !is_collection(request) &&
+                 request.target.find("/namespaces/kube-node-lease/leases/") != std::string::npos;
+        return Fate{.held = milliseconds(25)};
+      });
+    });
+    at(seconds(60 + 30 + 1 + kLost / 100), [this, &reads] {
+      int judged = 0;
+      for (int i = 0; i < kLost; ++i) {
+        judged += status("team-a", "a" + std::to_string(i)).disruptions == 1;
+      }
+      EXPECT_EQ(judged, kLost);
+      EXPECT_LE(reads, kLost / 4);
+      EXPECT_GE(reads, 1);
+    });
+  });
+}
+
 // ---- A clean stop.
 
 TEST_F(Tenancy, AReplicaThatStopsWithADeepQueueHasNoShardAfterASecond) {
