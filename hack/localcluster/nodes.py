@@ -82,7 +82,7 @@ class NodesMixin:
             self._expect(self.api("PATCH", f"{NODE_LEASES}/{lease['metadata']['name']}",
                                   {"spec": {"holderIdentity": None}}, "merge"), "release a node Lease")
 
-    def _introduce_nodes(self):
+    def _introduce_nodes(self, alive=None):
         """Takes the living nodes from kwok and gives them back: until it holds their Leases, and once
         more.
 
@@ -104,7 +104,7 @@ class NodesMixin:
             return not missing
 
         wait_for("kwok to hold its nodes' Leases", are_held, FENCE_LIMIT_SECONDS,
-                 self.log_path("kwok"), poll=0.3)
+                 self.log_path("kwok"), alive=alive, poll=0.3)
         self._take_and_give(names)
 
     def _take_and_give(self, names):

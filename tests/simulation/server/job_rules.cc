@@ -106,20 +106,26 @@ void check_restarts(const Json& pod, Causes& causes) {
   }
 }
 
-void check_spec(const Json& spec, Causes& causes) {
+void check_heartbeat_template(const Json& pod, Causes& causes) {
+  const Json& containers = at(pod, "containers");
+  if (containers.empty() || at(containers[0], "command").empty()) {
+    refuse(causes, "spec.heartbeat", "heartbeat needs the command of the first container");
+  }
+  if (bool_at(pod, "shareProcessNamespace")) {
+    refuse(causes, "spec.heartbeat", "heartbeat does not go with a shared process namespace");
+  }
+  if (!containers.empty() && at(at(containers[0], "lifecycle"), "postStart").is_object()) {
+    refuse(causes, "spec.heartbeat", "heartbeat does not go with postStart");
+  }
+}
+
+// `template_may_differ`: at the creation and while suspended; at no other time is the template
+// read.
+void check_spec(const Json& spec, bool template_may_differ, Causes& causes) {
   const Json& pod = at(at(spec, "template"), "spec");
   const Json& heartbeat = at(spec, "heartbeat");
   if (heartbeat.is_object()) {
-    const Json& containers = at(pod, "containers");
-    if (containers.empty() || at(containers[0], "command").empty()) {
-      refuse(causes, "spec.heartbeat", "heartbeat needs the command of the first container");
-    }
-    if (bool_at(pod, "shareProcessNamespace")) {
-      refuse(causes, "spec.heartbeat", "heartbeat does not go with a shared process namespace");
-    }
-    if (!containers.empty() && at(at(containers[0], "lifecycle"), "postStart").is_object()) {
-      refuse(causes, "spec.heartbeat", "heartbeat does not go with postStart");
-    }
+    if (template_may_differ) check_heartbeat_template(pod, causes);
     if (heartbeat.contains("progressDeadlineSeconds") &&
         int_at(heartbeat, "progressDeadlineSeconds") < int_at(heartbeat, "leaseDurationSeconds")) {
       refuse(causes, "spec.heartbeat",
@@ -260,14 +266,15 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
   check_name(job, causes);
   const Json& status = at(job, "status");
   const Json& old_status = old == nullptr ? Json() : at(*old, "status");
+  const bool template_may_differ = old == nullptr || string_at(old_status, "phase") == "Suspended";
   if (old != nullptr) {
-    const bool open = status != old_status || string_at(old_status, "phase") == "Suspended";
+    const bool open = status != old_status || template_may_differ;
     if (!open) check_template_change(at(job, "spec"), at(*old, "spec"), causes);
     check_spec_change(at(job, "spec"), at(*old, "spec"), causes);
   }
   // A rule without a past is not asked again of what is the same, in whatever order.
   if (old == nullptr || !same_in_any_order(at(job, "spec"), at(*old, "spec"))) {
-    check_spec(at(job, "spec"), causes);
+    check_spec(at(job, "spec"), template_may_differ, causes);
   }
   check_status(status, causes);
   if (old_status.is_object()) check_status_change(status, old_status, causes);
