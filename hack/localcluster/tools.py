@@ -5,9 +5,11 @@ is built into a cache outside the tree that is keyed by the content of go.mod an
 a changed pin is a new folder and an unchanged one costs nothing. A tool appears in the cache by a
 rename, complete or not at all, and a lock keeps two processes from building at once.
 
-A tool that lies in the folder KUBEBUILDER_ASSETS is used from there and never built.
+A tool that is in the folder KUBEBUILDER_ASSETS, or where setup-envtest puts its downloads, is used from
+there and never built.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -16,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -28,6 +31,7 @@ DEFAULT_K8S_VERSION = os.environ.get("HOLDFAST_K8S") or PINNED_K8S_VERSION
 # Cold, on two cores, the slowest takes three minutes; slow machines get ten times that.
 BUILD_LIMIT_SECONDS = 1800
 LOCK_LIMIT_SECONDS = 3600
+PROGRESS_SECONDS = 15
 
 # In the order in which a waiting person can use them: the API server is what most work needs.
 KUBERNETES_TOOLS = ["kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler"]
@@ -82,13 +86,27 @@ def module_dir(module):
     return cache_root() / "tools" / f"{module}-{digest.hexdigest()[:16]}"
 
 
+def envtest_folders(minor):
+    """The folders that setup-envtest has filled for this minor version of Kubernetes, newest first."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    versions = {}
+    for folder in Path(data).glob(f"kubebuilder-envtest/k8s/1.{minor}.*-linux-*"):
+        patch = re.match(r"1\.\d+\.(\d+)-linux-(amd64|arm64)$", folder.name)
+        if patch and patch[2] == {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine):
+            versions[int(patch[1])] = folder
+    return [folder for _, folder in sorted(versions.items(), reverse=True)]
+
+
 def find_tools(plan):
     """Paths by tool name, of those of the plan that need not be built."""
     found = {}
     assets = os.environ.get("KUBEBUILDER_ASSETS")
+    kubernetes = [module for _, module, _ in plan if module.startswith("kubernetes-")]
+    envtest = envtest_folders(k8s_minor(kubernetes[0].removeprefix("kubernetes-"))) if kubernetes else []
     for tool, module, _ in plan:
         candidates = [Path(assets) / tool] if assets else []
         candidates.append(module_dir(module) / tool)
+        candidates += [folder / tool for folder in envtest]
         for path in candidates:
             if os.access(path, os.X_OK) and path.is_file():
                 found[tool] = path
@@ -126,15 +144,18 @@ def _ensure(plan, say):
         return found
     check_go(missing)
     with _build_lock(say):
-        for number, (tool, module, package) in enumerate(missing, 1):
-            target = module_dir(module) / tool
-            if not target.exists():
-                say(f"tools: building {tool} ({module}), {number} of {len(missing)}; "
-                    "minutes the first time")
-                started = time.monotonic()
-                _build(tool, module, package, target)
-                say(f"tools: {tool} took {time.monotonic() - started:.0f} s")
-            found[tool] = target
+        modules = {}
+        for tool, module, package in missing:
+            if not (module_dir(module) / tool).exists():
+                modules.setdefault(module, {})[tool] = package
+        for number, (module, packages) in enumerate(modules.items(), 1):
+            say(f"tools: building {', '.join(packages)} ({module}), {number} of {len(modules)} builds; minutes the "
+                "first time")
+            started = time.monotonic()
+            _build(module, packages, say)
+            say(f"tools: {module} took {time.monotonic() - started:.0f} s")
+        for tool, module, _ in missing:
+            found[tool] = module_dir(module) / tool
     return found
 
 
@@ -182,28 +203,72 @@ def _helm_flags():
     return "".join(f" -X helm.sh/helm/v3/{k}={v}" for k, v in values.items())
 
 
-def _build(tool, module, package, target):
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.parent / f".{tool}.{os.getpid()}"
-    command = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
-               "-ldflags", "-s -w" + _version_flags(module), "-o", str(scratch), package]
+def _build(module, packages, say):
+    """One `go build` for all tools of a module: they share most of their packages."""
+    folder = module_dir(module)
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".build.{os.getpid()}"
+    scratch.mkdir()
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false"]
+    command = ["go", "build", "-v", *flags, "-ldflags", "-s -w" + _version_flags(module),
+               "-o", f"{scratch}/", *packages.values()]
     env = dict(os.environ, CGO_ENABLED="0", GOWORK="off", GOFLAGS="")
     process = subprocess.Popen(command, cwd=TOOLS_DIR / module, env=env, start_new_session=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        output, _ = process.communicate(timeout=BUILD_LIMIT_SECONDS)
+        with _limit(process):
+            output = _follow(process, module, packages, env, say)
         if process.returncode != 0:
-            raise ToolError(f"building {tool} failed (in hack/tools/{module}: "
+            raise ToolError(f"building {', '.join(packages)} failed (in hack/tools/{module}: "
                             f"{' '.join(command)}):\n{output[-4000:]}")
-        os.rename(scratch, target)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"building {tool} took longer than {BUILD_LIMIT_SECONDS} s; what was compiled is "
-                        "kept, so run it again") from None
+        for tool, package in packages.items():
+            os.rename(scratch / _program(package), folder / tool)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        scratch.unlink(missing_ok=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _program(package):
+    """What `go build` calls it: the last part of the path that is no version (etcd's server is called v3)."""
+    parts = package.split("/")
+    return parts[-2] if re.fullmatch(r"v\d+", parts[-1]) else parts[-1]
+
+
+def _follow(process, module, packages, env, say):
+    """Says now and then how far the build is, from the names that `go build -v` prints. Returns all that it
+    printed."""
+    listed = subprocess.run(["go", "list", "-mod=readonly", "-deps", *packages.values()],
+                            cwd=TOOLS_DIR / module, env=env, capture_output=True, text=True)
+    total = max(1, len(listed.stdout.split()))
+    output, done = [], 0
+    started = told = time.monotonic()
+    for line in process.stdout:
+        output.append(line)
+        done += bool(re.fullmatch(r"[\w./~-]+\n", line))
+        now = time.monotonic()
+        if now - told >= PROGRESS_SECONDS:
+            told = now
+            left = (now - started) * max(0, total - done) / done if done else 0
+            say(f"tools: {module}: {done} of at most {total} packages compiled, at most {left / 60:.0f} min more "
+                "and the linking")
+    process.wait()
+    return "".join(output)
+
+
+@contextlib.contextmanager
+def _limit(process):
+    """Ends a build that hangs, say on a network that does not answer."""
+    timer = threading.Timer(BUILD_LIMIT_SECONDS, lambda: os.killpg(process.pid, signal.SIGKILL))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if process.returncode == -signal.SIGKILL:
+        raise ToolError(f"a build took longer than {BUILD_LIMIT_SECONDS} s or was killed; what was compiled is "
+                        "kept, so run it again")
 
 
 class _build_lock:
