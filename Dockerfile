@@ -8,6 +8,8 @@ RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-ins
       prometheus-cpp-dev jq
 WORKDIR /source
 COPY CMakeLists.txt CMakePresets.json ./
+COPY core core
+COPY client client
 COPY reconciler reconciler
 COPY operator operator
 COPY agent agent

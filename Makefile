@@ -29,6 +29,16 @@ setup: ## Install what the project needs from Debian
 tools: setup ## Build the pinned Kubernetes tools into the cache
 	@hack/build-tools
 
+.PHONY: demo-parts
+demo-parts: setup # what `make demo` runs on simulated nodes, and no more; the two builds side by side
+	@$(MAKE) --no-print-directory -j2 demo-tools demo-operator
+
+.PHONY: demo-tools demo-operator
+demo-tools:
+	@hack/build-tools --cluster >/dev/null
+demo-operator:
+	@cmake --preset release >/dev/null && cmake --build --preset release --target holdfast-operator
+
 .PHONY: configure
 configure: setup
 	@cmake --preset $(PRESET) >/dev/null
@@ -73,7 +83,11 @@ model: setup ## Check the model of locks and fencing exhaustively, and that it c
 
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server, the chart's too
-	@/usr/bin/python3 -m pytest tests/integration tests/chart -n $(JOBS) --dist loadfile -q --durations=15
+	@/usr/bin/python3 -m pytest tests/integration tests/chart -m "not long" -n $(JOBS) --dist loadfile -q --durations=15
+
+.PHONY: test-long
+test-long: tools build ## Run the tests that wait for minutes: long outages, fifty kills, replicas that come and go
+	@/usr/bin/python3 -m pytest tests/integration -m long -n $(JOBS) --dist loadfile -q --durations=15
 
 .PHONY: chart
 chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
@@ -130,7 +144,7 @@ check-format: setup ## Say which C++ files are not formatted
 
 .PHONY: tidy
 tidy: configure ## Run clang-tidy over everything
-	@git ls-files 'operator/*.cc' 'reconciler/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
+	@git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'operator/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
 generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew

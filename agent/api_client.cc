@@ -14,9 +14,9 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
-#include "operator/http/tls.h"
-#include "operator/http/transport.h"
-#include "operator/kube/file_reader.h"
+#include "client/http/tls.h"
+#include "client/http/transport.h"
+#include "core/file_reader.h"
 
 namespace holdfast::agent {
 namespace {
@@ -222,8 +222,8 @@ void ApiClient::send(const std::string& method, const std::string& path, std::st
 // On its own thread.
 ApiClient::Credentials ApiClient::read_credentials(const std::string& folder) {
   Credentials credentials;
-  Result<std::string> token = kube::system_files().read(token_file(folder), kMaxTokenBytes);
-  Result<std::string> ca = kube::system_files().read(ca_file(folder), kMaxCaBytes);
+  Result<std::string> token = system_files().read(token_file(folder), kMaxTokenBytes);
+  Result<std::string> ca = system_files().read(ca_file(folder), kMaxCaBytes);
   if (!token.ok() || !ca.ok()) {
     credentials.why = (token.ok() ? ca : token).error().message;
     return credentials;

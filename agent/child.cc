@@ -15,7 +15,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "operator/core/steady_now.h"
+#include "core/steady_now.h"
 
 namespace holdfast::agent {
 namespace {

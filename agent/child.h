@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 

@@ -6,7 +6,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "operator/core/thread_annotations.h"
+#include "core/thread_annotations.h"
 
 namespace holdfast::agent {
 

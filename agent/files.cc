@@ -14,7 +14,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "operator/core/utf8.h"
+#include "core/utf8.h"
 
 namespace holdfast::agent {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "operator/core/result.h"
-#include "operator/core/time.h"
+#include "core/result.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 

@@ -22,8 +22,8 @@
 #include <optional>
 #include <string>
 
-#include "operator/core/random.h"
-#include "operator/core/time.h"
+#include "core/random.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "operator/core/utf8.h"
+#include "core/utf8.h"
 #include "reconciler/names.h"
 
 namespace holdfast::agent {

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "agent/guard.h"
-#include "operator/core/json.h"
-#include "operator/core/time.h"
+#include "core/json.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 

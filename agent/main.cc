@@ -16,8 +16,8 @@
 #include "agent/settings.h"
 #include "agent/state_file.h"
 #include "agent/worker.h"
-#include "operator/core/steady_now.h"
-#include "operator/core/utf8.h"
+#include "core/steady_now.h"
+#include "core/utf8.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include "agent/files.h"
 #include "agent/lease.h"
-#include "operator/core/utf8.h"
+#include "core/utf8.h"
 
 namespace holdfast::agent {
 namespace {

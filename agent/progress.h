@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "operator/core/result.h"
+#include "core/result.h"
 
 namespace holdfast::agent {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "operator/http/endpoint.h"
+#include "client/http/endpoint.h"
 
 namespace holdfast::agent {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agent/guard.h"
-#include "operator/core/result.h"
+#include "core/result.h"
 
 namespace holdfast::agent {
 

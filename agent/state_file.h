@@ -8,7 +8,7 @@
 #include <string>
 
 #include "agent/guard.h"
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 

@@ -15,7 +15,7 @@
 
 #include "agent/files.h"
 #include "agent/state_file.h"
-#include "operator/core/steady_now.h"
+#include "core/steady_now.h"
 #include "reconciler/names.h"
 
 namespace holdfast::agent {

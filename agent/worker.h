@@ -25,7 +25,7 @@
 #include "agent/lease.h"
 #include "agent/progress.h"
 #include "agent/settings.h"
-#include "operator/core/random.h"
+#include "core/random.h"
 
 namespace holdfast::agent {
 

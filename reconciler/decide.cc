@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "reconciler/authorship.h"
+#include "reconciler/edge_table.h"
 #include "reconciler/heartbeat.h"
 #include "reconciler/job_clock.h"
 #include "reconciler/kstatus.h"
@@ -38,6 +40,20 @@ void tell_since(const Context& context, Status& next) {
                     before.attempt == next.attempt;
   if (same && before.waiting->since) next.waiting->since = before.waiting->since;
   if (!next.waiting->since) next.waiting->since = context.now;
+}
+
+// The API server would refuse all of this, and each of it would be a bug.
+void check_planned(const Status& before, const Status& next) {
+  invariant(is_edge(before.phase, next.phase), "a status follows an edge of the state machine");
+  invariant(next.attempt >= before.attempt, "the attempt, which fences, never falls");
+  invariant(next.failures >= before.failures && next.disruptions >= before.disruptions,
+            "what a budget has spent stays spent");
+  invariant(is_terminal(next.phase) == next.completion_time.has_value(),
+            "a job has ended if and only if completionTime says when");
+  invariant(is_terminal(next.phase) != next.waiting.has_value(),
+            "a job that has not ended says what it waits for");
+  invariant(next.phase != Phase::kRunning || !next.pod_name.empty(),
+            "an attempt that runs has the name of its pod");
 }
 
 // Every pod that no attempt stands behind any more is stopped and released, whoever left it.
@@ -100,6 +116,7 @@ void Plan::write(WriteStatus status) {
   if (goes_on && status.status.pod_uid.empty()) {
     status.status.pod_uid = proven_pod_uid(context_.view);
   }
+  check_planned(before, status.status);
   next_ = status.status;
   decision_.writes.emplace_back(std::move(status));
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/core/utf8.h"
+#include "core/utf8.h"
 #include "reconciler/authorship.h"
 #include "reconciler/backoff.h"
 #include "reconciler/heartbeat.h"

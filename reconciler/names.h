@@ -1,10 +1,15 @@
-// Names and labels that Holdfast gives.
+// Names and labels that Holdfast gives, and the name of its own kind.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace holdfast::reconciler {
+
+inline constexpr const char* kJobGroupPath = "/apis/holdfast.dev/v1alpha1";
+inline constexpr const char* kJobApiVersion = "holdfast.dev/v1alpha1";
+inline constexpr const char* kJobPlural = "durablejobs";
+inline constexpr const char* kJobKind = "DurableJob";
 
 inline constexpr const char* kFinalizer = "holdfast.dev/outcome";
 inline constexpr const char* kJobNameLabel = "holdfast.dev/job-name";

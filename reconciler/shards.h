@@ -1,7 +1,7 @@
 // Who works on which job: jobs fall into a fixed number of shards by UID, each shard is a Lease
 // that one member at a time holds. Pure: what is known of members and shards in, what to do about
 // each shard out. Loop, requests and clocks are the membership's
-// (operator/controller/membership.h).
+// (operator/membership/membership.h).
 //
 // Shards keep replicas out of each other's way. They are not what makes outcomes right: two
 // replicas that act on one job collide on its resourceVersion or its pod's name.
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::reconciler {
 

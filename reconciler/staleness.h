@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::reconciler {
 

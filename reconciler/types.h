@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::reconciler {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "operator/controller/job_controller.h"
+#include "operator/jobs/job_controller.h"
 #include "operator/runtime/probe_server.h"
 
 namespace holdfast::runtime {

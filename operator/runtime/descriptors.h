@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "operator/core/log.h"
+#include "core/log.h"
 
 namespace holdfast::runtime {
 

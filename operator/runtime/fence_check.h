@@ -2,9 +2,9 @@
 // docs/fencing.md). Said at start; nothing else hangs on it.
 #pragma once
 
-#include "operator/core/log.h"
-#include "operator/core/task.h"
-#include "operator/kube/client.h"
+#include "client/kube/client.h"
+#include "core/log.h"
+#include "core/task.h"
 
 namespace holdfast::runtime {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/thread_annotations.h"
-#include "operator/core/time.h"
+#include "core/thread_annotations.h"
+#include "core/time.h"
 #include "operator/runtime/probe_server.h"
 
 namespace holdfast::runtime {

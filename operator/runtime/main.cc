@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/log.h"
+#include "core/log.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/process.h"
 #include "operator/runtime/release_pods.h"

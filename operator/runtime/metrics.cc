@@ -297,9 +297,9 @@ kube::RequestObserver Metrics::request_observer() {
   }};
 }
 
-controller::WorkerPool::Metrics Metrics::pool_metrics() {
+controller::ReconcilePool::Metrics Metrics::pool_metrics() {
   State* const state = state_.get();
-  controller::WorkerPool::Metrics metrics;
+  controller::ReconcilePool::Metrics metrics;
   metrics.queue.on_add = [state] { state->adds.Increment(); };
   metrics.queue.on_retry = [state] { state->retries.Increment(); };
   metrics.queue.on_take = [state](Duration queued) {

@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "operator/controller/membership.h"
-#include "operator/controller/telemetry.h"
-#include "operator/controller/worker_pool.h"
-#include "operator/core/time.h"
-#include "operator/kube/client.h"
+#include "client/kube/client.h"
+#include "core/time.h"
+#include "operator/jobs/telemetry.h"
+#include "operator/membership/membership.h"
+#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::runtime {
 
@@ -58,7 +58,7 @@ class Metrics : public controller::Telemetry {
   void set_sources(Sources sources);
 
   kube::RequestObserver request_observer();
-  controller::WorkerPool::Metrics pool_metrics();
+  controller::ReconcilePool::Metrics pool_metrics();
 
   void attempt_ended(const std::string& outcome) override;
   void recovered(const std::string& orphan_class, Duration took) override;

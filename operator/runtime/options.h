@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/log.h"
-#include "operator/core/result.h"
+#include "core/log.h"
+#include "core/result.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::runtime {

@@ -1,6 +1,6 @@
 #include "operator/runtime/ownership_json.h"
 
-#include "operator/core/json.h"
+#include "core/json.h"
 
 namespace holdfast::runtime {
 

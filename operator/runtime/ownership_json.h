@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "operator/controller/membership.h"
+#include "operator/membership/membership.h"
 
 namespace holdfast::runtime {
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "operator/core/thread_annotations.h"
+#include "core/thread_annotations.h"
 
 namespace holdfast::runtime {
 namespace {

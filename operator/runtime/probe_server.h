@@ -18,8 +18,8 @@
 #include <memory>
 #include <string>
 
-#include "operator/core/result.h"
-#include "operator/core/time.h"
+#include "core/result.h"
+#include "core/time.h"
 
 namespace holdfast::runtime {
 

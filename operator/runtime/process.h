@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "operator/controller/events.h"
-#include "operator/controller/job_controller.h"
-#include "operator/core/log.h"
-#include "operator/core/random.h"
-#include "operator/core/real_loop.h"
-#include "operator/kube/client.h"
-#include "operator/kube/connection.h"
+#include "client/kube/client.h"
+#include "client/kube/connection.h"
+#include "core/log.h"
+#include "core/random.h"
+#include "core/real_loop.h"
+#include "operator/jobs/events.h"
+#include "operator/jobs/job_controller.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/options.h"

@@ -6,11 +6,11 @@
 #include <random>
 #include <utility>
 
-#include "operator/controller/lease_codec.h"
-#include "operator/core/random.h"
-#include "operator/core/real_loop.h"
-#include "operator/kube/connection.h"
-#include "operator/kube/percent_encode.h"
+#include "client/kube/connection.h"
+#include "client/kube/percent_encode.h"
+#include "core/random.h"
+#include "core/real_loop.h"
+#include "operator/membership/lease_codec.h"
 #include "operator/runtime/signals.h"
 #include "operator/runtime/version.h"
 #include "reconciler/names.h"

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/log.h"
-#include "operator/core/task.h"
-#include "operator/kube/client.h"
+#include "client/kube/client.h"
+#include "core/log.h"
+#include "core/task.h"
 #include "operator/runtime/options.h"
 
 namespace holdfast::runtime {

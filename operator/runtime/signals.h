@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "operator/core/log.h"
-#include "operator/core/time.h"
+#include "core/log.h"
+#include "core/time.h"
 
 namespace holdfast::runtime {
 

@@ -14,7 +14,7 @@ LOG = [r'log_?\.(?:warn|error)\(\s*"([^"]{12,})"']
 
 
 def said(patterns, *folders):
-    text = "\n".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).glob("*.[ch]*")))
+    text = "\n".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.[ch]*")))
     found = [set(re.findall(pattern, text)) for pattern in patterns]
     assert all(found), [pattern for pattern, words in zip(patterns, found) if not words]
     return set().union(*found)
@@ -33,13 +33,13 @@ def test_every_reason_why_a_job_waits_is_explained():
 
 
 def test_every_event_and_every_reason_of_failure_is_explained():
-    reasons = said(EVENTS, "reconciler", "operator/controller") | said(FAILED, "reconciler")
+    reasons = said(EVENTS, "reconciler", "operator") | said(FAILED, "reconciler")
     assert len(reasons) > 10
     assert sorted(reasons - quoted("troubleshooting.md")) == []
 
 
 def test_every_warning_of_the_operator_is_explained():
-    lines = said(LOG, "operator/runtime", "operator/controller", "operator/cache", "operator/kube")
+    lines = said(LOG, "operator", "client/cache", "client/kube")
     assert len(lines) > 12
     known = {words for words in quoted("troubleshooting.md", "operations.md") if len(words) >= 12}
     assert sorted(line for line in lines if not any(words in line for words in known)) == []

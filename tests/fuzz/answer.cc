@@ -1,6 +1,6 @@
 // An answer that is not 2xx. Lines: status (a byte), Retry-After, Date; then the body.
-#include "operator/http/retry_after.h"
-#include "operator/kube/errors.h"
+#include "client/http/retry_after.h"
+#include "client/kube/errors.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

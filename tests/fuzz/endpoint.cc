@@ -1,5 +1,5 @@
 // The server's URL, and whether a proxy is used for it. Lines: URL, default scheme, NO_PROXY.
-#include "operator/http/endpoint.h"
+#include "client/http/endpoint.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

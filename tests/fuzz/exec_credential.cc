@@ -1,5 +1,5 @@
 // What an exec plugin printed.
-#include "operator/kube/exec_plugin.h"
+#include "client/kube/exec_plugin.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

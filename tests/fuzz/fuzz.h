@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 
 // Each target defines it; libFuzzer calls it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -1,5 +1,5 @@
 // JSON as text: what is read can be written and read again, and is the same.
-#include "operator/core/json_view.h"
+#include "core/json_view.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

@@ -3,10 +3,10 @@
 
 #include <array>
 
-#include "operator/controller/job_codec.h"
-#include "operator/controller/lease_codec.h"
-#include "operator/controller/pod_codec.h"
-#include "operator/kube/object.h"
+#include "client/kube/object.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/pod_codec.h"
+#include "operator/membership/lease_codec.h"
 
 namespace holdfast::fuzz {
 
@@ -15,7 +15,7 @@ inline const kube::Kind& kind_of(std::uint8_t choice) {
     auto* const made = new std::array<kube::Kind, 4>();
     (*made)[0].decode = controller::decode_job;
     (*made)[1].decode = controller::decode_pod;
-    (*made)[2].decode = controller::decode_bare;
+    (*made)[2].decode = kube::decode_bare;
     (*made)[3].decode = controller::decode_lease;
     return made;
   }();

@@ -1,8 +1,8 @@
 // A kubeconfig: refused with a message that says where and why, or one context of it is picked.
-#include "operator/kube/kubeconfig.h"
-#include "operator/http/endpoint.h"
-#include "operator/kube/base64.h"
-#include "operator/kube/yaml.h"
+#include "client/kube/kubeconfig.h"
+#include "client/http/endpoint.h"
+#include "client/kube/base64.h"
+#include "client/kube/yaml.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

@@ -1,6 +1,6 @@
 // A member's or a shard's Lease, as anybody who may write Leases wrote it: what is read is bounded,
 // and survives being written.
-#include "operator/controller/lease_codec.h"
+#include "operator/membership/lease_codec.h"
 
 #include "reconciler/shards.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 // The body of a list. First byte: which kind.
-#include "operator/kube/list_reader.h"
+#include "client/kube/list_reader.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
 

@@ -20,7 +20,7 @@ void check_text(const JsonView& source, const char* key, const std::string& kept
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
-  static_cast<void>(controller::decode_bare(*json));
+  static_cast<void>(kube::decode_bare(*json));
   kube::ObjectPtr object;
   try {
     object = controller::decode_pod(*json);

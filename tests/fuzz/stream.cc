@@ -1,5 +1,5 @@
 // A stream's bytes, in pieces of any sizes: the same lines as if they had come at once.
-#include "operator/http/stream_inbox.h"
+#include "client/http/stream_inbox.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 // Times and durations as texts: what is read can be written and read again, and is the same.
 #include <chrono>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace holdfast;

@@ -24,6 +24,10 @@ LONGEST_FIRST = ["test_replicas.py", "test_outage_five_minutes.py", "test_crash_
                  "test_chaos_etcd_often.py", "test_chaos_crash.py", "test_chaos_thousand.py"]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes minutes of real waiting; `make test-long` runs it")
+
+
 def pytest_collection_modifyitems(items):
     def rank(item):
         name = item.path.name

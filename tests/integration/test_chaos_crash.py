@@ -1,10 +1,14 @@
 """The operator dies without a word, again and again: what it had recorded is all that its successor
 has, and that is enough."""
 
+import pytest
+
 from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, seeded,
                    summary)
 from holdfast import QUICKEST_LEASES, Operator
 from record import STORE_AS_JSON, Recorder
+
+pytestmark = pytest.mark.long
 
 JOBS = 200
 KILLS = 50

@@ -1,8 +1,12 @@
 """etcd is SIGKILLed fifty times: no attempt is lost by that, and every job ends once."""
 
+import pytest
+
 from chaos import ride_out, seeded
 from holdfast import Operator
 from record import STORE_AS_JSON, Recorder
+
+pytestmark = pytest.mark.long
 
 # etcd is killed here: what it has acknowledged must be on the disk.
 CLUSTER = {"fsync": True, "apiserver_flags": [STORE_AS_JSON]}

@@ -9,6 +9,8 @@ from holdfast import Operator, install, job, runs
 from localcluster import Cluster
 from record import STORE_AS_JSON, Recorder
 
+pytestmark = pytest.mark.long
+
 JOBS = 1000
 END_LIMIT = 400
 

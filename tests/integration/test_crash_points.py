@@ -20,6 +20,8 @@ from invariants import violations
 from localcluster import wait_for
 from record import STORE_AS_JSON, TERMINAL, Recorder
 
+pytestmark = pytest.mark.long
+
 CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 # Of a sample some do not come to pass: a kill takes away the request that was to be hit.
 MISHAPS = 120

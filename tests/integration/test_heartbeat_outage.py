@@ -1,11 +1,15 @@
 """The API server away for three lease durations: whose child is alive when it comes back is not lost,
 and who fenced itself meanwhile is disrupted, not failed."""
 
+import pytest
+
 from agent import DURATION, wait_passed, work  # noqa: F401
 from host_worker import Lives, beating, jobs, nodes, operator  # noqa: F401
 from lives import budgets, outcomes, settle
 from localcluster import wait_for
 from losses import LOST_AFTER
+
+pytestmark = pytest.mark.long
 
 CLUSTER = {"nodes": 0, "kwok": False}
 OUTAGE = 3 * DURATION

@@ -7,12 +7,16 @@ import contextlib
 import signal
 import time
 
+import pytest
+
 from agent import work  # noqa: F401
 from chaos import seeded
 from host_node import HOSTED
 from host_worker import Lives, beating, jobs, nodes, operator  # noqa: F401
 from localcluster import wait_for
 from losses import delete_pod, pod_named
+
+pytestmark = pytest.mark.long
 
 CLUSTER = {"nodes": 0, "kwok": False}
 JOBS = 20

@@ -5,7 +5,7 @@ import pytest
 
 from outages import outlast_minutes_without_an_api_server
 
-pytestmark = pytest.mark.usefixtures("operator")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
 def test_an_api_server_that_is_down_for_five_minutes_loses_no_attempt_and_all_goes_on_within_a_minute(

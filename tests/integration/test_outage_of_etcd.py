@@ -7,7 +7,7 @@ import pytest
 from losses import REACTION, SLACK, created_at, pod_name, wait_attempt
 from outages import NODES, WINDOW, assert_nothing_lost, outlast_the_window, run_on_each_node
 
-pytestmark = pytest.mark.usefixtures("operator")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
 def test_while_etcd_hangs_no_window_runs_and_afterwards_a_dead_node_is_found_within_one(

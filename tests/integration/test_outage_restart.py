@@ -7,7 +7,7 @@ import pytest
 from losses import REACTION, SLACK, created_at, pod_name, wait_attempt
 from outages import NODES, WINDOW, assert_nothing_lost, come_back, outlast_the_window, run_on_each_node
 
-pytestmark = pytest.mark.usefixtures("operator")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
 def test_only_the_node_that_died_before_the_server_did_is_lost_and_within_one_window_after_it(

@@ -13,6 +13,8 @@ from proxy import Proxy
 from record import STORE_AS_JSON, Recorder
 from replicas import USER, Replicas, fair, held_by, holders, job_writes, ownership, trespasses
 
+pytestmark = pytest.mark.long
+
 LEASE, RETRY = 15, 2
 # Reaction, and what a busy machine adds.
 SLACK = 5

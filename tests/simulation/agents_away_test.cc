@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/controller/job_codec.h"
+#include "operator/jobs/job_codec.h"
 #include "tests/simulation/run.h"
 #include "tests/support/json_document.h"
 

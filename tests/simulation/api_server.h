@@ -28,9 +28,9 @@
 #include <memory>
 #include <string>
 
-#include "operator/core/json.h"
-#include "operator/core/random.h"
-#include "operator/core/time.h"
+#include "core/json.h"
+#include "core/random.h"
+#include "core/time.h"
 
 namespace holdfast::simulation {
 

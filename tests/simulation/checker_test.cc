@@ -2,7 +2,7 @@
 // which all else is well, and the run must end with that rule's name.
 #include <gtest/gtest.h>
 
-#include "operator/controller/lease_codec.h"
+#include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "tests/simulation/run.h"

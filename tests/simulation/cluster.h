@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
-#include "operator/core/random.h"
+#include "core/json.h"
+#include "core/random.h"
 #include "tests/simulation/acts.h"
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/scheduler.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/cluster.h"
 
 namespace holdfast::simulation {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/controller/lease_codec.h"
+#include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/log.h"
+#include "core/log.h"
 #include "tests/simulation/api_server.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/crash_point.h"

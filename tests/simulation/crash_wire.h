@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "operator/core/loop.h"
-#include "operator/http/transport.h"
+#include "client/http/transport.h"
+#include "core/loop.h"
 #include "tests/simulation/crash_point.h"
 
 namespace holdfast::simulation {

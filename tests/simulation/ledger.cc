@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
-#include "operator/controller/job_codec.h"
-#include "operator/controller/lease_codec.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "reconciler/staleness.h"

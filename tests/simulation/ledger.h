@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "reconciler/types.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "operator/controller/job_codec.h"
-#include "operator/controller/pod_codec.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/pod_codec.h"
 #include "reconciler/decide.h"
 #include "reconciler/edges.h"
 #include "reconciler/job_clock.h"

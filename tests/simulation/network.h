@@ -1,7 +1,7 @@
 // The network between the operator's replicas and the API server: a Transport for each process,
 // over links on which requests and answers are lost, delayed and repeated.
 //
-// It keeps operator/http/transport.h to the letter: handlers run in later turns of the process's
+// It keeps client/http/transport.h to the letter: handlers run in later turns of the process's
 // loop, each request answers once, each stream ends once.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/http/transport.h"
+#include "client/http/transport.h"
 #include "tests/simulation/acts.h"
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/scheduler.h"

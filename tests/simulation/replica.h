@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "operator/controller/events.h"
-#include "operator/controller/job_controller.h"
-#include "operator/core/random.h"
-#include "operator/kube/client.h"
-#include "operator/kube/credentials.h"
+#include "client/kube/client.h"
+#include "client/kube/credentials.h"
+#include "core/random.h"
+#include "operator/jobs/events.h"
+#include "operator/jobs/job_controller.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scheduler.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "operator/core/log.h"
+#include "core/log.h"
 #include "tests/simulation/script.h"
 #include "tests/simulation/world.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/loop.h"
+#include "core/loop.h"
 
 namespace holdfast::simulation {
 

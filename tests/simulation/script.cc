@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 
 namespace holdfast::simulation {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "operator/controller/job_codec.h"
+#include "operator/jobs/job_codec.h"
 #include "tests/simulation/run.h"
 #include "tests/support/json_document.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
 

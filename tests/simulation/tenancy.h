@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "operator/controller/job_codec.h"
+#include "operator/jobs/job_codec.h"
 #include "tests/simulation/run.h"
 #include "tests/support/json_document.h"
 

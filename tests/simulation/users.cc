@@ -1,6 +1,6 @@
 #include "tests/simulation/users.h"
 
-#include "operator/core/random.h"
+#include "core/random.h"
 #include "reconciler/names.h"
 
 namespace holdfast::simulation {

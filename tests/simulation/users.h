@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/acts.h"
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/ledger.h"

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "operator/http/openssl_types.h"
+#include "client/http/openssl_types.h"
 
 namespace holdfast::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "operator/http/transport.h"
+#include "client/http/transport.h"
 
 namespace holdfast::test {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/loop.h"
-#include "operator/http/transport.h"
+#include "client/http/transport.h"
+#include "core/loop.h"
 
 namespace holdfast::test {
 

@@ -1,8 +1,8 @@
 // What a test has put together, as others' JSON is read.
 #pragma once
 
-#include "operator/core/json.h"
-#include "operator/core/json_view.h"
+#include "core/json.h"
+#include "core/json_view.h"
 
 namespace holdfast {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "operator/core/real_loop.h"
+#include "core/real_loop.h"
 
 namespace holdfast::test {
 

@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include "operator/core/loop.h"
+#include "core/loop.h"
 
 namespace holdfast::test {
 

@@ -7,4 +7,3 @@ holdfast_test(program_test SOURCES runtime/program_test.cc)
 target_compile_definitions(program_test
                            PRIVATE HOLDFAST_OPERATOR="$<TARGET_FILE:holdfast-operator>")
 add_dependencies(program_test holdfast-operator)
-holdfast_test(events_test SOURCES events_test.cc LIBRARIES holdfast_controller)

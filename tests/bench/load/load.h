@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "operator/core/task.h"
-#include "operator/kube/client.h"
+#include "client/kube/client.h"
+#include "core/task.h"
 
 namespace holdfast::bench {
 

@@ -6,9 +6,9 @@
 #include <random>
 #include <sstream>
 
-#include "operator/core/random.h"
-#include "operator/core/real_loop.h"
-#include "operator/kube/connection.h"
+#include "client/kube/connection.h"
+#include "core/random.h"
+#include "core/real_loop.h"
 #include "tests/bench/load/load.h"
 
 namespace {

@@ -1,9 +1,9 @@
 // A list of pods into the cache, as at a start; then the same list again, as at a relist.
 #include <benchmark/benchmark.h>
 
-#include "operator/cache/store_update.h"
-#include "operator/controller/job_controller.h"
-#include "operator/kube/list_reader.h"
+#include "client/cache/store_update.h"
+#include "client/kube/list_reader.h"
+#include "operator/jobs/job_controller.h"
 #include "tests/bench/micro/samples.h"
 
 namespace holdfast::bench {

@@ -1,5 +1,5 @@
 // A key through the work queue.
-#include "operator/controller/queue.h"
+#include "operator/work/work_queue.h"
 
 #include <benchmark/benchmark.h>
 
@@ -18,14 +18,14 @@ std::vector<std::string> keys(std::int64_t count) {
   return found;
 }
 
-void work_off(controller::Queue& queue, test::ManualLoop& loop) {
+void work_off(controller::WorkQueue& queue, test::ManualLoop& loop) {
   loop.run_ready();
   while (const std::optional<std::string> key = queue.take()) queue.done(*key);
 }
 
 void queue_add_take_done(benchmark::State& state) {
   test::ManualLoop loop;
-  controller::Queue queue(loop, {}, [] {});
+  controller::WorkQueue queue(loop, {}, [] {});
   const std::vector<std::string> all = keys(state.range(0));
   for (auto _ : state) {
     for (const std::string& key : all) queue.add(key);
@@ -38,7 +38,7 @@ BENCHMARK(queue_add_take_done)->Arg(100)->Arg(10'000);
 // Every waiting job has a timer; a fresh event moves it.
 void queue_add_after(benchmark::State& state) {
   test::ManualLoop loop;
-  controller::Queue queue(loop, {}, [] {});
+  controller::WorkQueue queue(loop, {}, [] {});
   const std::vector<std::string> all = keys(state.range(0));
   for (auto _ : state) {
     for (const std::string& key : all) queue.add_after(key, std::chrono::seconds(40));

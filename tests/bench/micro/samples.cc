@@ -1,5 +1,7 @@
 #include "tests/bench/micro/samples.h"
 
+#include "reconciler/names.h"
+
 #include <utility>
 
 namespace holdfast::bench {
@@ -66,8 +68,8 @@ kube::Kind pods() {
 
 kube::Kind jobs() {
   kube::Kind kind;
-  kind.name = kind.plural = controller::kJobPlural;
-  kind.group_path = controller::kJobGroupPath;
+  kind.name = kind.plural = reconciler::kJobPlural;
+  kind.group_path = reconciler::kJobGroupPath;
   kind.decode = controller::decode_job;
   return kind;
 }

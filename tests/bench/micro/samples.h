@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "operator/controller/job_codec.h"
-#include "operator/controller/pod_codec.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/pod_codec.h"
 
 namespace holdfast::bench {
 

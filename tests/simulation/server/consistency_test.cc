@@ -2,7 +2,7 @@
 // and sees each object's changes in order. Seeded.
 #include <map>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 #include "tests/simulation/server/fixture.h"
 
 namespace holdfast::simulation {

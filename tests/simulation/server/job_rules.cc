@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 #include "tests/simulation/server/job_schema.h"
 
 namespace holdfast::simulation {

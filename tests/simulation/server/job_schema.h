@@ -2,7 +2,7 @@
 // CustomResourceDefinition in crds/, read from there, and its CEL rules, written again in C++.
 #pragma once
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/schema.h"
 #include "tests/simulation/server/status.h"
 

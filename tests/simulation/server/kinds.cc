@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 #include "tests/simulation/server/job_schema.h"
 #include "tests/simulation/server/pods.h"
 

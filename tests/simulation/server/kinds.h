@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/resources.h"
 #include "tests/simulation/server/status.h"
 

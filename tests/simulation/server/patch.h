@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/status.h"
 
 namespace holdfast::simulation {

@@ -1,7 +1,7 @@
 // Pods as the API server fills and checks them. The kubelet's part is not here.
 #pragma once
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/status.h"
 
 namespace holdfast::simulation {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/resources.h"
 
 namespace holdfast::simulation {

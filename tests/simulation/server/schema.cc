@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "operator/core/time.h"
+#include "core/time.h"
 
 namespace holdfast::simulation {
 namespace {

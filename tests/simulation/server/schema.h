@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/status.h"
 
 namespace holdfast::simulation {

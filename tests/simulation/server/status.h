@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/api_server.h"
 #include "tests/simulation/server/resources.h"
 

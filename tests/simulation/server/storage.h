@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 #include "tests/simulation/server/resources.h"
 
 namespace holdfast::simulation {

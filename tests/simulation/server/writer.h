@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 #include "tests/simulation/server/query.h"
 #include "tests/simulation/server/status.h"
 #include "tests/simulation/server/storage.h"

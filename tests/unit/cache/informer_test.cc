@@ -1,5 +1,5 @@
 // The informer on the real client and a scripted transport.
-#include "operator/cache/informer.h"
+#include "client/cache/informer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "operator/cache/reflector_machine.h"
+#include "client/cache/reflector_machine.h"
 
 namespace holdfast::cache::test {
 

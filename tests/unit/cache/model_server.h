@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 #include "tests/unit/cache/machine_support.h"
 
 namespace holdfast::cache::test {

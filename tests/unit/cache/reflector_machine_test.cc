@@ -1,5 +1,5 @@
 // Lists, watches and versions: the rules one by one.
-#include "operator/cache/reflector_machine.h"
+#include "client/cache/reflector_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Lists that arrive through the watch.
-#include "operator/cache/reflector_machine.h"
+#include "client/cache/reflector_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What the reflector does when the server or the network fails it, and when versions go back.
-#include "operator/cache/reflector_machine.h"
+#include "client/cache/reflector_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

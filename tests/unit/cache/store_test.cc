@@ -1,11 +1,11 @@
-#include "operator/cache/store.h"
+#include "client/cache/store.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "operator/cache/store_update.h"
+#include "client/cache/store_update.h"
 #include "tests/unit/cache/machine_support.h"
 
 namespace holdfast::cache {

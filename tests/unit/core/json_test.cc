@@ -1,4 +1,4 @@
-#include "operator/core/json.h"
+#include "core/json.h"
 
 #include <gtest/gtest.h>
 

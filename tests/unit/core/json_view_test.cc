@@ -1,11 +1,11 @@
-#include "operator/core/json_view.h"
+#include "core/json_view.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
-#include "operator/core/json_time.h"
+#include "core/json_time.h"
 
 namespace holdfast {
 namespace {

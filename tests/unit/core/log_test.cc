@@ -1,8 +1,8 @@
-#include "operator/core/log.h"
+#include "core/log.h"
 
 #include <gtest/gtest.h>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 
 namespace holdfast {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/core/real_loop.h"
+#include "core/real_loop.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/core/server_clock.h"
+#include "core/server_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/core/task.h"
+#include "core/task.h"
 
 #include <gtest/gtest.h>
 

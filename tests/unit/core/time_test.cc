@@ -1,4 +1,4 @@
-#include "operator/core/time.h"
+#include "core/time.h"
 
 #include <gtest/gtest.h>
 

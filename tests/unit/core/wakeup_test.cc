@@ -1,11 +1,11 @@
-#include "operator/core/wakeup.h"
+#include "core/wakeup.h"
 
 #include <gtest/gtest.h>
 
 #include <ctime>
 #include <thread>
 
-#include "operator/core/steady_now.h"
+#include "core/steady_now.h"
 
 namespace holdfast {
 namespace {

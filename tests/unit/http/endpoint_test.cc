@@ -1,4 +1,4 @@
-#include "operator/http/endpoint.h"
+#include "client/http/endpoint.h"
 
 #include <gtest/gtest.h>
 

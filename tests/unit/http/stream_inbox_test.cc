@@ -1,4 +1,4 @@
-#include "operator/http/stream_inbox.h"
+#include "client/http/stream_inbox.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/http/tls.h"
+#include "client/http/tls.h"
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/http/cpprest_transport.h"
+#include "client/http/cpprest_transport.h"
 #include "tests/support/certificates.h"
 #include "tests/support/loop_thread.h"
 #include "tests/support/tls_server.h"

@@ -1,8 +1,8 @@
-#include "operator/kube/base64.h"
+#include "client/kube/base64.h"
 
 #include <gtest/gtest.h>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 
 namespace holdfast::kube {
 namespace {

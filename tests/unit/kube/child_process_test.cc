@@ -1,4 +1,4 @@
-#include "operator/kube/child_process.h"
+#include "client/kube/child_process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "operator/kube/file_reader.h"
+#include "core/file_reader.h"
 #include "tests/unit/kube/temporary_folder.h"
 
 namespace holdfast::kube {

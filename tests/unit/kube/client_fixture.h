@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "operator/core/random.h"
-#include "operator/kube/client.h"
+#include "client/kube/client.h"
+#include "core/random.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 

@@ -1,11 +1,11 @@
-#include "operator/kube/config.h"
+#include "client/kube/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "operator/kube/kubeconfig.h"
+#include "client/kube/kubeconfig.h"
 #include "tests/unit/kube/memory_files.h"
 
 namespace holdfast::kube {

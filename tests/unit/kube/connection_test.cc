@@ -1,5 +1,5 @@
 // A Connection against a real TLS server, from a kubeconfig on disk.
-#include "operator/kube/connection.h"
+#include "client/kube/connection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <future>
 #include <memory>
 
-#include "operator/kube/base64.h"
+#include "client/kube/base64.h"
 #include "tests/support/certificates.h"
 #include "tests/support/loop_thread.h"
 #include "tests/support/tls_server.h"

@@ -1,4 +1,4 @@
-#include "operator/kube/credentials.h"
+#include "client/kube/credentials.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "operator/core/json.h"
-#include "operator/kube/errors.h"
+#include "client/kube/errors.h"
+#include "core/json.h"
 
 namespace holdfast::kube {
 namespace {

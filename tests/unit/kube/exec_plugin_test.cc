@@ -1,4 +1,4 @@
-#include "operator/kube/exec_plugin.h"
+#include "client/kube/exec_plugin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "operator/kube/kubeconfig.h"
+#include "client/kube/kubeconfig.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Lists that arrive in pieces: cut wherever they like, they are read as if they came in one.
-#include "operator/kube/list_reader.h"
+#include "client/kube/list_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "operator/core/json.h"
+#include "core/json.h"
 
 namespace holdfast::kube {
 namespace {

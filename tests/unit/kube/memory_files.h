@@ -4,11 +4,11 @@
 #include <map>
 #include <string>
 
-#include "operator/kube/file_reader.h"
+#include "core/file_reader.h"
 
 namespace holdfast::test {
 
-class MemoryFiles : public kube::FileReader {
+class MemoryFiles : public FileReader {
  public:
   Result<std::string> read(const std::string& path, std::size_t max_bytes) const override {
     ++reads;

@@ -1,10 +1,10 @@
-#include "operator/kube/object.h"
+#include "client/kube/object.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "operator/kube/list_reader.h"
+#include "client/kube/list_reader.h"
 
 namespace holdfast::kube {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/kube/tls_rotation.h"
+#include "client/kube/tls_rotation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/kube/yaml.h"
+#include "client/kube/yaml.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "operator/core/random.h"
+#include "core/random.h"
 
 namespace holdfast::reconciler {
 namespace {

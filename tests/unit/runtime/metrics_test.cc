@@ -138,7 +138,7 @@ TEST_F(MetricsTest, RequestsAreCountedByVerbAndCodeAndOneWithoutAnswerIsAnError)
 }
 
 TEST_F(MetricsTest, TheQueueAndItsWorkersAreCounted) {
-  const controller::WorkerPool::Metrics pool = metrics_.pool_metrics();
+  const controller::ReconcilePool::Metrics pool = metrics_.pool_metrics();
   pool.queue.on_add();
   pool.queue.on_retry();
   pool.queue.on_take(milliseconds(2));

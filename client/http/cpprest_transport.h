@@ -1,0 +1,58 @@
+// The Transport of a real process: deadlines, limits, order and answers on the loop, over the
+// exchanges of cpprest_wire.h.
+//
+//   auto transport = CpprestTransport::create(loop, {.base_url = "https://10.0.0.1:6443"}, log);
+//
+// Destroy it on the loop's thread, before the loop and before main() returns; whatever has not
+// been answered then is answered with kCancelled, and the I/O that is left is waited for (2 s at
+// most).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/http/transport.h"
+#include "core/log.h"
+#include "core/loop.h"
+
+namespace holdfast::http {
+
+class CpprestTransport : public Transport {
+ public:
+  struct Config {
+    std::string base_url;  // https://host[:port][/path]
+    TlsConfig tls;
+    std::string proxy_url;  // http://[user:password@]host:port; empty: as the environment says
+    // Ordinary requests; each has a connection of its own. Urgent ones may be `reserved` more, and
+    // vital ones as many again.
+    std::size_t max_in_flight = 64;
+    std::size_t reserved = 8;
+    std::size_t max_waiting = 10'000;         // ordinary requests that wait; more are refused
+    std::size_t max_stream_bytes = 4u << 20;  // of one stream, waiting for the loop
+    // cpprestsdk's threads. One: what several hand to each other costs more than they do at the
+    // same time. The first transport of the process decides.
+    int threads = 1;
+  };
+
+  // kInvalid says what is wrong with the configuration and what to do.
+  static Result<std::unique_ptr<CpprestTransport>> create(Loop& loop, Config config, Log log);
+  ~CpprestTransport() override;
+
+  CallId send(Request request, ResponseHandler handler) override;
+  CallId open(StreamRequest request, StreamHandlers handlers) override;
+  void cancel(CallId call) override;
+
+  // New connections use it from now on; requests in flight end as they began, streams end with
+  // kTransient so that they are opened anew. An unusable configuration changes nothing.
+  Status set_tls(TlsConfig tls);
+
+  // What cpprestsdk still works on, answered or not. For tests.
+  std::size_t unfinished() const;
+
+ private:
+  struct Impl;
+  explicit CpprestTransport(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::http

@@ -1,0 +1,376 @@
+// Boost 1.74's awaitable.hpp misses it under C++20.
+#include <utility>
+
+#include "client/http/cpprest_wire.h"
+
+#include <cpprest/http_client.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <pplx/threadpool.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+
+#include "client/http/certificate_refusal.h"
+#include "client/http/retry_after.h"
+#include "client/http/tls.h"
+#include "core/steady_now.h"
+
+// Stands before OpenSSL's own: cpprestsdk lets every connection read all of the system's CAs, also
+// where the cluster's CA takes their place at once. That is milliseconds of the loop's time and a
+// megabyte for each. apply_tls() asks for them where they count.
+extern "C" int SSL_CTX_set_default_verify_paths(SSL_CTX*) { return 1; }
+
+namespace holdfast::http {
+namespace {
+
+using web::http::http_request;
+using web::http::http_response;
+using web::http::client::http_client;
+using web::http::client::http_client_config;
+
+// cpprestsdk's own limit for one step of I/O. Exchanges have limits of ours, so these only clear
+// away what hangs where a cancellation cannot reach it (a CONNECT to a proxy).
+constexpr std::chrono::seconds kRequestStepLimit{120};
+constexpr std::chrono::seconds kStreamStepLimit{1800};
+
+// A write-only stream buffer that hands on what it gets. cpprestsdk reads from the socket again
+// only when the task that _putn() gave it has completed. That task must not fail: cpprestsdk would
+// close the buffer and wait for that on its own thread, for ever where it has but one.
+class Sink : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
+ public:
+  using Base = concurrency::streams::details::streambuf_state_manager<std::uint8_t>;
+  using Consume = std::function<pplx::task<std::size_t>(const char* data, std::size_t size)>;
+  explicit Sink(Consume consume) : Base(std::ios_base::out), consume_(std::move(consume)) {}
+
+  bool can_seek() const override { return false; }
+  bool has_size() const override { return false; }
+  std::size_t buffer_size(std::ios_base::openmode) const override { return 0; }
+  void set_buffer_size(std::size_t, std::ios_base::openmode) override {}
+  std::size_t in_avail() const override { return 0; }
+  pos_type getpos(std::ios_base::openmode) const override { return pos_type(traits::eof()); }
+  pos_type seekpos(pos_type, std::ios_base::openmode) override { return pos_type(traits::eof()); }
+  pos_type seekoff(off_type, std::ios_base::seekdir, std::ios_base::openmode) override {
+    return pos_type(traits::eof());
+  }
+  bool acquire(std::uint8_t*& data, std::size_t& count) override {
+    data = nullptr;
+    count = 0;
+    return false;
+  }
+  void release(std::uint8_t*, std::size_t) override {}
+
+ protected:
+  pplx::task<std::size_t> _putn(const std::uint8_t* data, std::size_t size) override {
+    return consume_(reinterpret_cast<const char*>(data), size);
+  }
+  pplx::task<int_type> _putc(std::uint8_t c) override {
+    return _putn(&c, 1).then([c](std::size_t) { return static_cast<int_type>(c); });
+  }
+  pplx::task<int_type> _bumpc() override { return nothing(); }
+  int_type _sbumpc() override { return traits::eof(); }
+  pplx::task<int_type> _getc() override { return nothing(); }
+  int_type _sgetc() override { return traits::eof(); }
+  pplx::task<int_type> _nextc() override { return nothing(); }
+  pplx::task<int_type> _ungetc() override { return nothing(); }
+  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override {
+    return pplx::task_from_result<std::size_t>(0);
+  }
+  std::size_t _scopy(std::uint8_t*, std::size_t) override { return 0; }
+  pplx::task<bool> _sync() override { return pplx::task_from_result(true); }
+  std::uint8_t* _alloc(std::size_t) override { return nullptr; }
+  void _commit(std::size_t) override {}
+
+ private:
+  static pplx::task<int_type> nothing() {
+    return pplx::task_from_result(static_cast<int_type>(traits::eof()));
+  }
+  const Consume consume_;
+};
+
+class SinkBuffer : public concurrency::streams::streambuf<std::uint8_t> {
+ public:
+  explicit SinkBuffer(std::shared_ptr<Sink> sink)
+      : concurrency::streams::streambuf<std::uint8_t>(
+            std::shared_ptr<concurrency::streams::details::basic_streambuf<std::uint8_t>>(
+                std::move(sink))) {}
+};
+
+concurrency::streams::ostream output(Sink::Consume consume) {
+  return concurrency::streams::ostream(SinkBuffer(std::make_shared<Sink>(std::move(consume))));
+}
+
+// What the I/O of one request finds out.
+struct Exchange {
+  std::atomic<bool> left{false};  // the request's head was written
+  bool too_large = false;
+  std::size_t size = 0;
+  std::unique_ptr<BodyReader> reader;
+  Response response;
+
+  // The status may not be known yet: a reader is given whatever comes. False: too large.
+  bool take(std::string_view piece, std::size_t limit) {
+    size += piece.size();
+    too_large = too_large || size > limit;
+    if (too_large) return false;
+    std::string& body = response.body;
+    if (!reader) {
+      body.append(piece);
+      return true;
+    }
+    body.append(piece.substr(0, kMaxKeptBytes - std::min(body.size(), kMaxKeptBytes)));
+    reader->read(piece);
+    return true;
+  }
+
+  void decode_body(const std::function<std::any(std::string&&)>& decode) {
+    if (reader) {
+      response.decoded = reader->finish();
+    } else if (decode) {
+      response.decoded = decode(std::move(response.body));
+    } else {
+      return;
+    }
+    response.body.clear();
+  }
+};
+
+std::string header_value(const http_response& response, const char* name) {
+  const auto found = response.headers().find(name);
+  return found == response.headers().end() ? "" : found->second;
+}
+
+void read_head(const http_response& from, Response& response) {
+  response.status = from.status_code();
+  response.date = parse_http_date(header_value(from, "Date"));
+  response.retry_after = parse_retry_after(header_value(from, "Retry-After"));
+  response.received = steady_now();
+}
+
+// cpprestsdk hands on OpenSSL's error as a number, and says little itself.
+std::string explain(const web::http::http_exception& exception, const CertificateRefusal& refusal) {
+  const auto code = static_cast<unsigned long>(exception.error_code().value());
+  if (ERR_GET_LIB(code) != ERR_LIB_SSL) return exception.what();
+  const std::string why = refusal.last();
+  if (ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED && !why.empty()) {
+    return "the server's certificate is refused: " + why;
+  }
+  const char* const reason = ERR_reason_error_string(code);
+  return exception.what() + (reason == nullptr ? std::string() : std::string(": ") + reason);
+}
+
+Error lost(const std::exception_ptr& exception, bool maybe_applied,
+           const CertificateRefusal& refusal) {
+  Error error = make_error(ErrorCode::kTransient, "the connection failed");
+  error.maybe_applied = maybe_applied;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const web::http::http_exception& known) {
+    error.message = explain(known, refusal);
+  } catch (const std::exception& known) {
+    error.message = known.what();
+  } catch (...) {  // cpprestsdk's cancellations are no std::exception
+  }
+  return error;
+}
+
+Error unsendable(const std::exception& exception) {
+  return make_error(ErrorCode::kTerminal,
+                    std::string("the request cannot be sent: ") + exception.what());
+}
+
+http_request make_request(const std::string& method, const std::string& target,
+                          const Headers& headers, const std::string& server_name) {
+  http_request request(method);
+  request.set_request_uri(web::uri(target));
+  for (const auto& [name, value] : headers) request.headers().add(name, value);
+  // cpprestsdk verifies against this header, and sends it as the server's name.
+  if (!server_name.empty()) request.headers().add("Host", server_name);
+  return request;
+}
+
+http_client_config make_config(const CpprestWire::Config& wire, const TlsConfig& tls,
+                               const std::shared_ptr<CertificateRefusal>& refusal,
+                               std::chrono::seconds step_limit) {
+  http_client_config config;
+  config.set_timeout(step_limit);
+  config.set_max_redirects(0);  // a redirect would carry the token to another host
+  if (!wire.proxy_url.empty()) {
+    const Result<Endpoint> parsed = parse_endpoint(wire.proxy_url, "http");
+    if (!parsed.ok()) throw std::invalid_argument("proxy: " + parsed.error().message);
+    if (parsed->tls) throw std::invalid_argument("proxy: only http:// proxies are supported");
+    web::web_proxy proxy(web::uri(parsed->url()));
+    const std::string& user_info = parsed->user_info;
+    const std::size_t colon = std::min(user_info.find(':'), user_info.size());
+    if (!user_info.empty()) {
+      const std::string password = user_info.substr(std::min(colon + 1, user_info.size()));
+      proxy.set_credentials(web::credentials(web::uri::decode(user_info.substr(0, colon)),
+                                             web::uri::decode(password)));
+    }
+    config.set_proxy(proxy);
+  }
+  const std::string host = tls.server_name.empty() ? wire.endpoint.host : tls.server_name;
+  config.set_validate_certificates(!tls.insecure_skip_verify);
+  config.set_tlsext_sni_enabled(!is_ip_literal(host));
+  config.set_ssl_context_callback([tls, host, refusal](boost::asio::ssl::context& context) {
+    const Status applied = apply_tls(context.native_handle(), tls, host);
+    if (!applied.ok()) throw std::runtime_error(applied.error().message);
+    record_refusals(context.native_handle(), host, refusal);
+  });
+  return config;
+}
+
+}  // namespace
+
+struct CpprestWire::Clients {
+  std::shared_ptr<http_client> requests;
+  std::shared_ptr<http_client> gzip_requests;
+  std::shared_ptr<http_client> streams;
+  std::shared_ptr<CertificateRefusal> refusal;
+};
+
+CpprestWire::CpprestWire(Config config) : config_(std::move(config)) {}
+CpprestWire::~CpprestWire() = default;
+
+Result<std::unique_ptr<CpprestWire>> CpprestWire::create(Config config, const TlsConfig& tls) {
+  static std::once_flag pool_once;
+  std::call_once(pool_once, [&config] {
+    try {
+      crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(config.threads));
+    } catch (const std::exception&) {  // somebody else has started it: then it is as it is
+    }
+  });
+  std::unique_ptr<CpprestWire> wire(new CpprestWire(std::move(config)));
+  const Status made = wire->set_tls(tls);
+  if (!made.ok()) return made.error();
+  return wire;
+}
+
+Status CpprestWire::set_tls(const TlsConfig& tls) {
+  Status valid = validate_tls(tls);
+  if (!valid.ok()) return valid;
+  try {
+    const auto refusal = std::make_shared<CertificateRefusal>();
+    const web::uri base(config_.endpoint.url());
+    const http_client_config requests = make_config(config_, tls, refusal, kRequestStepLimit);
+    http_client_config gzip_requests = requests;
+    gzip_requests.set_request_compressed_response(true);
+    const http_client_config streams = make_config(config_, tls, refusal, kStreamStepLimit);
+    clients_ = std::make_unique<Clients>(Clients{
+        std::make_shared<http_client>(base, requests),
+        std::make_shared<http_client>(base, gzip_requests),
+        std::make_shared<http_client>(base, streams),
+        refusal,
+    });
+  } catch (const std::exception& exception) {
+    return make_error(ErrorCode::kInvalid, exception.what());
+  }
+  server_name_ = tls.server_name;
+  return valid;
+}
+
+Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
+  const auto exchange = std::make_shared<Exchange>();
+  const auto client = asked.accept_gzip ? clients_->gzip_requests : clients_->requests;
+  http_request request;
+  try {
+    request = make_request(asked.method, asked.target, asked.headers, server_name_);
+  } catch (const std::exception& exception) {
+    return unsendable(exception);
+  }
+  if (!asked.body.empty()) {
+    std::string content_type = "application/octet-stream";  // set_body() insists on one
+    request.headers().match("Content-Type", content_type);
+    request.set_body(std::move(asked.body), content_type);
+    request.headers()["Content-Type"] = content_type;
+  }
+  // The first thing that is reported of an upload is that the head was written.
+  request.set_progress_handler(
+      [exchange](web::http::message_direction::direction direction, utility::size64_t) {
+        if (direction == web::http::message_direction::upload) exchange->left = true;
+      });
+  if (asked.make_reader) exchange->reader = asked.make_reader();
+  const pplx::cancellation_token_source cancellation;
+  request.set_response_stream(output([exchange, cancellation, limit = asked.max_response_bytes](
+                                         const char* data, std::size_t size) {
+    if (!exchange->take({data, size}, limit)) cancellation.cancel();
+    return pplx::task_from_result(size);
+  }));
+  // Holds the client: its connections live as long as somebody uses them.
+  const auto finish = [exchange, client, refusal = clients_->refusal,
+                       decode = std::move(asked.decode), limit = asked.max_response_bytes,
+                       done = std::move(done)](const pplx::task<http_response>& ended) {
+    Response& response = exchange->response;
+    std::optional<Error> error;
+    try {
+      ended.get();
+      if (!exchange->too_large && response.status / 100 == 2) exchange->decode_body(decode);
+    } catch (...) {
+      error = lost(std::current_exception(), exchange->left, *refusal);
+    }
+    if (exchange->too_large) {
+      error = make_error(ErrorCode::kTerminal,
+                         "the answer is larger than " + std::to_string(limit) + " bytes");
+      error->maybe_applied = exchange->left;
+    }
+    if (error) {
+      done(std::move(*error));
+    } else {
+      done(std::move(response));
+    }
+  };
+  client->request(request, cancellation.get_token())
+      .then([exchange](const pplx::task<http_response>& head) {
+        const http_response response = head.get();
+        read_head(response, exchange->response);
+        return response.content_ready();
+      })
+      .then(finish);
+  return Cancel([cancellation] { cancellation.cancel(); });
+}
+
+Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
+                                              const std::shared_ptr<StreamInbox>& inbox,
+                                              StreamCallbacks callbacks) {
+  const auto client = clients_->streams;
+  http_request request;
+  try {
+    request = make_request("GET", asked.target, asked.headers, server_name_);
+  } catch (const std::exception& exception) {
+    return unsendable(exception);
+  }
+  request.set_response_stream(output([inbox](const char* data, std::size_t size) {
+    const pplx::task_completion_event<std::size_t> handled;
+    const bool go_on = inbox->feed(
+        data, size, [handled, size] { handled.set(size); }, steady_now());
+    return go_on ? pplx::task_from_result(size) : pplx::create_task(handled);
+  }));
+  const auto head = std::make_shared<Response>();
+  const auto on_head =
+      [inbox, head, report = std::move(callbacks.on_head)](const pplx::task<http_response>& came) {
+        const http_response response = came.get();
+        read_head(response, *head);
+        report(*head);
+        inbox->set_status(head->status);
+        return response.content_ready();
+      };
+  const auto on_end = [inbox, head, client, refusal = clients_->refusal,
+                       done = std::move(callbacks.done)](const pplx::task<http_response>& ended) {
+    std::optional<Error> error;
+    try {
+      ended.get();
+      error = inbox->end_error();
+      if (head->status != 200) head->body = inbox->body();
+    } catch (...) {
+      error = lost(std::current_exception(), true, *refusal);
+    }
+    done(*head, std::move(error));
+  };
+  const pplx::cancellation_token_source cancellation;
+  client->request(request, cancellation.get_token()).then(on_head).then(on_end);
+  return Cancel([cancellation] { cancellation.cancel(); });
+}
+
+}  // namespace holdfast::http

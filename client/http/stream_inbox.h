@@ -1,0 +1,85 @@
+// Between the I/O thread that reads a stream and the loop that handles its lines: splits bytes into
+// lines, decodes them on the I/O thread, and stops the reader while too much waits for the loop.
+//
+// feed() and set_status() are called by I/O threads, never two at a time; everything else by the
+// loop. `wake` is called on an I/O thread when there is something to take, once until it is taken.
+#pragma once
+
+#include <any>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/thread_annotations.h"
+#include "core/time.h"
+
+namespace holdfast::http {
+
+class StreamInbox {
+ public:
+  struct Config {
+    std::size_t max_line_bytes;
+    std::size_t max_waiting_bytes;  // reading pauses above this
+    std::function<std::any(std::string_view line)> decode;
+    std::function<void()> wake;
+  };
+  explicit StreamInbox(Config config) : config_(std::move(config)) {}
+
+  // The bytes are used before it returns. False: the reader must wait for `resume`, which then is
+  // called once, on another thread.
+  bool feed(const char* data, std::size_t size, std::function<void()> resume, SteadyTime now);
+
+  // The response's status. Bytes that come earlier wait; for any status but 200 they are the body,
+  // of which the first 64 KiB are kept.
+  void set_status(int status);
+
+  struct Batch {
+    std::vector<std::any> lines;
+    std::optional<Error> error;  // nothing comes after it
+  };
+  Batch take();
+
+  // Lets the reader go on: what was taken has been handled.
+  void resume();
+
+  // Nothing more is wanted; a waiting reader is let go.
+  void close();
+
+  // After the end: the body for a status that is not 200, or the error if a line was cut off.
+  std::string body() const;
+  std::optional<Error> end_error() const;
+
+  bool paused() const;
+  // When bytes last came, or the reader was last let go; no value before.
+  std::optional<SteadyTime> last_activity() const;
+  void touch(SteadyTime now);
+
+ private:
+  void split(const char* data, std::size_t size);
+  void push(std::string_view line);
+  void fail(Error error);
+
+  const Config config_;
+
+  // The I/O thread's.
+  std::string partial_;  // the beginning of a line, or what came before the head
+
+  // Shared.
+  mutable Mutex mutex_;
+  int status_ HOLDFAST_GUARDED_BY(mutex_) = 0;  // 0: not known yet
+  bool closed_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  bool woken_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  std::vector<std::any> lines_ HOLDFAST_GUARDED_BY(mutex_);
+  std::size_t waiting_bytes_ HOLDFAST_GUARDED_BY(mutex_) = 0;
+  std::size_t taken_bytes_ HOLDFAST_GUARDED_BY(mutex_) = 0;
+  std::string body_ HOLDFAST_GUARDED_BY(mutex_);
+  bool cut_off_ HOLDFAST_GUARDED_BY(mutex_) = false;
+  std::optional<Error> error_ HOLDFAST_GUARDED_BY(mutex_);
+  std::function<void()> resume_ HOLDFAST_GUARDED_BY(mutex_);
+  std::optional<SteadyTime> last_activity_ HOLDFAST_GUARDED_BY(mutex_);
+};
+
+}  // namespace holdfast::http

@@ -1,0 +1,86 @@
+// A client with all that it needs: the way to the cluster found, the transport built, credentials
+// obtained and renewed, CA and client certificate read anew when their files change.
+//
+//   auto connection = Connection::connect({loop, random, log, observer}, {.user_agent = "..."});
+//   if (!connection.ok()) ...                      // the message says what to do
+//   Client& client = (*connection)->client();
+//   ...
+//   (*connection)->shut_down();                    // then, when everything has been answered:
+//   connection->reset();
+//
+// Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/http/cpprest_transport.h"
+#include "client/kube/client.h"
+#include "client/kube/config.h"
+#include "client/kube/exec_plugin.h"
+#include "client/kube/tls_rotation.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/random.h"
+#include "core/result.h"
+
+namespace holdfast::kube {
+
+struct ConnectDependencies {
+  Loop& loop;
+  Random& random;
+  Log log;
+  RequestObserver observer;
+};
+
+struct ConnectOptions {
+  std::string kubeconfig;  // as in ConfigRequest
+  std::string context;
+  double qps = 0;                  // 0: no limit of our own
+  std::size_t max_in_flight = 64;  // ordinary requests
+  std::string user_agent = "holdfast-operator";
+  // How often the files of the CA and the client certificate are looked at.
+  Duration certificate_period = std::chrono::minutes(1);
+};
+
+class Connection {
+ public:
+  // Sends nothing yet: a server that cannot be reached is the caller's first request's to report.
+  // An exec plugin runs when the first request needs it.
+  static Result<std::unique_ptr<Connection>> connect(ConnectDependencies dependencies,
+                                                     const ConnectOptions& options);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Client& client() { return *client_; }
+  // Of the context or the service account; "default" if these name none.
+  const std::string& default_namespace() const { return config_.namespace_; }
+  // For logs: where the configuration came from, and the server's URL.
+  const std::string& origin() const { return config_.origin; }
+  const std::string& server() const { return config_.server; }
+
+  // Requests and watches end with kCancelled in later turns of the loop, new ones are refused, and
+  // no timer is left. A second call does nothing.
+  void shut_down();
+
+ private:
+  Connection(Loop& loop, Log log, ClusterConfig config);
+  Status start(ConnectDependencies dependencies, const ConnectOptions& options);
+  Status make_credentials();
+  Status use_files(const http::TlsConfig& tls);
+  Status use_certificate(const std::string& certificate, const std::string& key);
+
+  Loop& loop_;
+  const Log log_;
+  ClusterConfig config_;
+  http::TlsConfig tls_;                 // what the transport uses
+  bool certificate_from_exec_ = false;  // then the files' is not used
+  std::unique_ptr<http::CpprestTransport> transport_;
+  std::unique_ptr<Credentials> credentials_;
+  ExecCredentials* exec_ = nullptr;  // credentials_, if it is one
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<TlsRotation> rotation_;
+};
+
+}  // namespace holdfast::kube

@@ -1,0 +1,12 @@
+// What an answer that is not 2xx means to the caller. Pure.
+#pragma once
+
+#include "client/http/transport.h"
+#include "core/result.h"
+
+namespace holdfast::kube {
+
+// From the answer's status code and its metav1.Status body, if it is one.
+Error error_from_response(const http::Response& response);
+
+}  // namespace holdfast::kube

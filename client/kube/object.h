@@ -1,0 +1,82 @@
+// What every cached object has. Each kind derives from it and is immutable once decoded, so that
+// readers share it without copies: `std::shared_ptr<const Object>`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/json_view.h"
+#include "core/result.h"
+
+namespace holdfast::kube {
+
+struct Object {
+  virtual ~Object() = default;
+  std::string name;
+  std::string namespace_;  // empty: cluster-scoped
+  std::string uid;
+  std::uint64_t version = 0;  // metadata.resourceVersion; comparable within one API server
+  std::string owner_uid;      // of the controller owner reference, else empty
+
+  std::string key() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
+};
+using ObjectPtr = std::shared_ptr<const Object>;
+
+// Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
+bool decode_meta(const JsonView& json, Object& object);
+
+// An object of which only these fields are kept. Null: as above.
+ObjectPtr decode_bare(const JsonView& json);
+
+// A resourceVersion. False: it is no number.
+bool parse_version(const std::string& text, std::uint64_t& version);
+
+// One kind of object as the operator watches it.
+struct Kind {
+  std::string name;        // for logs and metrics, e.g. "pods"
+  std::string group_path;  // "/api/v1" or "/apis/holdfast.dev/v1alpha1"
+  std::string plural;      // "pods"
+  bool namespaced = true;
+  std::string label_selector;  // not encoded; empty: all
+  std::string field_selector;
+  bool metadata_only = false;  // ask for PartialObjectMetadata
+  // Null: not an object that we can use; it is counted and left out.
+  std::function<ObjectPtr(const JsonView&)> decode;
+};
+
+// "/apis/<group>/namespaces/<namespace>/<plural>", encoded; without a namespace: of all.
+std::string collection_path(const std::string& group_path, const std::string& plural,
+                            const std::string& namespace_);
+
+// The same and "/<name>[/<subresource>]". An empty name is no object's and makes a path of none.
+std::string object_path(const std::string& group_path, const std::string& plural,
+                        const std::string& namespace_, const std::string& name,
+                        const std::string& subresource = "");
+
+struct ListPage {
+  std::vector<ObjectPtr> items;
+  std::uint64_t version = 0;
+  std::string continue_token;
+  int undecodable = 0;
+};
+
+enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
+
+struct WatchEvent {
+  WatchEventType type = WatchEventType::kError;
+  ObjectPtr object;           // null for bookmarks, errors and undecodable objects
+  std::uint64_t version = 0;  // of the object or bookmark
+  bool initial_events_end = false;
+  Error error;  // kError: 410 is kGone, 429 kThrottled, 5xx kTransient
+};
+
+// Null too where the kind's own decoder throws.
+ObjectPtr decode_object(const Kind& kind, const JsonView& json);
+
+// Pure, and never throws; what is malformed gives a kError event. Lists: list_reader.h.
+WatchEvent decode_watch_line(const Kind& kind, std::string_view line);
+
+}  // namespace holdfast::kube

@@ -1,0 +1,21 @@
+#include "core/json_time.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace holdfast {
+
+std::optional<Time> time_at(const JsonView& object, std::string_view key) {
+  const JsonView value = at(object, key);
+  if (!value.is_string()) return std::nullopt;
+  return parse_time(value.string_or(""));
+}
+
+std::optional<std::chrono::seconds> seconds_at(const JsonView& object, std::string_view key) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const JsonView value = at(object, key);
+  if (!value.is_number_integer()) return std::nullopt;
+  return std::chrono::seconds(std::clamp(value.int_or(0), -kMost, kMost));
+}
+
+}  // namespace holdfast

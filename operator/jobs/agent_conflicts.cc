@@ -1,0 +1,102 @@
+#include "operator/jobs/agent_conflicts.h"
+
+#include <filesystem>
+#include <string>
+
+#include "core/utf8.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr const char* kAboutTheAgent =
+    ", which spec.heartbeat needs for its agent: use another, or create the job without heartbeat";
+
+constexpr std::size_t kMaxRefusal = 1024;
+
+// It quotes the template, which nobody has checked yet.
+Error refused(const std::string& what) {
+  return make_error(ErrorCode::kInvalid, clean_text(what, kMaxRefusal));
+}
+
+bool is_ours(const std::string& volume) {
+  return volume == kAgentName || volume == kAgentCredentials;
+}
+
+// As the container's runtime reads it: without "..", "." and "//", from the root on. In most images
+// /var/run is a link to /run.
+std::string clean_path(const std::string& path) {
+  std::string clean = std::filesystem::path("/" + path).lexically_normal().string();
+  while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
+  constexpr std::string_view kLink = "/var/run";
+  if (clean == kLink || clean.starts_with("/var/run/")) clean.replace(0, kLink.size(), "/run");
+  return clean;
+}
+
+// Paths above are the template's own: a runtime mounts the shorter ones first.
+Status check_path(const char* what, const std::string& path) {
+  const std::string clean = clean_path(path);
+  for (const char* const folder : {kAgentFolder, kAgentCredentialsFolder}) {
+    const std::string ours = clean_path(folder);
+    if (clean != ours && !clean.starts_with(ours + "/")) continue;
+    return refused(std::string("the template's first container has ") + what + " at " + path +
+                   ", within " + folder + kAboutTheAgent);
+  }
+  return Unit{};
+}
+
+// The volumes are the agent's, so a container that names one of them would get at its program, its
+// state or its token.
+Status check_container(const Json& container) {
+  if (string_at(container, "name") == kAgentName) {
+    return refused(std::string("the template has a container called ") + kAgentName +
+                   kAboutTheAgent);
+  }
+  for (const char* const list : {"volumeMounts", "volumeDevices"}) {
+    for (const Json& mount : at(container, list)) {
+      const std::string volume = string_at(mount, "name");
+      if (!is_ours(volume)) continue;
+      return refused("the template's container " + string_at(container, "name") +
+                     " mounts the volume " + volume +
+                     ", which belongs to spec.heartbeat's agent: remove that mount");
+    }
+  }
+  return Unit{};
+}
+
+Status check_worker(const Json& worker) {
+  const std::string log = string_at(worker, "terminationMessagePath");
+  if (!log.empty()) {
+    Status free = check_path("terminationMessagePath", log);
+    if (!free) return free;
+  }
+  for (const Json& mount : at(worker, "volumeMounts")) {
+    Status free = check_path("a mount", string_at(mount, "mountPath"));
+    if (!free) return free;
+  }
+  for (const Json& device : at(worker, "volumeDevices")) {
+    Status free = check_path("volumeDevices", string_at(device, "devicePath"));
+    if (!free) return free;
+  }
+  return Unit{};
+}
+
+}  // namespace
+
+Status check_agent_conflicts(const Json& spec) {
+  for (const Json& volume : at(spec, "volumes")) {
+    const std::string name = string_at(volume, "name");
+    if (is_ours(name)) {
+      return refused("the template has a volume called " + name + kAboutTheAgent);
+    }
+  }
+  for (const char* const list : {"initContainers", "containers", "ephemeralContainers"}) {
+    for (const Json& container : at(spec, list)) {
+      Status free = check_container(container);
+      if (!free) return free;
+    }
+  }
+  const Json& containers = at(spec, "containers");
+  return containers.is_array() && !containers.empty() ? check_worker(containers[0]) : Unit{};
+}
+
+}  // namespace holdfast::controller

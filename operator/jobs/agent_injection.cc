@@ -1,0 +1,150 @@
+#include "operator/jobs/agent_injection.h"
+
+#include <utility>
+
+#include "operator/jobs/agent_conflicts.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
+// The program (at most 10 MB) twice, as it is replaced when the pod's sandbox was made again, and
+// the small files of its state and the child's progress.
+constexpr const char* kAgentVolumeLimit = "32Mi";
+
+// As the worker's own, so that what admits the one admits the other, but with nothing that copying
+// a file does not need.
+Json installer_security(const Json& worker) {
+  Json security = at(worker, "securityContext");
+  if (!security.is_object()) security = Json::object();
+  security.erase("privileged");
+  security.erase("procMount");
+  security["allowPrivilegeEscalation"] = false;
+  security["capabilities"] = {{"drop", Json::array({"ALL"})}};
+  return security;
+}
+
+Json installer(const std::string& image, const Json& worker) {
+  Json container = {
+      {"name", kAgentName},
+      {"image", image},
+      {"imagePullPolicy", "IfNotPresent"},
+      {"command", Json::array({"/holdfast-agent", "install", kAgentFolder})},
+      {"securityContext", installer_security(worker)},
+      {"volumeMounts", Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}}})}};
+  // Namespaces with a quota take no container without them.
+  if (at(worker, "resources").is_object()) container["resources"] = at(worker, "resources");
+  return container;
+}
+
+// In memory: the agent's program and its files must not hang with the node's disk.
+Json volumes() {
+  return Json::array(
+      {{{"name", kAgentName},
+        {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kAgentVolumeLimit}}}},
+       {{"name", kAgentCredentials},
+        {"projected",
+         {{"sources", Json::array({{{"serviceAccountToken",
+                                     {{"path", "token"}, {"expirationSeconds", kTokenSeconds}}}},
+                                   {{"configMap",
+                                     {{"name", "kube-root-ca.crt"},
+                                      {"items", Json::array({{{"key", "ca.crt"},
+                                                              {"path", "ca.crt"}}})}}}}})}}}}});
+}
+
+bool sets(const Json& environment, const std::string& name) {
+  for (const Json& variable : environment) {
+    if (string_at(variable, "name") == name) return true;
+  }
+  return false;
+}
+
+Json settings(const reconciler::Job& job, const std::string& pod_name, const Json& worker) {
+  const auto& heartbeat = *job.spec.heartbeat;
+  Json list = Json::array();
+  const auto add = [&](const char* name, const std::string& value) {
+    list.push_back({{"name", name}, {"value", value}});
+  };
+  add("HOLDFAST_LEASE_NAMESPACE", job.namespace_);
+  add("HOLDFAST_LEASE_NAME", reconciler::heartbeat_lease_name(job.uid));
+  add("HOLDFAST_LEASE_DURATION_SECONDS", std::to_string(heartbeat.lease_duration.count()));
+  if (heartbeat.progress_deadline) {
+    add("HOLDFAST_PROGRESS_DEADLINE_SECONDS", std::to_string(heartbeat.progress_deadline->count()));
+  }
+  add("HOLDFAST_POD_NAME", pod_name);
+  list.push_back({{"name", "HOLDFAST_POD_UID"},
+                  {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}});
+  add("HOLDFAST_PROGRESS_FILE", std::string(kAgentFolder) + "/progress");
+  const std::string log = string_at(worker, "terminationMessagePath");
+  if (!log.empty()) add("HOLDFAST_TERMINATION_LOG", log);
+  return list;
+}
+
+// What the agent reads beside its settings, and what is left out of these for some jobs: it would
+// believe the template. These are refused, not dropped: their author means something by them.
+Status check_environment(const Json& worker, const Json& own) {
+  for (const Json& variable : at(worker, "env")) {
+    const std::string name = string_at(variable, "name");
+    for (const char* const read :
+         {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HOLDFAST_CREDENTIALS",
+          "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS"}) {
+      if (name == read && !sets(own, name)) {
+        std::string advice = "the template's first container has the environment variable ";
+        advice += name;
+        advice +=
+            ", which spec.heartbeat's agent reads there: take it out (where your program needs it, "
+            "its command can set it: \"/usr/bin/env\", \"";
+        advice += name;
+        advice += "=...\", ...), or create the job without heartbeat";
+        return make_error(ErrorCode::kInvalid, std::move(advice));
+      }
+    }
+  }
+  return Unit{};
+}
+
+void append(Json& object, const char* key, const Json& items) {
+  Json& list = object[key];
+  if (!list.is_array()) list = Json::array();
+  for (const Json& item : items) list.push_back(item);
+}
+
+}  // namespace
+
+Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
+                    const std::string& image, Json& spec) {
+  const Status free = check_agent_conflicts(spec);
+  if (!free) return free.error();
+  if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
+      !at(spec["containers"][0], "command").is_array()) {
+    return make_error(ErrorCode::kInvalid,
+                      "spec.heartbeat needs the command of the first container: set "
+                      "spec.template.spec.containers[0].command");
+  }
+  Json& worker = spec["containers"][0];
+  Json environment = settings(job, pod_name, worker);
+  const Status unread = check_environment(worker, environment);
+  if (!unread) return unread.error();
+  Json first = Json::array({installer(image, worker)});
+  for (const Json& container : at(spec, "initContainers")) first.push_back(container);
+  spec["initContainers"] = std::move(first);
+  append(spec, "volumes", volumes());
+
+  Json command = Json::array({kAgentProgram, "run", "--"});
+  for (const Json& word : worker["command"]) command.push_back(word);
+  worker["command"] = std::move(command);
+  append(worker, "volumeMounts",
+         Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}},
+                      {{"name", kAgentCredentials},
+                       {"mountPath", kAgentCredentialsFolder},
+                       {"readOnly", true}}}));
+  // First, so that the template's own variables can refer to them; ours win.
+  for (const Json& variable : at(worker, "env")) {
+    if (!sets(environment, string_at(variable, "name"))) environment.push_back(variable);
+  }
+  worker["env"] = std::move(environment);
+  return Unit{};
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,342 @@
+#include "operator/jobs/events.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "core/json.h"
+#include "core/task.h"
+#include "core/utf8.h"
+#include "operator/jobs/lru_map.h"
+#include "operator/jobs/writes.h"
+#include "operator/work/fair_line.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr const char* kGroupPath = "/apis/events.k8s.io/v1";
+constexpr const char* kReportingController = "holdfast.dev/operator";
+
+// The API's limits, in bytes.
+constexpr std::size_t kMaxNote = 1024;
+constexpr std::size_t kMaxWord = 128;
+
+// client-go's spam filter: each object may cause 25 Events at once and one each five minutes.
+constexpr double kBurst = 25;
+constexpr Duration kRefill = std::chrono::minutes(5);
+// Objects and series remembered; both of client-go's caches have 4096 entries.
+constexpr std::size_t kRemembered = 4096;
+// Series of one namespace that wait to be written.
+constexpr int kMaxQueue = 1000;
+constexpr Duration kWriteTimeout = std::chrono::seconds(10);
+// Events are worth little load on the API server: one write of each namespace, and so many in all.
+constexpr int kMostInFlight = 8;
+// After a write that took so long its namespace waits for as long again: namespaces that hang, or
+// are refused by a slow webhook, leave half of the writes to others.
+constexpr Duration kSlow = std::chrono::seconds(1);
+constexpr Duration kTellOverflow = std::chrono::minutes(1);
+
+struct Bucket {
+  double tokens = kBurst;
+  SteadyTime filled{};
+};
+
+// One Event object: what was recorded, and what the server knows of it.
+struct Series {
+  ObjectReference regarding;
+  bool warning = false;
+  std::string reason, action, note;
+  std::string name;
+  Time first{};
+  Time last{};
+  std::int64_t count = 0;    // recorded
+  std::int64_t written = 0;  // of these, told to the server
+  bool exists = false;       // the server has it
+  bool queued = false;
+};
+using SeriesPtr = std::shared_ptr<Series>;
+
+std::string series_key(const Series& series) {
+  std::string key;
+  for (const std::string* part :
+       {&series.regarding.uid, &series.reason, &series.action, &series.note}) {
+    key += *part;
+    key += '\0';
+  }
+  return key + (series.warning ? 'W' : 'N');
+}
+
+// The same on every replica and after a restart, so that repeats meet in one object.
+std::string event_name(const Series& series) {
+  std::array<char, 20> hash;
+  std::snprintf(hash.data(), hash.size(), ".%016llx",
+                static_cast<unsigned long long>(reconciler::hash64(series_key(series))));
+  return series.regarding.name + hash.data();
+}
+
+Json series_json(const Series& series) {
+  return {{"count", series.count}, {"lastObservedTime", format_time_micros(series.last)}};
+}
+
+std::string event_json(const Series& series, const std::string& instance) {
+  const ObjectReference& regarding = series.regarding;
+  Json event = {
+      {"apiVersion", "events.k8s.io/v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", series.name}, {"namespace", regarding.namespace_}}},
+      {"eventTime", format_time_micros(series.first)},
+      {"reportingController", kReportingController},
+      {"reportingInstance", instance},
+      {"regarding",
+       {{"apiVersion", regarding.api_version},
+        {"kind", regarding.kind},
+        {"namespace", regarding.namespace_},
+        {"name", regarding.name},
+        {"uid", regarding.uid}}},
+      {"type", series.warning ? "Warning" : "Normal"},
+      {"reason", series.reason},
+      {"action", series.action},
+      {"note", series.note},
+  };
+  if (series.count > 1) event["series"] = series_json(series);  // fewer are no series to the API
+  return event.dump();
+}
+
+}  // namespace
+
+struct EventRecorder::State : std::enable_shared_from_this<State> {
+  State(Loop& the_loop, kube::Client& the_client, const std::string& the_instance, Log the_log)
+      : loop(the_loop),
+        client(the_client),
+        instance(clean_text(the_instance, kMaxWord)),
+        log(std::move(the_log)) {}
+
+  Loop& loop;
+  kube::Client& client;
+  const std::string instance;
+  const Log log;
+
+  LruMap<Bucket> buckets{kRemembered};
+  LruMap<SeriesPtr> series{kRemembered};
+  FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
+  int in_flight = 0;
+  TimerId wake_timer = 0;  // for namespaces that have to wait
+  bool going_on = false;
+  std::uint64_t dropped = 0;
+  bool stopped = false;
+  std::optional<SteadyTime> overflow_told;
+
+  bool take_token(const std::string& uid);
+  void enqueue(const SeriesPtr& one);
+  void go_on_soon();
+  void go_on();
+  static Task<void> write_next(std::shared_ptr<State> self, SeriesPtr one);
+  SteadyTime failed(const SeriesPtr& one, const Error& error);
+  void tell_overflow(const std::string& namespace_);
+  Task<Status> write(SeriesPtr one);
+  Task<Status> join_existing(SeriesPtr one, std::string path);
+  Task<Status> patch_series(SeriesPtr one, std::string path);
+  void lost(const Series& one, const Error& error);
+};
+
+bool EventRecorder::State::take_token(const std::string& uid) {
+  const SteadyTime now = loop.now();
+  Bucket& bucket = buckets.get(uid, Bucket{kBurst, now});
+  bucket.tokens =
+      std::min(kBurst, bucket.tokens + to_seconds(now - bucket.filled) / to_seconds(kRefill));
+  bucket.filled = now;
+  if (bucket.tokens < 1) return false;
+  bucket.tokens -= 1;
+  return true;
+}
+
+void EventRecorder::State::enqueue(const SeriesPtr& one) {
+  one->queued = true;
+  line.add(one->regarding.namespace_, one);
+  go_on_soon();
+}
+
+// In a later turn: a reconcile is not held up by what it tells.
+void EventRecorder::State::go_on_soon() {
+  if (std::exchange(going_on, true)) return;
+  loop.post([self = shared_from_this()] {
+    self->going_on = false;
+    self->go_on();
+  });
+}
+
+void EventRecorder::State::go_on() {
+  const SteadyTime now = loop.now();
+  while (!stopped && in_flight < kMostInFlight) {
+    std::optional<FairLine<SeriesPtr>::Next> next = line.next(now);
+    if (!next) break;
+    ++in_flight;
+    spawn(write_next(shared_from_this(), std::move(next->one)));
+  }
+  loop.cancel(std::exchange(wake_timer, 0));
+  const std::optional<SteadyTime> wake = line.wake(now);
+  if (stopped || !wake) return;
+  wake_timer = loop.call_at(*wake, [weak = weak_from_this()] {
+    const std::shared_ptr<State> self = weak.lock();
+    if (!self) return;
+    self->wake_timer = 0;
+    self->go_on();
+  });
+}
+
+Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesPtr one) {
+  one->queued = false;
+  const SteadyTime began = self->loop.now();
+  auto task = self->write(one);
+  const Status written = co_await task;
+  --self->in_flight;
+  const SteadyTime now = self->loop.now();
+  SteadyTime not_before = now;
+  if (!written.ok()) not_before = self->failed(one, written.error());
+  if (now - began >= kSlow) not_before = std::max(not_before, now + (now - began));
+  self->line.done(one->regarding.namespace_, not_before);
+  self->go_on_soon();
+}
+
+// Until when the namespace has to wait.
+SteadyTime EventRecorder::State::failed(const SeriesPtr& one, const Error& error) {
+  SteadyTime not_before = loop.now();
+  heed(error, loop.now(), not_before);
+  const bool waits = error.retry_after && !stopped;
+  if (!waits) {
+    lost(*one, error);  // a later repeat carries the full count
+    return not_before;
+  }
+  log.debug(
+      "Events wait: the API server has asked for a pause",
+      {{"namespace", one->regarding.namespace_}, {"pause", human_duration(*error.retry_after)}});
+  if (!std::exchange(one->queued, true)) line.add_first(one->regarding.namespace_, one);
+  return not_before;
+}
+
+Task<Status> EventRecorder::State::write(SeriesPtr one) {
+  const std::string& namespace_ = one->regarding.namespace_;
+  const std::string path = kube::object_path(kGroupPath, "events", namespace_, one->name);
+  if (one->exists) {
+    auto update = patch_series(one, path);
+    const Status updated = co_await update;
+    if (updated.ok() || updated.error().code != ErrorCode::kNotFound) co_return updated;
+    // Events live for an hour: begin a new one.
+    one->exists = false;
+    one->count = std::max<std::int64_t>(1, one->count - one->written);
+    one->written = 0;
+    one->first = one->last;
+  }
+  const std::int64_t telling = one->count;
+  auto call = client.post(kube::collection_path(kGroupPath, "events", namespace_),
+                          event_json(*one, instance), {kWriteTimeout});
+  const Result<JsonDocument> answer = co_await call;
+  if (answer.ok()) {
+    one->exists = true;
+    one->written = telling;
+    co_return Unit{};
+  }
+  if (answer.error().code != ErrorCode::kAlreadyExists) co_return answer.error();
+  auto join = join_existing(one, path);
+  co_return co_await join;
+}
+
+// Another replica, or this one before a restart, has begun the series.
+Task<Status> EventRecorder::State::join_existing(SeriesPtr one, std::string path) {
+  auto read = client.get(path, {kWriteTimeout});
+  const Result<JsonDocument> found = co_await read;
+  if (!found.ok()) co_return found.error();
+  const std::int64_t before = std::max<std::int64_t>(1, int_at(at(*found, "series"), "count", 1));
+  one->count += before;
+  one->written = before;  // the server's part
+  one->exists = true;
+  auto update = patch_series(one, path);
+  co_return co_await update;
+}
+
+Task<Status> EventRecorder::State::patch_series(SeriesPtr one, std::string path) {
+  const std::int64_t telling = one->count;
+  auto call = client.patch(path, Json{{"series", series_json(*one)}}.dump(),
+                           {kWriteTimeout, "application/merge-patch+json"});
+  const Result<JsonDocument> answer = co_await call;
+  if (!answer.ok()) co_return answer.error();
+  one->exists = true;
+  one->written = telling;
+  co_return Unit{};
+}
+
+void EventRecorder::State::lost(const Series& one, const Error& error) {
+  ++dropped;
+  if (stopped) return;
+  const Log::Fields fields = {{"job", one.regarding.namespace_ + "/" + one.regarding.name},
+                              {"uid", one.regarding.uid},
+                              {"reason", one.reason},
+                              {"error", error.message}};
+  // A namespace that is being deleted refuses new objects; that is as it should be.
+  const bool is_terminating = error.code == ErrorCode::kForbidden &&
+                              error.message.find("being terminated") != std::string::npos;
+  if (is_terminating || error.code == ErrorCode::kNotFound) {
+    log.debug("an Event was not written", fields);
+  } else {
+    log.warn("an Event was not written", fields);
+  }
+}
+
+void EventRecorder::State::tell_overflow(const std::string& namespace_) {
+  const SteadyTime now = loop.now();
+  if (overflow_told && now - *overflow_told < kTellOverflow) return;
+  overflow_told = now;
+  log.warn("Events are dropped: too many wait to be written",
+           {{"namespace", namespace_}, {"waiting", std::to_string(line.waiting())}});
+}
+
+EventRecorder::EventRecorder(Loop& loop, kube::Client& client, std::string instance, Log log)
+    : state_(std::make_shared<State>(loop, client, std::move(instance), std::move(log))) {}
+
+EventRecorder::~EventRecorder() { stop(); }
+
+void EventRecorder::record(const ObjectReference& regarding, bool warning,
+                           const std::string& reason, const std::string& action,
+                           const std::string& note) {
+  assert(!reason.empty() && !action.empty());
+  State& state = *state_;
+  // Without the server's time there is no eventTime; nothing can have happened before its first
+  // answer.
+  if (state.stopped || !state.client.server_clock().known() || !state.take_token(regarding.uid)) {
+    ++state.dropped;
+    return;
+  }
+  Series event;
+  event.regarding = regarding;
+  event.warning = warning;
+  event.reason = clean_text(reason, kMaxWord);
+  event.action = clean_text(action, kMaxWord);
+  event.note = clean_text(note, kMaxNote);
+  const std::string key = series_key(event);
+  SeriesPtr& one = state.series.get(key, nullptr);
+  if (!one) {
+    event.name = event_name(event);
+    one = std::make_shared<Series>(std::move(event));
+  }
+  if (!one->queued && !state.line.admits(regarding.namespace_)) {
+    ++state.dropped;
+    return state.tell_overflow(regarding.namespace_);
+  }
+  one->last = state.client.server_clock().now(state.loop.now());
+  if (one->count++ == 0) one->first = one->last;
+  if (!one->queued) state.enqueue(one);
+}
+
+std::uint64_t EventRecorder::dropped() const { return state_->dropped; }
+
+void EventRecorder::stop() {
+  if (std::exchange(state_->stopped, true)) return;
+  state_->dropped += state_->line.waiting();
+  state_->loop.cancel(std::exchange(state_->wake_timer, 0));
+}
+
+}  // namespace holdfast::controller

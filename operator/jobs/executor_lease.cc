@@ -1,0 +1,100 @@
+// The executor's writes of a job's heartbeat Lease.
+#include <algorithm>
+#include <utility>
+
+#include "operator/jobs/executor.h"
+
+#include "client/kube/lease_resource.h"
+#include "operator/jobs/writes.h"
+#include "operator/membership/lease_codec.h"
+#include "operator/observe/heartbeat_codec.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+
+// What a person must mend holds up nothing else: verdicts and their times stand, and the job says
+// what it waits for.
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
+                                                const Setting& setting) {
+  JobMemory& memory = setting.memory;
+  // Before it is sent: an answer that is lost may be that of a grant.
+  const std::int64_t asked_before = std::exchange(memory.lease_attempt, write.attempt);
+  auto task = send_lease(write, setting);
+  const Status done = co_await task;
+  if (done) {
+    memory.lease_refusal.clear();
+    memory.lease_refusals = 0;
+    co_return Outcome{};
+  }
+  const Error& error = done.error();
+  if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
+  memory.lease_attempt = asked_before;
+  memory.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
+  memory.lease_retry_at = loop_.now() + retry_delay(memory.lease_refusals++);
+  setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
+  events_.record(reference(setting.job.job), true, "LeaseRefused", "WriteLease",
+                 memory.lease_refusal);
+  co_return Outcome{true};
+}
+
+Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Setting& setting) {
+  const CachedJob& job = setting.job;
+  const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
+  const std::string path =
+      write.uid.empty()
+          ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
+          : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
+                              reconciler::heartbeat_lease_name(job.uid));
+  auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
+                                : client_.put(path, body, for_its_version());
+  const Result<JsonDocument> answer = co_await call;
+  if (answer) {
+    raise(setting.memory.lease_version, *answer);
+    setting.log.info(
+        write.holder.empty() ? "the job's Lease was taken" : "the job's Lease was granted",
+        {{"holder", write.holder}, {"lease_attempt", std::to_string(write.attempt)}});
+    co_return Unit{};
+  }
+  if (answer.error().code == ErrorCode::kAlreadyExists) {
+    auto task = on_lease_exists(write, setting);
+    co_return co_await task;
+  }
+  co_return answer.error();
+}
+
+// The cache does not show it: it is new, or somebody took the label off.
+Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
+                                       const Setting& setting) {
+  const CachedJob& job = setting.job;
+  JobMemory& memory = setting.memory;
+  const std::string path =
+      kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
+                        reconciler::heartbeat_lease_name(job.uid));
+  auto get = client_.get(path);
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  kube::Object meta;
+  if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
+    const std::string message = "a Lease that is not the job's is called " +
+                                reconciler::heartbeat_lease_name(job.uid) + "; delete it";
+    co_return make_error(ErrorCode::kForbidden, message);
+  }
+  memory.lease_version = std::max(memory.lease_version, meta.version);
+  const JsonView labels = at(at(*answer, "metadata"), "labels");
+  if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
+    co_return make_error(ErrorCode::kConflict, "the job's Lease is there and not cached yet");
+  }
+  reconciler::WriteLease again = write;
+  again.uid = meta.uid;
+  again.version = meta.version;
+  again.holder.clear();
+  again.granted = "unknown";
+  auto put = client_.put(
+      path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
+  const Result<JsonDocument> labelled = co_await put;
+  if (!labelled) co_return labelled.error();
+  raise(memory.lease_version, *labelled);
+  co_return Unit{};
+}
+
+}  // namespace holdfast::controller

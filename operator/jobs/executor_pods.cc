@@ -1,0 +1,140 @@
+// The executor's writes to pods that exist: stop, release, relabel.
+#include <algorithm>
+
+#include "operator/jobs/executor.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// The old pod is told to go before the next one is asked for, unless that fails for so long.
+constexpr std::chrono::seconds kStopPatience{5};
+
+// A patch that carries a UID met another object of the same name: 422 that names metadata.uid,
+// where other writes answer 409.
+bool met_another_object(const Error& error) {
+  return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
+}
+
+}  // namespace
+
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeletePod& write,
+                                                const Setting& setting) {
+  auto task = delete_pod(write, setting);
+  const Status done = co_await task;
+  if (done) co_return Outcome{};
+  if (!may_go_on_without(done.error(), setting.memory)) co_return done.error();
+  Outcome outcome;
+  outcome.later = done.error();
+  co_return outcome;
+}
+
+Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Setting& setting) {
+  JobMemory& memory = setting.memory;
+  const SteadyTime began = loop_.now();
+  auto del = client_.del(pod_path(setting.job.namespace_, write.name),
+                         preconditions(write.uid, write.version), within_time());
+  const Result<JsonDocument> answer = co_await del;
+  if (answer) {
+    raise(memory.pod_version, *answer);
+    memory.stop_failing_since.reset();
+    co_return Unit{};
+  }
+  const Error& error = answer.error();
+  if (error.code == ErrorCode::kNotFound) {
+    memory.stop_failing_since.reset();
+    co_return Unit{};
+  }
+  if (error.code == ErrorCode::kConflict) {
+    auto task = shown_as_it_is(write, setting);
+    const bool is_current = co_await task;
+    if (!is_current) co_return error;
+  }
+  // It was told to go and something forbids it, or fails without end. It is fenced all the same,
+  // and a job must not wait for that.
+  const bool refused = error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid;
+  if (!refused && !memory.stop_failing_since) memory.stop_failing_since = began;
+  if (!refused && !may_go_on_without(error, memory)) co_return error;
+  setting.log.warn("a fenced pod cannot be deleted",
+                   {{"pod", write.name}, {"error", error.message}});
+  events_.record(reference(setting.job.job), true, "PodDeletionRefused", "DeletePod",
+                 error.message);
+  if (!refused) co_return error;
+  co_return Unit{};
+}
+
+// Whether the pod still is at the version that a deletion met a conflict on. Else the watch is
+// waited for, or replaced.
+Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting) {
+  JobMemory& memory = setting.memory;
+  auto get = client_.get(pod_path(setting.job.namespace_, write.name), within_time());
+  const Result<JsonDocument> answer = co_await get;
+  kube::Object meta;
+  if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
+  memory.pod_version = std::max(memory.pod_version, meta.version);
+  const bool is_current = meta.version == write.version;
+  if (!is_current) memory.stop_failing_since.reset();
+  co_return is_current;
+}
+
+bool Executor::may_go_on_without(const Error& error, const JobMemory& memory) const {
+  return error.code != ErrorCode::kCancelled && memory.stop_failing_since &&
+         loop_.now() - *memory.stop_failing_since >= kStopPatience;
+}
+
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleasePod& write,
+                                                const Setting& setting) {
+  auto task =
+      release_pod(setting.job.namespace_, write.name, write.uid, setting.claim, &setting.memory);
+  const Status done = co_await task;
+  if (!done) co_return done.error();
+  co_return Outcome{};
+}
+
+Task<Status> Executor::release_pod(std::string namespace_, std::string name, std::string uid,
+                                   Ownership::Claim claim, JobMemory* memory) {
+  const Status allowed = may_write(claim);
+  if (!allowed) co_return allowed.error();
+  // A strategic merge patch takes one value off the list, whatever else stands there by now; a UID
+  // in it is a precondition.
+  const Json body = {
+      {"metadata",
+       {{"uid", uid},
+        {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
+  kube::CallOptions options = for_its_version();
+  options.content_type = "application/strategic-merge-patch+json";
+  auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
+  const Result<JsonDocument> answer = co_await patch;
+  if (answer) {
+    if (memory) raise(memory->pod_version, *answer);
+    co_return Unit{};
+  }
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  if (met_another_object(answer.error())) co_return Unit{};
+  co_return answer.error();
+}
+
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::RelabelPod& write,
+                                                const Setting& setting) {
+  const CachedJob& job = setting.job;
+  const Json body = {{"metadata",
+                      {{"uid", write.uid},
+                       {"labels",
+                        {{reconciler::kJobNameLabel, job.name},
+                         {reconciler::kJobUidLabel, job.uid},
+                         {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
+  kube::CallOptions options = for_its_version();
+  options.content_type = "application/merge-patch+json";
+  auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
+  const Result<JsonDocument> answer = co_await patch;
+  if (!answer) {
+    if (met_another_object(answer.error())) co_return Outcome{};
+    co_return answer.error();
+  }
+  raise(setting.memory.pod_version, *answer);
+  co_return Outcome{};
+}
+
+}  // namespace holdfast::controller

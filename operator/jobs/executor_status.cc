@@ -1,0 +1,91 @@
+// The executor's writes of a job's status, and what they tell.
+#include "operator/jobs/executor.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// In a long outage the first try or the last is the one that may have been applied.
+void remember_intent(const reconciler::Status& status, JobMemory& memory) {
+  constexpr std::size_t kMostStamps = 16;
+  if (memory.intent_attempt != status.attempt) memory.intent_stamps.clear();
+  memory.intent_attempt = status.attempt;
+  if (!status.attempt_start_time) return;
+  if (memory.intent_stamps.size() == kMostStamps) memory.intent_stamps.pop_back();
+  memory.intent_stamps.push_back(*status.attempt_start_time);
+}
+
+}  // namespace
+
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& write,
+                                                const Setting& setting) {
+  if (write.status.attempt > setting.job.job.status.attempt) {
+    // Before it is sent: if the answer is lost, this is how the intent is known again.
+    remember_intent(write.status, setting.memory);
+  }
+  const CachedJob& job = setting.job;
+  std::string metadata = job.shared_metadata;
+  if (is_terminal(job.job.status.phase)) {
+    auto read = read_shared_metadata(setting);
+    const Result<std::string> current = co_await read;
+    if (!current) co_return current.error();
+    metadata = *current;
+  }
+  auto put = client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                           job.namespace_, job.name, "status"),
+                         status_update_body(job.job, metadata, write.status), for_its_version());
+  const Result<JsonDocument> answer = co_await put;
+  if (!answer) co_return answer.error();
+  raise(setting.memory.job_version, *answer);
+  setting.memory.last_write = loop_.now();
+  tell(write, setting);
+  co_return Outcome{};
+}
+
+// A finished job's is not cached.
+Task<Result<std::string>> Executor::read_shared_metadata(const Setting& setting) {
+  const CachedJob& job = setting.job;
+  auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                           job.namespace_, job.name),
+                         within_time());
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  raise(setting.memory.job_version, *answer);
+  kube::Object live;
+  if (!kube::decode_meta(*answer, live) || live.uid != job.uid || live.version != job.version) {
+    co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
+  }
+  co_return shared_metadata(at(*answer, "metadata"));
+}
+
+void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting) {
+  const reconciler::Status& before = setting.job.job.status;
+  const reconciler::Status& after = write.status;
+  if (before.phase != after.phase || before.attempt != after.attempt) {
+    Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
+    if (write.ended) {
+      fields.emplace_back("outcome", to_string(*write.ended));
+      fields.emplace_back("reason", after.history.back().reason);
+    }
+    if (after.attempt != before.attempt) {
+      fields.emplace_back("next_attempt", std::to_string(after.attempt));
+    }
+    setting.log.info("job moved", fields);
+  }
+  if (write.ended) telemetry_.attempt_ended(to_string(*write.ended));
+  if (!write.orphan_class.empty()) {
+    if (after.attempt > before.attempt) {
+      setting.memory.orphan_class = write.orphan_class;
+      setting.memory.trouble_began = loop_.now() - write.trouble_for;
+    } else {
+      telemetry_.recovered(write.orphan_class, write.trouble_for);
+    }
+  }
+  for (const reconciler::Event& event : write.events) {
+    events_.record(reference(setting.job.job), event.warning, event.reason, event.action,
+                   event.note);
+  }
+}
+
+}  // namespace holdfast::controller

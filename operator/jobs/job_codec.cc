@@ -1,0 +1,234 @@
+#include "operator/jobs/job_codec.h"
+
+#include <algorithm>
+
+#include "core/json_time.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::seconds;
+
+void put_text(Json& json, const char* key, const std::string& value) {
+  if (!value.empty()) json[key] = value;
+}
+
+// Whole seconds as metav1.Time has them; a fraction is kept where one was given.
+void put_time(Json& json, const char* key, const std::optional<Time>& value) {
+  if (!value) return;
+  const bool whole = std::chrono::floor<seconds>(*value) == *value;
+  json[key] = whole ? format_time(*value) : format_time_nanos(*value);
+}
+
+void put_second(Json& json, const char* key, const std::optional<Time>& value) {
+  if (value) json[key] = format_time(*value);
+}
+
+reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
+  reconciler::HistoryEntry entry;
+  entry.attempt = int_at(json, "attempt");
+  entry.pod_name = string_at(json, "podName");
+  entry.pod_uid = string_at(json, "podUID");
+  entry.node_name = string_at(json, "nodeName");
+  entry.outcome =
+      reconciler::parse_outcome(string_at(json, "outcome")).value_or(reconciler::Outcome::kFailed);
+  entry.reason = string_at(json, "reason");
+  if (at(json, "exitCode").is_number_integer()) {
+    entry.exit_code = static_cast<int>(int_at(json, "exitCode"));
+  }
+  entry.start_time = time_at(json, "startTime");
+  entry.end_time = time_at(json, "endTime");
+  return entry;
+}
+
+Json encode_history_entry(const reconciler::HistoryEntry& entry) {
+  Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
+  put_text(json, "podName", entry.pod_name);
+  put_text(json, "podUID", entry.pod_uid);
+  put_text(json, "nodeName", entry.node_name);
+  put_text(json, "reason", entry.reason);
+  if (entry.exit_code) json["exitCode"] = *entry.exit_code;
+  put_second(json, "startTime", entry.start_time);
+  put_second(json, "endTime", entry.end_time);
+  return json;
+}
+
+reconciler::Condition decode_condition(const JsonView& json) {
+  reconciler::Condition condition;
+  condition.type = string_at(json, "type");
+  condition.status = string_at(json, "status") == "True";
+  condition.reason = string_at(json, "reason");
+  condition.message = string_at(json, "message");
+  condition.last_transition_time = time_at(json, "lastTransitionTime").value_or(Time{});
+  return condition;
+}
+
+Json encode_condition(const reconciler::Condition& condition) {
+  Json json = {{"type", condition.type},
+               {"status", condition.status ? "True" : "False"},
+               {"reason", condition.reason},
+               {"lastTransitionTime", format_time(condition.last_transition_time)}};
+  put_text(json, "message", condition.message);
+  return json;
+}
+
+}  // namespace
+
+reconciler::Spec decode_spec(const JsonView& json) {
+  reconciler::Spec spec;
+  spec.backoff_limit = int_at(json, "backoffLimit", spec.backoff_limit);
+  spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
+  spec.start_deadline = seconds_at(json, "startDeadlineSeconds").value_or(spec.start_deadline);
+  spec.schedule_deadline = seconds_at(json, "scheduleDeadlineSeconds");
+  spec.lost_after = seconds_at(json, "lostAfterSeconds").value_or(spec.lost_after);
+  spec.attempt_deadline = seconds_at(json, "attemptDeadlineSeconds");
+  spec.active_deadline = seconds_at(json, "activeDeadlineSeconds");
+  spec.ttl_after_finished = seconds_at(json, "ttlSecondsAfterFinished");
+  spec.suspend = bool_at(json, "suspend");
+  spec.cancel = bool_at(json, "cancel");
+  if (string_at(json, "podReplacementPolicy") == "Failed") {
+    spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+  }
+  const JsonView backoff = at(json, "retryBackoff");
+  spec.retry_backoff.initial =
+      seconds_at(backoff, "initialSeconds").value_or(spec.retry_backoff.initial);
+  spec.retry_backoff.max = seconds_at(backoff, "maxSeconds").value_or(spec.retry_backoff.max);
+  spec.retry_backoff.jitter_percent =
+      static_cast<int>(int_at(backoff, "jitterPercent", spec.retry_backoff.jitter_percent));
+  spec.retry_backoff.factor = at(backoff, "factor").number_or(spec.retry_backoff.factor);
+  if (const JsonView heartbeat = at(json, "heartbeat"); heartbeat.is_object()) {
+    spec.heartbeat.emplace();
+    spec.heartbeat->lease_duration =
+        seconds_at(heartbeat, "leaseDurationSeconds").value_or(spec.heartbeat->lease_duration);
+    spec.heartbeat->progress_deadline = seconds_at(heartbeat, "progressDeadlineSeconds");
+  }
+  return spec;
+}
+
+namespace {
+
+// What the schema has the API server say of a job whose status nobody has written yet.
+bool is_default(const reconciler::Status& status) {
+  return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
+         status.waiting->reason == "OperatorAwaited";
+}
+
+}  // namespace
+
+reconciler::Status decode_status(const JsonView& json) {
+  reconciler::Status status;
+  status.phase =
+      reconciler::parse_phase(string_at(json, "phase")).value_or(reconciler::Phase::kNone);
+  status.attempt = int_at(json, "attempt");
+  status.failures = int_at(json, "failures");
+  status.disruptions = int_at(json, "disruptions");
+  status.pod_name = string_at(json, "podName");
+  status.pod_uid = string_at(json, "podUID");
+  status.node_name = string_at(json, "nodeName");
+  status.start_time = time_at(json, "startTime");
+  status.attempt_start_time = time_at(json, "attemptStartTime");
+  status.completion_time = time_at(json, "completionTime");
+  status.next_attempt_time = time_at(json, "nextAttemptTime");
+  status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
+  status.progress = string_at(json, "progress");
+  status.observed_generation = int_at(json, "observedGeneration");
+  if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
+    status.waiting = reconciler::Waiting{
+        string_at(waiting, "reason"), string_at(waiting, "message"),
+        string_at(waiting, "nextAction"), time_at(waiting, "deadline"), time_at(waiting, "since")};
+  }
+  if (is_default(status)) {
+    status.phase = reconciler::Phase::kNone;
+    status.waiting.reset();
+  }
+  for (const JsonView entry : at(json, "history")) {
+    status.history.push_back(decode_history_entry(entry));
+  }
+  for (const JsonView condition : at(json, "conditions")) {
+    status.conditions.push_back(decode_condition(condition));
+  }
+  return status;
+}
+
+Json encode_status(const reconciler::Status& status) {
+  Json json = {{"phase", to_string(status.phase)},
+               {"attempt", status.attempt},
+               {"failures", status.failures},
+               {"disruptions", status.disruptions},
+               {"observedGeneration", status.observed_generation}};
+  put_text(json, "podName", status.pod_name);
+  put_text(json, "podUID", status.pod_uid);
+  put_text(json, "nodeName", status.node_name);
+  put_text(json, "progress", status.progress);
+  put_second(json, "startTime", status.start_time);
+  put_time(json, "attemptStartTime", status.attempt_start_time);
+  put_second(json, "completionTime", status.completion_time);
+  put_time(json, "nextAttemptTime", status.next_attempt_time);
+  if (status.suspended.count() > 0) json["suspendedSeconds"] = status.suspended.count();
+  if (status.waiting) {
+    Json waiting = {{"reason", status.waiting->reason},
+                    {"message", status.waiting->message},
+                    {"nextAction", status.waiting->next_action}};
+    put_second(waiting, "deadline", status.waiting->deadline);
+    put_second(waiting, "since", status.waiting->since);
+    json["waiting"] = std::move(waiting);
+  }
+  for (const auto& entry : status.history) json["history"].push_back(encode_history_entry(entry));
+  for (const auto& condition : status.conditions) {
+    json["conditions"].push_back(encode_condition(condition));
+  }
+  return json;
+}
+
+kube::ObjectPtr decode_job(const JsonView& json) {
+  auto cached = std::make_shared<CachedJob>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const JsonView meta = at(json, "metadata");
+  const JsonView spec = at(json, "spec");
+  reconciler::Job& job = cached->job;
+  job.namespace_ = cached->namespace_;
+  job.name = cached->name;
+  job.uid = cached->uid;
+  job.version = cached->version;
+  job.generation = int_at(meta, "generation");
+  job.created = time_at(meta, "creationTimestamp").value_or(Time{});
+  job.deleting = at(meta, "deletionTimestamp").is_string();
+  job.spec = decode_spec(spec);
+  job.status = decode_status(at(json, "status"));
+  const JsonView pod_template = at(spec, "template");
+  if (!pod_template.is_object()) return nullptr;
+  if (!is_terminal(job.status.phase)) {
+    cached->pod_template = pod_template.text();
+    cached->shared_metadata = shared_metadata(meta);
+  }
+  return cached;
+}
+
+std::string shared_metadata(const JsonView& metadata) {
+  std::string text;
+  for (const char* key : {"annotations", "finalizers", "labels", "ownerReferences"}) {
+    const JsonView value = at(metadata, key);
+    if (!value.is_object() && !value.is_array()) continue;
+    text += std::string(text.empty() ? "{" : ",") + "\"" + key + "\":" + value.text();
+  }
+  return text.empty() ? "{}" : text + "}";
+}
+
+std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
+                               const reconciler::Status& status) {
+  const Result<Json> shared = parse_json(shared_metadata);
+  Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
+  metadata["name"] = job.name;
+  metadata["namespace"] = job.namespace_;
+  metadata["uid"] = job.uid;
+  metadata["resourceVersion"] = std::to_string(job.version);
+  const Json body = {{"apiVersion", reconciler::kJobApiVersion},
+                     {"kind", reconciler::kJobKind},
+                     {"metadata", std::move(metadata)},
+                     {"status", encode_status(status)}};
+  // Whatever a text was made of, the status is written.
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::controller

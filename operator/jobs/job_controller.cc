@@ -1,0 +1,405 @@
+#include "operator/jobs/job_controller.h"
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "reconciler/heartbeat.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// Of what stands in an annotation.
+constexpr std::size_t kMaxReasonBytes = 256;
+
+kube::Kind job_kind() {
+  kube::Kind kind;
+  kind.name = "durablejobs";
+  kind.group_path = reconciler::kJobGroupPath;
+  kind.plural = reconciler::kJobPlural;
+  kind.decode = decode_job;
+  return kind;
+}
+
+kube::Kind pod_kind() {
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = reconciler::kJobUidLabel;
+  kind.decode = decode_pod;
+  return kind;
+}
+
+}  // namespace
+
+JobController::JobController(Dependencies dependencies, Config config,
+                             ReconcilePool::Metrics metrics)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      random_(dependencies.random),
+      log_(dependencies.log),
+      telemetry_(dependencies.telemetry),
+      config_(std::move(config)),
+      jobs_({loop_, client_, random_, log_}, job_kind(), config_.namespaces),
+      pods_({loop_, client_, random_, log_}, pod_kind(), config_.namespaces),
+      nodes_({loop_, client_, random_, log_, pods_, config_.namespaces}),
+      heartbeats_({loop_, client_, random_, log_}, config_.namespaces,
+                  [this](const CachedHeartbeat& lease) { return is_worked_on(lease); }),
+      windows_(loop_, log_),
+      membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
+      readings_({loop_,
+                 log_,
+                 {&nodes_.nodes(), &nodes_.leases(), &membership_.leases()},
+                 {&jobs_, &pods_, &heartbeats_.leases()}},
+                config_.namespaces,
+                [this](const std::string& watched) { begin_namespace(watched); }),
+      executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
+      pool_(
+          {loop_, log_}, config_.pool,
+          [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
+      creations_(loop_, config_.pool.workers,
+                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
+      in_flight_(static_cast<std::size_t>(config_.membership.shards), 0) {
+  pods_.store().add_index(kByJob, [](const kube::Object& object) {
+    const std::string key = job_key(static_cast<const CachedPod&>(object));
+    return key.empty() ? std::vector<std::string>{} : std::vector<std::string>{key};
+  });
+  pods_.store().add_index(kByNode, [](const kube::Object& object) {
+    const auto& pod = static_cast<const CachedPod&>(object).pod;
+    return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
+                                                : std::vector<std::string>{pod.node_name};
+  });
+  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
+  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
+  nodes_.on_node_change([this](const std::string& node) { on_node(node); });
+  // The reflectors' back-offs may have grown to half a minute, in which nothing would be seen.
+  nodes_.on_answers_again([this] {
+    for (cache::Informer* informer : informers()) informer->server_answers();
+  });
+  jobs_.on_progress([this] { on_progress(); });
+  pods_.on_progress([this] { on_progress(); });
+  heartbeats_.leases().on_progress([this] { on_progress(); });
+  heartbeats_.on_change(
+      [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
+  keep_windows();
+}
+
+JobController::~JobController() {
+  loop_.cancel(grace_timer_);
+  loop_.cancel(hand_over_timer_);
+  // What keeps a shard tells this controller when it is let go.
+  for (auto& [key, memory] : memory_) memory->creation.reset();
+}
+
+std::vector<cache::Informer*> JobController::informers() {
+  return {&jobs_,
+          &pods_,
+          &nodes_.nodes(),
+          &nodes_.leases(),
+          &heartbeats_.leases(),
+          &membership_.leases()};
+}
+
+void JobController::start() {
+  jobs_.start();
+  pods_.start();
+  nodes_.start();
+  heartbeats_.leases().start();
+  membership_.leases().start();
+  readings_.begin([this] { begin(); });
+}
+
+bool JobController::synced() const { return started_; }
+
+void JobController::begin() {
+  started_ = true;
+  log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
+                                  {"pods", std::to_string(pods_.store().size())}});
+  pods_.store().for_each([this](const kube::ObjectPtr& pod) { look_at_node(as_pod(pod)); });
+  membership_.join();
+  pool_.start();
+  resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
+}
+
+void JobController::resync() {
+  jobs_.store().for_each(
+      [this](const kube::ObjectPtr& job) { pool_.queue().add(job->key(), Priority::kLow); });
+  pods_.store().for_each(
+      [this](const kube::ObjectPtr& pod) { look_at_job_of(as_pod(pod), Priority::kLow); });
+  resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
+}
+
+void JobController::stop(std::function<void()> stopped) {
+  stopping_ = true;
+  stopped_ = std::move(stopped);
+  readings_.stop();
+  loop_.cancel(resync_timer_);
+  loop_.cancel(std::exchange(hand_over_timer_, 0));
+  membership_.take_no_more();
+  grace_timer_ = loop_.call_after(kStopGrace, [this] {
+    stopped_hard_ = true;
+    wake_waiters(/*all=*/true);
+    client_.wind_down();
+  });
+  to_end_ = 2;
+  pool_.stop([this] { leave_when_idle(); });
+  creations_.stop([this] { leave_when_idle(); });
+}
+
+void JobController::leave_when_idle() {
+  if (--to_end_ > 0) return;
+  loop_.cancel(grace_timer_);
+  membership_.leave([this] {
+    for (cache::Informer* informer : informers()) informer->stop();
+    stopped_();
+  });
+}
+
+// ---- Shards come and go.
+
+Membership::Handlers JobController::membership_handlers() {
+  Membership::Handlers handlers;
+  handlers.gained = [this](int shard) {
+    telemetry_.shard_moved("gained");
+    look_at_all(shard);
+  };
+  handlers.kept = [this](int shard) { look_at_all(shard); };
+  handlers.lost = [this](int shard, const char* why) {
+    gained_.erase(shard);
+    telemetry_.shard_moved(why);
+    cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
+  };
+  handlers.draining = [this](int) { hand_over_soon(); };
+  handlers.busy = [this](int shard) { return in_flight_[static_cast<std::size_t>(shard)] > 0; };
+  handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
+  handlers.unseen = [this](Duration patience) { return unseen(patience); };
+  handlers.proof = [this] {
+    nodes_.proof();
+    heartbeats_.proof();
+  };
+  handlers.record = [this](int shard) { return windows_.record(shard); };
+  handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
+  handlers.refuse = [this](Error error) {
+    if (config_.refuse) config_.refuse(std::move(error));
+  };
+  return handlers;
+}
+
+// Many shards come together: their jobs are looked at in one go.
+void JobController::look_at_all(int shard) {
+  if (!gained_.insert(shard).second || gained_.size() > 1) return;
+  loop_.post([this] { begin_gained(); });
+}
+
+void JobController::begin_gained() {
+  const std::set<int> gained = std::exchange(gained_, {});
+  look_at_all([&](const std::string&, const std::string& job_uid) {
+    return gained.count(membership_.shard_of(job_uid)) != 0;
+  });
+}
+
+void JobController::begin_namespace(const std::string& watched) {
+  look_at_all([&](const std::string& namespace_, const std::string& job_uid) {
+    return (watched.empty() || namespace_ == watched) && membership_.holds(job_uid);
+  });
+}
+
+void JobController::look_at_all(const Gained& is_gained) {
+  jobs_.store().for_each([&](const kube::ObjectPtr& object) {
+    if (!is_gained(object->namespace_, object->uid)) return;
+    const auto& job = static_cast<const CachedJob&>(*object);
+    if (job.job.status.phase == reconciler::Phase::kRunning) {
+      remember(job)->inherited_attempt = job.job.status.attempt;
+    }
+    pool_.queue().add(job.key(), Priority::kLow);
+  });
+  pods_.store().for_each([&](const kube::ObjectPtr& object) {
+    if (is_gained(object->namespace_, as_pod(object).job_uid())) {
+      look_at_job_of(as_pod(object), Priority::kLow);
+    }
+  });
+}
+
+void JobController::refresh(std::function<void()> done) {
+  for (cache::Informer* informer : informers()) informer->refresh();
+  if (!stopping_) readings_.begin(std::move(done));
+}
+
+std::string JobController::unseen(Duration patience) {
+  for (cache::Informer* informer : informers()) {
+    if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
+    const std::string trouble = informer->trouble();
+    const std::string what = informer->kind().name + " cannot be watched: " + trouble;
+    return as_utf8(what.substr(0, kMaxReasonBytes));
+  }
+  return "";
+}
+
+// ---- What the caches tell.
+
+void JobController::look_at_job_of(const CachedPod& pod, Priority priority) {
+  if (const std::string key = job_key(pod); !key.empty()) pool_.queue().add(key, priority);
+}
+
+void JobController::on_job(const cache::Change& change) {
+  const std::string key = change.after ? change.after->key() : change.before->key();
+  const Priority priority =
+      change.after ? priority_of(static_cast<const CachedJob&>(*change.after)) : Priority::kFresh;
+  pool_.queue().add(key, change.initial ? Priority::kLow : priority);
+  if (change.after) {
+    const std::string& uid = change.after->uid;
+    census_.put(uid, membership_.shard_of(uid),
+                static_cast<const CachedJob&>(*change.after).job.status);
+    heartbeats_.look_again(change.after->namespace_, uid);
+    job_windows_.see(static_cast<const CachedJob&>(*change.after),
+                     nodes_.pods_time(change.after->namespace_));
+  } else {
+    job_windows_.gone(static_cast<const CachedJob&>(*change.before));
+    census_.erase(change.before->uid);
+    heartbeats_.look_again(change.before->namespace_, change.before->uid);
+  }
+}
+
+void JobController::on_pod(const cache::Change& change) {
+  const CachedPod& pod = as_pod(change.after ? change.after : change.before);
+  const std::string key = job_key(pod);
+  look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
+  heartbeats_.look_again(pod.namespace_, pod.job_uid());
+  remember_pod(key, pod, change.after != nullptr);
+  if (change.after) {
+    job_windows_.see(pod, nodes_.pods_time(pod.namespace_));
+    if (started_) look_at_node(pod);
+  } else {
+    job_windows_.gone(pod);
+  }
+  if (!change.before || !change.after) return;
+  const CachedPod& before = as_pod(change.before);
+  if (before.job_name != pod.job_name) look_at_job_of(before);
+  if (before.pod.ended() || !pod.pod.ended()) return;
+  // It just ended: does its attempt still count?
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  if (!job || job->uid != pod.job_uid()) return;
+  if (!membership_.holds(job->uid)) return;
+  const reconciler::Status& status = job->job.status;
+  if (status.phase == reconciler::Phase::kRunning && status.pod_name == pod.name) return;
+  telemetry_.fenced_outcome(to_string(pod.pod.phase));
+  log_.info("a fenced pod ended; its outcome does not count",
+            {{"job", key},
+             {"uid", job->uid},
+             {"attempt", std::to_string(pod.pod.attempt)},
+             {"pod", pod.name},
+             {"phase", to_string(pod.pod.phase)}});
+}
+
+// A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
+// gets no second one, however that answer turns out. That it is the attempt's its mark says.
+void JobController::remember_pod(const std::string& key, const CachedPod& pod, bool is_there) {
+  const auto found = memory_.find(key);
+  if (found == memory_.end() || found->second->uid != pod.pod.owner_uid) return;
+  JobMemory& memory = *found->second;
+  if (is_there) memory.pods.see(pod.pod, now());
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto& stamps = memory.intent_stamps;
+  const bool is_marked =
+      pod.pod.intent &&
+      (std::find(stamps.begin(), stamps.end(), *pod.pod.intent) != stamps.end() ||
+       (job && job->uid == memory.uid && job->job.status.attempt_start_time == pod.pod.intent));
+  if (!is_marked) return;
+  executor_.pod_exists(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid,
+                       memory);
+}
+
+// Whoever comes to hold its job has seen from the first moment on that the node is lost.
+void JobController::look_at_node(const CachedPod& pod) {
+  if (!pod.pod.node_name.empty() && !pod.pod.ended()) nodes_.look(pod.pod.node_name);
+}
+
+void JobController::on_node(const std::string& node) {
+  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByNode, node)) {
+    look_at_job_of(as_pod(pod));
+  }
+}
+
+// A renewal that says nothing new is no news: the next look at the job is set by the last one.
+void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after) {
+  const CachedHeartbeat& lease = after ? *after : *before;
+  const std::string key = lease.namespace_ + "/" + lease.job_name;
+  if (before && after) {
+    const auto& a = before->lease;
+    const auto& b = after->lease;
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto heartbeat = job ? job->job.spec.heartbeat : std::nullopt;
+    const auto deadline = heartbeat ? heartbeat->progress_deadline : std::nullopt;
+    const bool overdue = deadline && a.progress_age < *deadline && b.progress_age >= *deadline;
+    const bool first_word = a.progress_message.empty() && !b.progress_message.empty();
+    if (a.holder == b.holder && a.attempt == b.attempt && a.renewed == b.renewed &&
+        a.ended == b.ended && !overdue && !first_word) {
+      return;
+    }
+  }
+  pool_.queue().add(key, Priority::kFresh);
+}
+
+bool JobController::is_worked_on(const CachedHeartbeat& lease) {
+  const auto job = std::static_pointer_cast<const CachedJob>(
+      jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
+  if (!job || job->uid != lease.owner_uid) return false;
+  const std::string& holder = lease.lease.holder;
+  const auto pod = std::static_pointer_cast<const CachedPod>(
+      pods_.store().get(lease.namespace_ + "/" + holder.substr(0, holder.find('/'))));
+  return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
+}
+
+void JobController::on_progress() {
+  std::uint64_t travels = 0;
+  for (cache::Informer* informer : informers()) travels += informer->time_travels();
+  if (travels != time_travels_) {
+    time_travels_ = travels;
+    on_time_travel();
+  }
+  wake_waiters(/*all=*/false);
+  for (auto key = held_.begin(); key != held_.end();) {
+    const auto memory = memory_.find(*key);
+    const std::string ns = namespace_of(*key);
+    if (memory != memory_.end() && lags(ns, *memory->second)) {
+      ++key;
+      continue;
+    }
+    pool_.queue().add(*key);
+    key = held_.erase(key);
+  }
+}
+
+// The server's data was set back: our own writes may never show, and what the other caches hold may
+// be of the future. Once for a restore: an informer that has found it by itself does not list
+// again.
+void JobController::on_time_travel() {
+  log_.error("the API server's data was set back (restored from a snapshot?); looking at all anew");
+  for (auto& [key, memory] : memory_) {
+    memory->job_version = 0;
+    memory->pod_version = 0;
+    memory->lease_version = 0;
+  }
+  membership_.time_travelled();
+  for (cache::Informer* informer : informers()) {
+    std::uint64_t& seen = travelled_[informer];
+    if (informer->time_travels() == seen) informer->relist();
+    seen = informer->time_travels();
+  }
+}
+
+std::map<std::string, std::size_t> JobController::jobs_by_phase() const {
+  return census_.by_phase([this](int shard) { return membership_.holds_shard(shard); });
+}
+
+Duration JobController::oldest_overdue() const {
+  // What is due now is being done: the bound on a reconcile is a second.
+  constexpr std::chrono::seconds kReconcileBound{1};
+  if (!client_.server_clock().known()) return Duration::zero();
+  const auto first =
+      census_.first_deadline([this](int shard) { return membership_.holds_shard(shard); });
+  return first ? std::max(Duration::zero(), now() - kReconcileBound - *first) : Duration::zero();
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,228 @@
+// The controller of DurableJobs: caches, queue and memory around reconciler::decide().
+//
+// One reconcile of one job whose shard is ours: wait until the caches show this replica's own last
+// writes, build the view, decide, confirm live where a verdict hangs on it, perform the writes.
+// Loop only; destroy it when the client is idle.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "client/cache/informer.h"
+#include "operator/jobs/creations.h"
+#include "operator/jobs/executor.h"
+#include "operator/jobs/job_census.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/job_memory.h"
+#include "operator/jobs/job_windows.h"
+#include "operator/jobs/pod_codec.h"
+#include "operator/membership/membership.h"
+#include "operator/observe/heartbeat_monitor.h"
+#include "operator/observe/namespace_readings.h"
+#include "operator/observe/node_monitor.h"
+#include "operator/work/reconcile_pool.h"
+#include "reconciler/outage.h"
+
+namespace holdfast::controller {
+
+// The indexes of pods by their job's key, and by their node while they have not ended.
+inline constexpr const char* kByJob = "job";
+inline constexpr const char* kByNode = "node";
+
+inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
+  return static_cast<const CachedPod&>(*object);
+}
+// Empty: nothing says whose it is.
+inline std::string job_key(const CachedPod& pod) {
+  return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
+}
+inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
+
+// A verdict is never late for what has yet to start.
+inline Priority priority_of(const CachedJob& job) {
+  const reconciler::Phase phase = job.job.status.phase;
+  const bool starts = phase == reconciler::Phase::kNone || phase == reconciler::Phase::kPending ||
+                      phase == reconciler::Phase::kBackoff;
+  return starts && !job.job.spec.cancel ? Priority::kStart : Priority::kFresh;
+}
+
+class JobController {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Random& random;
+    Log log;
+    Telemetry& telemetry;
+    EventSink& events;
+  };
+  struct Config {
+    std::vector<std::string> namespaces;  // empty: all
+    Membership::Config membership;
+    ReconcilePool::Config pool;
+    std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
+    Duration resync = std::chrono::minutes(30);
+    // It cannot work here, ever; the error says what to do.
+    std::function<void(Error)> refuse = nullptr;
+  };
+  JobController(Dependencies dependencies, Config config, ReconcilePool::Metrics metrics = {});
+  ~JobController();
+
+  // Starts the caches; once they are read it joins the other replicas, and works on the shards that
+  // it comes to hold.
+  void start();
+  bool synced() const;
+  // Leaves first: no new reconciles; what is in flight may end for kStopGrace, then its requests
+  // are cancelled; after it the shards are free for others. `stopped` is called then, and the
+  // watches are closed. Nobody else's work waits for the queue.
+  static constexpr std::chrono::milliseconds kStopGrace{500};
+  void stop(std::function<void()> stopped);
+
+  // Watches that stay open: of jobs, pods and heartbeats in each namespace that is watched by
+  // itself; of nodes, their Leases and this installation's.
+  static constexpr std::size_t kWatchesPerNamespace = 3;
+  static constexpr std::size_t kOtherWatches = 3;
+
+  // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
+  std::vector<cache::Informer*> informers();
+  WorkQueue& queue() { return pool_.queue(); }
+  Membership& membership() { return membership_; }
+  // Of the jobs in the shards that are held here: the sum over the replicas is the whole.
+  std::map<std::string, std::size_t> jobs_by_phase() const;
+  // The longest time by which such a job's `waiting.deadline` is past without a move; must stay
+  // zero.
+  Duration oldest_overdue() const;
+
+ private:
+  struct Live;  // what a live read said, laid over the caches for one reconcile
+  class Work;   // a reconcile in flight, counted for its shard
+
+  void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
+  void on_job(const cache::Change& change);
+  void on_pod(const cache::Change& change);
+  void remember_pod(const std::string& key, const CachedPod& pod, bool is_there);
+  void on_node(const std::string& node);
+  void look_at_node(const CachedPod& pod);
+  void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
+  bool is_worked_on(const CachedHeartbeat& lease);
+  void on_progress();
+  void on_time_travel();
+  void begin();
+  void resync();
+
+  // job_wanted.cc: whose silence is put on record, and for which shard.
+  void keep_windows();
+  WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
+  WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
+  WindowKeeper::Wanted lease_wanted(const std::string& key, Duration silent);
+  std::shared_ptr<const CachedJob> job_of(const CachedPod& pod);
+
+  Membership::Handlers membership_handlers();
+  void look_at_all(int shard);
+  void begin_gained();
+  void begin_namespace(const std::string& watched);
+  using Gained = std::function<bool(const std::string& namespace_, const std::string& job_uid)>;
+  void look_at_all(const Gained& is_gained);
+  void refresh(std::function<void()> done);
+  std::string unseen(Duration patience);
+
+  void leave_when_idle();
+
+  // job_creation.cc
+  void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+                      std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                      const reconciler::CreatePod& write, const Log& log);
+  Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                    reconciler::CreatePod write, Log log);
+  using Meant = std::function<bool(int shard)>;
+  void cancel_creations(const Meant& is_meant, bool hands_over);
+  void hand_over_soon();
+  // The right to act on the job: also the one under which a creation began, until it is settled.
+  std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
+  std::shared_ptr<void> keep_shard(int shard);
+
+  Task<ReconcileResult> reconcile(std::string key);
+  Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
+                                          Ownership::Claim claim);
+  // None: a write was refused in a way that is to be put on record at once; decide again.
+  Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
+                                                     Ownership::Claim claim,
+                                                     std::shared_ptr<JobMemory> memory);
+  Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
+  Task<Status> look(const CachedJob& job, JobMemory& memory, Live& live);
+  // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
+  Task<Status> release_strangers(std::string key, std::string uid);
+
+  // Zero: the caches show our own writes. Else how long to wait for them at most.
+  // Until the caches show our own writes, or have had long enough for it.
+  Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
+  void wake_waiters(bool all);
+  Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
+  bool lags(const std::string& namespace_, const JobMemory& memory) const;
+  std::shared_ptr<JobMemory> remember(const CachedJob& job);
+  void forget(const std::string& key);
+  reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
+  void observe(const CachedJob& job, JobMemory& memory, const Live& live,
+               reconciler::JobView& view);
+  // job_outage.cc: with how many others its holder was lost in an outage of the API server; zero:
+  // it was not.
+  int lost_together(const CachedJob& job, const CachedHeartbeat& lease);
+  const reconciler::HolderCount& count_holders();
+  HeartbeatPtr current_lease(const CachedJob& job, const Live& live);
+  Time now() const { return client_.server_clock().now(loop_.now()); }
+
+  Loop& loop_;
+  kube::Client& client_;
+  Random& random_;
+  Log log_;
+  Telemetry& telemetry_;
+  Config config_;
+  JobCensus census_;
+  cache::Informer jobs_;
+  cache::Informer pods_;
+  NodeMonitor nodes_;
+  HeartbeatMonitor heartbeats_;
+  JobWindows job_windows_;
+  WindowKeeper windows_;
+  Membership membership_;
+  NamespaceReadings readings_;
+  Executor executor_;
+  ReconcilePool pool_;
+  Creations creations_;
+  std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
+  std::unordered_set<std::string> held_;
+  std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // whose creations are under way
+  struct Waiter {
+    std::string namespace_;
+    std::shared_ptr<JobMemory> memory;
+    std::function<void(Unit)> shown;
+    TimerId timer = 0;
+  };
+  std::list<Waiter> waiters_;
+  std::vector<int> in_flight_;  // reconciles, by shard
+  std::set<int> gained_;        // shards whose jobs are still to be looked at
+  std::uint64_t time_travels_ = 0;
+  std::uint64_t reconciles_ = 0;  // names each one in the log
+  std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
+  reconciler::HolderCount holders_;
+  std::optional<SteadyTime> holders_counted_;
+  TimerId resync_timer_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  bool stopped_hard_ = false;  // nobody waits for anything any more
+  int to_end_ = 0;             // of the pool and the creations, when it stops
+  TimerId grace_timer_ = 0;
+  TimerId hand_over_timer_ = 0;
+  std::function<void()> stopped_;
+};
+
+}  // namespace holdfast::controller

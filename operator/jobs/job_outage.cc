@@ -1,0 +1,37 @@
+// How many holders of job Leases were lost together, which spreads their next attempts.
+#include "operator/jobs/job_controller.h"
+
+namespace holdfast::controller {
+namespace {
+
+// After an outage each of thousands asks, and one count walks through all Leases.
+constexpr std::chrono::seconds kCountInterval{1};
+
+}  // namespace
+
+int JobController::lost_together(const CachedJob& job, const CachedHeartbeat& lease) {
+  const reconciler::Status& status = job.job.status;
+  if (status.phase != reconciler::Phase::kRunning || status.attempt != lease.lease.attempt ||
+      !reconciler::is_overdue(lease.lease, job.job.spec.heartbeat->lease_duration, now()) ||
+      !heartbeats_.unheard_since_gap(lease)) {
+    return 0;
+  }
+  return count_holders().lost_together();
+}
+
+const reconciler::HolderCount& JobController::count_holders() {
+  const SteadyTime steady = loop_.now();
+  if (holders_counted_ && steady - *holders_counted_ < kCountInterval) return holders_;
+  holders_counted_ = steady;
+  holders_ = {};
+  heartbeats_.leases().store().for_each([&](const kube::ObjectPtr& object) {
+    const auto& lease = static_cast<const CachedHeartbeat&>(*object);
+    const auto job = std::static_pointer_cast<const CachedJob>(
+        jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
+    if (!job || job->uid != lease.owner_uid || !job->job.spec.heartbeat) return;
+    holders_.add(lease.lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
+  });
+  return holders_;
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,96 @@
+// Whose silence is put on record, and for which shard: only what a job's verdict hangs on.
+#include <algorithm>
+
+#include "operator/jobs/job_controller.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::Phase;
+using Wanted = WindowKeeper::Wanted;
+
+void want(Wanted& wanted, int shard, Duration most) {
+  if (std::find(wanted.shards.begin(), wanted.shards.end(), shard) == wanted.shards.end()) {
+    wanted.shards.push_back(shard);
+  }
+  wanted.most = std::max(wanted.most, most);
+}
+
+bool is_current(const CachedPod& pod, const CachedJob& job) {
+  return pod.name == job.job.status.pod_name;
+}
+
+}  // namespace
+
+void JobController::keep_windows() {
+  const auto cancelling = [this](const std::string& key, Duration) {
+    Wanted wanted;
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    if (job) want(wanted, membership_.shard_of(job->uid), job->job.spec.lost_after);
+    return wanted;
+  };
+  const auto still = [this](const auto& key, Duration) { return pod_wanted(key, false); };
+  const auto going = [this](const auto& key, Duration) { return pod_wanted(key, true); };
+  const auto lease = [this](const auto& key, Duration silent) { return lease_wanted(key, silent); };
+  const auto clock = [this](const std::string& key) { return nodes_.pods_time(namespace_of(key)); };
+  nodes_.keep_windows(windows_, [this](const std::string& node, bool missing) {
+    return node_wanted(node, missing);
+  });
+  heartbeats_.keep_windows(windows_, {lease, lease, lease});
+  job_windows_.keep_windows(windows_, clock, {still, going, cancelling});
+}
+
+std::shared_ptr<const CachedJob> JobController::job_of(const CachedPod& pod) {
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job_key(pod)));
+  return job && job->uid == pod.job_uid() ? job : nullptr;
+}
+
+// The breaker may add a window to that of a silent node. Whether a missing one's pods live is asked
+// for the attempt before, too.
+Wanted JobController::node_wanted(const std::string& node, bool missing) {
+  Wanted wanted;
+  for (const kube::ObjectPtr& object : pods_.store().by_index(kByNode, node)) {
+    const auto job = job_of(as_pod(object));
+    if (!job || is_terminal(job->job.status.phase)) continue;
+    const Phase phase = job->job.status.phase;
+    const bool waits = is_current(as_pod(object), *job) && (missing || phase == Phase::kRunning);
+    if (!waits && !(missing && phase == Phase::kCancelling)) continue;
+    want(wanted, membership_.shard_of(job->uid), (missing ? 1 : 2) * job->job.spec.lost_after);
+  }
+  return wanted;
+}
+
+Wanted JobController::pod_wanted(const std::string& key, bool going) {
+  Wanted wanted;
+  const kube::ObjectPtr pod = pods_.store().get(key);
+  const auto job = pod ? job_of(as_pod(pod)) : nullptr;
+  if (!job) return wanted;
+  const Phase phase = job->job.status.phase;
+  const bool runs = phase == Phase::kRunning && is_current(as_pod(pod), *job);
+  if (!runs && !(going && phase == Phase::kCancelling)) return wanted;
+  const reconciler::Spec& spec = job->job.spec;
+  want(wanted, membership_.shard_of(job->uid), going ? spec.lost_after : spec.start_deadline);
+  return wanted;
+}
+
+// A healthy holder with a long Lease is silent for longer than a life may last. Whether it is late
+// is a matter of dates then: they only say whether its silence is worth a record.
+Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
+  Wanted wanted;
+  const auto lease =
+      std::static_pointer_cast<const CachedHeartbeat>(heartbeats_.leases().store().get(key));
+  if (!lease) return wanted;
+  const auto job = std::static_pointer_cast<const CachedJob>(
+      jobs_.store().get(lease->namespace_ + "/" + lease->job_name));
+  if (!job || job->uid != lease->owner_uid || !job->job.spec.heartbeat) return wanted;
+  if (is_terminal(job->job.status.phase)) return wanted;
+  const Duration duration = job->job.spec.heartbeat->lease_duration;
+  const bool renews = !lease->lease.holder.empty() && !lease->lease.ended;
+  const bool late = lease->lease.renewed_at && now() - *lease->lease.renewed_at >= duration / 2;
+  if (renews && silent < duration / 2 && !late) return wanted;
+  const Duration window = lease->lease.ended ? Duration(job->job.spec.lost_after) : duration;
+  want(wanted, membership_.shard_of(job->uid), 2 * window);
+  return wanted;
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,297 @@
+#include "operator/jobs/pod_codec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "core/json_time.h"
+#include "core/utf8.h"
+#include "operator/jobs/agent_injection.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::ContainerView;
+using reconciler::PodPhase;
+using reconciler::PodView;
+using reconciler::seconds;
+
+constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
+
+// Tenants write some of these texts, and all of them may reach a status, an Event or a log.
+std::string text_at(const JsonView& json, const char* key) {
+  return clean_text(string_at(json, key), kTextLimit);
+}
+
+PodPhase decode_phase(const std::string& text) {
+  if (text == "Running") return PodPhase::kRunning;
+  if (text == "Succeeded") return PodPhase::kSucceeded;
+  if (text == "Failed") return PodPhase::kFailed;
+  if (text == "Unknown") return PodPhase::kUnknown;
+  return PodPhase::kPending;
+}
+
+bool may_restart(const JsonView& container, const std::string& pod_policy) {
+  if (!at(container, "restartPolicyRules").empty()) return true;
+  return string_at(container, "restartPolicy", pod_policy) != "Never";
+}
+
+ContainerView decode_container(const JsonView& json, bool init) {
+  ContainerView view;
+  view.name = string_at(json, "name");
+  view.init = init;
+  const JsonView state = at(json, "state");
+  const JsonView last = at(at(json, "lastState"), "terminated");
+  const JsonView running = at(state, "running");
+  const JsonView terminated = at(state, "terminated");
+  const JsonView waiting = at(state, "waiting");
+  view.started = running.is_object() || terminated.is_object() || last.is_object();
+  if (last.is_object()) view.started_at = time_at(last, "startedAt");
+  if (!view.started_at && running.is_object()) view.started_at = time_at(running, "startedAt");
+  if (terminated.is_object()) {
+    view.terminated.emplace();
+    view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
+    view.terminated->reason = text_at(terminated, "reason");
+    view.terminated->message = text_at(terminated, "message");
+    view.terminated->started = time_at(terminated, "startedAt");
+    view.terminated->finished = time_at(terminated, "finishedAt");
+    if (!view.started_at) view.started_at = view.terminated->started;
+  }
+  view.waiting_reason = text_at(waiting, "reason");
+  view.waiting_message = text_at(waiting, "message");
+  return view;
+}
+
+// A webhook may have put a container of its own first (a mesh's proxy, say): where there is an
+// agent, the worker is the container under it.
+std::string worker_name(const JsonView& containers) {
+  if (!containers.is_array() || containers.empty()) return "";
+  for (const JsonView container : containers) {
+    const JsonView command = at(container, "command");
+    if (command.is_array() && command.size() >= 2 && command[0] == kAgentProgram &&
+        command[1] == "run") {
+      return string_at(container, "name");
+    }
+  }
+  return string_at(containers[0], "name");
+}
+
+void decode_containers(const JsonView& json, PodView& pod) {
+  const JsonView status = at(json, "status");
+  for (const JsonView container : at(status, "initContainerStatuses")) {
+    pod.containers.push_back(decode_container(container, true));
+  }
+  for (const JsonView container : at(at(json, "spec"), "initContainers")) {
+    if (string_at(container, "restartPolicy") != "Always") continue;
+    const std::string name = string_at(container, "name");
+    for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
+  }
+  const JsonView spec = at(json, "spec");
+  const std::string worker = worker_name(at(spec, "containers"));
+  for (const JsonView container : at(status, "containerStatuses")) {
+    pod.containers.push_back(decode_container(container, false));
+    pod.containers.back().worker = pod.containers.back().name == worker;
+  }
+  // "Always" is what a pod has that says nothing.
+  const std::string pod_policy = string_at(spec, "restartPolicy", "Always");
+  for (const char* const list : {"initContainers", "containers"}) {
+    for (const JsonView container : at(spec, list)) {
+      if (!may_restart(container, pod_policy)) continue;
+      const std::string name = string_at(container, "name");
+      for (ContainerView& view : pod.containers) {
+        view.may_restart = view.may_restart || view.name == name;
+      }
+    }
+  }
+}
+
+// After its gates are removed a pod keeps the API server's word on them until a scheduler speaks.
+void decode_scheduled(const JsonView& condition, bool bound, PodView& pod) {
+  const std::string reason = text_at(condition, "reason");
+  if (bound != !pod.node_name.empty()) return;
+  if (!bound && reason == "SchedulingGated" && pod.gates.empty()) return;
+  pod.placed = time_at(condition, "lastTransitionTime");
+  if (bound) return;
+  pod.unschedulable = text_at(condition, "message");
+  if (pod.unschedulable.empty())
+    pod.unschedulable = reason.empty() ? "it is not scheduled" : reason;
+}
+
+// What only matters while no node has it.
+void decode_scheduling(const JsonView& spec, PodView& pod) {
+  if (!pod.node_name.empty()) return;
+  pod.scheduler = string_at(spec, "schedulerName");
+  for (const JsonView gate : at(spec, "schedulingGates")) {
+    pod.gates += (pod.gates.empty() ? "" : ", ") + string_at(gate, "name", "?");
+  }
+  pod.gates = clean_text(pod.gates, kTextLimit);
+}
+
+void decode_conditions(const JsonView& status, PodView& pod) {
+  for (const JsonView condition : at(status, "conditions")) {
+    const std::string type = string_at(condition, "type");
+    const std::string value = string_at(condition, "status");
+    if (type == "DisruptionTarget" && value == "True") {
+      pod.disruption_target = true;
+      pod.disruption_reason = text_at(condition, "reason");
+    }
+    if (type == "PodScheduled") decode_scheduled(condition, value == "True", pod);
+  }
+}
+
+std::int64_t decode_attempt(const std::string& text) {
+  std::int64_t attempt = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), attempt);
+  return error == std::errc() && end == text.data() + text.size() && attempt > 0 ? attempt : 0;
+}
+
+// Who may write pods may name the job's UID beside another kind, which the API server's policy on
+// pods does not look at: such an owner is not the job.
+void distrust_owner(const JsonView& meta, kube::Object& pod) {
+  constexpr std::string_view kGroup = "holdfast.dev/";
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    const std::string kind = string_at(owner, "kind");
+    if (kind == reconciler::kJobKind && string_at(owner, "apiVersion").starts_with(kGroup))
+      continue;
+    if (bool_at(owner, "controller")) pod.owner_uid = kind + "/" + string_at(owner, "uid");
+  }
+}
+
+// The attempt's own name is made of it and of the UID: that cannot be edited.
+std::string job_in_name(const PodView& pod, const std::string& job_uid) {
+  const std::size_t hash = pod.name.rfind('-');
+  if (hash == std::string::npos || hash == 0) return "";
+  const std::size_t number = pod.name.rfind('-', hash - 1);
+  if (number == std::string::npos) return "";
+  const std::string job_name = pod.name.substr(0, number);
+  return reconciler::attempt_in_name(job_name, job_uid, pod.name) > 0 ? job_name : "";
+}
+
+std::string decode_job_name(const JsonView& meta, const CachedPod& pod) {
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    if (bool_at(owner, "controller") && string_at(owner, "kind") == reconciler::kJobKind) {
+      return string_at(owner, "name");
+    }
+  }
+  const std::string by_name = job_in_name(pod.pod, pod.pod.job_uid_label);
+  return !by_name.empty() ? by_name : string_at(at(meta, "labels"), reconciler::kJobNameLabel);
+}
+
+Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
+  return Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
+                      {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
+                      {{"name", "HOLDFAST_ATTEMPT"}, {"value", std::to_string(attempt)}}});
+}
+
+void add_environment(Json& spec, const char* list, const Json& ours) {
+  if (!at(spec, list).is_array()) return;
+  for (Json& container : spec[list]) {
+    if (!container.is_object()) continue;  // the API server says what is wrong with it
+    Json environment = ours;
+    for (const Json& variable : at(container, "env")) {
+      const std::string name = string_at(variable, "name");
+      const bool taken = std::any_of(ours.begin(), ours.end(), [&](const Json& own) {
+        return string_at(own, "name") == name;
+      });
+      if (!taken) environment.push_back(variable);
+    }
+    container["env"] = std::move(environment);
+  }
+}
+
+Json without_our_keys(const Json& map) {
+  Json kept = Json::object();
+  if (!map.is_object()) return kept;
+  for (const auto& [key, value] : map.items()) {
+    if (!key.starts_with(reconciler::kLabelPrefix)) kept[key] = value;
+  }
+  return kept;
+}
+
+}  // namespace
+
+kube::ObjectPtr decode_pod(const JsonView& json) {
+  auto cached = std::make_shared<CachedPod>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const JsonView meta = at(json, "metadata");
+  const JsonView labels = at(meta, "labels");
+  const JsonView status = at(json, "status");
+  PodView& pod = cached->pod;
+  pod.name = cached->name;
+  pod.uid = cached->uid;
+  pod.version = cached->version;
+  distrust_owner(meta, *cached);
+  pod.owner_uid = cached->owner_uid;
+  pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
+  pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
+  pod.intent = time_at(at(meta, "annotations"), reconciler::kIntentAnnotation);
+  pod.node_name = string_at(at(json, "spec"), "nodeName");
+  decode_scheduling(at(json, "spec"), pod);
+  pod.phase = decode_phase(string_at(status, "phase"));
+  pod.reason = text_at(status, "reason");
+  pod.message = text_at(status, "message");
+  pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
+  pod.deletion = time_at(meta, "deletionTimestamp");
+  pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));
+  for (const JsonView finalizer : at(meta, "finalizers")) {
+    if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
+  }
+  decode_conditions(status, pod);
+  decode_containers(json, pod);
+  cached->job_name = decode_job_name(meta, *cached);
+  return cached;
+}
+
+Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
+                             const reconciler::CreatePod& pod, const std::string& agent_image) {
+  Result<Json> parsed = parse_json(pod_template);
+  if (!parsed) return parsed.error();
+  const Json& given = at(*parsed, "metadata");
+  Json labels = without_our_keys(at(given, "labels"));
+  labels[reconciler::kJobNameLabel] = job.name;
+  labels[reconciler::kJobUidLabel] = job.uid;
+  labels[reconciler::kAttemptLabel] = std::to_string(pod.attempt);
+  Json meta = {{"name", pod.name},
+               {"namespace", job.namespace_},
+               {"labels", std::move(labels)},
+               {"finalizers", Json::array({reconciler::kFinalizer})},
+               {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
+                                                 {"kind", reconciler::kJobKind},
+                                                 {"name", job.name},
+                                                 {"uid", job.uid},
+                                                 {"controller", true}}})}};
+  Json annotations = without_our_keys(at(given, "annotations"));
+  if (pod.intent) annotations[reconciler::kIntentAnnotation] = format_time_nanos(*pod.intent);
+  if (!annotations.empty()) meta["annotations"] = std::move(annotations);
+  Json spec = at(*parsed, "spec");
+  if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
+  spec["restartPolicy"] = "Never";
+  if (job.spec.heartbeat) {
+    const Status injected = inject_agent(job, pod.name, agent_image, spec);
+    if (!injected) return injected.error();
+  }
+  const Json environment = attempt_environment(job, pod.attempt);
+  add_environment(spec, "initContainers", environment);
+  add_environment(spec, "containers", environment);
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "Pod"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+std::string bare_template_body(const std::string& pod_body) {
+  const Json pod = Json::parse(pod_body);
+  const Json& meta = at(pod, "metadata");
+  Json inner = {{"labels", at(meta, "labels")}};
+  if (meta.contains("annotations")) inner["annotations"] = at(meta, "annotations");
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "PodTemplate"},
+      {"metadata", {{"name", at(meta, "name")}, {"namespace", at(meta, "namespace")}}},
+      {"template", {{"metadata", std::move(inner)}, {"spec", at(pod, "spec")}}}};
+  return body.dump();
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,46 @@
+#include "operator/jobs/writes.h"
+
+#include <algorithm>
+
+#include "client/kube/object.h"
+#include "core/json.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr std::chrono::seconds kFirstRetry{5};
+constexpr std::chrono::seconds kLastRetry{30};
+
+}  // namespace
+
+Duration retry_delay(int refusals) {
+  return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
+}
+
+void raise(std::uint64_t& mark, const JsonView& object) {
+  kube::Object meta;
+  if (kube::decode_meta(object, meta)) mark = std::max(mark, meta.version);
+}
+
+ObjectReference reference(const reconciler::Job& job) {
+  ObjectReference reference;
+  reference.namespace_ = job.namespace_;
+  reference.name = job.name;
+  reference.uid = job.uid;
+  return reference;
+}
+
+std::string preconditions(const std::string& uid, std::uint64_t version) {
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "DeleteOptions"},
+      {"propagationPolicy", "Background"},
+      {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
+  return body.dump();
+}
+
+std::string pod_path(const std::string& namespace_, const std::string& name) {
+  return kube::object_path("/api/v1", "pods", namespace_, name);
+}
+
+}  // namespace holdfast::controller

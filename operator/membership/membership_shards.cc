@@ -1,0 +1,379 @@
+// The shards: what to do about each is the reconciler's to decide, here it is carried out.
+#include <algorithm>
+
+#include "core/pause.h"
+#include "operator/membership/membership.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::ShardAction;
+
+// Writes of shard Leases under way at a time.
+constexpr int kMostPending = 16;
+// A Lease that was just made is shown by the watch before it is asked for as often as this.
+constexpr int kUnseenIsForeign = 3;
+// A member Lease that is stale for this many of its durations, and holds nothing, is deleted.
+constexpr int kTidyDurations = 10;
+// No life of a replica that is killed often lasts that long: more dead ones than this are too many.
+constexpr int kMostDead = 16;
+
+std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
+  return std::static_pointer_cast<const CachedLease>(object);
+}
+
+}  // namespace
+
+int Membership::shard_of(const std::string& job_uid) const {
+  return reconciler::shard_of(job_uid, config_.shards);
+}
+
+std::optional<Ownership::Claim> Membership::claim(const std::string& job_uid) const {
+  const int shard = shard_of(job_uid);
+  const Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  const Claim claim{shard, ours.tenure};
+  if (!holds(claim) || ours.draining || takes_no_more_ || state_ != State::kActing) {
+    return std::nullopt;
+  }
+  return claim;
+}
+
+bool Membership::holds(const Claim& claim) const {
+  const Shard& ours = shards_[static_cast<std::size_t>(claim.shard)];
+  return ours.held && ours.tenure == claim.tenure && time_left() > Duration::zero();
+}
+
+bool Membership::holds(const std::string& job_uid) const { return holds_shard(shard_of(job_uid)); }
+
+bool Membership::holds_shard(int shard) const {
+  return shards_[static_cast<std::size_t>(shard)].held && time_left() > Duration::zero();
+}
+
+bool Membership::is_draining(int shard) const {
+  return shards_[static_cast<std::size_t>(shard)].draining;
+}
+
+void Membership::time_travelled() {
+  for (Shard& shard : shards_) shard.written.reset();
+  // The caches are listed anew one by one: until all of them are, they tell of different times.
+  lapse("the API server's data was set back");
+}
+
+int Membership::shards_held() const {
+  return static_cast<int>(
+      std::count_if(shards_.begin(), shards_.end(), [](const Shard& shard) { return shard.held; }));
+}
+
+void Membership::update_clock() { clock_.watch(leases_.synced() && leases_.live(), loop_.now()); }
+
+void Membership::on_lease(const cache::Change& change) {
+  update_clock();
+  const auto lease = as_lease(change.after ? change.after : change.before);
+  if (lease->kind == CachedLease::Kind::kMember) {
+    if (change.after) {
+      tracker_.seen(lease->name, lease->version, clock_.read(loop_.now()));
+    } else {
+      tracker_.gone(lease->name);
+    }
+  } else if (lease->shard < config_.shards && !change.after) {
+    shards_[static_cast<std::size_t>(lease->shard)].written.reset();
+  } else if (lease->holder != self_ && !lease->windows.empty() && handlers_.recorded) {
+    handlers_.recorded(lease->windows);
+  }
+  // Only what is the record; a newcomer that is wrong about it refuses by itself.
+  if (change.after && lease->name == shard_lease_name(0)) refuse_wrong_number(*lease);
+}
+
+void Membership::work_ended(int shard) {
+  if (shards_[static_cast<std::size_t>(shard)].draining) evaluate_soon();
+}
+
+void Membership::evaluate_soon() {
+  if (!evaluates() || std::exchange(evaluating_, true)) return;
+  loop_.post([this] {
+    evaluating_ = false;
+    evaluate();
+  });
+}
+
+std::shared_ptr<const CachedLease> Membership::shard_lease(int shard) {
+  const auto cached =
+      as_lease(leases_.store().get(config_.namespace_ + "/" + shard_lease_name(shard)));
+  const auto& written = shards_[static_cast<std::size_t>(shard)].written;
+  return written && (!cached || cached->version < written->version) ? written : cached;
+}
+
+bool Membership::member_alive(const CachedLease& member) {
+  const Duration live = clock_.read(loop_.now());
+  const auto silent = tracker_.silent_for(member.name, live, clock_.epoch());
+  return !silent || *silent < member.duration;
+}
+
+reconciler::ShardsView Membership::view() {
+  reconciler::ShardsView view;
+  view.self = self_;
+  view.acting = state_ == State::kActing && time_left() > Duration::zero();
+  leases_.store().for_each([&](const kube::ObjectPtr& object) {
+    const auto lease = as_lease(object);
+    if (lease->kind != CachedLease::Kind::kMember || lease->holder.empty()) return;
+    view.members[lease->holder] = {member_alive(*lease), !lease->steps_aside.empty()};
+  });
+  if (view.acting) view.members[self_].alive = true;
+  view.members[self_].aside = !aside_.empty();
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    const Shard& ours = shards_[static_cast<std::size_t>(shard)];
+    const auto lease = shard_lease(shard);
+    view.shards.push_back(
+        {lease ? lease->holder : "", ours.held, handlers_.busy(shard), ours.pending});
+  }
+  return view;
+}
+
+// While it reads it may still have shards to give up.
+bool Membership::evaluates() const {
+  return state_ == State::kActing || (state_ == State::kReading && !aside_.empty());
+}
+
+void Membership::evaluate() {
+  if (!evaluates() || takes_no_more_) return;
+  update_clock();
+  const std::vector<reconciler::ShardDecision> decisions = decide_shards(view());
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    const reconciler::ShardDecision& decision = decisions[static_cast<std::size_t>(shard)];
+    Shard& ours = shards_[static_cast<std::size_t>(shard)];
+    ours.why = decision.why;
+    ours.planned = decision.owner;
+    carry_out(shard, decision);
+  }
+}
+
+bool Membership::shards_wait() const { return loop_.now() < shards_not_before_; }
+
+void Membership::heed_shards(const Result<JsonDocument>& answer) {
+  if (!answer) heed(answer.error(), loop_.now(), shards_not_before_);
+}
+
+bool Membership::room() const {
+  if (shards_wait()) return false;
+  return std::count_if(shards_.begin(), shards_.end(),
+                       [](const Shard& shard) { return shard.pending; }) < kMostPending;
+}
+
+void Membership::carry_out(int shard, const reconciler::ShardDecision& decision) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  // Nobody could take it before its Lease is written.
+  const bool stays =
+      ours.held && shards_wait() &&
+      (decision.action == ShardAction::kDrain || decision.action == ShardAction::kRelease);
+  switch (stays ? ShardAction::kNone : decision.action) {
+    case ShardAction::kNone:
+      if (std::exchange(ours.draining, false) && ours.held) handlers_.kept(shard);
+      return;
+    case ShardAction::kDrain:
+      if (!std::exchange(ours.draining, true) && handlers_.draining) handlers_.draining(shard);
+      return;
+    case ShardAction::kDrop:
+      return drop(shard, "taken");
+    case ShardAction::kTake:
+      if (room()) spawn(take(shard, shard_lease(shard)));
+      return;
+    case ShardAction::kTakeOver:
+      if (room()) spawn(take_over(shard));
+      return;
+    case ShardAction::kRelease:
+      if (room()) spawn(release(shard));
+      return;
+  }
+}
+
+void Membership::drop(int shard, const char* why) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  ours.held = false;
+  ours.draining = false;
+  handlers_.lost(shard, why);
+}
+
+Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  ours.pending = true;
+  const std::uint64_t tenure = tenure_;
+  LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
+  write.windows = windows_of(shard);
+  Result<JsonDocument> answer = JsonDocument();
+  if (before) {
+    write.uid = before->uid;
+    write.version = before->version;
+    write.transitions = before->transitions + 1;
+    auto put = client_.put(path(before->name), shard_lease_body(write, shard), within_time());
+    answer = co_await put;
+  } else {
+    auto post = client_.post(path(), shard_lease_body(write, shard), within_time());
+    answer = co_await post;
+  }
+  ours.pending = false;
+  heed_shards(answer);
+  if (answer) {
+    note_written(ours, *answer);
+    // An answer from before a lapse proves nothing about the time after it.
+    if (ours.written && tenure == tenure_ && state_ == State::kActing &&
+        time_left() > Duration::zero()) {
+      ours.held = true;
+      ++ours.tenure;
+      handlers_.gained(shard);
+    }
+    evaluate_soon();
+  }
+  if (!answer && answer.error().code == ErrorCode::kAlreadyExists) {
+    if (++ours.unseen == kUnseenIsForeign) tell_of_foreign(shard);
+    co_return;
+  }
+  ours.unseen = 0;
+  if (!answer && answer.error().code != ErrorCode::kConflict) {
+    tell("a shard's Lease could not be taken", answer.error());
+  }
+  // After a failure the watch or the next tick brings us back: at once would be a hot loop.
+}
+
+void Membership::tell_of_foreign(int shard) {
+  log_.warn(
+      "a shard's Lease could not be taken; nobody works on its jobs",
+      {{"member", self_},
+       {"lease", shard_lease_name(shard)},
+       {"error", "it exists without the label " + std::string(kLeaseLabel) + "=" + kShardLease},
+       {"what_to_do",
+        "delete it in the namespace " + config_.namespace_ + ", and it is made anew"}});
+}
+
+Task<void> Membership::take_over(int shard) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  ours.pending = true;
+  const auto lease = shard_lease(shard);
+  const std::uint64_t tenure = tenure_;
+  auto ask = holder_is_dead(lease->holder);
+  const bool dead = co_await ask;
+  ours.pending = false;
+  if (!dead || tenure != tenure_) co_return;
+  log_.info("a shard is taken over", {{"shard", std::to_string(shard)}, {"from", lease->holder}});
+  // Over the version that was judged and no other: the holder may have given it to somebody since.
+  auto task = take(shard, lease);
+  co_await task;
+}
+
+// The watch may lag: what the verdict rests on is read once more.
+Task<bool> Membership::holder_is_dead(std::string holder) {
+  const std::string name = member_lease_name(holder);
+  const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
+  auto get = client_.get(path(name), within_time());
+  const Result<JsonDocument> answer = co_await get;
+  heed_shards(answer);
+  if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
+  const auto live = as_lease(decode_lease(*answer));
+  kube::Object bare;
+  if (!live && kube::decode_meta(*answer, bare)) {
+    // Its label was taken off, so the watch does not show it: reads like this one do.
+    const Duration now = clock_.read(loop_.now());
+    tracker_.seen(name, bare.version, now);
+    const auto silent = tracker_.silent_for(name, now, clock_.epoch());
+    const bool dead = silent.value_or(Duration::zero()) >= config_.timings.lease_duration;
+    co_return dead;
+  }
+  if (live && judged && live->uid == judged->uid && live->version == judged->version) {
+    co_return true;
+  }
+  const auto cached = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
+  if (live && (!cached || cached->version < live->version)) {
+    tracker_.seen(name, live->version, clock_.read(loop_.now()));
+    leases_.watch_lags(config_.namespace_, {{"member", holder}});
+  }
+  co_return false;
+}
+
+Task<void> Membership::release(int shard) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  if (ours.held) drop(shard, "handed_over");
+  const auto lease = shard_lease(shard);
+  if (!lease) co_return;
+  ours.pending = true;
+  LeaseWrite write = lease_write("", config_.timings.lease_duration);
+  write.uid = lease->uid;
+  write.version = lease->version;
+  write.transitions = lease->transitions;
+  write.windows = windows_of(shard);
+  auto put = client_.put(path(lease->name), shard_lease_body(write, shard), within_time());
+  const Result<JsonDocument> answer = co_await put;
+  ours.pending = false;
+  heed_shards(answer);
+  if (answer) {
+    note_written(ours, *answer);
+    evaluate_soon();
+  }
+}
+
+void Membership::note_written(Shard& ours, const JsonView& answer) {
+  ours.written = as_lease(decode_lease(answer));
+  ours.recorded_at = loop_.now();
+}
+
+// Nobody else misses them: every process start leaves one behind when it is killed.
+void Membership::tidy() {
+  if (state_ != State::kActing || shards_wait()) return;
+  std::set<std::string> holders;
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    if (const auto lease = shard_lease(shard)) holders.insert(lease->holder);
+  }
+  const Duration live = clock_.read(loop_.now());
+  std::shared_ptr<const CachedLease> stale, dead;
+  int dead_count = 0;
+  leases_.store().for_each([&](const kube::ObjectPtr& object) {
+    const auto lease = as_lease(object);
+    if (lease->kind != CachedLease::Kind::kMember || lease->holder == self_) return;
+    if (holders.count(lease->holder) != 0 || deleting_.count(lease->name) != 0) return;
+    const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
+    if (silent && *silent >= kTidyDurations * lease->duration) stale = lease;
+    if (!silent || *silent < lease->duration) return;
+    ++dead_count;
+    if (!dead || lease->version < dead->version) dead = lease;
+  });
+  if (!stale && dead_count > kMostDead) stale = dead;
+  if (stale) spawn(delete_member(stale->name, stale->uid, stale->version));
+}
+
+Task<void> Membership::delete_member(std::string name, std::string uid, std::uint64_t version) {
+  deleting_.insert(name);
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "DeleteOptions"},
+      {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
+  auto del = client_.del(path(name), body.dump(), within_time());
+  const Result<JsonDocument> answer = co_await del;
+  deleting_.erase(name);
+  heed_shards(answer);
+  if (answer) log_.info("deleted the member Lease of a dead replica", {{"lease", name}});
+}
+
+OwnershipReport Membership::report() {
+  static constexpr const char* kStates[] = {"starting", "joining", "acting",
+                                            "reading",  "lapsed",  "leaving"};
+  OwnershipReport report;
+  report.self = self_;
+  report.state = kStates[static_cast<int>(state_)];
+  report.renew_deadline = config_.timings.renew_deadline;
+  if (renewed_at_ != SteadyTime{}) report.renewal_age = loop_.now() - renewed_at_;
+  update_clock();
+  const Duration live = clock_.read(loop_.now());
+  leases_.store().for_each([&](const kube::ObjectPtr& object) {
+    const auto lease = as_lease(object);
+    if (lease->kind != CachedLease::Kind::kMember) return;
+    const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
+    report.members.push_back(
+        {lease->holder, member_alive(*lease), lease->steps_aside, silent.value_or(Duration{0})});
+  });
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    const Shard& ours = shards_[static_cast<std::size_t>(shard)];
+    const auto lease = shard_lease(shard);
+    report.shards.push_back({lease ? lease->holder : "", ours.planned, ours.held, ours.why});
+  }
+  return report;
+}
+
+}  // namespace holdfast::controller

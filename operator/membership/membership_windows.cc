@@ -1,0 +1,53 @@
+// What is seen of silent subjects, on record for a shard's next owner.
+#include "operator/membership/membership.h"
+
+namespace holdfast::controller {
+namespace {
+
+// A shard's record is written again after so long.
+constexpr std::chrono::seconds kRecordEvery{10};
+
+}  // namespace
+
+std::string Membership::windows_of(int shard) const {
+  return handlers_.record ? handlers_.record(shard) : "";
+}
+
+// Nothing is written where there is nothing to say, and nothing stands there to take back.
+void Membership::keep_records() {
+  if (!handlers_.record || state_ != State::kActing || time_left() <= Duration::zero()) return;
+  const SteadyTime now = loop_.now();
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    const Shard& ours = shards_[static_cast<std::size_t>(shard)];
+    if (!ours.held || ours.draining || ours.pending) continue;
+    if (now - ours.recorded_at < kRecordEvery) continue;
+    const auto lease = shard_lease(shard);
+    if (!lease || lease->holder != self_) continue;
+    std::string windows = windows_of(shard);
+    if (windows != lease->windows && room()) spawn(write_record(shard, lease, std::move(windows)));
+  }
+}
+
+// By compare-and-swap on the Lease that names us: whoever has taken the shard meanwhile has the
+// record too. A failure is no trouble of its own: the next tick writes it again.
+Task<void> Membership::write_record(int shard, std::shared_ptr<const CachedLease> before,
+                                    std::string windows) {
+  Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  ours.pending = true;
+  LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
+  write.uid = before->uid;
+  write.version = before->version;
+  write.transitions = before->transitions;
+  write.acquired = before->acquired;
+  write.windows = std::move(windows);
+  auto put = client_.put(path(before->name), shard_lease_body(write, shard), within_time());
+  const Result<JsonDocument> answer = co_await put;
+  ours.pending = false;
+  heed_shards(answer);
+  if (answer) {
+    note_written(ours, *answer);
+    evaluate_soon();
+  }
+}
+
+}  // namespace holdfast::controller

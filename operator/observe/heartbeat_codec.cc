@@ -1,0 +1,96 @@
+#include "operator/observe/heartbeat_codec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/json_time.h"
+#include "core/utf8.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// As the schema has it for status.progress.
+constexpr std::size_t kMessageLimit = 256;
+constexpr double kLongestAge = 366.0 * 24 * 3600;
+
+// Seconds, with a fraction or without; a worker wrote it, so anything may stand there.
+Duration decode_age(const std::string& text) {
+  double age = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), age);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(age)) {
+    return Duration::zero();
+  }
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::clamp(age, 0.0, kLongestAge)));
+}
+
+}  // namespace
+
+kube::ObjectPtr decode_heartbeat(const JsonView& json) {
+  auto cached = std::make_shared<CachedHeartbeat>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const JsonView meta = at(json, "metadata");
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    if (string_at(owner, "kind") != reconciler::kJobKind ||
+        string_at(owner, "apiVersion") != reconciler::kJobApiVersion) {
+      continue;
+    }
+    cached->job_name = string_at(owner, "name");
+    cached->owner_uid = string_at(owner, "uid");
+  }
+  if (cached->job_name.empty()) return nullptr;
+  const JsonView spec = at(json, "spec");
+  const JsonView annotations = at(meta, "annotations");
+  reconciler::LeaseView& lease = cached->lease;
+  lease.uid = cached->uid;
+  lease.version = cached->version;
+  lease.holder = string_at(spec, "holderIdentity");
+  lease.attempt = int_at(spec, "leaseTransitions");
+  // Somebody took it off: nobody can say who was granted it.
+  lease.granted = string_at(annotations, reconciler::kGrantedAnnotation, "unknown");
+  lease.acquired = time_at(spec, "acquireTime");
+  lease.renewed = at(spec, "renewTime").is_string();
+  lease.renewed_at = time_at(spec, "renewTime");
+  lease.ended = at(annotations, reconciler::kEndedAnnotation).is_string();
+  lease.progress_age = decode_age(string_at(annotations, reconciler::kProgressAgeAnnotation));
+  lease.progress_message =
+      clean_text(string_at(annotations, reconciler::kProgressMessageAnnotation), kMessageLimit);
+  cached->mark = string_at(annotations, reconciler::kProgressAnnotation);
+  return cached;
+}
+
+std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
+                           Time now) {
+  Json meta = {
+      {"name", reconciler::heartbeat_lease_name(job.uid)},
+      {"namespace", job.namespace_},
+      {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
+      {"annotations", {{reconciler::kGrantedAnnotation, write.granted}}},
+      {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
+                                        {"kind", reconciler::kJobKind},
+                                        {"name", job.name},
+                                        {"uid", job.uid},
+                                        {"controller", true}}})}};
+  if (!write.uid.empty()) {
+    meta["uid"] = write.uid;
+    meta["resourceVersion"] = std::to_string(write.version);
+  }
+  const auto duration = job.spec.heartbeat.value_or(reconciler::Heartbeat{}).lease_duration;
+  Json spec = {{"leaseDurationSeconds", duration.count()}, {"leaseTransitions", write.attempt}};
+  if (!write.holder.empty()) {
+    spec["holderIdentity"] = write.holder;
+    spec["acquireTime"] = format_time_micros(now);
+    // The API server drops its record of who wrote which field, as at renewals (agent/lease.cc). At
+    // a creation it would not.
+    if (!write.uid.empty()) meta["managedFields"] = Json::array({Json::object()});
+  }
+  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+}  // namespace holdfast::controller

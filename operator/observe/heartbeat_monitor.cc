@@ -1,0 +1,104 @@
+#include "operator/observe/heartbeat_monitor.h"
+
+#include "client/kube/lease_resource.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+kube::Kind heartbeat_kind() {
+  kube::Kind kind;
+  kind.name = "job-leases";
+  kind.group_path = kube::kLeaseGroupPath;
+  kind.plural = kube::kLeasePlural;
+  kind.label_selector = reconciler::kJobUidLabel;
+  kind.decode = decode_heartbeat;
+  return kind;
+}
+
+HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
+  return std::static_pointer_cast<const CachedHeartbeat>(object);
+}
+
+}  // namespace
+
+HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
+                                   const std::vector<std::string>& namespaces, WorkedOn worked_on)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      leases_(dependencies, heartbeat_kind(), namespaces),
+      worked_on_(std::move(worked_on)),
+      records_(namespaces) {
+  leases_.on_progress([this] { update_clock(); });
+  leases_.on_change([this](const cache::Change& change) {
+    update_clock();
+    if (change.after) {
+      seen(*as_heartbeat(change.after));
+    } else {
+      records_.gone(change.before->key());
+    }
+    if (on_change_) on_change_(as_heartbeat(change.before), as_heartbeat(change.after));
+  });
+}
+
+void HeartbeatMonitor::on_change(
+    std::function<void(const HeartbeatPtr&, const HeartbeatPtr&)> handler) {
+  on_change_ = std::move(handler);
+}
+
+void HeartbeatMonitor::update_clock() {
+  records_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
+}
+
+void HeartbeatMonitor::proof() {
+  update_clock();
+  records_.proof(loop_.now());
+}
+
+void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
+  records_.seen(lease, worked_on_(lease), loop_.now());
+}
+
+void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& job_uid) {
+  if (const HeartbeatPtr lease = get(namespace_, job_uid)) {
+    update_clock();
+    seen(*lease);
+  }
+}
+
+HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& job_uid) {
+  const auto found = as_heartbeat(
+      leases_.store().get(namespace_ + "/" + reconciler::heartbeat_lease_name(job_uid)));
+  return found && found->owner_uid == job_uid ? found : nullptr;
+}
+
+reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& lease,
+                                                       Duration window) {
+  update_clock();
+  return records_.observe(lease, window, loop_.now());
+}
+
+bool HeartbeatMonitor::unheard_since_gap(const CachedHeartbeat& lease) {
+  update_clock();
+  return records_.unheard_since_gap(lease.key(), loop_.now());
+}
+
+Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid,
+                                                     SteadyTime by) {
+  auto get = client_.get(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, namespace_,
+                                           reconciler::heartbeat_lease_name(job_uid)),
+                         kube::live_look(by, loop_.now()));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) {
+    if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();
+    co_return answer.error();
+  }
+  const HeartbeatPtr live = as_heartbeat(decode_heartbeat(*answer));
+  if (!live || live->owner_uid != job_uid) co_return HeartbeatPtr();
+  update_clock();
+  const kube::ObjectPtr cached = leases_.store().get(live->key());
+  if (!cached || cached->version < live->version) seen(*live);
+  co_return live;
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,260 @@
+#include "operator/observe/node_monitor.h"
+
+#include <algorithm>
+
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr std::size_t kMaxRemembered = 10'000;
+// Reads of nodes' conditions under way at a time.
+constexpr int kMostReads = 8;
+
+kube::Kind node_kind() {
+  kube::Kind kind;
+  kind.name = "nodes";
+  kind.group_path = "/api/v1";
+  kind.plural = "nodes";
+  kind.namespaced = false;
+  kind.metadata_only = true;
+  kind.decode = kube::decode_bare;
+  return kind;
+}
+
+kube::Kind lease_kind() {
+  kube::Kind kind;
+  kind.name = "node-leases";
+  kind.group_path = "/apis/coordination.k8s.io/v1";
+  kind.plural = "leases";
+  kind.decode = kube::decode_bare;
+  return kind;
+}
+
+std::string node_path(const std::string& node) {
+  return kube::object_path("/api/v1", "nodes", "", node);
+}
+
+std::string lease_path(const std::string& namespace_, const std::string& name) {
+  return kube::object_path("/apis/coordination.k8s.io/v1", "leases", namespace_, name);
+}
+
+}  // namespace
+
+NodeMonitor::NodeMonitor(Dependencies dependencies)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      log_(dependencies.log),
+      pods_(dependencies.pods),
+      nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
+             node_kind(), {}),
+      leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
+              lease_kind(), {kNodeLeaseNamespace}),
+      reads_(dependencies.loop,
+             [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
+      pod_clocks_(dependencies.namespaces) {
+  leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+  nodes_.on_change([this](const cache::Change& change) { on_node(change); });
+  leases_.on_progress([this] { update_clocks(); });
+  nodes_.on_progress([this] { update_clocks(); });
+  pods_.on_progress([this] { update_clocks(); });
+}
+
+NodeMonitor::~NodeMonitor() = default;
+
+void NodeMonitor::on_node_change(std::function<void(const std::string&)> handler) {
+  on_node_change_ = std::move(handler);
+}
+
+void NodeMonitor::on_answers_again(std::function<void()> handler) {
+  on_answers_again_ = std::move(handler);
+}
+
+void NodeMonitor::start() {
+  nodes_.start();
+  leases_.start();
+}
+
+void NodeMonitor::stop() {
+  nodes_.stop();
+  leases_.stop();
+}
+
+void NodeMonitor::update_clocks() {
+  const SteadyTime now = loop_.now();
+  node_clock_.watch(nodes_.synced() && nodes_.live(), now);
+  lease_clock_.watch(leases_.synced() && leases_.live(), now);
+  pod_clocks_.watch([this](const std::string& watched) { return pods_.live(watched); }, now);
+}
+
+void NodeMonitor::proof() {
+  update_clocks();
+  const SteadyTime now = loop_.now();
+  node_clock_.proof(now);
+  lease_clock_.proof(now);
+  pod_clocks_.proof(now);
+  const bool again = !last_proof_ || now - *last_proof_ > reconciler::kGapLimit;
+  last_proof_ = now;
+  read_conditions();
+  if (again && on_answers_again_) on_answers_again_();
+}
+
+reconciler::LiveTime NodeMonitor::node_time() {
+  const Duration now = node_clock_.read(loop_.now());
+  return {now, node_clock_.epoch()};
+}
+
+reconciler::LiveTime NodeMonitor::lease_time() {
+  const Duration now = lease_clock_.read(loop_.now());
+  return {now, lease_clock_.epoch()};
+}
+
+reconciler::LiveTime NodeMonitor::pods_time(const std::string& namespace_) {
+  update_clocks();
+  return pod_clocks_.read(namespace_, loop_.now());
+}
+
+void NodeMonitor::keep_windows(WindowKeeper& windows, const Wanted& wanted) {
+  const auto by_nodes = [this](const std::string&) { return node_time(); };
+  const auto by_leases = [this](const std::string&) { return lease_time(); };
+  const auto silent = [wanted](const std::string& node, Duration) { return wanted(node, false); };
+  const auto missing = [wanted](const std::string& node, Duration) { return wanted(node, true); };
+  windows.add("node", {lease_tracker_, by_leases, silent});
+  windows.add("unready", {unready_, by_nodes, silent});
+  windows.add("missing", {missing_, by_nodes, missing});
+}
+
+void NodeMonitor::on_lease(const cache::Change& change) {
+  update_clocks();
+  // A Lease that is deleted is silent from its last change on: its node may be dead.
+  if (!change.after) return;
+  const std::string& name = change.after->name;
+  lease_tracker_.seen(name, change.after->version, lease_clock_.read(loop_.now()));
+  if (leaseless_.erase(name) != 0) unready_.gone(name);
+}
+
+void NodeMonitor::on_node(const cache::Change& change) {
+  update_clocks();
+  const std::string& name = change.after ? change.after->name : change.before->name;
+  if (change.after) {
+    missing_.gone(name);
+    if (leaseless_.count(name) != 0) {
+      unread_.insert(name);
+      read_conditions();
+    }
+  } else {
+    mark_missing(name);
+    lease_tracker_.gone(name);
+    unready_.gone(name);
+    leaseless_.erase(name);
+  }
+  const bool came_or_went = !change.before || !change.after;
+  if (came_or_went && on_node_change_) on_node_change_(name);
+}
+
+void NodeMonitor::mark_missing(const std::string& node) {
+  // Bounded: forgetting only starts windows anew.
+  if (missing_.size() >= kMaxRemembered) missing_ = reconciler::RecordTracker();
+  missing_.seen(node, 0, node_time().now);
+}
+
+void NodeMonitor::look(const std::string& node) {
+  if (!nodes_.synced() || !leases_.synced()) return;
+  update_clocks();
+  if (!nodes_.store().get(node)) return mark_missing(node);
+  if (const auto version = lease_tracker_.version(node)) {
+    // One that is on record, and is not there any more, is silent from its last change on.
+    lease_tracker_.seen(node, *version, lease_time().now);
+  } else if (leaseless_.size() < kMaxRemembered && leaseless_.insert(node).second) {
+    unread_.insert(node);
+    read_conditions();
+  }
+}
+
+void NodeMonitor::read_conditions() {
+  while (reading_ < kMostReads && !unread_.empty()) {
+    ++reading_;
+    spawn(read_condition(unread_.extract(unread_.begin()).value()));
+  }
+}
+
+// A read that fails is tried again with the next renewal of ours that succeeds.
+Task<void> NodeMonitor::read_condition(std::string node) {
+  auto get = client_.get(node_path(node));
+  const Result<JsonDocument> object = co_await get;
+  --reading_;
+  update_clocks();
+  if (object) {
+    note_condition(node, *object);
+    read_conditions();
+  } else if (object.error().code != ErrorCode::kNotFound && leaseless_.count(node) != 0) {
+    unread_.insert(node);
+  }
+}
+
+void NodeMonitor::note_condition(const std::string& node, const JsonView& object) {
+  if (leaseless_.count(node) == 0) return;
+  const bool before = unready_.knows(node);
+  bool unknown = false;
+  for (const JsonView condition : at(at(object, "status"), "conditions")) {
+    if (string_at(condition, "type") != "Ready") continue;
+    unknown = string_at(condition, "status") == "Unknown";
+    const std::string since = string_at(condition, "lastTransitionTime");
+    if (unknown) unready_.seen(node, reconciler::hash64(since), node_time().now);
+  }
+  if (!unknown) unready_.gone(node);
+  if (before != unknown && on_node_change_) on_node_change_(node);
+}
+
+reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window) {
+  reconciler::NodeObservation observation;
+  if (!nodes_.synced() || !leases_.synced()) return observation;
+  look(node);
+  if (!nodes_.store().get(node)) {
+    observation.missing_for = missing_.counted(node, window, reconciler::kFirstLook, node_time());
+  } else if (lease_tracker_.version(node)) {
+    const auto clock = [this](const std::string&) { return lease_time(); };
+    observation.silent_for =
+        lease_tracker_.counted(node, window, reconciler::kFirstLook, lease_time());
+    observation.breaker = lease_tracker_.held_back(node, window, clock);
+  } else {
+    observation.silent_for = unready_.counted(node, window, reconciler::kFirstLook, node_time());
+    observation.has_lease = false;
+  }
+  return observation;
+}
+
+Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
+  update_clocks();
+  if (!pods_.live(namespace_)) return Duration::zero();
+  const reconciler::LiveTime live = pod_clocks_.read(namespace_, loop_.now());
+  return live.now - live.epoch;
+}
+
+Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
+  auto get_lease =
+      client_.get(lease_path(kNodeLeaseNamespace, node), kube::live_look(by, loop_.now()));
+  const Result<JsonDocument> lease = co_await get_lease;
+  if (!lease.ok() && lease.error().code != ErrorCode::kNotFound) co_return lease.error();
+  auto get_node = client_.get(node_path(node), kube::live_look(by, loop_.now()));
+  const Result<JsonDocument> object = co_await get_node;
+  if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
+  proof();
+  if (lease.ok()) {
+    kube::Object live;
+    const kube::ObjectPtr cached =
+        leases_.store().get(std::string(kNodeLeaseNamespace) + "/" + node);
+    if (kube::decode_meta(*lease, live) && (!cached || cached->version < live.version)) {
+      lease_tracker_.seen(node, live.version, lease_clock_.read(loop_.now()));
+      leases_.watch_lags(kNodeLeaseNamespace, {{"node", node}});
+    }
+  }
+  if (object.ok() && !nodes_.store().get(node)) {
+    missing_.gone(node);
+    nodes_.watch_lags("", {{"node", node}});
+  }
+  if (object.ok()) note_condition(node, *object);
+  co_return Unit{};
+}
+
+}  // namespace holdfast::controller

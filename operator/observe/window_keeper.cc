@@ -1,0 +1,53 @@
+#include "operator/observe/window_keeper.h"
+
+#include <algorithm>
+
+namespace holdfast::controller {
+namespace {
+
+// Many shards ask at once: what was found for the first of them is young enough for all.
+constexpr std::chrono::milliseconds kYoungEnough{100};
+constexpr std::chrono::minutes kTellEvery{5};
+
+}  // namespace
+
+void WindowKeeper::carry(const std::string& text) {
+  for (const SilentSubject& subject : decode_windows(text)) {
+    const std::size_t slash = subject.subject.find('/');
+    const auto kind = kinds_.find(subject.subject.substr(0, slash));
+    if (slash == std::string::npos || kind == kinds_.end()) continue;
+    const std::string name = subject.subject.substr(slash + 1);
+    kind->second.tracker.carry(name, subject.mark, subject.silent, kind->second.clock(name));
+  }
+}
+
+std::string WindowKeeper::record(int shard) {
+  if (collected_at_ == SteadyTime{} || loop_.now() - collected_at_ > kYoungEnough) collect();
+  const auto found = found_.find(shard);
+  if (found == found_.end()) return "";
+  const std::size_t left_out = found->second.size() - std::min(found->second.size(), kMostSubjects);
+  if (left_out > 0 && (told_at_ == SteadyTime{} || loop_.now() - told_at_ > kTellEvery)) {
+    told_at_ = loop_.now();
+    log_.warn(
+        "a shard has more silent subjects than its Lease can keep; if this process dies, "
+        "the windows of the least silent ones begin anew",
+        {{"shard", std::to_string(shard)}, {"left_out", std::to_string(left_out)}});
+  }
+  return encode_windows(found->second);
+}
+
+void WindowKeeper::collect() {
+  collected_at_ = loop_.now();
+  found_.clear();
+  for (const auto& kind : kinds_) {
+    const auto note = [&](const std::string& name, std::uint64_t mark, Duration silent) {
+      const Wanted wanted = kind.second.wanted(name, silent);
+      for (const int shard : wanted.shards) {
+        found_[shard].push_back({kind.first + "/" + name, mark, std::min(silent, wanted.most)});
+      }
+    };
+    kind.second.tracker.for_each_silent(kRecordFrom, kind.second.clock, note);
+  }
+}
+
+}  // namespace holdfast::controller

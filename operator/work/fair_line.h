@@ -1,0 +1,108 @@
+// What waits to be done, tenant by tenant: who is next, and who has to wait. One thing of a tenant
+// is under way at a time, in the order in which they came; tenants take turns. A tenant may wait
+// with as many as are free (FairShare): one that stands still leaves room for others.
+//
+//   if (line.admits(tenant)) line.add(tenant, one);
+//   while (auto next = line.next(now)) begin(next->tenant, next->one);
+//   ... it has ended:      line.done(tenant, now);
+//   ... or has to wait:    line.add_first(tenant, one), line.done(tenant, until);
+//
+// Pure.
+#pragma once
+
+#include <deque>
+#include <iterator>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "core/time.h"
+#include "operator/work/fair_share.h"
+
+namespace holdfast::controller {
+
+template <class T>
+class FairLine {
+ public:
+  struct Next {
+    std::string tenant;
+    T one;
+  };
+
+  // `each`: what may wait of one tenant alone.
+  explicit FairLine(int each) : share_(each) {}
+
+  bool admits(const std::string& tenant) const { return share_.admits(tenant); }
+  void add(const std::string& tenant, T one) {
+    lane(tenant).waiting.push_back(std::move(one));
+    share_.begin(tenant);
+  }
+  void add_first(const std::string& tenant, T one) {
+    lane(tenant).waiting.push_front(std::move(one));
+    share_.begin(tenant);
+  }
+
+  // Takes the next one; its tenant has no turn until done().
+  std::optional<Next> next(SteadyTime now) {
+    for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+      if (lane->busy || now < lane->not_before) {
+        ++lane;
+      } else if (lane->waiting.empty()) {
+        index_.erase(lane->tenant);
+        lane = lanes_.erase(lane);
+      } else {
+        return take(lane);
+      }
+    }
+    return std::nullopt;
+  }
+  void done(const std::string& tenant, SteadyTime not_before) {
+    Lane& ended = lane(tenant);
+    ended.busy = false;
+    ended.not_before = not_before;
+  }
+
+  // When a tenant that has to wait may go on; none: nobody waits for a time.
+  std::optional<SteadyTime> wake(SteadyTime now) const {
+    std::optional<SteadyTime> first;
+    for (const Lane& lane : lanes_) {
+      const bool waits = !lane.busy && now < lane.not_before;
+      if (waits && (!first || lane.not_before < *first)) first = lane.not_before;
+    }
+    return first;
+  }
+
+  std::size_t waiting() const { return static_cast<std::size_t>(share_.in_use()); }
+
+ private:
+  struct Lane {
+    std::string tenant;
+    std::deque<T> waiting;
+    bool busy = false;
+    SteadyTime not_before{};
+  };
+  using Lanes = std::list<Lane>;
+
+  Lane& lane(const std::string& tenant) {
+    const auto found = index_.find(tenant);
+    if (found != index_.end()) return *found->second;
+    lanes_.push_back({tenant, {}, false, {}});
+    return *(index_[tenant] = std::prev(lanes_.end()));
+  }
+  Next take(typename Lanes::iterator lane) {
+    Next next{lane->tenant, std::move(lane->waiting.front())};
+    lane->waiting.pop_front();
+    lane->busy = true;
+    share_.end(lane->tenant);
+    lanes_.splice(lanes_.end(), lanes_, lane);  // its next turn comes after the others'
+    return next;
+  }
+
+  FairShare share_;
+  Lanes lanes_;  // in the order of their turns
+  std::unordered_map<std::string, typename Lanes::iterator> index_;
+};
+
+}  // namespace holdfast::controller

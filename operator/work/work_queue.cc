@@ -1,0 +1,311 @@
+#include "operator/work/work_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+#include "operator/work/fair_share.h"
+
+namespace holdfast::controller {
+namespace {
+
+// A key that has waited so long takes turns with those of higher priority: behind them, but not
+// starved by a stream of them that never ends.
+constexpr Duration kPatience = std::chrono::seconds(5);
+
+// 5 ms * 2^40 is past every cap.
+constexpr int kMaxExponent = 40;
+
+using Keys = std::list<std::string>;
+
+// The ready keys of one priority, by tenant; the tenants take turns.
+class Lane {
+ public:
+  Keys::iterator add(const std::string& key) {
+    const std::string tenant = tenant_of(key);
+    const auto [found, added] = of_.try_emplace(tenant);
+    if (added) turns_.push_back(tenant);
+    ++size_;
+    return found->second.insert(found->second.end(), key);
+  }
+  void remove(const std::string& key, Keys::iterator place) {
+    const std::string tenant = tenant_of(key);
+    Keys& keys = of_.at(tenant);
+    keys.erase(place);
+    --size_;
+    if (!keys.empty()) return;
+    of_.erase(tenant);
+    turns_.remove(tenant);
+  }
+  // Null: none that is admitted.
+  const std::string* next(const WorkQueue::Admits& admits) const {
+    for (const std::string& tenant : turns_) {
+      if (!admits || admits(tenant)) return &of_.at(tenant).front();
+    }
+    return nullptr;
+  }
+  // Takes the key that next() showed; its tenant's next turn comes after the others'.
+  std::string take(const std::string* next) {
+    std::string key = *next;
+    const std::string tenant = tenant_of(key);
+    turns_.remove(tenant);
+    Keys& keys = of_.at(tenant);
+    keys.pop_front();
+    --size_;
+    if (keys.empty()) {
+      of_.erase(tenant);
+    } else {
+      turns_.push_back(tenant);
+    }
+    return key;
+  }
+  void clear() {
+    of_.clear();
+    turns_.clear();
+    size_ = 0;
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::unordered_map<std::string, Keys> of_;
+  std::list<std::string> turns_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
+  struct Item {
+    bool dirty = false;  // to be handed out
+    bool processing = false;
+    Priority priority = Priority::kLow;  // of a dirty one
+    Keys::iterator place;                // in its lane; of one that is dirty and not processing
+    SteadyTime dirty_since{};
+    SteadyTime taken_at{};
+    TimerId timer = 0;  // 0: no delay is pending
+    SteadyTime due{};
+    Priority due_priority = Priority::kLow;
+    bool idle() const { return !dirty && !processing && timer == 0; }
+  };
+  using Items = std::unordered_map<std::string, Item>;
+
+  State(Loop& event_loop, Config configured, std::function<void()> ready, Metrics hooks)
+      : loop(event_loop),
+        config(configured),
+        on_ready(std::move(ready)),
+        metrics(std::move(hooks)),
+        tokens(configured.failure_burst),
+        tokens_at(event_loop.now()) {}
+
+  Lane& lane(Priority priority) { return lanes[static_cast<std::size_t>(priority)]; }
+  std::size_t depth() const {
+    std::size_t count = 0;
+    for (const Lane& one : lanes) count += one.size();
+    return count;
+  }
+  void add(const std::string& key, Priority priority);
+  void add_after(const std::string& key, Duration delay, Priority priority);
+  void make_ready(const std::string& key, Item& item);
+  void tell_ready();
+  Duration bucket_delay();
+  Lane* next_lane(const Admits& admits, const std::string** key);
+  void drop_timer(Item& item) { loop.cancel(std::exchange(item.timer, 0)); }
+
+  Loop& loop;
+  const Config config;
+  const std::function<void()> on_ready;
+  const Metrics metrics;
+
+  Items items;
+  std::array<Lane, kPriorities> lanes;
+  std::unordered_map<std::string, int> failures;
+  std::size_t processing = 0;
+  bool patient_had_turn = false;
+  bool told = false;  // on_ready is posted
+  bool stopped = false;
+
+  // The overall bucket; below zero are the failures that wait for their tokens.
+  double tokens;
+  SteadyTime tokens_at;
+};
+
+void WorkQueue::State::tell_ready() {
+  if (std::exchange(told, true)) return;
+  loop.post([weak = weak_from_this()] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return;
+    state->told = false;
+    if (state->on_ready && state->depth() > 0) state->on_ready();
+  });
+}
+
+void WorkQueue::State::make_ready(const std::string& key, Item& item) {
+  item.place = lane(item.priority).add(key);
+  tell_ready();
+}
+
+void WorkQueue::State::add(const std::string& key, Priority priority) {
+  if (stopped) return;
+  Item& item = items[key];
+  if (item.dirty) {
+    if (item.priority <= priority) return;
+    if (!item.processing) lane(item.priority).remove(key, item.place);
+    item.priority = priority;
+    if (!item.processing) make_ready(key, item);
+    return;
+  }
+  item.dirty = true;
+  item.priority = priority;
+  item.dirty_since = loop.now();
+  if (metrics.on_add) metrics.on_add();
+  if (!item.processing) make_ready(key, item);
+}
+
+void WorkQueue::State::add_after(const std::string& key, Duration delay, Priority priority) {
+  if (stopped) return;
+  if (delay <= Duration::zero()) return add(key, priority);
+  const SteadyTime due = loop.now() + delay;
+  Item& item = items[key];
+  item.due_priority = item.timer == 0 ? priority : std::min(item.due_priority, priority);
+  if (item.timer != 0) {
+    if (item.due <= due) return;
+    drop_timer(item);
+  }
+  item.due = due;
+  item.timer = loop.call_at(due, [weak = weak_from_this(), key] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return;
+    Item& late = state->items.at(key);
+    late.timer = 0;
+    state->add(key, late.due_priority);
+  });
+}
+
+Duration WorkQueue::State::bucket_delay() {
+  const SteadyTime now = loop.now();
+  tokens = std::min(config.failure_burst,
+                    tokens + to_seconds(now - tokens_at) * config.failures_per_second);
+  tokens_at = now;
+  tokens -= 1;
+  if (tokens >= 0) return Duration::zero();
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(-tokens / config.failures_per_second));
+}
+
+// The first lane that has something; or, by turns, the later one that has waited longest, if that
+// is too long.
+Lane* WorkQueue::State::next_lane(const Admits& admits, const std::string** key) {
+  Lane* first = nullptr;
+  Lane* patient = nullptr;
+  const std::string* first_key = nullptr;
+  SteadyTime longest = loop.now() - kPatience;
+  for (Lane& lane : lanes) {
+    const std::string* const next = lane.next(admits);
+    if (next == nullptr) continue;
+    if (first == nullptr) {
+      first = &lane;
+      first_key = next;
+    } else if (items.at(*next).dirty_since <= longest) {
+      patient = &lane;
+      longest = items.at(*next).dirty_since;
+      *key = next;
+    }
+  }
+  if (patient != nullptr && !std::exchange(patient_had_turn, true)) return patient;
+  patient_had_turn = false;
+  *key = first_key;
+  return first;
+}
+
+WorkQueue::WorkQueue(Loop& loop, Config config, std::function<void()> on_ready, Metrics metrics)
+    : state_(std::make_shared<State>(loop, config, std::move(on_ready), std::move(metrics))) {}
+
+WorkQueue::~WorkQueue() { shut_down(); }
+
+void WorkQueue::add(const std::string& key, Priority priority) { state_->add(key, priority); }
+
+void WorkQueue::add_after(const std::string& key, Duration delay, Priority priority) {
+  state_->add_after(key, delay, priority);
+}
+
+void WorkQueue::add_rate_limited(const std::string& key, Duration at_least, Priority priority) {
+  if (state_->stopped) return;
+  if (state_->metrics.on_retry) state_->metrics.on_retry();
+  const int failures = std::min(state_->failures[key]++, kMaxExponent);
+  Duration delay = state_->config.max_delay;
+  // Shifting first would overflow long before the cap.
+  if (state_->config.base_delay <= state_->config.max_delay / (std::int64_t{1} << failures)) {
+    delay = state_->config.base_delay * (std::int64_t{1} << failures);
+  }
+  state_->add_after(key, std::max({delay, state_->bucket_delay(), at_least}), priority);
+}
+
+void WorkQueue::forget(const std::string& key) { state_->failures.erase(key); }
+
+std::optional<std::string> WorkQueue::take(const Admits& admits) {
+  State& state = *state_;
+  if (state.stopped) return std::nullopt;
+  const std::string* next = nullptr;
+  Lane* const lane = state.next_lane(admits, &next);
+  if (lane == nullptr) return std::nullopt;
+  std::string key = lane->take(next);
+  State::Item& item = state.items.at(key);
+  item.dirty = false;
+  item.processing = true;
+  item.taken_at = state.loop.now();
+  ++state.processing;
+  if (state.metrics.on_take) state.metrics.on_take(item.taken_at - item.dirty_since);
+  return key;
+}
+
+void WorkQueue::done(const std::string& key) {
+  State& state = *state_;
+  const auto found = state.items.find(key);
+  assert(found != state.items.end() && found->second.processing);
+  State::Item& item = found->second;
+  item.processing = false;
+  --state.processing;
+  if (state.metrics.on_done) state.metrics.on_done(state.loop.now() - item.taken_at);
+  if (item.dirty && !state.stopped) {
+    state.make_ready(key, item);
+  } else if (item.idle()) {
+    state.items.erase(found);
+  }
+}
+
+std::size_t WorkQueue::depth() const { return state_->depth(); }
+
+std::size_t WorkQueue::processing() const { return state_->processing; }
+
+Duration WorkQueue::unfinished_work() const {
+  Duration total = Duration::zero();
+  for (const auto& [key, item] : state_->items) {
+    if (item.processing) total += state_->loop.now() - item.taken_at;
+  }
+  return total;
+}
+
+Duration WorkQueue::longest_running() const {
+  Duration longest = Duration::zero();
+  for (const auto& [key, item] : state_->items) {
+    if (item.processing) longest = std::max(longest, state_->loop.now() - item.taken_at);
+  }
+  return longest;
+}
+
+void WorkQueue::shut_down() {
+  State& state = *state_;
+  state.stopped = true;
+  for (Lane& lane : state.lanes) lane.clear();
+  for (auto it = state.items.begin(); it != state.items.end();) {
+    State::Item& item = it->second;
+    state.drop_timer(item);
+    item.dirty = false;
+    it = item.idle() ? state.items.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace holdfast::controller

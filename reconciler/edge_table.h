@@ -1,0 +1,53 @@
+// The edges of the job's state machine, as a table. decide() plans no other (edges.cc makes them),
+// the CRD lets no other through, and docs/state-machine.svg is drawn from it.
+#pragma once
+
+#include "reconciler/types.h"
+
+namespace holdfast::reconciler {
+
+struct Edge {
+  Phase from;
+  Phase to;
+  const char* when;
+};
+
+inline constexpr Edge kEdges[] = {
+    {Phase::kNone, Phase::kPending, "its first attempt has to wait"},
+    {Phase::kNone, Phase::kRunning, "its first attempt starts"},
+    {Phase::kNone, Phase::kSuspended, "it was created suspended"},
+    {Phase::kNone, Phase::kCancelled, "it was created cancelled"},
+    {Phase::kNone, Phase::kFailed, "activeDeadlineSeconds, or a spec that can never work"},
+    {Phase::kPending, Phase::kRunning, "its next attempt starts"},
+    {Phase::kPending, Phase::kSuspended, "suspend"},
+    {Phase::kPending, Phase::kCancelling, "cancel, while an old pod runs"},
+    {Phase::kPending, Phase::kCancelled, "cancel"},
+    {Phase::kPending, Phase::kFailed, "activeDeadlineSeconds"},
+    {Phase::kRunning, Phase::kBackoff, "the attempt ended badly, and budgets allow another"},
+    {Phase::kRunning, Phase::kSuspended, "suspend"},
+    {Phase::kRunning, Phase::kCancelling, "cancel"},
+    {Phase::kRunning, Phase::kSucceeded, "the attempt's pod succeeded"},
+    {Phase::kRunning, Phase::kFailed, "a budget is spent, or activeDeadlineSeconds"},
+    {Phase::kBackoff, Phase::kRunning, "the next attempt starts"},
+    {Phase::kBackoff, Phase::kSuspended, "suspend"},
+    {Phase::kBackoff, Phase::kCancelling, "cancel, while an old pod runs"},
+    {Phase::kBackoff, Phase::kCancelled, "cancel"},
+    {Phase::kBackoff, Phase::kFailed, "activeDeadlineSeconds"},
+    {Phase::kSuspended, Phase::kPending, "resume"},
+    {Phase::kSuspended, Phase::kCancelling, "cancel, while an old pod runs"},
+    {Phase::kSuspended, Phase::kCancelled, "cancel"},
+    {Phase::kSuspended, Phase::kFailed, "activeDeadlineSeconds"},
+    {Phase::kCancelling, Phase::kCancelled, "its pods have ended"},
+};
+
+// A status write may go from one to the other. A phase that is not terminal may stay; Running may
+// stay with a new attempt, and (none) is left by the first write.
+constexpr bool is_edge(Phase from, Phase to) {
+  if (from == to) return from != Phase::kNone;
+  for (const Edge& edge : kEdges) {
+    if (edge.from == from && edge.to == to) return true;
+  }
+  return false;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,394 @@
+// Jobs and pods between JSON and the reconciler's types.
+#include <gtest/gtest.h>
+
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/pod_codec.h"
+#include "reconciler/names.h"
+#include "tests/support/json_document.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::Outcome;
+using reconciler::Phase;
+using reconciler::PodPhase;
+using reconciler::seconds;
+
+Json json(const std::string& text) { return *parse_json(text); }
+
+Json job_json() {
+  return json(R"json({
+    "apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+    "metadata": {"name": "encode", "namespace": "media", "uid": "u-1", "resourceVersion": "17",
+                 "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z"},
+    "spec": {
+      "backoffLimit": 2, "disruptionLimit": 5, "startDeadlineSeconds": 60, "lostAfterSeconds": 15,
+      "scheduleDeadlineSeconds": 90,
+      "attemptDeadlineSeconds": 30, "activeDeadlineSeconds": 300, "ttlSecondsAfterFinished": 0,
+      "podReplacementPolicy": "Failed", "suspend": true,
+      "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 9, "jitterPercent": 0},
+      "template": {"metadata": {"labels": {"app": "x", "holdfast.dev/attempt": "99"},
+                                "annotations": {"a": "b", "holdfast.dev/x": "y"}},
+                   "spec": {"initContainers": [{"name": "i"}],
+                            "containers": [{"name": "main", "env": [
+                              {"name": "URL", "value": "/$(HOLDFAST_ATTEMPT)"},
+                              {"name": "HOLDFAST_ATTEMPT", "value": "7"}]}]}}}})json");
+}
+
+reconciler::Status full_status() {
+  reconciler::Status status;
+  status.phase = Phase::kBackoff;
+  status.attempt = 4;
+  status.failures = 2;
+  status.disruptions = 1;
+  status.pod_uid = "9e0f";
+  status.pod_name = "encode-4-abcde";
+  status.node_name = "node-1";
+  status.start_time = parse_time("2026-01-02T03:04:05Z");
+  status.attempt_start_time = parse_time("2026-01-02T03:05:05.123456789Z");
+  status.next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
+  status.suspended = seconds(12);
+  status.waiting = reconciler::Waiting{"RetryBackoff", "m", "n", parse_time("2026-01-02T03:06:05Z"),
+                                       parse_time("2026-01-02T03:05:15Z")};
+  reconciler::HistoryEntry entry;
+  entry.attempt = 4;
+  entry.pod_uid = "7c8d";
+  entry.pod_name = "encode-4-abcde";
+  entry.node_name = "node-1";
+  entry.outcome = Outcome::kFailed;
+  entry.reason = "OOMKilled";
+  entry.exit_code = 137;
+  entry.start_time = parse_time("2026-01-02T03:05:05Z");
+  entry.end_time = parse_time("2026-01-02T03:05:15Z");
+  status.history.push_back(entry);
+  status.observed_generation = 3;
+  status.conditions.push_back(reconciler::Condition{"Stalled", true, "QuotaExceeded", "no room",
+                                                    *parse_time("2026-01-02T03:04:05Z")});
+  return status;
+}
+
+TEST(JobCodec, ReadsEveryFieldOfTheSpec) {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  ASSERT_TRUE(object);
+  const reconciler::Job& job = static_cast<const CachedJob&>(*object).job;
+  EXPECT_EQ(job.namespace_, "media");
+  EXPECT_EQ(job.uid, "u-1");
+  EXPECT_EQ(job.version, 17u);
+  EXPECT_EQ(job.generation, 3);
+  EXPECT_EQ(job.status.phase, Phase::kNone);
+  EXPECT_EQ(job.spec.backoff_limit, 2);
+  EXPECT_EQ(job.spec.disruption_limit, 5);
+  EXPECT_EQ(job.spec.start_deadline, seconds(60));
+  EXPECT_EQ(job.spec.schedule_deadline, seconds(90));
+  EXPECT_EQ(job.spec.lost_after, seconds(15));
+  EXPECT_EQ(job.spec.attempt_deadline, seconds(30));
+  EXPECT_EQ(job.spec.active_deadline, seconds(300));
+  EXPECT_EQ(job.spec.ttl_after_finished, seconds(0));
+  EXPECT_EQ(job.spec.pod_replacement, reconciler::PodReplacementPolicy::kFailed);
+  EXPECT_TRUE(job.spec.suspend);
+  EXPECT_FALSE(job.spec.cancel);
+  EXPECT_EQ(job.spec.retry_backoff, (reconciler::RetryBackoff{seconds(1), 3, seconds(9), 0}));
+}
+
+TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
+  const reconciler::Status status = full_status();
+  EXPECT_EQ(decode_status(document(encode_status(status))), status);
+}
+
+// As the schema's default has it.
+TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
+  const char* const text = R"json({"phase": "Pending", "observedGeneration": 0, "attempt": 0,
+      "waiting": {"reason": "OperatorAwaited", "message": "m", "nextAction": "n"}})json";
+  const reconciler::Status status = decode_status(document(text));
+  EXPECT_EQ(status, reconciler::Status());
+}
+
+TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  const Json body =
+      json(status_update_body(static_cast<const CachedJob&>(*object).job, "{}", full_status()));
+  EXPECT_EQ(body["metadata"]["uid"], "u-1");
+  EXPECT_EQ(body["metadata"]["resourceVersion"], "17");
+  EXPECT_EQ(body["metadata"]["name"], "encode");
+  EXPECT_FALSE(body.contains("spec"));
+}
+
+TEST(JobCodec, TheStatusUpdateRepeatsWhatOthersWroteIntoTheMetadata) {
+  const Json shared = json(R"({
+    "labels": {"app": "x"}, "annotations": {"note": "quote \" and \n"}, "finalizers": ["a/b"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "cu"}]})");
+  Json object = job_json();
+  object["metadata"].update(shared);
+  object["metadata"]["managedFields"] = Json::array({{{"manager", "helm"}}});
+  const kube::ObjectPtr cached = decode_job(document(object));
+  const auto& job = static_cast<const CachedJob&>(*cached);
+  const Json body = json(status_update_body(job.job, job.shared_metadata, full_status()));
+  for (const auto& [key, value] : shared.items()) EXPECT_EQ(body["metadata"][key], value) << key;
+  EXPECT_FALSE(body["metadata"].contains("managedFields")) << "that would be a change of its own";
+  EXPECT_FALSE(body["metadata"].contains("generation"));
+}
+
+TEST(JobCodec, AFinishedJobKeepsNoTemplateInMemory) {
+  Json finished = job_json();
+  finished["status"] = {{"phase", "Succeeded"}};
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).pod_template, "");
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).shared_metadata, "");
+  EXPECT_NE(static_cast<const CachedJob&>(*decode_job(document(job_json()))).pod_template, "");
+}
+
+TEST(JobCodec, WhatIsNoJobIsLeftOut) {
+  EXPECT_FALSE(decode_job(document(json(R"({"metadata": {"name": "x"}})"))));
+  EXPECT_FALSE(decode_job(document(Json())));
+}
+
+Json made_pod() {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  const Result<std::string> body =
+      pod_body(cached.job, cached.pod_template, {3, "encode-3-abcde"}, "");
+  return json(*body);
+}
+
+TEST(PodBody, CarriesNameOwnerFinalizerAndLabels) {
+  const Json pod = made_pod();
+  const Json& meta = pod["metadata"];
+  EXPECT_EQ(meta["name"], "encode-3-abcde");
+  EXPECT_EQ(meta["namespace"], "media");
+  EXPECT_EQ(meta["finalizers"], Json::array({"holdfast.dev/outcome"}));
+  ASSERT_EQ(meta["ownerReferences"].size(), 1u);
+  EXPECT_EQ(meta["ownerReferences"][0]["uid"], "u-1");
+  EXPECT_EQ(meta["ownerReferences"][0]["controller"], true);
+  EXPECT_FALSE(meta["ownerReferences"][0].contains("blockOwnerDeletion"));
+  EXPECT_EQ(meta["labels"]["holdfast.dev/job-name"], "encode");
+  EXPECT_EQ(meta["labels"]["holdfast.dev/job-uid"], "u-1");
+}
+
+TEST(PodBody, TheTemplatesOwnLabelsStayAndThoseOfOurPrefixGiveWay) {
+  const Json pod = made_pod();
+  EXPECT_EQ(pod["metadata"]["labels"]["app"], "x");
+  EXPECT_EQ(pod["metadata"]["labels"]["holdfast.dev/attempt"], "3");
+  EXPECT_EQ(pod["metadata"]["annotations"], Json({{"a", "b"}}));
+}
+
+TEST(PodBody, EveryContainerKnowsItsAttemptBeforeItsOwnVariables) {
+  const Json pod = made_pod();
+  for (const char* list : {"initContainers", "containers"}) {
+    const Json& env = pod["spec"][list][0]["env"];
+    ASSERT_GE(env.size(), 3u);
+    EXPECT_EQ(env[0], Json({{"name", "HOLDFAST_JOB_NAME"}, {"value", "encode"}}));
+    EXPECT_EQ(env[1], Json({{"name", "HOLDFAST_JOB_UID"}, {"value", "u-1"}}));
+    EXPECT_EQ(env[2], Json({{"name", "HOLDFAST_ATTEMPT"}, {"value", "3"}}));
+  }
+  const Json& env = pod["spec"]["containers"][0]["env"];
+  ASSERT_EQ(env.size(), 4u) << "the template's HOLDFAST_ATTEMPT gives way";
+  EXPECT_EQ(env[3]["name"], "URL");
+}
+
+TEST(PodBody, NothingElseIsAddedToTheTemplate) {
+  Json spec = made_pod()["spec"];
+  for (const char* list : {"initContainers", "containers"}) {
+    for (Json& container : spec[list]) container.erase("env");
+  }
+  EXPECT_EQ(spec, json(R"({"initContainers": [{"name": "i"}], "containers": [{"name": "main"}],
+                           "restartPolicy": "Never"})"));
+}
+
+TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
+  const Json pod = json(R"({
+    "metadata": {"name": "p", "namespace": "media", "uid": "pu", "resourceVersion": "9",
+      "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:05:35Z",
+      "deletionGracePeriodSeconds": 30, "finalizers": ["a", "holdfast.dev/outcome"],
+      "labels": {"holdfast.dev/job-uid": "u-1", "holdfast.dev/attempt": "3",
+                 "holdfast.dev/job-name": "other"},
+      "ownerReferences": [{"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+                           "name": "encode", "uid": "u-1", "controller": true}]},
+    "spec": {"nodeName": "node-1", "initContainers": [{"name": "side", "restartPolicy": "Always"}]},
+    "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory",
+      "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
+                     {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                      "message": "0/3 nodes"}],
+      "initContainerStatuses": [{"name": "side", "state": {"terminated": {"exitCode": 143}}}],
+      "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 137,
+        "reason": "OOMKilled", "startedAt": "2026-01-02T03:04:10Z",
+        "finishedAt": "2026-01-02T03:05:10Z"}}}]}})");
+  const kube::ObjectPtr object = decode_pod(document(pod));
+  ASSERT_TRUE(object);
+  const auto& cached = static_cast<const CachedPod&>(*object);
+  EXPECT_EQ(cached.job_name, "encode") << "the owner's name, not the label's";
+  EXPECT_EQ(cached.job_uid(), "u-1");
+  EXPECT_EQ(cached.pod.attempt, 3);
+  EXPECT_EQ(cached.pod.phase, PodPhase::kFailed);
+  EXPECT_EQ(cached.pod.deletion, parse_time("2026-01-02T03:05:35Z"));
+  EXPECT_EQ(cached.pod.deletion_grace, seconds(30));
+  EXPECT_TRUE(cached.pod.has_finalizer);
+  EXPECT_TRUE(cached.pod.disruption_target);
+  EXPECT_EQ(cached.pod.unschedulable, "") << "it has a node";
+  ASSERT_EQ(cached.pod.containers.size(), 2u);
+  EXPECT_TRUE(cached.pod.containers[0].sidecar);
+  EXPECT_EQ(cached.pod.containers[1].terminated->exit_code, 137);
+  EXPECT_TRUE(cached.pod.started());
+  EXPECT_EQ(cached.pod.start(), parse_time("2026-01-02T03:04:10Z"));
+}
+
+// The API server lets nobody but the operator name a DurableJob; other kinds anybody may name.
+TEST(PodDecode, TheJobsUidBesideAnotherKindMakesNoOwner) {
+  for (const auto& [version, kind] : {std::pair("v1", "ConfigMap"), std::pair("v1", "DurableJob"),
+                                      std::pair("holdfast.dev.evil/v1", "DurableJob"),
+                                      std::pair("holdfast.dev/v1alpha1", "JobQueue")}) {
+    const Json pod = {{"metadata",
+                       {{"name", "p"},
+                        {"uid", "u"},
+                        {"resourceVersion", "1"},
+                        {"ownerReferences", Json::array({{{"apiVersion", version},
+                                                          {"kind", kind},
+                                                          {"name", "encode"},
+                                                          {"uid", "u-1"},
+                                                          {"controller", true}}})}}}};
+    const kube::ObjectPtr object = decode_pod(document(pod));
+    ASSERT_TRUE(object);
+    EXPECT_NE(static_cast<const CachedPod&>(*object).pod.owner_uid, "u-1") << version << kind;
+    EXPECT_NE(static_cast<const CachedPod&>(*object).pod.owner_uid, "") << "it has an owner";
+  }
+}
+
+TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
+  const std::string said = "a\nb\x1b[1m" + std::string(1000, 'x');
+  const Json pod = {
+      {"metadata", {{"name", "p"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+      {"status",
+       {{"message", said},
+        {"reason", said},
+        {"conditions",
+         Json::array({{{"type", "PodScheduled"},
+                       {"status", "False"},
+                       {"reason", "Unschedulable"},
+                       {"message", said}},
+                      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", said}}})},
+        {"containerStatuses",
+         Json::array({{{"name", "ended"},
+                       {"state", {{"terminated", {{"reason", said}, {"message", said}}}}}},
+                      {{"name", "waits"},
+                       {"state", {{"waiting", {{"reason", said}, {"message", said}}}}}}})}}}};
+  const reconciler::PodView view = static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
+  for (const std::string& text :
+       {view.message, view.reason, view.unschedulable, view.disruption_reason,
+        view.containers[0].terminated->message, view.containers[0].terminated->reason,
+        view.containers[1].waiting_message, view.containers[1].waiting_reason}) {
+    EXPECT_EQ(text.substr(0, 8), "a b [1mx");
+    EXPECT_EQ(text.size(), 512u);
+  }
+}
+
+// With PodScheduled like this.
+reconciler::PodView scheduled(const char* spec, const char* condition) {
+  Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+  pod["spec"] = json(spec);
+  pod["status"]["conditions"] = Json::array({json(condition)});
+  pod["status"]["conditions"][0]["type"] = "PodScheduled";
+  return static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
+}
+
+TEST(PodDecode, ReadsWhereAPodStandsWithTheSchedulers) {
+  using reconciler::Placement;
+  const Time then = *parse_time("2026-01-02T03:04:05Z");
+  const char* const gated_condition =
+      R"({"status": "False", "reason": "SchedulingGated", "message": "blocked", "lastTransitionTime": null})";
+  reconciler::PodView pod =
+      scheduled(R"({"schedulingGates": [{"name": "a"}, {"name": "b"}]})", gated_condition);
+  EXPECT_EQ(pod.placement(), Placement::kGated);
+  EXPECT_EQ(pod.gates, "a, b");
+  EXPECT_EQ(pod.unschedulable, "blocked");
+  EXPECT_FALSE(pod.placed);
+  pod = scheduled(R"({"schedulerName": "mine"})", gated_condition);
+  EXPECT_EQ(pod.placement(), Placement::kUnseen) << "its gates were just removed";
+  EXPECT_EQ(pod.scheduler, "mine");
+  pod = scheduled("{}", R"({"status": "False", "reason": "Unschedulable", "message": "0/3 nodes",
+                            "lastTransitionTime": "2026-01-02T03:04:05Z"})");
+  EXPECT_EQ(pod.placement(), Placement::kUnschedulable);
+  EXPECT_EQ(pod.unschedulable, "0/3 nodes");
+  EXPECT_EQ(pod.placed, then);
+  pod = scheduled("{}", R"({"status": "False", "reason": "SchedulerError"})");
+  EXPECT_EQ(pod.placement(), Placement::kUnschedulable);
+  EXPECT_EQ(pod.unschedulable, "SchedulerError");
+  pod = scheduled(R"({"nodeName": "n"})",
+                  R"({"status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"})");
+  EXPECT_EQ(pod.placement(), Placement::kBound);
+  EXPECT_EQ(pod.placed, then);
+}
+
+const CachedPod& decoded(const Json& pod) {
+  static kube::ObjectPtr last;
+  last = decode_pod(document(pod));
+  return static_cast<const CachedPod&>(*last);
+}
+
+TEST(PodDecode, WithoutAnOwnerTheJobsNameIsReadFromThePodsOwnNameAndNotFromALabel) {
+  const std::string name = reconciler::pod_name("my-job", "u-1", 12);
+  Json pod = json(R"({"metadata": {"uid": "u", "resourceVersion": "1", "labels": {}}})");
+  pod["metadata"]["name"] = name;
+  pod["metadata"]["labels"] = {{"holdfast.dev/job-uid", "u-1"}};
+  EXPECT_EQ(decoded(pod).job_name, "my-job");
+  pod["metadata"]["labels"]["holdfast.dev/job-name"] = "another";
+  EXPECT_EQ(decoded(pod).job_name, "my-job");
+  pod["metadata"]["name"] = "my-own-pod";
+  EXPECT_EQ(decoded(pod).job_name, "another");
+  pod["metadata"]["labels"].erase("holdfast.dev/job-name");
+  EXPECT_EQ(decoded(pod).job_name, "") << "nothing says whose it is";
+  for (const char* odd : {"x", "-", "--", "a-1", "-1-bcdfg", "1-bcdfg"}) {
+    pod["metadata"]["name"] = odd;
+    EXPECT_EQ(decoded(pod).job_name, "") << odd;
+  }
+}
+
+TEST(PodDecode, APodWithoutAnOwnerNamesNoJobThatIsNotThere) {
+  Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1",
+                                   "labels": {"holdfast.dev/job-uid": "u-1"}}})");
+  EXPECT_TRUE(decoded(pod).names("u-1"));
+  EXPECT_FALSE(decoded(pod).names(""));
+}
+
+TEST(PodDecode, AContainerMayRestartWhereItsOwnPolicyOrARuleOrThePodsPolicySaysSo) {
+  const auto may_restart = [](const char* pod_policy, const std::string& container) {
+    Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"},
+                        "status": {"containerStatuses": [{"name": "main"}]}})");
+    pod["spec"]["restartPolicy"] = pod_policy;
+    pod["spec"]["containers"] = Json::array({json(container)});
+    return decoded(pod).pod.containers.at(0).may_restart;
+  };
+  EXPECT_FALSE(may_restart("Never", R"({"name": "main"})"));
+  EXPECT_FALSE(may_restart("Always", R"({"name": "main", "restartPolicy": "Never"})"));
+  EXPECT_FALSE(may_restart("Never", R"({"name": "main", "restartPolicyRules": []})"));
+  EXPECT_TRUE(may_restart("OnFailure", R"({"name": "main"})"));
+  EXPECT_TRUE(may_restart("Never", R"({"name": "main", "restartPolicy": "Always"})"));
+  EXPECT_TRUE(may_restart("Never", R"({"name": "main", "restartPolicy": "Never",
+      "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]})"));
+}
+
+TEST(PodBody, TheMarkOfTheIntentIsReadBackAndATemplatesOwnIsNot) {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  reconciler::CreatePod create{3, "encode-3-abcde"};
+  create.intent = *parse_time("2026-01-02T03:04:05Z") + std::chrono::nanoseconds(123'004'711);
+  Json given = json(cached.pod_template);
+  given["metadata"]["annotations"]["holdfast.dev/intent"] = "2026-01-02T03:04:05Z";
+  Json pod = json(*pod_body(cached.job, given.dump(), create, ""));
+  pod["metadata"]["uid"] = "u";
+  pod["metadata"]["resourceVersion"] = "1";
+  EXPECT_EQ(decoded(pod).pod.intent, create.intent);
+  const Json bare = json(bare_template_body(pod.dump()));
+  EXPECT_EQ(bare["kind"], "PodTemplate");
+  EXPECT_EQ(bare["template"]["spec"], pod["spec"]);
+  EXPECT_EQ(bare["template"]["metadata"]["labels"], pod["metadata"]["labels"]);
+  EXPECT_FALSE(bare["template"]["metadata"].contains("ownerReferences"));
+}
+
+TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {
+  for (const char* label : {"", "x", "-1", "1x", "0", "99999999999999999999"}) {
+    Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+    pod["metadata"]["labels"]["holdfast.dev/attempt"] = label;
+    EXPECT_EQ(static_cast<const CachedPod&>(*decode_pod(document(pod))).pod.attempt, 0) << label;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::controller

@@ -1,0 +1,352 @@
+// The executor writes only while the job's shard is held, one write after the other.
+#include "operator/jobs/executor.h"
+
+#include "tests/unit/kube/client_fixture.h"
+
+namespace holdfast::controller {
+namespace {
+
+class FakeOwnership : public Ownership {
+ public:
+  std::optional<Claim> claim(const std::string&) const override { return Claim{}; }
+  bool holds(const Claim&) const override { return held; }
+  Duration time_left() const override { return std::chrono::seconds(8); }
+  bool held = true;
+};
+
+class SilentTelemetry : public Telemetry {
+ public:
+  void attempt_ended(const std::string&) override {}
+  void recovered(const std::string&, Duration) override {}
+  void fenced_outcome(const std::string&) override {}
+  void shard_moved(const std::string&) override {}
+};
+
+class SilentEvents : public EventSink {
+ public:
+  void record(const ObjectReference&, bool, const std::string& reason, const std::string&,
+              const std::string&) override {
+    last = reason;
+  }
+  std::string last;
+};
+
+class ExecutorTest : public kube::ClientTest {
+ protected:
+  ExecutorTest() {
+    job_.name = job_.job.name = "train";
+    job_.namespace_ = job_.job.namespace_ = "default";
+    job_.uid = job_.job.uid = "job-uid";
+    job_.pod_template = R"({"spec": {"containers": [{"name": "main", "image": "x"}]}})";
+    reconciler::WriteStatus intent;
+    intent.status.phase = reconciler::Phase::kRunning;
+    intent.status.attempt = 1;
+    intent.status.pod_name = "train-1-abcde";
+    intent.status.waiting = reconciler::Waiting{"PodStarting", "m", "n", std::nullopt};
+    decision_.writes = {intent, reconciler::CreatePod{1, "train-1-abcde"}};
+  }
+  auto perform() {
+    const auto begin = [this](const reconciler::CreatePod& write) {
+      created_ = start(executor_.create_pod(job_, Ownership::Claim{}, write, memory_, Log()));
+    };
+    return start(executor_.perform(job_, Ownership::Claim{}, decision_, memory_, Log(), begin));
+  }
+
+  FakeOwnership ownership_;
+  SilentTelemetry telemetry_;
+  SilentEvents events_;
+  Executor executor_{loop_, client_, ownership_, telemetry_, events_, "agent"};
+  CachedJob job_;
+  JobMemory memory_;
+  reconciler::Decision decision_;
+  std::shared_ptr<std::optional<Result<Executor::Outcome>>> created_;
+};
+
+TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
+  const auto done = perform();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "PUT");
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  EXPECT_TRUE((*done)->ok());
+  EXPECT_EQ(memory_.job_version, 7u);
+  EXPECT_EQ(memory_.pod_version, 8u);
+}
+
+// Its shared metadata is not cached.
+TEST_F(ExecutorTest, AStatusWriteOfAFinishedJobReadsFirstWhatItRepeats) {
+  job_.job.status.phase = reconciler::Phase::kSucceeded;
+  job_.version = job_.job.version = 6;
+  reconciler::WriteStatus observed{job_.job.status};
+  decision_.writes = {observed};
+  const auto conflicts = perform();
+  EXPECT_EQ(transport_.request().method, "GET");
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(conflicts->has_value());
+  EXPECT_EQ((*conflicts)->error().code, ErrorCode::kConflict) << "it has changed";
+  const auto done = perform();
+  transport_.answer(200, R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "6",
+                                          "labels": {"app": "x"}}})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.request().method, "PUT");
+  EXPECT_NE(transport_.request().body.find(R"("labels":{"app":"x"})"), std::string::npos);
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  EXPECT_TRUE((*done)->ok());
+}
+
+TEST_F(ExecutorTest, NothingIsWrittenOnceTheShardIsLost) {
+  ownership_.held = false;
+  const auto done = perform();
+  EXPECT_TRUE(transport_.history.empty());
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(ExecutorTest, WhatFollowsIsNotWrittenWhenTheShardIsLostMeanwhile) {
+  const auto done = perform();
+  ownership_.held = false;
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.history.size(), 1u);
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(ExecutorTest, WhatFollowsARefusedWriteIsNotWritten) {
+  const auto done = perform();
+  transport_.answer(409, R"({"kind": "Status", "reason": "Conflict", "code": 409})");
+  loop_.run_ready();
+  EXPECT_EQ(transport_.history.size(), 1u);
+  ASSERT_TRUE(done->has_value());
+  EXPECT_EQ((*done)->error().code, ErrorCode::kConflict);
+}
+
+TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
+  const std::string broken =
+      R"({"kind": "Status", "code": 500, "message": "failed calling webhook \"guard\""})";
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+                      reconciler::CreatePod{2, "train-2-abcde"}};
+  const auto first = perform();
+  transport_.answer(500, broken);
+  loop_.run_ready();
+  ASSERT_TRUE(first->has_value());
+  EXPECT_EQ((*first)->error().http_status, 500) << "told to go first, if that is possible";
+  EXPECT_EQ(events_.last, "");
+  loop_.advance(std::chrono::seconds(5));
+  const auto second = perform();
+  transport_.answer(500, broken);
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  EXPECT_EQ(events_.last, "PodDeletionRefused");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(second->has_value());
+  ASSERT_TRUE((*second)->ok());
+  ASSERT_TRUE((**second)->later) << "the deletion is tried again";
+  EXPECT_EQ((**second)->later->http_status, 500);
+  decision_.writes.pop_back();
+  const auto third = perform();
+  transport_.answer(200, R"({"metadata": {"name": "old", "uid": "u", "resourceVersion": "9"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*third)->ok());
+  EXPECT_FALSE(memory_.stop_failing_since);
+}
+
+// Nothing forbids the deletion: the view was old. Its watch is waited for, or replaced.
+TEST_F(ExecutorTest, AConflictIsNoDeletionThatFails) {
+  const auto stop_and_go_on = [this](const std::string& live) {
+    decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+                        reconciler::CreatePod{2, "train-2-abcde"}};
+    const auto done = perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "Conflict", "code": 409})");
+    loop_.run_ready();
+    transport_.answer(200, live);
+    loop_.run_ready();
+    return done;
+  };
+  const std::string newer =
+      R"({"metadata": {"name": "old", "uid": "old-uid", "resourceVersion": "9"}})";
+  EXPECT_FALSE((*stop_and_go_on(newer))->ok());
+  loop_.advance(std::chrono::minutes(1));
+  EXPECT_FALSE((*stop_and_go_on(newer))->ok());
+  EXPECT_EQ(events_.last, "");
+  EXPECT_EQ(memory_.pod_version, 9u);
+  // A webhook may answer like that too.
+  const std::string same =
+      R"({"metadata": {"name": "old", "uid": "old-uid", "resourceVersion": "5"}})";
+  EXPECT_FALSE((*stop_and_go_on(same))->ok());
+  loop_.advance(std::chrono::seconds(5));
+  const auto last = stop_and_go_on(same);
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST");
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "10"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*last)->ok());
+}
+
+TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted) {
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5}};
+  const auto first = perform();
+  transport_.answer(500, "{}");
+  loop_.run_ready();
+  EXPECT_TRUE(memory_.stop_failing_since);
+  decision_.writes.clear();
+  EXPECT_TRUE((*perform())->ok());
+  EXPECT_FALSE(memory_.stop_failing_since);
+}
+
+constexpr const char* kBrokenByAWebhook =
+    R"({"kind": "Status", "reason": "Invalid", "code": 422, "message": "Pod \"p\" is invalid",
+        "details": {"causes": [{"reason": "FieldValueRequired", "field": "spec.containers[1].image",
+                                "message": "Required value"}]}})";
+
+TEST_F(ExecutorTest, ThePodsUidIsKnownFromTheAnswerToItsCreation) {
+  decision_.writes.erase(decision_.writes.begin());
+  const auto done = perform();
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "made", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  EXPECT_TRUE(done->has_value());
+  EXPECT_EQ(memory_.pod_attempt, 1);
+  EXPECT_EQ(memory_.pod_uid, "made");
+}
+
+TEST_F(ExecutorTest, APodOfTheNameIsTheSameOnlyWithTheMarkOfTheIntent) {
+  const Time intent = *parse_time("2026-01-02T03:04:05Z") + Duration(4711);
+  const auto pod = [&](const char* owner, Time mark) {
+    const Json json = {{"metadata",
+                        {{"name", "train-1-abcde"},
+                         {"uid", "there"},
+                         {"resourceVersion", "9"},
+                         {"annotations", {{"holdfast.dev/intent", format_time_nanos(mark)}}},
+                         {"ownerReferences", Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
+                                                           {"kind", "DurableJob"},
+                                                           {"name", "train"},
+                                                           {"uid", owner},
+                                                           {"controller", true}}})}}}};
+    return json.dump();
+  };
+  const auto met = [&](const std::string& there) {
+    memory_ = JobMemory();
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde", intent}};
+    const auto done = perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "code": 409})");
+    loop_.run_ready();
+    transport_.answer(200, there);
+    loop_.run_ready();
+    EXPECT_TRUE((*done)->ok());
+    return memory_.pod_uid;
+  };
+  EXPECT_EQ(met(pod("job-uid", intent)), "there");
+  EXPECT_EQ(met(pod("job-uid", intent + Duration(1))), "");
+  EXPECT_EQ(memory_.refusal.kind, reconciler::CreationRefusal::Kind::kNameTaken);
+  EXPECT_EQ(met(pod("another-uid", intent)), "");
+}
+
+TEST_F(ExecutorTest, ARefusalThatNamesFieldsIsFinalOnlyIfTheBareTemplateIsRefusedToo) {
+  using Kind = reconciler::CreationRefusal::Kind;
+  const auto refused = [&](int status, const std::string& dry_run) {
+    memory_ = JobMemory();
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde"}};
+    const auto done = perform();
+    transport_.answer(422, kBrokenByAWebhook);
+    loop_.run_ready();
+    EXPECT_EQ(transport_.request().method, "POST");
+    EXPECT_NE(transport_.request().target.find("/podtemplates?dryRun=All"), std::string::npos);
+    transport_.answer(status, dry_run);
+    loop_.run_ready();
+    EXPECT_TRUE(done->has_value());
+    EXPECT_NE(memory_.refusal.message.find("is invalid"), std::string::npos);
+    return memory_.refusal.kind;
+  };
+  const std::string of_template =
+      R"({"kind": "Status", "reason": "Invalid", "code": 422, "message": "PodTemplate is invalid",
+          "details": {"causes": [{"field": "template.spec.containers[0].image"}]}})";
+  const std::string of_webhook =
+      R"({"kind": "Status", "reason": "Invalid", "code": 422,
+          "message": "admission webhook \"guard\" denied the request: no",
+          "details": {"causes": [{"field": "template.spec"}]}})";
+  EXPECT_EQ(refused(422, of_template), Kind::kTemplateInvalid);
+  EXPECT_EQ(refused(422, of_webhook), Kind::kTemplateRefused);
+  EXPECT_EQ(refused(201, "{}"), Kind::kTemplateRefused);
+  EXPECT_EQ(refused(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403})"),
+            Kind::kTemplateRefused);
+}
+
+TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
+  reconciler::JobView doubted;
+  doubted.job.status.phase = reconciler::Phase::kRunning;
+  doubted.job.status.attempt = 1;
+  doubted.job.status.pod_name = "train-1-abcde";
+  doubted.observed.refusal = reconciler::CreationRefusal{
+      reconciler::CreationRefusal::Kind::kTemplateRefused, "no", std::chrono::seconds(5)};
+  const reconciler::Decision told = reconciler::decide(doubted, Time(std::chrono::hours(1)));
+  const auto refuse = [&] {
+    decision_.writes = {reconciler::CreatePod{1, "train-1-abcde"}};
+    const auto done = perform();
+    transport_.answer(422, kBrokenByAWebhook);
+    loop_.run_ready();
+    transport_.answer(201, "{}");
+    loop_.run_ready();
+    EXPECT_TRUE(done->has_value());
+    return memory_.refused_in_a_row;
+  };
+  EXPECT_EQ(refuse(), 1);
+  EXPECT_EQ(refuse(), 2);
+  memory_ = JobMemory();
+  job_.job.status = std::get<reconciler::WriteStatus>(told.writes.at(0)).status;
+  EXPECT_EQ(refuse(), 2) << "an earlier process had the first";
+}
+
+TEST_F(ExecutorTest, AGrantWhoseAnswerIsLostMayHaveBeenMade) {
+  transport_.date = Time(std::chrono::seconds(1'800'000'000));
+  decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+  const auto done = perform();
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  EXPECT_EQ(memory_.lease_attempt, 1) << "before there is an answer";
+  transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403})");
+  loop_.run_ready();
+  EXPECT_TRUE(done->has_value());
+  EXPECT_EQ(memory_.lease_attempt, 0) << "a refusal is no grant";
+}
+
+TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
+  transport_.date = Time(std::chrono::seconds(1'800'000'000));
+  decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+  const auto done = perform();
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403,
+                             "message": "exceeded quota: leases"})");
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  ASSERT_TRUE((*done)->ok());
+  EXPECT_TRUE((**done)->decide_again);
+  EXPECT_NE(memory_.lease_refusal.find("exceeded quota"), std::string::npos);
+  EXPECT_GT(memory_.lease_retry_at, loop_.now());
+  EXPECT_EQ(events_.last, "LeaseRefused");
+  decision_.writes.erase(decision_.writes.begin());
+  const auto again = perform();
+  transport_.answer(201, R"({"metadata": {"name": "l", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  EXPECT_TRUE((*again)->ok());
+  EXPECT_EQ(memory_.lease_refusal, "");
+}
+
+}  // namespace
+}  // namespace holdfast::controller

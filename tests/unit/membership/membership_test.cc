@@ -1,0 +1,397 @@
+// What a replica does with shards that come, stay and go. Who gets which is shards_test.cc's, what
+// becomes of jobs in a world of many replicas the simulation's.
+#include "operator/membership/membership.h"
+
+#include "core/json.h"
+#include "tests/unit/kube/client_fixture.h"
+
+namespace holdfast::controller {
+namespace {
+
+class MembershipTest : public kube::ClientTest {
+ protected:
+  MembershipTest() {
+    transport_.date = Time(std::chrono::seconds(1'800'000'000));
+    Membership::Handlers handlers;
+    handlers.gained = [this](int) { told_.emplace_back("gained"); };
+    handlers.kept = [this](int) { told_.emplace_back("kept"); };
+    handlers.lost = [this](int, const char* why) { told_.emplace_back(why); };
+    handlers.busy = [this](int) { return busy_; };
+    handlers.refresh = [this](auto done) { reading_ = std::move(done); };
+    handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
+    handlers.proof = [] {};
+    handlers.refuse = [](const Error&) {};
+    handlers.record = [this](int) { return record_; };
+    handlers.recorded = [this](const std::string& text) { recorded_.push_back(text); };
+    Membership::Config config;
+    config.shards = 1;
+    membership_ = std::make_unique<Membership>(
+        Membership::Dependencies{loop_, client_, random_, Log()}, config, std::move(handlers));
+    membership_->leases().start();
+    loop_.run_ready();
+    transport_.open_stream();
+    tell("BOOKMARK",
+         {{"metadata",
+           {{"resourceVersion", "1"}, {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}});
+    membership_->join();
+    serve();
+  }
+  void TearDown() override {
+    membership_->leases().stop();
+    ClientTest::TearDown();
+    membership_.reset();
+  }
+
+  void tell(const std::string& type, Json object) {
+    object["apiVersion"] = "coordination.k8s.io/v1";
+    object["kind"] = "Lease";
+    transport_.stream_lines({Json({{"type", type}, {"object", std::move(object)}}).dump()});
+    loop_.run_ready();
+  }
+  // Every write is applied, and shown by the watch.
+  void serve() {
+    loop_.run_ready();
+    while (transport_.pending() > 0) {
+      const bool is_of_shard =
+          transport_.request().target.find("holdfast-shard") != std::string::npos;
+      if (is_of_shard && !refusal_of_shards_.empty()) {
+        transport_.answer(429, "{}", {{"Retry-After", refusal_of_shards_}});
+        loop_.run_ready();
+        continue;
+      }
+      if (transport_.request().method == "DELETE") {
+        ++deletes_;
+        transport_.answer(200, "{}");
+        loop_.run_ready();
+        continue;
+      }
+      const bool is_new = transport_.request().method == "POST";
+      Json object = *parse_json(transport_.request().body);
+      if (string_at(object["metadata"], "name") == "holdfast-shard-0") writes_.push_back(object);
+      object["metadata"]["uid"] = "uid-of-" + string_at(object["metadata"], "name");
+      object["metadata"]["resourceVersion"] = std::to_string(++version_);
+      transport_.answer(is_new ? 201 : 200, object.dump());
+      tell(is_new ? "ADDED" : "MODIFIED", object);
+    }
+  }
+  void pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      loop_.advance(std::chrono::seconds(1));
+      serve();
+    }
+  }
+  static std::string windows_in(const Json& lease) {
+    return string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/windows");
+  }
+  // A member to whom the only shard falls as soon as it is there, or one to whom it does not.
+  Json other_member(bool stronger) {
+    std::string name;
+    for (int i = 0; name.empty(); ++i) {
+      const std::string other = "other-" + std::to_string(i);
+      const std::string self = membership_->report().self;
+      if ((reconciler::plan_shards(1, {self, other})[0] == other) == stronger) name = other;
+    }
+    LeaseWrite write;
+    write.namespace_ = "holdfast-system";
+    write.holder = name;
+    write.shards = 1;
+    write.duration = std::chrono::seconds(15);
+    Json lease = *parse_json(member_lease_body(write, name));
+    lease["metadata"]["uid"] = "uid-of-" + name;
+    lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+    return lease;
+  }
+
+  std::unique_ptr<Membership> membership_;
+  std::vector<std::string> told_;
+  // Nothing is answered for so long.
+  void cut_off(Duration length) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::seconds(1)) {
+      loop_.advance(std::chrono::seconds(1));
+      while (transport_.pending() > 0) {
+        transport_.lose();
+        loop_.run_ready();
+      }
+    }
+  }
+  void go_on(Duration length) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::milliseconds(500)) {
+      loop_.advance(std::chrono::milliseconds(500));
+      serve();
+    }
+  }
+  // What is asked within this time is refused so.
+  void refuse(Duration length, const std::string& retry_after) {
+    for (Duration passed{0}; passed < length; passed += std::chrono::milliseconds(500)) {
+      loop_.advance(std::chrono::milliseconds(500));
+      while (transport_.pending() > 0) {
+        transport_.answer(429, "{}", {{"Retry-After", retry_after}});
+        loop_.run_ready();
+      }
+    }
+  }
+  // So many requests for such a Lease have been sent.
+  std::size_t asked(const std::string& method, const std::string& lease) const {
+    std::size_t count = 0;
+    for (const auto& sent : transport_.history) {
+      if (sent.method == method && sent.target.find(lease) != std::string::npos) ++count;
+    }
+    return count;
+  }
+  std::string shard_holder() const { return membership_->report().shards[0].holder; }
+
+  std::string record_;
+  std::vector<std::string> recorded_;
+  std::vector<Json> writes_;       // of the shard's Lease
+  std::string refusal_of_shards_;  // the Retry-After of it; empty: they are not refused
+  bool busy_ = false;
+  int deletes_ = 0;
+  int version_ = 1;
+  std::function<void()> reading_;
+  std::string unseen_ = "pods cannot be watched: no";
+  Duration unseen_for_{0};
+};
+
+using Told = std::vector<std::string>;
+
+TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
+  ASSERT_EQ(told_, Told{"gained"});
+  busy_ = true;
+  tell("ADDED", other_member(/*stronger=*/true));
+  EXPECT_FALSE(membership_->claim("job")) << "nothing new is begun";
+  EXPECT_TRUE(membership_->holds("job")) << "what is in hand goes on";
+  busy_ = false;
+  membership_->work_ended(0);
+  serve();
+  EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
+  EXPECT_FALSE(membership_->holds("job"));
+}
+
+TEST_F(MembershipTest, AfterALapseARenewalIsTriedAgainSoon) {
+  cut_off(std::chrono::seconds(12));
+  ASSERT_EQ(membership_->report().state, "lapsed");
+  loop_.advance(std::chrono::milliseconds(1100));
+  serve();
+  EXPECT_EQ(membership_->report().state, "reading");
+}
+
+TEST_F(MembershipTest, AReplicaThatReadsForAMomentKeepsItsSeat) {
+  cut_off(std::chrono::seconds(12));
+  go_on(std::chrono::seconds(2));
+  ASSERT_EQ(membership_->report().state, "reading");
+  reading_();
+  go_on(std::chrono::seconds(4));
+  EXPECT_EQ(membership_->report().state, "acting");
+  for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
+}
+
+TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) {
+  const std::string self = membership_->report().self;
+  ASSERT_EQ(shard_holder(), self);
+  cut_off(std::chrono::seconds(12));
+  // The other one is weaker: by the plan the shard is ours.
+  tell("ADDED", other_member(/*stronger=*/false));
+  go_on(std::chrono::seconds(2));
+  ASSERT_EQ(membership_->report().state, "reading");
+  EXPECT_EQ(shard_holder(), self);
+  go_on(std::chrono::seconds(4));
+  EXPECT_EQ(shard_holder(), "") << "the other one takes it";
+  const auto report = membership_->report();
+  EXPECT_EQ(report.members.size(), 2u);
+  for (const auto& member : report.members) {
+    EXPECT_EQ(member.steps_aside, member.name == self ? unseen_ : "");
+  }
+  reading_();
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(membership_->report().state, "acting");
+  for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(shard_holder(), self) << "it is planned for us again";
+}
+
+TEST_F(MembershipTest, AReplicaThatCannotSeeAKindHandsItsShardsOver) {
+  const std::string self = membership_->report().self;
+  tell("ADDED", other_member(/*stronger=*/false));
+  unseen_for_ = std::chrono::seconds(9);
+  go_on(std::chrono::seconds(4));
+  EXPECT_TRUE(membership_->holds("job"));
+  unseen_for_ = std::chrono::seconds(10);
+  go_on(std::chrono::seconds(4));
+  EXPECT_FALSE(membership_->holds("job"));
+  EXPECT_EQ(shard_holder(), "");
+  EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
+}
+
+TEST_F(MembershipTest, WhereNobodyElseIsItGoesOnWithWhatItSees) {
+  unseen_for_ = std::chrono::minutes(5);
+  go_on(std::chrono::seconds(10));
+  EXPECT_TRUE(membership_->holds("job"));
+}
+
+// What came due while nothing new was begun was turned away, and its timer is spent.
+TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
+  busy_ = true;
+  Json other = other_member(/*stronger=*/true);
+  tell("ADDED", other);
+  ASSERT_FALSE(membership_->claim("job"));
+  other["metadata"]["resourceVersion"] = std::to_string(++version_);
+  tell("DELETED", other);
+  EXPECT_TRUE(membership_->claim("job"));
+  EXPECT_EQ(told_, (Told{"gained", "kept"}));
+  membership_->work_ended(0);
+  serve();
+  EXPECT_EQ(told_, (Told{"gained", "kept"})) << "once";
+}
+
+TEST_F(MembershipTest, NothingIsWrittenWhileNothingIsSilent) {
+  writes_.clear();
+  pass(60);
+  EXPECT_EQ(writes_.size(), 0u);
+}
+
+TEST_F(MembershipTest, WhatIsSilentIsWrittenEachTenSecondsAndTakenBackOnce) {
+  writes_.clear();
+  const std::string acquired = "acquireTime";
+  for (int i = 0; i < 60; ++i) {
+    record_ = "{\"node/a\":[\"7\"," + std::to_string(15 + i) + "]}";
+    pass(1);
+  }
+  ASSERT_GE(writes_.size(), 5u);
+  ASSERT_LE(writes_.size(), 6u);
+  EXPECT_EQ(at(writes_.back()["spec"], acquired), at(writes_.front()["spec"], acquired))
+      << "it is the same tenure";
+  EXPECT_EQ(writes_.back()["spec"]["leaseTransitions"],
+            writes_.front()["spec"]["leaseTransitions"]);
+  writes_.clear();
+  pass(30);
+  EXPECT_LE(writes_.size(), 1u) << "what does not change is not written";
+  writes_.clear();
+  record_.clear();
+  pass(30);
+  ASSERT_EQ(writes_.size(), 1u);
+  EXPECT_EQ(windows_in(writes_[0]), "");
+  EXPECT_TRUE(membership_->holds("job"));
+}
+
+TEST_F(MembershipTest, AShardIsHandedOverWithWhatIsKnownThen) {
+  record_ = R"({"node/a":["7",15]})";
+  pass(12);
+  writes_.clear();
+  record_ = R"({"node/a":["7",23]})";
+  tell("ADDED", other_member(/*stronger=*/true));
+  serve();
+  ASSERT_EQ(writes_.size(), 1u);
+  EXPECT_EQ(string_at(writes_[0]["spec"], "holderIdentity"), "");
+  EXPECT_EQ(windows_in(writes_[0]), record_);
+}
+
+TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
+  record_ = R"({"node/a":["7",15]})";
+  pass(12);
+  EXPECT_TRUE(recorded_.empty());
+  Json lease = writes_.back();
+  lease["metadata"]["annotations"]["holdfast.dev/windows"] = R"({"node/a":["7",40]})";
+  lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+  lease["spec"]["holderIdentity"] = "another-bcdfg";
+  tell("MODIFIED", lease);
+  EXPECT_EQ(recorded_, std::vector<std::string>{R"({"node/a":["7",40]})"});
+}
+
+// Its next owner must not take its jobs for held up by a write of ours.
+TEST_F(MembershipTest, AShardThatIsToGoIsNotWrittenInBetween) {
+  record_ = R"({"node/a":["7",15]})";
+  busy_ = true;
+  tell("ADDED", other_member(/*stronger=*/true));
+  writes_.clear();
+  record_ = R"({"node/a":["7",16]})";
+  pass(12);
+  EXPECT_FALSE(membership_->claim("job"));
+  EXPECT_EQ(writes_.size(), 0u);
+}
+
+// ---- Retry-After.
+
+TEST_F(MembershipTest, ARenewalWaitsForAsLongAsItIsAskedTo) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "5");
+  ASSERT_EQ(asked("PUT", "holdfast-member"), 1u);
+  go_on(std::chrono::milliseconds(4500));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
+  go_on(std::chrono::milliseconds(500));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 2u) << "and no longer";
+  EXPECT_EQ(told_, Told{"gained"});
+}
+
+TEST_F(MembershipTest, ARenewalThatHasToWaitForLongerThanTheDeadlineEndsTheTenure) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "20");
+  go_on(std::chrono::seconds(19));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
+  EXPECT_EQ(membership_->report().state, "lapsed");
+  EXPECT_EQ(told_, (Told{"gained", "lapsed"}));
+  go_on(std::chrono::seconds(1));
+  EXPECT_EQ(asked("PUT", "holdfast-member"), 2u);
+  EXPECT_EQ(membership_->report().state, "reading");
+}
+
+TEST_F(MembershipTest, WritesOfShardsWaitForAsLongAsTheyAreAskedTo) {
+  record_ = R"({"node/a":["7",15]})";
+  go_on(std::chrono::seconds(8));
+  transport_.history.clear();
+  refusal_of_shards_ = "20";
+  go_on(std::chrono::seconds(3));
+  ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
+  refusal_of_shards_.clear();
+  transport_.history.clear();
+  go_on(std::chrono::seconds(16));
+  EXPECT_EQ(asked("PUT", "holdfast-shard"), 0u);
+  go_on(std::chrono::seconds(6));
+  EXPECT_EQ(asked("PUT", "holdfast-shard"), 1u);
+}
+
+// To let go of it takes a write: until that may be sent, nobody else could take it.
+TEST_F(MembershipTest, AShardThatCannotBeHandedOverYetIsWorkedOn) {
+  record_ = R"({"node/a":["7",15]})";
+  go_on(std::chrono::seconds(8));
+  transport_.history.clear();
+  refusal_of_shards_ = "20";
+  go_on(std::chrono::seconds(3));
+  ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
+  refusal_of_shards_.clear();
+  busy_ = true;
+  tell("ADDED", other_member(/*stronger=*/true));
+  EXPECT_TRUE(membership_->claim("job"));
+  busy_ = false;
+  membership_->work_ended(0);
+  EXPECT_TRUE(membership_->claim("job"));
+}
+
+TEST_F(MembershipTest, AGoodbyeIsSaidOnceWhateverItWasAskedFor) {
+  transport_.history.clear();
+  refuse(std::chrono::seconds(2), "20");
+  membership_->leave([] {});
+  loop_.run_ready();
+  EXPECT_EQ(asked("DELETE", "holdfast-member"), 1u);
+  serve();
+}
+
+TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
+  for (int i = 0; i < 20; ++i) {
+    LeaseWrite write;
+    write.namespace_ = "holdfast-system";
+    write.holder = "dead-" + std::to_string(i);
+    write.shards = 1;
+    write.duration = std::chrono::seconds(15);
+    Json lease = *parse_json(member_lease_body(write, write.holder));
+    lease["metadata"]["uid"] = "uid-of-" + write.holder;
+    lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+    tell("ADDED", lease);
+  }
+  pass(14);
+  EXPECT_EQ(deletes_, 0);
+  pass(14);
+  EXPECT_GE(deletes_, 4);
+}
+
+}  // namespace
+}  // namespace holdfast::controller
