@@ -72,7 +72,8 @@ bool is_the_attempts(const JobView& view, const PodView& pod) {
   const Status& status = view.job.status;
   const std::string& known = status.pod_uid.empty() ? view.observed.pod_uid : status.pod_uid;
   if (pod.name != status.pod_name) return false;
-  return known.empty() ? pod.intent == status.attempt_start_time : pod.uid == known;
+  if (!known.empty()) return pod.uid == known;
+  return pod.intent && pod.intent == status.attempt_start_time;
 }
 
 bool was_its_own(const JobView& view, const PodView& pod) {
