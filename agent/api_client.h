@@ -1,12 +1,13 @@
-// One request at a time to the API server, over one connection that is kept.
+// One request at a time to the API server, over one connection, which stays open.
 //
 //   ApiClient client(io, {"10.96.0.1", 443, "/var/run/secrets/holdfast.dev"});
 //   client.send("GET", "/apis/...", "", [](ApiReply reply) { ... });
 //
-// TLS 1.2 or newer; the server's certificate must be signed by `ca.crt` and name the address. Token
-// and CA are read from their files for each request: they are rotated there. A thread of its own
-// reads them; all else is the loop's. The handler runs in a later turn of `io`, unless abort()
-// comes first. Time limits are the caller's: abort(), also where the files hang.
+// TLS 1.2 or newer. The server's certificate must be signed by `ca.crt` and must name the address.
+// A thread of its own reads token and CA from their files for each request, because they are
+// rotated. Everything else runs on the loop. The handler runs in a later turn of `io`, unless
+// abort() comes first. The caller sets time limits with abort(), which works even if the files
+// hang.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ struct ApiServer {
 };
 
 struct ApiReply {
-  int status = 0;  // 0: none came
+  int status = 0;  // 0: no answer
   std::string body;
-  std::string why;  // none came, for people
+  std::string why;  // why there is no answer, for humans
 };
 
 class ApiClient {
@@ -39,9 +40,9 @@ class ApiClient {
   ApiClient(boost::asio::io_context& io, ApiServer server);
   ~ApiClient();
 
-  // None is under way.
+  // Only while no request is in progress.
   void send(const std::string& method, const std::string& path, std::string body, Handler handler);
-  // Forgets the request that is under way, if any, and its connection.
+  // Forgets the request in progress, if any, and its connection.
   void abort();
 
  private:
@@ -55,7 +56,7 @@ class ApiClient {
   boost::asio::io_context& io_;
   const ApiServer server_;
   FileThread files_;
-  std::uint64_t calls_ = 0;  // begun or aborted: one that is not the last is nobody's
+  std::uint64_t calls_ = 0;  // begun or aborted; ignores answers to any but the last
   std::shared_ptr<Connection> connection_;
 };
 

@@ -1,8 +1,8 @@
-// The child and everything that descends from it.
+// The child and all its descendants.
 //
-// The child is the leader of a process group of its own, with no signal blocked. It dies with the
-// agent, whatever ends that (PDEATHSIG). What it starts stays below the agent, however often it
-// forks away: the agent is its subreaper. One for each process; block_signals() comes first.
+// The child leads a process group of its own, with no signal blocked. It dies with the agent, even
+// if the agent is killed (PDEATHSIG). Its descendants stay below the agent however often they fork,
+// because the agent is their subreaper. One Child for each process. Call block_signals() first.
 #pragma once
 
 #include <sys/types.h>
@@ -16,33 +16,35 @@
 
 namespace holdfast::agent {
 
-// The signals that the agent reads from a descriptor: those to hand on to the child, and SIGCHLD.
+// The signals that the agent reads from a descriptor: the signals that it forwards to the child,
+// and SIGCHLD.
 sigset_t handled_signals();
-// Blocks them, and ignores SIGPIPE (lost readers of stderr must not end the agent).
+// Blocks these signals, and ignores SIGPIPE (a lost reader of stderr must not end the agent).
 void block_signals();
 
 class Child {
  public:
   Child();
 
-  // Empty, or why it cannot be started. Nothing runs of the command unless it is begun before this
-  // time. A command that cannot be run says so on stderr and ends with 127 or 126.
+  // Returns why the child cannot be started; empty: it started. The command does not run at all if
+  // it cannot begin before `before`. If the command cannot be run, the child says so on stderr and
+  // exits with 127 or 126.
   std::string start(const std::vector<std::string>& command, SteadyTime before);
 
-  // To its process group.
+  // Sends a signal to the child's process group.
   void signal(int number) const;
-  // SIGKILL to everything that descends from the agent. What forks meanwhile is met by the next
+  // Sends SIGKILL to all descendants of the agent. A process that forks meanwhile needs another
   // call.
   void kill_all() const;
 
   struct Reaped {
-    std::optional<int> exit_code;  // the child's, when it has ended just now; 128 + n: by signal n
+    std::optional<int> exit_code;  // the child's, if it has just ended; 128 + n: by signal n
     bool none_left = false;
   };
   Reaped reap();
 
  private:
-  pid_t pid_ = -1;  // also its group's; -1: not started
+  pid_t pid_ = -1;  // also the group's ID; -1: not started
   bool ended_ = false;
 };
 

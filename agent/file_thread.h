@@ -1,5 +1,5 @@
-// Work that may hang (files on a disk or in a folder that somebody mounted over), on a thread of
-// its own. What it returns runs on the loop; the loop never waits for it.
+// Runs work that may hang (a slow disk, a folder with a dead mount) on a thread of its own. The
+// function that the work returns runs on the loop. The loop never waits for it.
 //
 //   FileThread files(io);
 //   files.run([path]() -> FileThread::Then {
@@ -7,8 +7,8 @@
 //     return [text = std::move(text)] { use(text); };  // on the loop
 //   });
 //
-// One piece of work at a time: what hangs is not followed by more. All calls are the loop's. The
-// work must hold nothing of its caller but copies: where it hangs it outlives him.
+// One piece of work at a time: no work follows work that hangs. Loop only. The work must hold only
+// copies of its caller's data, because hanging work outlives the caller.
 #pragma once
 
 #include <functional>
@@ -24,12 +24,12 @@ class FileThread {
   using Work = std::function<Then()>;
 
   explicit FileThread(boost::asio::io_context& io);
-  // Nothing of the work that is under way runs on the loop any more. Does not wait for it.
+  // The work in progress posts nothing to the loop after this. Does not wait for it.
   ~FileThread();
 
-  // The work before has not come back yet.
+  // The previous work has not returned yet.
   bool busy() const;
-  // Not while it is busy.
+  // Only if not busy().
   void run(Work work);
 
  private:

@@ -1,4 +1,4 @@
-// Small files, written so that whoever reads sees the old or the new one, never a part.
+// Small files. A reader sees the old or the new file, never a part.
 #pragma once
 
 #include <sys/types.h>
@@ -11,25 +11,26 @@
 
 namespace holdfast::agent {
 
-// The file is replaced by a new one. An error names the path and the system's reason.
+// Replaces the file. An error names the path and the system's reason.
 Status replace_file(const std::string& path, const std::string& content, mode_t mode);
 
-// The beginning of a regular file; none: there is no such file. A link is none, and nor is a pipe.
+// The first `max_bytes` of a regular file. No value: there is no such file, or it is a link or a
+// pipe.
 std::optional<std::string> read_regular_file(const std::string& path, std::size_t max_bytes);
 
-// A line on stderr. It is lost rather than waited for when nobody reads.
+// Writes a line to stderr. If nobody reads stderr, the line is lost: this never blocks.
 void say(const std::string& line);
 
-// The pod's termination message, without waiting or complaint. The file is there in a container;
-// elsewhere none is made.
+// Writes the pod's termination message. Never blocks, and ignores errors. In a container the file
+// exists; elsewhere this creates none.
 void write_termination_message(const std::string& path, const std::string& line);
 
-// One line as the termination message and on stderr, by a process of its own, which is waited for
-// so long and no longer: what holds the file or stderr may hang, and an agent that ends takes those
-// along that no signal reaches.
+// Writes one line as the termination message and to stderr. A separate process does this, and the
+// agent waits for it at most `limit`. The file or stderr may hang, and the agent must end all the
+// same: its end kills processes that no signal reaches.
 void leave_last_words(const std::string& path, const std::string& words, Duration limit);
 
-// Copies this program to FOLDER/agent, mode 0755, the same way.
+// Copies this program to FOLDER/agent, mode 0755, as replace_file() does.
 Status install_self(const std::string& folder);
 
 }  // namespace holdfast::agent

@@ -1,21 +1,23 @@
-// What decides: when the child may start, when the Lease is renewed, and when everything must die.
-// Times and answers go in, orders come out; no clock, socket or process inside.
+// Decides when the child may start, when the Lease is renewed, and when everything must die. Times
+// and answers go in, orders come out. No clock, socket or process inside.
 //
 //   Guard guard(settings, random);
 //   Orders orders = guard.begin(now);            // what to do now, in the order of its members
 //   ... at orders.wake_at:            orders = guard.woke(now);
 //   ... the API server has answered:  orders = guard.answered(now, answer);
 //
-// The rules, with D for the Lease's duration, counted from when the last acknowledged renewal was
-// SENT: at 2/3 D the child is told to end, shortly before 5/6 D everything is killed. A Lease that
-// is somebody else's does the same at once, with D/6 in between. There is no way back from that.
-// A Lease that is gone is no renewal, and no verdict: its job may have been deleted, and the pod
-// has its grace. From a signal that asks to end on it puts these deadlines off as a renewal does.
-// Every call checks these deadlines before it looks at what it was called for: after a pause of any
-// length nothing else comes first.
+// The rules. D is the Lease's duration; times count from the moment when the last acknowledged
+// renewal was SENT.
+// - At 2/3 D the agent asks the child to end. Shortly before 5/6 D it kills everything.
+// - If the Lease belongs to somebody else, the agent asks at once, and kills D/6 later.
+// - Nothing undoes these steps.
+// - A missing Lease is no renewal, and no verdict: the job may have been deleted, and the pod has
+//   its grace. After a signal that asks the agent to end, a missing Lease postpones the deadlines
+//   as a renewal does.
+// - Every call checks the deadlines first, so they come first after a pause of any length.
 //
-// What cannot be killed is not waited for: a few rounds of SIGKILL, and the agent ends all the
-// same. As a container's first process it takes the others with it, whoever they belong to.
+// The agent does not wait for processes that cannot be killed: it ends after a few rounds of
+// SIGKILL. It is the container's first process, so its end kills all others.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,7 @@ namespace holdfast::agent {
 
 struct GuardSettings {
   Duration duration{};                        // of the Lease
-  std::optional<Duration> progress_deadline;  // none: the job has none
+  std::optional<Duration> progress_deadline;  // the job's, if it has one
   std::int64_t attempt = 0;
   std::string holder;  // "<pod name>/<pod UID>"
 };
@@ -40,73 +42,73 @@ struct LeaseView {
   std::int64_t attempt = 0;
 };
 
-// What became of a request. Only the first four say something about the Lease.
+// The result of a request. Only the first four say something about the Lease.
 struct Answer {
   enum class Kind {
     kLease,     // 200: the Lease as it is now
-    kConflict,  // 409: somebody has written it since it was read
+    kConflict,  // 409: somebody else has written the Lease since it was read
     kGone,      // 404
     kFenced,    // 403 by the fence in the API server
     kNone,      // anything else: no verdict, try again
   };
   Kind kind = Kind::kNone;
   LeaseView lease;  // kLease
-  std::string why;  // for people, of the others
+  std::string why;  // for humans; all other kinds
 };
 
 struct Renewal {
-  std::int64_t mark = 0;  // how often progress was seen
+  std::int64_t mark = 0;  // how often the worker made progress
   std::int64_t age_seconds = 0;
   std::string message;
-  std::optional<int> ended;  // the child's exit code: the last renewal
+  std::optional<int> ended;  // the child's exit code; set in the last renewal only
 };
 
 struct Orders {
   enum class Stop { kNone, kTerminate, kKill };
-  // To the child's process group; kKill: to everything that descends from the agent.
+  // kTerminate: the child's process group. kKill: all descendants of the agent.
   Stop stop = Stop::kNone;
-  // What was asked before is no longer waited for.
+  // Give up the request in progress.
   bool abort_request = false;
-  // Start the child, unless this time has passed by then.
+  // Start the child, but not after this time.
   std::optional<SteadyTime> start_before;
-  // Read the Lease, or write this into it. At most one is under way.
+  // Read the Lease, or write this renewal into it. At most one request is in progress.
   bool get = false;
   std::optional<Renewal> put;
-  std::string say;  // a line for people, when not empty
+  std::string say;  // a line for humans, if not empty
   std::optional<int> exit_code;
-  std::string fenced;     // why, with exit_code kFencedExitCode
-  Duration last_words{};  // how long these may take then
+  std::string fenced;     // why; with exit_code kFencedExitCode
+  Duration last_words{};  // how long leave_last_words() may take then
   SteadyTime wake_at{};
 };
 
 class Guard {
  public:
   enum class Phase {
-    kWaiting,  // for its turn; no child
+    kWaiting,  // for the Lease's grant; no child
     kRunning,
     kFencing,  // the child must die; no way back
-    kEnding,   // the child has ended by itself: kill what it left, then the last renewal
+    kEnding,   // the child has ended by itself: kill its descendants, then the last renewal
     kDone,
   };
 
   Guard(GuardSettings settings, Random& random);
 
   Orders begin(SteadyTime now) { return woke(now); }
-  // The time has come that was asked for, or an earlier one.
+  // At `wake_at`, or earlier.
   Orders woke(SteadyTime now);
-  // Only what the deadlines ask for. Whoever has other work to do calls this first.
+  // Only checks the deadlines. Call it before other work.
   Orders deadlines(SteadyTime now);
-  // Of the request that is under way; one that comes when none is changes nothing.
+  // The answer to the request in progress. Ignored if there is none.
   Orders answered(SteadyTime now, const Answer& answer);
   Orders progressed(SteadyTime now, std::string message);
   Orders child_ended(SteadyTime now, int exit_code);
-  // Nothing that descends from the agent is left. Also when the child had left nothing.
+  // No descendant of the agent is left. Call it even if the child left none.
   Orders all_dead(SteadyTime now);
-  // A signal that asks to end; the child, if there is one, has been told too.
+  // A signal asked the agent to end. The child, if any, has received it too.
   Orders told_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
-  // When the last acknowledged renewal, or what counts as one, was sent; none before the first.
+  // When the last acknowledged renewal (or its equivalent) was sent; none before the first.
   std::optional<SteadyTime> renewed() const { return renewed_; }
 
  private:
@@ -127,7 +129,7 @@ class Guard {
   void answered_running(SteadyTime now, const Pending& request, const Answer& answer);
   void answered_ending(SteadyTime now, const Pending& request, const Answer& answer);
   void renewed(const Pending& request);
-  // Why this Lease is not this attempt's any more; empty: it is.
+  // Why the Lease no longer belongs to this attempt; empty: it does.
   std::string lost(const LeaseView& lease) const;
   void failed(SteadyTime now, const std::string& why);
   void conflict(SteadyTime now);
@@ -148,14 +150,14 @@ class Guard {
   std::optional<SteadyTime> renewed_;
   std::string uid_;          // the Lease's, from the first renewal on
   bool may_renew_ = false;   // the Lease was read since the last conflict, and is ours
-  SteadyTime not_before_{};  // no request earlier
+  SteadyTime not_before_{};  // no request before this time
   SteadyTime next_renewal_{};
   int conflicts_ = 0;  // in a row
   std::string last_failure_;
   std::string waiting_why_;
 
   std::int64_t mark_ = 0;
-  std::int64_t told_mark_ = 0;  // the last acknowledged
+  std::int64_t told_mark_ = 0;  // in the last acknowledged renewal
   std::string message_;
   SteadyTime last_progress_{};
   bool told_overdue_ = false;
@@ -164,11 +166,11 @@ class Guard {
   std::string fenced_why_;
   SteadyTime kill_at_{};
   SteadyTime kill_again_{};
-  std::optional<SteadyTime> killed_;  // when for the first time
-  bool settled_ = false;              // what the child left is dead, or was waited for long enough
-  bool lost_ = false;                 // the Lease, when the child had ended already
+  std::optional<SteadyTime> killed_;  // the first SIGKILL
+  bool settled_ = false;              // the child's descendants are dead or given up
+  bool lost_ = false;                 // the Lease was lost after the child's end
   int child_exit_code_ = 0;
-  SteadyTime give_up_{};  // the last renewal
+  SteadyTime give_up_{};  // when to give up the last renewal
 };
 
 }  // namespace holdfast::agent

@@ -1,11 +1,12 @@
-// The Lease as the API server last told it, and what an answer of the API server means.
+// The Lease in the API server's last answer, and the meaning of its answers.
 //
 //   LeaseRecord record("media", "holdfast-1b4e");
 //   Answer answer = record.read(200, body);          // for the Guard
 //   std::string body = record.renewed(renewal, wall_clock_now);
 //
-// A renewal is the whole Lease as it was read, its UID and resourceVersion included, with nothing
-// changed but what a worker may change: whoever wrote to it meanwhile, or made it anew, wins.
+// A renewal is the whole Lease as it was read, with its UID and resourceVersion. It changes only
+// the fields that a worker may change. So it fails if somebody has written the Lease meanwhile or
+// created it again.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace holdfast::agent {
 
-// Of a progress message.
+// The limit of a progress message.
 inline constexpr std::size_t kMaxMessageBytes = 256;
 
 class LeaseRecord {
@@ -26,11 +27,12 @@ class LeaseRecord {
 
   // Keeps the Lease of a 200.
   Answer read(int status, std::string_view body);
-  // The same of the answer to the last renewal. One of another time acknowledges nothing.
+  // The same for the answer to the last renewal. A Lease with another renew time acknowledges
+  // nothing.
   Answer read_renewal(int status, std::string_view body);
-  // The body of the PUT; read() has returned a Lease before.
+  // The body of the PUT. read() must have returned a Lease before.
   std::string renewed(const Renewal& renewal, Time now);
-  // "/apis/...": where it is read and written.
+  // The Lease's path at the API server ("/apis/...").
   const std::string& path() const { return path_; }
 
  private:

@@ -1,5 +1,5 @@
-// The file by which the child tells its progress: each change of it is some. Its content, if any,
-// is the message. Only a regular file counts: a link, say, would lead to a disk that hangs.
+// The child reports progress through a file: each change of the file is progress. Its content, if
+// any, is the message. Only a regular file counts, because a link could lead to a disk that hangs.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,15 +12,15 @@
 
 namespace holdfast::agent {
 
-// What `progress MESSAGE` does.
+// The command `progress MESSAGE`.
 Status tell_progress(const std::string& path, const std::string& message);
 
 class ProgressFile {
  public:
   explicit ProgressFile(std::string path) : path_(std::move(path)) {}
 
-  // The message, when the file has changed since the last call. What is there at the first call is
-  // no progress yet, and that the file is gone is none either.
+  // The message, if the file has changed since the last call. The file's state at the first call is
+  // no progress, and neither is its removal.
   std::optional<std::string> look();
 
  private:

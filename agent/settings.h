@@ -1,5 +1,5 @@
-// What the agent is told by the environment that the operator and the kubelet give to its
-// container.
+// The agent's settings. They come from the environment that the operator and the kubelet give to
+// its container.
 #pragma once
 
 #include <functional>
@@ -21,20 +21,20 @@ struct Settings {
   std::string host;  // of the API server, an address
   int port = 443;
   std::string credentials;      // the folder with `token` and `ca.crt`
-  std::string progress_file;    // its folder is the agent's own
+  std::string progress_file;    // only the agent uses its folder
   std::string termination_log;  // the file that becomes the pod's termination message
 };
 
 // An error names the variable and says what to do.
 Result<Settings> read_settings(const Environment& environment);
 
-// Where it is said that the settings are wrong; empty: the file's own setting is no path.
+// The file for the message that the settings are wrong. Empty: its own setting is not a path.
 std::string termination_log_of(const Environment& environment);
 
 // The one setting that `progress` and `check` need.
 Result<std::string> read_progress_file(const Environment& environment);
 
-// Beside the progress file: what `check` reads.
+// The file that `check` reads, next to the progress file.
 std::string state_file_of(const std::string& progress_file);
 
 }  // namespace holdfast::agent

@@ -1,7 +1,6 @@
-// What `check` knows of the agent: a line that the agent leaves beside the progress file.
+// The file through which `check` sees the agent's state: one line, next to the progress file.
 //
-// Both read CLOCK_BOOTTIME, on one machine: an agent that was killed or stopped leaves a line that
-// grows old.
+// Both use CLOCK_BOOTTIME on one machine. So the line of a killed or stopped agent grows old.
 #pragma once
 
 #include <optional>
@@ -14,12 +13,12 @@ namespace holdfast::agent {
 
 struct AgentState {
   enum class Phase {
-    kWaiting,  // for its turn
-    kRunning,  // the child
+    kWaiting,  // for the Lease's grant
+    kRunning,  // the child runs
     kOver,
   };
   Phase phase = Phase::kOver;
-  // When the last acknowledged renewal was sent; kWaiting: when the agent was at work.
+  // When the last acknowledged renewal was sent. kWaiting: when the agent last ran.
   std::optional<SteadyTime> renewed;
   Duration duration{};  // the Lease's
 };
@@ -27,7 +26,8 @@ struct AgentState {
 std::string format_state(const AgentState& state);
 std::optional<AgentState> parse_state(const std::string& text);
 
-// Why a worker with this state (none: no line, or another's) is not well; empty: it is.
+// Why a worker with this state is unhealthy; empty: it is healthy. No state: no line, or a foreign
+// one.
 std::string complaint(const std::optional<AgentState>& state, SteadyTime now);
 
 }  // namespace holdfast::agent

@@ -1,11 +1,12 @@
-// `holdfast-agent run`: does what the Guard orders. One epoll loop; the time is CLOCK_BOOTTIME,
-// which goes on while the machine sleeps. The loop's thread touches no file and not stderr: it must
-// be able to kill the child while they hang. Two others do, and nobody waits for them.
+// `holdfast-agent run`: carries out the Guard's orders. One epoll loop; its time is CLOCK_BOOTTIME,
+// which goes on while the machine sleeps. The loop's thread touches no file and not stderr, because
+// it must be able to kill the child while they hang. Two other threads do, and the loop never waits
+// for them.
 //
 //   Worker worker(settings, {"train", "--epochs=3"});
 //   return worker.run();              // the exit code of the process
 //
-// After every wake-up the Guard's deadlines come first, whatever it was that woke the loop.
+// After every wake-up the loop checks the Guard's deadlines first.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ namespace holdfast::agent {
 
 class Worker {
  public:
-  // block_signals() has been called.
+  // Call block_signals() first.
   Worker(Settings settings, std::vector<std::string> command);
 
   int run();
@@ -67,17 +68,17 @@ class Worker {
   LeaseRecord lease_;
   Child child_;
   FileThread files_;
-  const std::shared_ptr<ProgressFile> progress_;  // the thread's
+  const std::shared_ptr<ProgressFile> progress_;  // used by the thread of files_
   bool started_ = false;                          // the child
   bool ended_ = false;                            // the child
-  bool none_left_ = false;                        // of what it has left
-  bool last_look_ = false;                        // at the progress file, after the child's end
-  std::uint64_t request_ = 0;                     // the number of the last request
+  bool none_left_ = false;                        // no descendant is left
+  bool last_look_ = false;     // the progress file was read after the child's end
+  std::uint64_t request_ = 0;  // the number of the last request
   SteadyTime wake_at_{};
   SteadyTime look_at_{};
   bool tend_again_ = false;
   std::string left_state_;
-  std::vector<std::string> lines_;  // to be said
+  std::vector<std::string> lines_;  // waiting for stderr
   std::optional<int> exit_code_;
 };
 

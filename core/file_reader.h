@@ -12,11 +12,12 @@ class FileReader {
  public:
   virtual ~FileReader() = default;
   // kNotFound: there is no such file. kInvalid: larger than allowed, not a regular file.
-  // kForbidden, kTransient: the system's reason. The message names the path, never the content.
+  // kForbidden, kTransient: any other error of the system. The message names the path, never the
+  // content.
   virtual Result<std::string> read(const std::string& path, std::size_t max_bytes) const = 0;
 };
 
-// The system's files. Lives forever; any thread.
+// The real file system. Lives forever; any thread.
 const FileReader& system_files();
 
 }  // namespace holdfast

@@ -1,10 +1,10 @@
-// What only a bug of ours can break. It is checked in every build: a wrong write is worse than
-// none.
+// Rules that only a bug in Holdfast can break. Checked in every build, because a wrong write is
+// worse than none.
 //
 //   invariant(next.attempt >= before.attempt, "the attempt never falls");
 //
-// A broken one throws. A reconcile that throws counts as failed and is tried again with back-off,
-// so that a bug that one job meets stops that job and no other; elsewhere it ends the process.
+// A broken invariant throws. A reconcile that throws counts as failed and is retried with back-off.
+// So a bug that one job triggers stops only that job. Elsewhere the exception ends the process.
 #pragma once
 
 #include <stdexcept>

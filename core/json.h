@@ -1,5 +1,5 @@
-// JSON to write and to change, and configuration: parsed with a limit on nesting, and read without
-// exceptions. What only is read, and much of it, is a JsonView (json_view.h).
+// JSON to write and to change, and configuration. Parsing limits the nesting, and reading throws no
+// exceptions. For large read-only documents see JsonView (json_view.h).
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace holdfast {
 
 using Json = nlohmann::json;
 
-// Brackets around a value; documents with one in more are refused: no Kubernetes object comes near
-// it, and a recursive destructor or dump of 100,000 levels overflows the stack.
+// The deepest nesting that parse_json() accepts. No Kubernetes object comes near it. A recursive
+// destructor or dump of 100,000 levels overflows the stack.
 inline constexpr int kMaxJsonDepth = 200;
 
 // Malformed text is kTransient, text nested deeper than kMaxJsonDepth kTerminal.
 Result<Json> parse_json(std::string_view text);
 
-// A text that may be anything (an error page, say) as UTF-8, which alone can be written as JSON:
-// what is none becomes U+FFFD.
+// Any text (an error page, say) as UTF-8, because JSON can hold nothing else. Invalid bytes become
+// U+FFFD.
 std::string as_utf8(std::string text);
 
 // The member, or a null value that lives forever: chains of at() never throw.

@@ -1,10 +1,10 @@
-// JSON that others wrote, read where it lies: a document is parsed once, without an allocation for
-// each value, and nothing is copied but what a reader asks for.
+// Reads untrusted JSON in place. A document is parsed once, without an allocation for each value.
+// Nothing is copied until a reader asks for it.
 //
 //   const Result<JsonDocument> pod = JsonDocument::parse(body);
 //   const std::string node = string_at(at(*pod, "spec"), "nodeName");
 //
-// A view is as cheap to copy as a pointer. It looks at its document and must not outlive it.
+// A view is as cheap to copy as a pointer. It must not outlive its document.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace holdfast {
 
-// One value, or null where there is none.
+// One value. Absent values are null.
 class JsonView {
  public:
   class Iterator;
@@ -35,27 +35,28 @@ class JsonView {
   bool is_number() const;
   bool is_boolean() const;
 
-  // The elements of an array; of anything else, none.
+  // The elements of an array. Other values have no elements.
   Iterator begin() const;
   Iterator end() const;
   std::size_t size() const;
   bool empty() const { return size() == 0; }
-  JsonView operator[](std::size_t index) const;  // null behind the last
+  JsonView operator[](std::size_t index) const;  // null after the last
 
-  // The value, or the fallback where it is of another type. An integer beyond 63 bits is the most.
+  // The value, or the fallback if it has another type. An integer above 63 bits reads as the
+  // largest.
   std::string_view string_or(std::string_view fallback) const;
   std::int64_t int_or(std::int64_t fallback) const;
   double number_or(double fallback) const;
   bool bool_or(bool fallback) const;
 
-  // As text without blanks, members in their order.
+  // As text without blanks. Members keep their order.
   std::string text() const;
 
   bool operator==(std::string_view string) const { return is_string() && string_or("") == string; }
 
  protected:
   friend JsonView at(const JsonView& object, std::string_view key);
-  struct Parsed;  // of simdjson, whose header only json_view.cc pays for
+  struct Parsed;  // holds simdjson's types; only json_view.cc includes its header
   using Place = std::array<std::uint64_t, 2>;
   explicit JsonView(const Place& place) : place_(place) {}
   Place place_{};
@@ -78,20 +79,20 @@ class JsonView::Iterator {
   Place place_{};
 };
 
-// The view of the whole, and what it looks at; copies share it.
+// The view of a whole document, and its storage. Copies share the storage.
 class JsonDocument : public JsonView {
  public:
   JsonDocument() = default;  // null
 
-  // Malformed text is kTransient (a piece of it is missing), text nested deeper than kMaxJsonDepth
-  // kTerminal. An integer of more than 64 bits is malformed: the API server writes none.
+  // Malformed text is kTransient (a part may be missing). Text nested deeper than kMaxJsonDepth is
+  // kTerminal. An integer of more than 64 bits is malformed: the API server never writes one.
   static Result<JsonDocument> parse(std::string_view text);
 
  private:
   std::shared_ptr<const Parsed> parsed_;
 };
 
-// The member, or null: chains of at() never fail. Of members with one name, the first.
+// The member, or null: chains of at() never fail. If a name occurs twice, the first counts.
 JsonView at(const JsonView& object, std::string_view key);
 std::string string_at(const JsonView& object, std::string_view key, std::string_view fallback = "");
 std::int64_t int_at(const JsonView& object, std::string_view key, std::int64_t fallback = 0);

@@ -40,8 +40,8 @@ class Log {
   void error(const std::string& message, const Fields& fields = {}) const;
   bool debug_enabled() const;
 
-  // The line as it is written, without its end: control characters are escaped, so that one call
-  // is one line, whoever wrote the message.
+  // The line as it is written, without its end. Control characters are escaped, so a message from
+  // outside cannot add lines.
   std::string render(LogLevel level, const std::string& time, const std::string& message,
                      const Fields& fields) const;
 

@@ -1,4 +1,5 @@
-// The API server's `Retry-After`, for what is not one request: until when a caller leaves it alone.
+// Applies a `Retry-After` of the API server to more than one request: the caller sends nothing
+// before then.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +10,12 @@
 
 namespace holdfast {
 
-// Keeps the pause that the error asks for; a pause never becomes shorter.
+// Extends the pause as the error asks. A pause never becomes shorter.
 inline void heed(const Error& error, SteadyTime now, SteadyTime& not_before) {
   if (error.retry_after) not_before = std::max(not_before, now + *error.retry_after);
 }
 
-// The error of what is not sent because the pause still lasts; none: it may be sent.
+// The error for a request that must wait for the end of the pause. None: send it.
 inline std::optional<Error> asked_to_wait(SteadyTime not_before, SteadyTime now) {
   if (now >= not_before) return std::nullopt;
   Error error = make_error(ErrorCode::kThrottled, "the API server has asked for a pause");

@@ -1,4 +1,4 @@
-// Randomness is handed in, so that one seed gives one run.
+// Randomness is a parameter, so that one seed gives one run.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The Loop of a real process: a heap of timers and a queue of posted callbacks, run by one thread.
-// Its time goes on while the machine is suspended (steady_now.h), and timers that became due
-// meanwhile run on waking.
+// The Loop of a real process: timers and a queue of posted callbacks, run by one thread. Its time
+// goes on while the machine is suspended (steady_now.h). Timers that became due meanwhile run after
+// it wakes.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,11 @@ namespace holdfast {
 
 class RealLoop : public Loop {
  public:
-  // Runs until stop(); the calling thread is the loop's from here on.
+  // Runs until stop(). The calling thread becomes the loop's thread.
   void run();
 
-  // Makes run() return after the callback in progress; what is posted later is dropped. Any thread.
+  // Makes run() return after the callback in progress. Drops callbacks that are posted later. Any
+  // thread.
   void stop();
 
   SteadyTime now() const override;
@@ -29,8 +30,8 @@ class RealLoop : public Loop {
   void cancel(TimerId timer) override;
   bool on_loop() const override;
 
-  // How long the callback that runs now has been running, zero between callbacks. Any thread: the
-  // liveness probe asks it.
+  // How long the current callback has been running; zero between callbacks. Any thread; for the
+  // liveness probe.
   Duration busy_for() const;
 
  private:
@@ -43,7 +44,7 @@ class RealLoop : public Loop {
   void run_due_timers();
   void run_callback(const Callback& callback);
 
-  // The loop's.
+  // Loop only.
   std::multimap<SteadyTime, Timer> timers_;
   std::unordered_map<TimerId, std::multimap<SteadyTime, Timer>::iterator> timer_index_;
   TimerId next_timer_ = 1;

@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error. Errors across modules are values; exceptions end where a library
-// throws them. Error codes are named by what the caller does next.
+// Result<T>: a value or an Error. Errors between modules are values. Exceptions are caught where a
+// library throws them. Error codes are named after the caller's next step.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@
 namespace holdfast {
 
 enum class ErrorCode {
-  kConflict,       // 409 Conflict: what was read is old; read again and decide again
-  kAlreadyExists,  // 409 AlreadyExists: look whose it is
+  kConflict,       // 409 Conflict: the object has changed; read again and decide again
+  kAlreadyExists,  // 409 AlreadyExists: find out who owns it
   kNotFound,       // 404
-  kGone,           // 410: the version is compacted; list anew
-  kThrottled,      // 429: come back after retry_after
+  kGone,           // 410: the version is compacted; list again
+  kThrottled,      // 429: retry after retry_after
   kUnauthorized,   // 401: read the credentials again
-  kForbidden,      // 403: RBAC, quota, admission; ask a person, try later
+  kForbidden,      // 403: RBAC, quota, admission; a human must help, retry later
   kInvalid,        // 400, 413, 415, 422: the same request can never succeed
-  kTransient,      // 5xx, time-out, connection: try again; see maybe_applied
-  kCancelled,      // we gave up on it (shutdown, lost ownership)
+  kTransient,      // 5xx, timeout, connection: retry; see maybe_applied
+  kCancelled,      // the caller gave up (shutdown, lost ownership)
   kTerminal,       // anything else: no retry helps
 };
 
@@ -33,9 +33,9 @@ struct Error {
   int http_status = 0;                                  // 0: no answer
   std::string reason;                                   // Status.reason, e.g. "AlreadyExists"
   std::optional<std::chrono::nanoseconds> retry_after;  // the server's Retry-After
-  // The request was sent and no answer came: it may have been applied.
+  // The request was sent but no answer came, so the server may have applied it.
   bool maybe_applied = false;
-  // Status.details.causes: how many there are, and the fields that they name.
+  // Status.details.causes: their number, and the fields that they name.
   int cause_count = 0;
   std::vector<std::string> cause_fields;
 };

@@ -1,11 +1,10 @@
-// The API server's wall clock, as seen from here: the steady clock plus an offset learnt from the
-// `Date` headers of its answers. Replicas with wrong wall clocks agree to within the round trip.
+// The API server's wall clock: the steady clock plus an offset learnt from the `Date` headers of
+// its answers. Even replicas with wrong wall clocks agree to within one round trip.
 //
-// A Date header is cut to the second and was made between send and receipt, so each answer says:
-// the server's time at receipt lies in [date, date + 1 s + round trip]. The clock keeps the
-// intersection of what the last answers said and takes its lower end, which is monotone and never
-// ahead of the server by more than one round trip. The interval is widened as it ages, so that
-// drift and a stepped server clock are followed.
+// A Date header has whole seconds and was made between send and receipt. So the server's time at
+// receipt lies in [date, date + 1 s + round trip]. The clock intersects the intervals of recent
+// answers and takes the lower end. This time never falls, and is never ahead of the server by more
+// than one round trip. The interval widens with age, to follow drift and a stepped server clock.
 #pragma once
 
 #include <optional>
@@ -16,10 +15,10 @@ namespace holdfast {
 
 class ServerClock {
  public:
-  // An answer with this Date header was sent for and received at these steady times.
+  // An answer with this Date header: the steady times of its request and its receipt.
   void observe(Time date, SteadyTime sent, SteadyTime received);
 
-  // False until the first answer; now() may not be asked before.
+  // False until the first answer. Do not call now() before that.
   bool known() const { return known_; }
 
   Time now(SteadyTime at) const;

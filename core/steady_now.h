@@ -1,7 +1,7 @@
-// The steady time of a real process. It counts the time that the machine was suspended, too
-// (CLOCK_BOOTTIME): on waking, the leases that others hold look as old as they are, and so does the
-// last renewal of our own. A pause that the kernel is not told of (a virtual machine that is
-// stopped from outside, a frozen container's host) shows only as far as the host says.
+// The steady time of a real process. It includes time in which the machine was suspended
+// (CLOCK_BOOTTIME). So after waking, other holders' leases and our own last renewal look as old as
+// they are. The kernel does not know of some pauses: a virtual machine stopped from outside, a
+// frozen container's host. Those count only as far as the host reports them.
 //
 // For RealLoop and for I/O threads; everything else asks its Loop.
 #pragma once

@@ -1,5 +1,5 @@
-// Coroutines on the loop. Task<T> is a chain of asynchronous steps that reads like the list of
-// them; it starts when it is awaited, or by spawn(). One thread, so nothing here is locked.
+// Coroutines on the loop. Task<T> is a chain of asynchronous steps that reads like sequential code.
+// It starts when it is awaited, or by spawn(). One thread, so no locks.
 //
 //   Task<Result<Response>> fetch(Client& client) {
 //     auto request = client.send(...);          // name the operand: GCC 12 miscompiles some
@@ -8,8 +8,8 @@
 //   }
 //
 // A Task that is awaited must be an lvalue (the compiler refuses a temporary) and outlive the
-// await. Whatever a coroutine awaits must complete in the end, also at shutdown (requests are
-// cancelled, and a cancelled request answers): frames are never destroyed half-way.
+// await. Everything that a coroutine awaits must complete, also at shutdown (a cancelled request
+// answers too). Frames are never destroyed half-way.
 #pragma once
 
 #include <coroutine>
@@ -118,8 +118,8 @@ struct Detached {
 
 }  // namespace internal
 
-// Starts the task now and lets it run to its end by itself. `done` is called on the loop with the
-// exception that left the task, or null.
+// Starts the task now, without a caller that awaits it. At its end `done` runs on the loop, with
+// the exception that left the task, or null.
 inline internal::Detached spawn(Task<void> task,
                                 std::function<void(std::exception_ptr)> done = nullptr) {
   std::exception_ptr exception;
@@ -135,10 +135,10 @@ inline internal::Detached spawn(Task<void> task,
   }
 }
 
-// Turns a callback API into something to await:
+// Makes a callback API awaitable:
 //   Callback<Result<Response>> answer([&](auto done) { transport.send(request, done); });
 //   auto response = co_await answer;
-// `done` must be called exactly once, on the loop, and not from inside `start`.
+// Call `done` exactly once, on the loop, and not inside `start`.
 template <class T>
 class Callback {
  public:

@@ -1,11 +1,11 @@
-// A mutex whose use Clang checks at compile time (-Wthread-safety): what it guards is marked with
-// HOLDFAST_GUARDED_BY and can be touched only where a MutexLock is in scope. Other compilers see a
-// plain mutex.
+// A mutex whose use Clang checks at compile time (-Wthread-safety). Members marked with
+// HOLDFAST_GUARDED_BY can be used only where a MutexLock is in scope. Other compilers see a plain
+// mutex.
 //
 //   Mutex mutex_;
 //   std::vector<Callback> posted_ HOLDFAST_GUARDED_BY(mutex_);
 //
-// There are few: nothing above http/ has a lock.
+// Nothing above http/ has a lock.
 #pragma once
 
 #include <mutex>
@@ -17,14 +17,14 @@
 #endif
 
 #define HOLDFAST_GUARDED_BY(mutex) HOLDFAST_THREAD_ATTRIBUTE(guarded_by(mutex))
-// The caller holds it.
+// The caller holds the mutex.
 #define HOLDFAST_REQUIRES(mutex) HOLDFAST_THREAD_ATTRIBUTE(requires_capability(mutex))
-// The caller must not hold it: what is called takes it, or calls out.
+// The caller must not hold the mutex: the function takes it, or runs foreign callbacks.
 #define HOLDFAST_EXCLUDES(mutex) HOLDFAST_THREAD_ATTRIBUTE(locks_excluded(mutex))
 
 namespace holdfast {
 
-// Also what std::condition_variable_any waits with.
+// Works with std::condition_variable_any.
 class HOLDFAST_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:
   void lock() HOLDFAST_THREAD_ATTRIBUTE(acquire_capability()) { mutex_.lock(); }

@@ -1,9 +1,8 @@
 // The two kinds of time, and their text forms.
 //
-// SteadyTime judges staleness and drives timers: the observer's own, never compared between hosts.
-// Time is the API server's wall time: what stands in `status` and in object metadata.
-// Both come from a Loop or a ServerClock, never from the system directly, so that a simulator can
-// drive them.
+// SteadyTime judges staleness and drives timers. Each host has its own; never compare them between
+// hosts. Time is the API server's wall time, as in `status` and in object metadata. Both come from
+// a Loop or a ServerClock, never directly from the system, so that a simulator can drive them.
 #pragma once
 
 #include <chrono>
@@ -18,8 +17,8 @@ using Duration = std::chrono::nanoseconds;
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-// RFC 3339, as metav1.Time and metav1.MicroTime have it; up to nine fractional digits and any
-// offset are read; nothing else is (no value: not a time).
+// RFC 3339, as in metav1.Time and metav1.MicroTime: up to nine fractional digits, any offset. No
+// value: not such a time.
 std::optional<Time> parse_time(std::string_view text);
 
 // "2006-01-02T15:04:05Z"; the fraction is dropped.
@@ -28,13 +27,13 @@ std::string format_time(Time time);
 // With nine fractional digits.
 std::string format_time_nanos(Time time);
 
-// With six: metav1.MicroTime takes no others.
+// With six fractional digits, as metav1.MicroTime requires.
 std::string format_time_micros(Time time);
 
 // RFC 9110 IMF-fixdate, e.g. "Sun, 06 Nov 1994 08:49:37 GMT".
 std::optional<Time> parse_http_date(std::string_view text);
 
-// "90s" -> "1m30s": short text for people, two units at most.
+// "90s" -> "1m30s": short text, two units at most.
 std::string human_duration(Duration duration);
 
 inline double to_seconds(Duration duration) {

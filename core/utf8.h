@@ -1,4 +1,4 @@
-// Texts cut to a size, between two characters, and texts that others wrote, made fit to be shown.
+// Cuts texts between two characters, and cleans untrusted text for display.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace holdfast {
 
-// The longest beginning of at most `limit` bytes that ends with a whole character. The text is
-// UTF-8; of one that is not only the size is promised.
+// The longest prefix of at most `limit` bytes that ends with a whole character. `text` should be
+// UTF-8; otherwise only the size is guaranteed.
 inline std::string utf8_prefix(std::string text, std::size_t limit) {
   if (text.size() <= limit) return text;
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U) --limit;
@@ -17,9 +17,9 @@ inline std::string utf8_prefix(std::string text, std::size_t limit) {
   return text;
 }
 
-// One line of UTF-8 of at most `limit` bytes: what is not UTF-8 becomes U+FFFD, control characters
-// and line breaks become spaces, spaces at both ends go. For what tenants wrote: in a status, an
-// Event, a log, an annotation.
+// One line of UTF-8 of at most `limit` bytes, from text that tenants wrote: for a status, an Event,
+// a log, an annotation. Invalid bytes become U+FFFD. Control characters and line breaks become
+// spaces. Spaces at both ends are removed.
 std::string clean_text(std::string_view text, std::size_t limit);
 
 }  // namespace holdfast

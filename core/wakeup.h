@@ -1,9 +1,8 @@
-// What a thread sleeps on until another wakes it or a steady time has come, whichever is first. A
-// condition variable would not do: its clock stands still while the machine is suspended, so a
-// timer would run as much later.
+// Lets one thread sleep until another thread wakes it or a steady time has come. A condition
+// variable would not do: its clock stops while the machine is suspended, so timers would run late.
 //
-// One thread waits; any may signal. The constructor throws std::system_error when the process is
-// out of file descriptors.
+// One thread waits; any thread may signal. The constructor throws std::system_error if the process
+// is out of file descriptors.
 #pragma once
 
 #include <optional>
@@ -19,10 +18,10 @@ class Wakeup {
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 
-  // The wait in progress ends, or else the next one at once. Any thread.
+  // Ends the current wait, or else the next one at once. Any thread.
   void signal();
 
-  // No time: until signalled. It may also end early.
+  // No time: waits until signalled. May end early.
   void wait(std::optional<SteadyTime> until);
 
  private:

@@ -1,5 +1,6 @@
-// How long a reflector waits after trouble of one kind: 0.8 s to 30 s, doubling, jittered upwards
-// so that a crowd of them does not come back together, forgiven after a good while.
+// How long a reflector waits after trouble of one kind: 0.8 s, doubling, up to 30 s.
+// Jitter only lengthens a wait, so that many reflectors do not return at the same moment. After a
+// good while the wait starts at 0.8 s again.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +15,19 @@ namespace holdfast::cache {
 class Backoff {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(800);
-  // With the largest jitter of half as much again this makes 30 s.
+  // With the largest jitter (50 %) this is 30 s.
   static constexpr Duration kLast = std::chrono::seconds(20);
 
-  // `first`: the first wait of all, and the first after a good while; zero is none.
+  // `first` is the first wait, also after a good while; zero means no wait.
   explicit Backoff(Duration good_for, Duration first = kFirst)
       : good_for_(good_for), first_(first), next_(first) {}
 
-  // Things go well from here on, until the next trouble.
+  // No trouble from now on, until next().
   void good(SteadyTime now) {
     if (!good_since_) good_since_ = now;
   }
 
-  // Trouble: how long to wait.
+  // Reports trouble. Returns how long to wait.
   Duration next(SteadyTime now, Random& random) {
     if (good_since_ && now - *good_since_ >= good_for_) reset();
     good_since_.reset();

@@ -1,11 +1,13 @@
 // A local, eventually consistent copy of all objects of one kind, kept by list and watch.
 //
-// Informer = Store (what is known) + one Reflector for each watched namespace (how it is kept).
-// Everything runs on the loop. Objects are immutable and shared. Order of events is the server's.
+// Informer = Store (the objects) + one Reflector for each watched namespace (keeps them current).
+// Everything runs on the loop. Objects are immutable and shared. Events arrive in the server's
+// order.
 //
-// A namespace without a live watch is set aside while another has one: trouble with one namespace
-// must not blind us for the others. Its part of the store stays as it was, it is tried again with
-// back-off, and synced(), live() and quiet_for() are of the others.
+// A namespace without a live watch is set aside while another namespace has one, because trouble
+// with one namespace must not hide the others. Its part of the store stays as it was, and its
+// reflector retries with back-off. Meanwhile synced(), live() and quiet_for() describe the other
+// namespaces.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ class Informer {
     kube::Client& client;
     Random& random;
     Log log;
-    // Lists arrive through the watch where the server can do that, else in pages.
+    // Lists arrive through the watch if the server supports that, else in pages.
     bool streaming_lists = true;
   };
   // `namespaces`: empty means all (or a cluster-scoped kind). The dependencies outlive it.
@@ -40,57 +42,58 @@ class Informer {
   const kube::Kind& kind() const;
   Store& store();
 
-  // Handlers run on the loop after the store has changed; for a replace, after the whole store was
-  // swapped. Add them before start().
+  // Handlers run on the loop after the store has changed. A replace swaps the whole store first.
+  // Add them before start().
   void on_change(std::function<void(const Change&)> handler);
-  // Called after every change of a namespace's live() and after every advance of versions: a time
-  // to look at what was held back.
+  // Runs after every change of a namespace's live() and whenever a version advances. Check then
+  // whether waiting work can go on.
   void on_progress(std::function<void()> handler);
 
   void start();
-  // Ends the watches. Handlers are not called any more.
+  // Ends the watches. No handler runs after it.
   void stop();
 
-  // The initial lists are in the store and were delivered.
+  // The initial lists are in the store, and the handlers have seen them.
   bool synced() const;
 
   // The server's version up to which this namespace's part of the store is complete; 0 before the
   // first list. Advances with every event and bookmark.
   std::uint64_t version(const std::string& namespace_) const;
 
-  // True while a watch is open. Of a kind with one watch: what the store does not show has not
-  // happened, as far as a watch can tell.
+  // True while a watch is open. With a single watch, the store then shows everything that a watch
+  // can show.
   bool live() const;
 
-  // Likewise of this namespace's watch.
+  // The same for this namespace's watch.
   bool live(const std::string& namespace_) const;
 
-  // Steady time since when live() has had its value.
+  // When live() last changed, in steady time.
   SteadyTime live_changed_at() const;
 
-  // A consistent (not version 0) list showed a version below one seen before: the server's data was
-  // set back (etcd restored). Counts up each time; the store has been replaced by then.
+  // How often a consistent list (not version 0) showed a version below an earlier one: the server's
+  // data was set back (etcd restored). The store has been replaced by then.
   std::uint64_t time_travels() const;
 
-  // Drops the watches and lists anew, consistently.
+  // Drops the watches and lists again, consistently.
   void relist();
 
-  // The store must come to show what the server has by now. Watches go on from their versions;
-  // what they have kept is not listed again but by its metadata.
+  // Brings the store up to what the server has now. Watches go on from their versions. Where a
+  // check is needed, only metadata is listed.
   void refresh();
-  // True once it does, while the watch is open; a change of it is told to on_progress().
+  // True once the store has caught up and while the watch is open. on_progress() reports each
+  // change.
   bool fresh() const;
   bool fresh(const std::string& namespace_) const;
 
-  // A live read has shown what this namespace's watch has not told: it is listed anew, at most once
-  // a minute. `seen`: what the read was of, for the log.
+  // A live read has shown something that this namespace's watch has not reported yet. Lists the
+  // namespace again, at most once a minute. `seen` describes the read, for the log.
   void watch_lags(const std::string& namespace_, Log::Fields seen);
 
-  // Ends back-offs: another request has shown that the server answers again after an outage.
+  // Another request has shown that the server answers again after an outage: ends back-offs.
   void server_answers();
 
-  // The watch that has gone longest without any sign of life (byte from the server), for the
-  // liveness probe and a metric.
+  // The longest time that a watch has received no byte from the server. For the liveness probe and
+  // a metric.
   Duration quiet_for() const;
 
   // Objects that decode() could not use, over all lists and watches.
@@ -99,10 +102,10 @@ class Informer {
   // How many namespaces have no live watch.
   int closed() const;
 
-  // What went wrong last with a list or watch that has not succeeded since; empty: nothing. For the
-  // message when the caches do not become synced.
+  // The last error of a list or watch that has not succeeded since; empty: none. For the message
+  // when the caches do not become synced.
   std::string trouble() const;
-  // Likewise of this namespace's.
+  // The same for this namespace.
   std::string trouble(const std::string& namespace_) const;
 
  private:

@@ -1,4 +1,4 @@
-// The queries of lists and watches: what follows '?', selectors and time-outs left out. Pure.
+// The queries of lists and watches: the part after '?', without selectors and timeouts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@ enum class Freshness {
   kConsistent,  // the truth
 };
 
-// A page of a list. A token continues a list, whose freshness was settled by its first page.
-// limit 0: all in one answer.
+// A page of a list. A token continues a list; the first page settled its freshness. limit 0:
+// everything in one answer.
 std::string list_query(Freshness freshness, std::uint64_t version, const std::string& token,
                        int limit);
 
 // One object, consistently.
 std::string look_query();
 
-// A list through the watch, which then goes on as a watch. It has no kAny: consistent is as cheap.
+// A list through the watch, which then goes on as a watch. Not for kAny: a consistent stream is as
+// cheap.
 std::string stream_query(Freshness freshness, std::uint64_t version);
 
-// What happened after `version`.
+// The events after `version`.
 std::string watch_query(std::uint64_t version);
 
 }  // namespace holdfast::cache

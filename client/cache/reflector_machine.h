@@ -1,26 +1,28 @@
-// One reflector, as a state machine without I/O: what has happened goes in, what is to be done
-// comes out, in order. The informer carries it out (informer.cc), tests play the server.
+// One reflector, as a state machine without I/O. Events go in; actions come out, in order. The
+// informer carries them out (informer.cc); tests play the server.
 //
 //   start -> list (paged, or streamed through the watch) -> replace -> watch -> apply ...
 //
-// - The first list may come from any server's memory (version 0), a later one must not be older
-//   than what was seen, and after 410 it is a consistent one (no version).
-// - A streamed list is held back until its end mark; versions do not advance meanwhile. A server
-//   that refuses it, or never ends it, is listed in pages from then on.
-// - A watch that was cut off is resumed at the same version after a back-off, and after a look: a
-//   consistent list of one object, whose version tells whether the server's data was set back. So
-//   is one that ended cleanly but before its time, as when the server's own cache starts over. (A
-//   restored server that has passed our version before we look cannot be told by versions.)
-// - Trouble of each kind has a back-off of its own: a server that throttles, and one that does not
-//   answer. A version that has expired is no trouble and is listed anew at once, once.
-// - After a refresh() the watch is opened anew, and the store is shown to be as new as the server
-//   was: the watch passes the version of the look before it, or, where nothing happens, a list of
-//   metadata alone names no version that the store lacks. What differs the watch has to bring.
-// - A version below one seen before, in a consistent list, is a time travel: everything is
-//   replaced and it is counted.
+// - The first list may come from any server's memory (version 0). Later lists must not be older
+//   than what the machine has seen. After 410 the list is consistent (no version).
+// - A streamed list is held back until its end mark; meanwhile versions do not advance. If a server
+//   refuses streamed lists, or never ends one, the machine lists in pages from then on.
+// - After a broken watch the machine backs off, looks, and resumes the watch at the same version.
+//   The same applies to a watch that ended cleanly but early, for example because the server's
+//   cache restarted. A look is a consistent list of one object: its version shows whether the
+//   server's data was set back. (If a restored server has passed our version before the look,
+//   versions cannot show it.)
+// - Each kind of trouble has a back-off of its own: a server that throttles, a server that does not
+//   answer. An expired version is no trouble: the machine lists again at once, but only once.
+// - After a refresh() the watch is opened again. Then the store must be shown to be as new as the
+//   server was. Either the watch passes the version of the look before it. Or, if nothing happens,
+//   a list of metadata names no version that the store lacks. The watch has to bring the
+//   differences.
+// - If a consistent list has a version below an earlier one, that is a time travel. The machine
+//   counts it and replaces everything.
 //
-// Each list, watch and timer has an epoch of its own. Inputs that name another epoch than the
-// current one are answers to what was given up, and change nothing.
+// Each list, watch and timer has its own epoch. Inputs with another epoch than the current one
+// answer something that was given up. The machine ignores them.
 #pragma once
 
 #include <cstdint>
@@ -48,15 +50,15 @@ namespace action {
 
 enum class Wanted {
   kObjects,
-  kVersion,   // one object of any kind will do: only the list's version counts
-  kMetadata,  // of all objects, in one answer
+  kVersion,   // any one object: only the list's version counts
+  kMetadata,  // of every object, in one answer
 };
 struct List {
   Epoch epoch;
-  std::string query;  // what follows '?', selectors left out
+  std::string query;  // the part after '?', without selectors
   Wanted wanted = Wanted::kObjects;
 };
-// Against the store: what it has not been told yet of these is counted, and told by compared().
+// Compare the metadata with the store, and report through compared() how many objects lag behind.
 struct Compare {
   Epoch epoch;
   std::shared_ptr<const kube::ListPage> metadata;
@@ -64,10 +66,10 @@ struct Compare {
 struct Watch {
   Epoch epoch;
   std::string query;
-  std::chrono::seconds timeout;  // after which the server ends it
+  std::chrono::seconds timeout;  // the server ends it then
 };
 struct CloseWatch {};  // the open one, if any
-struct ArmTimer {      // in place of the one before
+struct ArmTimer {      // replaces the timer before it
   Epoch epoch;
   Duration delay;
 };
@@ -98,36 +100,38 @@ class ReflectorMachine {
   struct Config {
     bool streaming_lists = true;
     int page_limit = 500;
-    // The server ends each watch after a random time between these.
+    // The server ends each watch after a random time in this range.
     std::chrono::seconds watch_at_least = std::chrono::minutes(5);
     std::chrono::seconds watch_at_most = std::chrono::minutes(10);
   };
 
   // A watch that ends sooner than this without an event is an error, not an end.
   static constexpr Duration kTooShort = std::chrono::seconds(1);
-  // A clean end this long before its time is not one that we asked for.
+  // A clean end this long before the asked time counts as early.
   static constexpr Duration kEarly = std::chrono::seconds(2);
-  // A streamed list that brings nothing for so long will not end.
+  // A streamed list that brings nothing for this long is given up.
   static constexpr Duration kStreamSilence = std::chrono::seconds(60);
-  // Streams that opened and broke before their end mark, until pages are tried instead.
+  // After this many streams that broke before their end mark the machine lists in pages.
   static constexpr int kStreamTries = 3;
-  // Watches in a row that the server refused, or that broke before they brought anything, until it
-  // is listed anew.
+  // After this many watches in a row that the server refused, or that broke before they brought
+  // anything, the machine lists again.
   static constexpr int kWatchTries = 5;
-  // Of what a Retry-After asks for.
+  // The longest Retry-After that is obeyed.
   static constexpr Duration kLongestAsked = std::chrono::minutes(5);
-  // Trouble is forgiven after so long without any. What is in the order of things on a server that
-  // answers, a short time without: a changed CRD throttles its watches and expires their version.
+  // A back-off starts over after this long without trouble of its kind.
   static constexpr Duration kGoodFor = std::chrono::minutes(2);
+  // Shorter for a server that answers: a changed CRD throttles its watches and expires their
+  // version, and that is normal.
   static constexpr Duration kSoonGood = std::chrono::seconds(5);
-  // A watch that lags is listed anew this often: each list costs the server that lags more.
+  // A lagging watch causes at most one list in this time: each list slows the server further.
   static constexpr Duration kLagInterval = std::chrono::minutes(1);
 
-  // After a refresh: how long the watch may take to pass the server's version, at least and at
-  // most, until metadata is listed. Random, so that not all is listed at one moment.
+  // After a refresh: how long the watch may take to pass the server's version. Then metadata is
+  // listed. Random, so that the kinds are not all listed at one moment.
   static constexpr Duration kPassAtLeast = std::chrono::milliseconds(100);
   static constexpr Duration kPassAtMost = std::chrono::milliseconds(500);
-  // How long it may take to bring what differs, until everything is listed; asked this often.
+  // How long the watch may take to bring the differences; then everything is listed. The store is
+  // compared once in each period.
   static constexpr Duration kCatchUp = std::chrono::seconds(2);
   static constexpr Duration kComparePeriod = std::chrono::milliseconds(100);
 
@@ -139,40 +143,40 @@ class ReflectorMachine {
   Actions list_failed(Epoch epoch, const Error& error, SteadyTime now);
   Actions watch_opened(Epoch epoch, SteadyTime now);
   Actions events(Epoch epoch, std::vector<kube::WatchEvent>&& events, SteadyTime now);
-  // No error: the server ended it cleanly.
+  // No error: the server ended the watch cleanly.
   Actions watch_ended(Epoch epoch, const std::optional<Error>& error, SteadyTime now);
   Actions timer(Epoch epoch, SteadyTime now);
-  // Gives up the watch and lists anew, consistently. A consistent list that is under way goes on,
-  // and a back-off is waited for.
+  // Gives up the watch and lists again, consistently. A consistent list under way goes on, and a
+  // back-off still runs to its end.
   Actions relist(SteadyTime now);
-  // A live read has shown what the watch has not told. Relists, at most once in kLagInterval, and
-  // only while the watch is open. `seen` is for the log.
+  // A live read has shown something that the watch has not reported yet. Relists, at most once in
+  // kLagInterval, and only while the watch is open. `seen` is for the log.
   Actions watch_lags(Log::Fields seen, SteadyTime now);
-  // What the server has by now must be in the store before fresh() is true again.
+  // fresh() is false from now on, until the store has everything that the server has now.
   Actions refresh(SteadyTime now);
-  // How much of what was to be compared the store has not been told yet.
+  // The answer to Compare: how many objects the store lacks in their listed version.
   Actions compared(Epoch epoch, std::size_t behind, SteadyTime now);
-  // Another request has shown that the server answers again after an outage: what was waited for
-  // comes now, and the outage lengthens no later back-off.
+  // Another request has shown that the server answers again after an outage. Ends the wait, and the
+  // outage lengthens no later back-off.
   Actions server_answers(SteadyTime now);
   Actions stop();
 
-  // Complete up to this version; 0 before the first list.
+  // The store is complete up to this version; 0 before the first list.
   std::uint64_t version() const { return version_; }
   // The watch is open and the list before it is complete.
   bool live() const { return state_ == State::kWatching && opened_at_.has_value(); }
   bool synced() const { return synced_; }
-  // Live, and all that was there at the last refresh() is in the store.
+  // Live, and the store has everything that the server had at the last refresh().
   bool fresh() const { return live() && !refresh_due_; }
   std::uint64_t time_travels() const { return time_travels_; }
   // Events and items that decode() could not use.
   std::uint64_t undecodable() const { return undecodable_; }
   // The last trouble, empty once a list or a watch has succeeded since.
   const std::string& trouble() const { return trouble_; }
-  // Equal versions are equal contents, in a list of this version: it may be told in the store's own
-  // objects.
+  // True if equal versions mean equal contents in a list of this version. Then the list may share
+  // the store's own objects.
   bool versions_count(std::uint64_t version) const { return !set_back_ && version >= version_; }
-  // A consistent list was found to hold older objects although its version was not lower.
+  // A consistent list held older objects, although its version was not lower.
   void objects_went_back() { ++time_travels_; }
 
  private:
@@ -180,10 +184,10 @@ class ReflectorMachine {
   enum class Next { kList, kLook };
   enum class Check { kNone, kPassing, kListing, kComparing };
 
-  // What the server says when it is asked for a version that it has not reached: it was set back,
-  // or it is behind the one that was asked before.
+  // The server says that it has not reached the version asked for. Its data was set back, or it
+  // lags behind the server asked before.
   static bool version_ahead(const Error& error);
-  // The answer was too large (kTerminal), or broke off.
+  // The answer was too large (kTerminal) or incomplete.
   static bool is_incomplete(const Error& error);
   static Duration asked_by(const Error& error);
 
@@ -227,14 +231,14 @@ class ReflectorMachine {
   Backoff unanswered_{kGoodFor};
   Backoff throttled_{kSoonGood};
   Backoff expired_{kSoonGood, Duration::zero()};
-  Next next_ = Next::kList;   // kWaiting: what comes after
-  SteadyTime asked_until_{};  // kWaiting: not before, said the server
+  Next next_ = Next::kList;   // kWaiting: the next step
+  SteadyTime asked_until_{};  // kWaiting: the server's Retry-After ends then
   std::optional<SteadyTime> lagged_at_;
 
-  // What is known.
+  // The state of the store.
   std::uint64_t version_ = 0;
   bool synced_ = false;
-  bool set_back_ = false;  // a look has shown it; the list that replaces everything is still due
+  bool set_back_ = false;  // a look has shown a set-back; the list that replaces all is still due
   std::uint64_t time_travels_ = 0;
   std::uint64_t undecodable_ = 0;
   std::string trouble_;
@@ -250,10 +254,10 @@ class ReflectorMachine {
   std::vector<ObjectPtr> items_;
   std::unordered_map<std::string, ObjectPtr> streamed_;
 
-  // The refresh that is due, and the check of it that goes on beside an open watch.
+  // The refresh that is due, and its check, which runs beside an open watch.
   bool refresh_due_ = false;
-  bool list_refreshes_ = false;  // the list under way began after it, and is consistent
-  std::uint64_t must_pass_ = 0;  // the server's version after it
+  bool list_refreshes_ = false;  // the list under way is consistent and began after the refresh
+  std::uint64_t must_pass_ = 0;  // the server's version after the refresh
   Check check_ = Check::kNone;
   Epoch check_epoch_ = 0;
   SteadyTime comparing_since_{};

@@ -1,5 +1,5 @@
-// The local copy of all objects of one kind, by key and by indexes. Loop only; objects are
-// immutable and shared, so readers keep what they got for as long as they like.
+// The local copy of all objects of one kind, by key and by indexes. Loop only. Objects are
+// immutable and shared, so a reader may keep them for any time.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@ namespace holdfast::cache {
 
 using kube::ObjectPtr;
 
-// The objects by key, and by up to a few index values each (e.g. the owner's UID).
+// Each object has a key and up to a few index values (e.g. the owner's UID).
 class Store {
  public:
   using IndexFunction = std::function<std::vector<std::string>(const kube::Object&)>;
 
-  // An index may be added while the store is empty only.
+  // Only while the store is empty.
   void add_index(const std::string& index, IndexFunction function);
 
   ObjectPtr get(const std::string& key) const;  // null: unknown
-  // In no particular order; an unknown index or value has none.
+  // In no particular order. Empty for an unknown index or value.
   std::vector<ObjectPtr> by_index(const std::string& index, const std::string& value) const;
   std::size_t size() const { return objects_.size(); }
-  // The store may not be changed from inside `visit`.
+  // `visit` must not change the store.
   void for_each(const std::function<void(const ObjectPtr&)>& visit) const;
 
-  // Returns what stood there before (null: nothing). For reflectors.
+  // Returns the object before (null: none). For reflectors.
   ObjectPtr put(ObjectPtr object);
   ObjectPtr erase(const std::string& key);
 
@@ -47,9 +47,9 @@ class Store {
   std::unordered_map<std::string, Index> indexes_;
 };
 
-// Before and after; one of them null for an addition or a deletion. A deletion and re-creation
-// under one name that arrives as one change (other UID) is reported as two: deletion, addition.
-// `initial` marks the objects of a list (first or repeated), which queue behind fresh events.
+// `before` is null for an addition, `after` for a deletion. A deletion and a new creation under one
+// name (other UID) may arrive as one event. Handlers then see two changes: deletion, addition.
+// `initial` marks the objects of a list, first or repeated. They queue behind fresh events.
 struct Change {
   ObjectPtr before;
   ObjectPtr after;

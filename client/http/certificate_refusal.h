@@ -1,5 +1,5 @@
-// Why the server's certificate was refused, in words that say what to do. OpenSSL tells whoever
-// asked for the handshake no more than that it was.
+// Why the server's certificate was refused, in words that say what to do. OpenSSL itself reports
+// only that the verification failed.
 //
 //   auto refusal = std::make_shared<CertificateRefusal>();
 //   record_refusals(context, "10.0.0.1", refusal);
@@ -16,8 +16,8 @@ using SSL_CTX = struct ssl_ctx_st;
 
 namespace holdfast::http {
 
-// The last refusal of all connections that are made with one TLS configuration to one host: any of
-// them would have met the same. Any thread.
+// The last refusal of any connection with one TLS configuration to one host. All of them would meet
+// the same. Any thread.
 class CertificateRefusal {
  public:
   void set(std::string why);
@@ -28,8 +28,9 @@ class CertificateRefusal {
   std::string why_ HOLDFAST_GUARDED_BY(mutex_);
 };
 
-// From now on handshakes of the context tell `refusal`, which the context keeps alive. `host` is
-// what the certificate must be for. What is accepted does not change. Once for each context.
+// From now on handshakes of the context report to `refusal`, which the context keeps alive. `host`
+// is the name or address that the certificate must carry. The set of accepted certificates does not
+// change. Call it once for each context.
 void record_refusals(SSL_CTX* context, std::string host,
                      std::shared_ptr<CertificateRefusal> refusal);
 

@@ -1,11 +1,10 @@
-// The Transport of a real process: deadlines, limits, order and answers on the loop, over the
+// The Transport of a real process. It adds deadlines, limits, order and answers on the loop to the
 // exchanges of cpprest_wire.h.
 //
 //   auto transport = CpprestTransport::create(loop, {.base_url = "https://10.0.0.1:6443"}, log);
 //
-// Destroy it on the loop's thread, before the loop and before main() returns; whatever has not
-// been answered then is answered with kCancelled, and the I/O that is left is waited for (2 s at
-// most).
+// Destroy it on the loop's thread, before the loop and before main() returns. The destructor
+// answers all open calls with kCancelled, and waits for the remaining I/O (2 s at most).
 #pragma once
 
 #include <memory>
@@ -23,14 +22,14 @@ class CpprestTransport : public Transport {
     std::string base_url;  // https://host[:port][/path]
     TlsConfig tls;
     std::string proxy_url;  // http://[user:password@]host:port; empty: as the environment says
-    // Ordinary requests; each has a connection of its own. Urgent ones may be `reserved` more, and
-    // vital ones as many again.
+    // Ordinary requests; each has its own connection. Urgent requests may use `reserved` more, and
+    // vital requests another `reserved`.
     std::size_t max_in_flight = 64;
     std::size_t reserved = 8;
-    std::size_t max_waiting = 10'000;         // ordinary requests that wait; more are refused
+    std::size_t max_waiting = 10'000;         // waiting ordinary requests; more are refused
     std::size_t max_stream_bytes = 4u << 20;  // of one stream, waiting for the loop
-    // cpprestsdk's threads. One: what several hand to each other costs more than they do at the
-    // same time. The first transport of the process decides.
+    // cpprestsdk's threads. One, because handing work between several costs more than it saves. The
+    // first transport of the process decides.
     int threads = 1;
   };
 
@@ -42,11 +41,11 @@ class CpprestTransport : public Transport {
   CallId open(StreamRequest request, StreamHandlers handlers) override;
   void cancel(CallId call) override;
 
-  // New connections use it from now on; requests in flight end as they began, streams end with
-  // kTransient so that they are opened anew. An unusable configuration changes nothing.
+  // New connections use it from now on. Requests in flight end as they began. Streams end with
+  // kTransient, so that the caller opens them again. An unusable configuration changes nothing.
   Status set_tls(TlsConfig tls);
 
-  // What cpprestsdk still works on, answered or not. For tests.
+  // How many exchanges cpprestsdk still works on, answered or not. For tests.
   std::size_t unfinished() const;
 
  private:

@@ -1,12 +1,11 @@
-// HTTP exchanges over cpprestsdk, and nothing else: no queue, no deadline, no loop. The .cc is the
-// only file that includes cpprestsdk.
+// HTTP exchanges over cpprestsdk: no queue, no deadline, no loop. Only the .cc includes cpprestsdk.
 //
-// send(), open() and set_tls() are called by one thread; what they are given is called on
-// cpprestsdk's threads, which must not be blocked. There is one, or few, and they live until the
-// process ends: cancel what is left and wait for it before main() returns.
+// One thread calls send(), open() and set_tls(). Callbacks run on cpprestsdk's threads and must not
+// block. These few threads live until the process ends: before main() returns, cancel open
+// exchanges and wait for their end.
 //
-// A pooled connection that the server has closed makes cpprestsdk send the request a second time by
-// itself; that is why names are deterministic and writes carry a resourceVersion.
+// If the server has closed a pooled connection, cpprestsdk itself sends the request a second time.
+// So names are deterministic, and writes carry a resourceVersion.
 #pragma once
 
 #include <functional>
@@ -25,24 +24,23 @@ class CpprestWire {
   struct Config {
     Endpoint endpoint;
     std::string proxy_url;  // http://[user:password@]host:port; empty: none
-    int threads = 1;        // the first of the process decides
+    int threads = 1;        // the first CpprestWire of the process decides
   };
   static Result<std::unique_ptr<CpprestWire>> create(Config config, const TlsConfig& tls);
   ~CpprestWire();
 
-  // New exchanges use it; those in progress end as they began. A failure changes nothing.
+  // New exchanges use it. Exchanges in progress end as they began. A failure changes nothing.
   Status set_tls(const TlsConfig& tls);
 
-  // Ends an exchange soon, but not at once: its `done` still runs. Any thread, any time, also after
-  // the end.
+  // Ends an exchange soon; its `done` still runs. Any thread, any time, also after the end.
   using Cancel = std::function<void()>;
 
-  // `done` runs once; unless there is an error here: the request cannot be sent as it stands.
+  // `done` runs once. An error here means that the request cannot be sent; then `done` never runs.
   using Done = std::function<void(Result<Response> response)>;
   Result<Cancel> send(Request request, Done done);
 
-  // `on_head` runs before the inbox gets its status and therefore before it gives any line; `done`
-  // runs once, after everything else: without an error when the server has ended the stream.
+  // `on_head` runs before the inbox gets its status, so before it gives any line. `done` runs once,
+  // after everything else. It has no error if the server ended the stream.
   struct StreamCallbacks {
     std::function<void(const Response& head)> on_head;
     std::function<void(const Response& head, std::optional<Error> error)> done;

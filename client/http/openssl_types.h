@@ -1,4 +1,4 @@
-// OpenSSL's objects with one owner each.
+// Owning pointers for OpenSSL's objects.
 #pragma once
 
 #include <openssl/bio.h>
@@ -26,7 +26,7 @@ using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 
-// Reads from a text, which outlives it.
+// Reads `text`, which must outlive it.
 inline Bio reader(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }

@@ -8,7 +8,8 @@
 
 namespace holdfast::http {
 
-// Whole seconds, up to eleven days; its other form, a date, is not used by API servers: no value.
+// Whole seconds, up to eleven days. No value for a date, the other form: API servers do not send
+// it.
 std::optional<Duration> parse_retry_after(const std::string& text);
 
 }  // namespace holdfast::http

@@ -1,8 +1,9 @@
-// Between the I/O thread that reads a stream and the loop that handles its lines: splits bytes into
-// lines, decodes them on the I/O thread, and stops the reader while too much waits for the loop.
+// The buffer between the I/O thread that reads a stream and the loop that handles its lines. The
+// I/O thread splits bytes into lines and decodes them. It stops reading while too many bytes wait
+// for the loop.
 //
-// feed() and set_status() are called by I/O threads, never two at a time; everything else by the
-// loop. `wake` is called on an I/O thread when there is something to take, once until it is taken.
+// I/O threads call feed() and set_status(), never two at a time. The loop calls everything else.
+// `wake` runs on an I/O thread when there is something to take, once until the loop takes it.
 #pragma once
 
 #include <any>
@@ -28,24 +29,23 @@ class StreamInbox {
   };
   explicit StreamInbox(Config config) : config_(std::move(config)) {}
 
-  // The bytes are used before it returns. False: the reader must wait for `resume`, which then is
-  // called once, on another thread.
+  // Does not keep `data`. False: the reader must wait until `resume` runs, once, on another thread.
   bool feed(const char* data, std::size_t size, std::function<void()> resume, SteadyTime now);
 
-  // The response's status. Bytes that come earlier wait; for any status but 200 they are the body,
-  // of which the first 64 KiB are kept.
+  // The response's status. Bytes that came earlier wait for it. If it is not 200, the bytes are the
+  // body, and the first 64 KiB are kept.
   void set_status(int status);
 
   struct Batch {
     std::vector<std::any> lines;
-    std::optional<Error> error;  // nothing comes after it
+    std::optional<Error> error;  // the last batch
   };
   Batch take();
 
-  // Lets the reader go on: what was taken has been handled.
+  // The loop has handled the batch: the reader may go on.
   void resume();
 
-  // Nothing more is wanted; a waiting reader is let go.
+  // The loop wants no more. Releases a waiting reader.
   void close();
 
   // After the end: the body for a status that is not 200, or the error if a line was cut off.
@@ -53,7 +53,7 @@ class StreamInbox {
   std::optional<Error> end_error() const;
 
   bool paused() const;
-  // When bytes last came, or the reader was last let go; no value before.
+  // When bytes last came, or the reader was last released. No value before that.
   std::optional<SteadyTime> last_activity() const;
   void touch(SteadyTime now);
 
@@ -65,7 +65,7 @@ class StreamInbox {
   const Config config_;
 
   // The I/O thread's.
-  std::string partial_;  // the beginning of a line, or what came before the head
+  std::string partial_;  // the beginning of a line, or bytes that came before the head
 
   // Shared.
   mutable Mutex mutex_;

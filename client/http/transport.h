@@ -1,10 +1,11 @@
-// The HTTP transport: the only way to the API server. One implementation over cpprestsdk
-// (cpprest_transport.cc, the only file that includes it), one in the simulator.
+// The HTTP transport: the only way to the API server. CpprestTransport implements it over
+// cpprestsdk; the simulator has its own.
 //
-// Threads: every method is called on the loop; every handler runs on the loop, in a later turn,
-// never from inside the call that caused it. `decode` functions run on an I/O thread: they must be
-// pure. A request always answers exactly once, a stream always ends exactly once, also when
-// cancelled (ErrorCode::kCancelled) and when the transport is shut down.
+// Threads: call every method on the loop. Every handler runs on the loop, in a later turn, never
+// inside the call that caused it. `decode` functions run on an I/O thread and must be pure.
+//
+// A request answers exactly once, and a stream ends exactly once. This includes cancelled calls
+// (ErrorCode::kCancelled) and the transport's end.
 #pragma once
 
 #include <any>
@@ -24,22 +25,22 @@ namespace holdfast::http {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 using CallId = std::uint64_t;  // 0 is never a call
 
-// Which request goes first when not all can go. The more urgent has slots that the less urgent
-// cannot take, so that requests that hang hold up nothing more urgent than themselves.
+// Which requests go first when there are not enough slots. Each urgency has slots that the lower
+// ones cannot take. So requests that hang never block more urgent ones.
 enum class Urgency {
   kOrdinary,
-  kUrgent,  // a verdict rests on it
-  kVital,   // this replica's membership rests on it
+  kUrgent,  // a verdict depends on it
+  kVital,   // this replica's membership depends on it
 };
 inline constexpr std::size_t kUrgencies = 3;
 
-// Takes a body piece by piece, as it comes. Of one answer, and called on an I/O thread: pure.
+// Reads the body of one answer piece by piece, as it arrives. Called on an I/O thread: pure.
 class BodyReader {
  public:
   virtual ~BodyReader() = default;
-  // False: it has seen enough.
+  // False: it needs no more.
   virtual bool read(std::string_view piece) = 0;
-  // The parsed form of what came.
+  // The parsed body.
   virtual std::any finish() = 0;
 };
 
@@ -52,10 +53,10 @@ struct Request {
   std::size_t max_response_bytes = 256u << 20;
   bool accept_gzip = false;  // worth it for lists
   Urgency urgency = Urgency::kOrdinary;
-  // Makes the parsed form of a 2xx body; without it the body itself is kept.
+  // Parses a 2xx body. Without it, the response keeps the body itself.
   std::function<std::any(std::string&& body)> decode;
-  // In place of `decode`, for bodies that are not to be held as a whole: makes the reader of a 2xx
-  // one. Of any other status the first kMaxKeptBytes are kept.
+  // Replaces `decode` for bodies that are too large to hold: makes the reader of a 2xx body. For
+  // any other status the first kMaxKeptBytes are kept.
   std::function<std::unique_ptr<BodyReader>()> make_reader;
 };
 inline constexpr std::size_t kMaxKeptBytes = 64u << 10;
@@ -70,9 +71,9 @@ struct Response {
   SteadyTime received{};
 };
 
-// An Error here means that no usable answer came: kTransient or kCancelled, kTerminal when the
-// answer is larger than allowed or the request cannot be sent as it stands. `maybe_applied` is
-// false only if the request certainly never left. An HTTP error status is a Response.
+// An Error means that no usable answer came: kTransient or kCancelled. It is kTerminal if the
+// answer is too large, or if the request cannot be sent at all. `maybe_applied` is false only if
+// the request certainly never left. An HTTP error status is a Response.
 using ResponseHandler = std::function<void(Result<Response>)>;
 
 struct StreamRequest {
@@ -88,9 +89,9 @@ struct StreamHandlers {
   // The head came. `response.body` is set (bounded) when the status is not 200; the stream then
   // ends by itself.
   std::function<void(const Response& response)> on_open;
-  // Decoded lines in order. Reading pauses while too many wait to be handled.
+  // Decoded lines in order. Reading pauses while too many lines wait.
   std::function<void(std::vector<std::any>&& lines)> on_lines;
-  // No error: the server ended it cleanly.
+  // No error: the server ended the stream cleanly.
   std::function<void(std::optional<Error> error)> on_end;
 };
 
@@ -109,8 +110,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual CallId send(Request request, ResponseHandler handler) = 0;
   virtual CallId open(StreamRequest request, StreamHandlers handlers) = 0;
-  // The handler still runs, with kCancelled, unless the answer is on its way already. Unknown ids
-  // are ignored.
+  // The handler still runs: with kCancelled, unless the answer was already on its way. Ignores
+  // unknown ids.
   virtual void cancel(CallId call) = 0;
 };
 

@@ -1,4 +1,4 @@
-// RFC 4648 base64 with the standard alphabet, as it stands in kubeconfigs and Secrets.
+// RFC 4648 base64 with the standard alphabet, as in kubeconfigs and Secrets.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace holdfast::kube {
 
-// White space is passed over; no value: it is not base64.
+// Ignores white space. No value: not base64.
 std::optional<std::string> base64_decode(std::string_view text);
 
 std::string base64_encode(std::string_view bytes);

@@ -1,5 +1,5 @@
-// Runs one program to its end, without a shell, with bounded output and time. It blocks: use it on
-// a thread of its own. Linux.
+// Runs one program to its end, without a shell, with bounded output and time. Blocks, so give it
+// its own thread. Linux only.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 namespace holdfast::kube {
 
 struct ProgramRun {
-  std::string command;  // looked for in PATH if it has no slash
+  std::string command;  // searched in PATH if it has no slash
   std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;  // on top of our own
+  std::vector<std::pair<std::string, std::string>> environment;  // added to ours
   Duration limit = std::chrono::seconds(30);
   std::size_t max_output_bytes = 1u << 20;
 };
@@ -34,9 +34,12 @@ class StopEvent {
   int fd_;
 };
 
-// What the program wrote to its standard output when it ended with 0. Its standard input is empty,
-// its standard error is ours. kNotFound: there is no such program; kCancelled: stopped; kTransient:
-// it ended otherwise, wrote too much, or took too long: it and its children are killed then.
+// The program's standard output, if it exits with 0. Its standard input is empty, and its standard
+// error is ours. Errors:
+// - kNotFound: there is no such program.
+// - kCancelled: `stop` was set.
+// - kTransient: another exit code, too much output, or too slow. A program that is stopped, too
+//   slow or too loud is killed, with its children.
 Result<std::string> run_program(const ProgramRun& run, const StopEvent& stop);
 
 }  // namespace holdfast::kube

@@ -1,10 +1,12 @@
 // The Kubernetes API client: one request in, one Result out, on the loop.
 //
-// It adds credentials (token re-read at once on 401), maps answers to ErrorCodes by what the
-// caller does next, keeps the server's time from the Date headers, and retries as client-go does:
-// 429 and 5xx that name Retry-After, and connection errors of idempotent requests, at most
-// kMaxRetries times and never past the caller's deadline. Everything else is the caller's to
-// decide. An optional rate limit (--qps) delays requests; there is none by default, because the
+// The client adds credentials, and reads a token again at once after a 401. It maps answers to
+// ErrorCodes, which say what the caller does next. It keeps the server's time from the Date
+// headers.
+//
+// It retries as client-go does: 429 and 5xx with a Retry-After, and connection errors of idempotent
+// requests. There are at most kMaxRetries retries, and none after the caller's deadline. The caller
+// decides about all other errors. --qps sets a rate limit; the default is no limit, because the
 // server's API Priority and Fairness does it better.
 //
 //   auto call = client.put(path, body);
@@ -29,14 +31,15 @@ namespace holdfast::kube {
 
 inline constexpr int kMaxRetries = 10;
 
-// Where the Authorization header comes from. Implementations: none (client certificate), a token
-// file, a fixed token, an exec plugin.
+// The source of the Authorization header. Implementations: none (client certificate), a token file,
+// a fixed token, an exec plugin.
 class Credentials {
  public:
   virtual ~Credentials() = default;
-  // The header's value ("Bearer ..."), empty for none. `done` runs on the loop, not from inside.
+  // The header's value ("Bearer ..."), empty for none. `done` runs on the loop, not inside this
+  // call.
   virtual void authorization(std::function<void(Result<std::string>)> done) = 0;
-  // The server answered 401 to it: forget what is cached.
+  // The server answered 401: forget the cached value.
   virtual void invalidate() = 0;
 };
 
@@ -47,16 +50,17 @@ struct Cancellation {
 using CancellationPtr = std::shared_ptr<Cancellation>;
 
 struct CallOptions {
-  Duration timeout = std::chrono::seconds(30);  // for the call with all its retries
+  Duration timeout = std::chrono::seconds(30);  // for the call including its retries
   std::string content_type = "application/json";
-  // What is more than ordinary is not held up by --qps either.
+  // Only ordinary requests wait for --qps.
   http::Urgency urgency = http::Urgency::kOrdinary;
-  // Of what was written only the metadata comes back: enough for who looks for its version.
+  // The server returns only the metadata of the written object. Enough for a caller that needs its
+  // version.
   bool answer_with_metadata = false;
   CancellationPtr cancellation = nullptr;
 };
 
-// Of a read that a verdict rests on, which must be over by then.
+// Options of a live read that a verdict depends on. The read must end by `by`.
 inline CallOptions live_look(SteadyTime by, SteadyTime now) {
   CallOptions options;
   options.urgency = http::Urgency::kUrgent;
@@ -64,7 +68,7 @@ inline CallOptions live_look(SteadyTime by, SteadyTime now) {
   return options;
 }
 
-// Told about every HTTP request (each retry is one), for metrics. code 0: no answer.
+// Sees every HTTP request, each retry included. For metrics. code 0: no answer.
 struct RequestObserver {
   std::function<void(const std::string& verb, int code, Duration took)> on_request;
 };
@@ -79,19 +83,19 @@ class Client {
     Log log;
     RequestObserver observer;
     std::string user_agent = "holdfast-operator";
-    double qps = 0;  // 0: no limit of our own; bursts of twice as many
+    double qps = 0;  // 0: no limit; bursts may be twice as large
   };
   explicit Client(Dependencies dependencies);
   ~Client();
 
-  // `path` is encoded (object_path) and may carry a query. The JSON is the object that the server
-  // answered with, null where it sent none.
+  // `path` is encoded (object_path) and may carry a query. The JSON is the object in the answer,
+  // null if there is none.
   Task<Result<JsonDocument>> get(std::string path, const CallOptions& options = {});
   Task<Result<JsonDocument>> post(std::string path, std::string body,
                                   const CallOptions& options = {});
   Task<Result<JsonDocument>> put(std::string path, std::string body,
                                  const CallOptions& options = {});
-  // options.content_type says which patch it is, e.g. "application/json-patch+json".
+  // options.content_type is the patch type, e.g. "application/json-patch+json".
   Task<Result<JsonDocument>> patch(std::string path, std::string body, const CallOptions& options);
   // `body` is DeleteOptions with preconditions.
   Task<Result<JsonDocument>> del(std::string path, std::string body,
@@ -101,11 +105,10 @@ class Client {
   Task<Result<ListPage>> list(const Kind& kind, const std::string& namespace_,
                               const std::string& query, const CallOptions& options = {});
 
-  // Opens a watch; the lines that handlers get are WatchEvent in std::any. The stream is asked for
-  // uncompressed. `server_timeout` goes into timeoutSeconds; the idle limit is 5 s more, or what
-  // two bookmarks and a half take.
-  // on_end's error is mapped as for requests (410 -> kGone, 429 -> kThrottled, ...): a status that
-  // is not 200 is reported there only.
+  // Opens a watch. Its lines are WatchEvents. The stream is asked for uncompressed.
+  // `server_timeout` goes into timeoutSeconds. The idle limit is min(`server_timeout` + 5 s, two
+  // and a half bookmark periods). Errors of on_end are mapped as for requests (410 -> kGone, 429 ->
+  // kThrottled, ...). Only on_end reports a status that is not 200.
   struct WatchHandlers {
     std::function<void()> on_open;
     std::function<void(std::vector<WatchEvent>&& events)> on_events;
@@ -116,18 +119,18 @@ class Client {
                 std::chrono::seconds server_timeout, WatchHandlers handlers);
   void cancel_watch(WatchId watch);
 
-  // The calls that were made with it answer kCancelled, also those that are yet to be made.
+  // All calls with this cancellation answer kCancelled, later calls too.
   void cancel(const CancellationPtr& cancellation);
 
-  // The first third of a clean stop: cancels all calls but vital ones and refuses new ones
+  // The first step of a clean stop: cancels all calls except vital ones and refuses new ones
   // (kCancelled). Watches go on.
   void wind_down();
 
-  // Cancels all calls and watches and refuses new ones (kCancelled): the second third of a
-  // clean stop. The answers come in later turns of the loop; destroy the client after them.
+  // The second step of a clean stop: cancels all calls and watches and refuses new ones
+  // (kCancelled). The answers come in later turns of the loop. Destroy the client after them.
   void shut_down();
 
-  // No call and no watch is open: after shut_down(), all have had their answers.
+  // No call and no watch is open. After shut_down() this means that all callers have their answers.
   bool idle() const;
 
   // Known after the first answer.
@@ -136,7 +139,7 @@ class Client {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // also the calls in progress hold it
+  std::shared_ptr<State> state_;  // shared with the calls in progress
 };
 
 }  // namespace holdfast::kube

@@ -1,5 +1,5 @@
-// The inside of Client: what its calls (client.cc) and its watches (client_watch.cc) share. Calls
-// in progress hold it, so it may outlive the client. Only those two include this.
+// The shared state of Client's calls (client.cc) and watches (client_watch.cc). Only these two
+// files include this. Calls in progress hold the state, so it may outlive the client.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
     http::Urgency urgency = http::Urgency::kOrdinary;
     CancellationPtr cancellation;
   };
-  // How long a call may last, and what ends it before.
+  // How long a call may last, and what ends it earlier.
   struct Limits {
     Duration timeout;
     http::Urgency urgency;
@@ -42,7 +42,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Limits limits);
   Task<bool> pause(Duration delay, const Limits& limits);
-  // Those that refuses() says.
+  // Cancels the calls for which refuses() is true.
   void cancel_calls();
   bool refuses(http::Urgency urgency, const CancellationPtr& cancellation) const {
     return stopped || (winding_down && urgency != http::Urgency::kVital) ||
@@ -52,7 +52,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   Task<Result<std::string>> authorization(SteadyTime deadline);
   Task<Result<http::Response>> attempt(http::Request request, CancellationPtr cancellation);
 
-  // None: it would be longer than `most`; the request is not counted then.
+  // None: the delay would be longer than `most`, and the request does not count.
   std::optional<Duration> qps_delay(Duration most);
   Duration backoff(int retries);
   void start_watch(WatchId id);
@@ -88,7 +88,7 @@ struct Client::State::Watch {
   bool renewed_credentials = false;
 };
 
-// What a request is answered with after shut_down(), or after its own cancel().
+// The answer to a request after shut_down(), or after its own cancel().
 Error shutting_down();
 
 }  // namespace holdfast::kube

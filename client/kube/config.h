@@ -1,12 +1,12 @@
-// Which API server to talk to, and as whom: found as kubectl finds it, or from the service account
-// of the pod that we run in.
+// The API server's address and our identity there. Both come from a kubeconfig, found as kubectl
+// finds it, or from the service account of our pod.
 //
 //   Result<ClusterConfig> config = load_config({.kubeconfig = options.kubeconfig});
 //   if (!config) log.error(config.error().message);
 //   Result<http::TlsConfig> tls = load_tls(*config, system_files());
 //
-// Messages say what to do, and never hold a token, a key or a proxy's password. Any thread; nothing
-// is kept.
+// Messages say what to do, and never hold a token, a key or a proxy's password. Any thread;
+// stateless.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct ExecConfig {
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string install_hint;
-  // What KUBERNETES_EXEC_INFO tells it about the cluster; null unless provideClusterInfo.
+  // The cluster's part of KUBERNETES_EXEC_INFO; null unless provideClusterInfo.
   Json cluster;
 };
 
@@ -37,16 +37,16 @@ struct ClusterConfig {
   std::string origin;      // for people: "~/.kube/config, context \"kind\"", "in-cluster"
   std::string server;      // https://host:port[/path]
   std::string namespace_;  // the context's or the service account's; never empty
-  std::string proxy_url;   // may hold a password; empty: as the environment says
+  std::string proxy_url;   // may hold a password; empty: from the environment
 
-  // Of each pair at most one is set. Files are read anew when they change (connection.h).
+  // At most one of each pair is set. Changed files are read again (connection.h).
   std::string ca_file, ca_data;
   std::string certificate_file, certificate_data;
   std::string key_file, key_data;
   std::string server_name;
   bool insecure_skip_verify = false;
 
-  // The file goes before the token, both before nothing; never together with `exec`.
+  // The file wins over the token. Neither is set together with `exec`.
   std::string token;
   std::string token_file;
   std::optional<ExecConfig> exec;
@@ -55,17 +55,17 @@ struct ClusterConfig {
 };
 
 struct ConfigRequest {
-  // A file, or files joined by ':' where the first that knows a name wins. Empty: KUBECONFIG, else
+  // A file, or several joined by ':'. The first file that has a name wins. Empty: KUBECONFIG, else
   // the service account in a pod, else ~/.kube/config.
   std::string kubeconfig;
-  std::string context;  // empty: current-context; given, only kubeconfigs are looked at
+  std::string context;  // empty: current-context; else only kubeconfigs are used
   const FileReader& files = system_files();
   std::function<std::string(const std::string& name)> environment;  // empty function: getenv
 };
 
 Result<ClusterConfig> load_config(const ConfigRequest& request);
 
-// The PEM texts, read from the files that the configuration names.
+// Reads the PEM texts from the files that the configuration names.
 Result<http::TlsConfig> load_tls(const ClusterConfig& config, const FileReader& files);
 
 }  // namespace holdfast::kube

@@ -1,5 +1,5 @@
-// A client with all that it needs: the way to the cluster found, the transport built, credentials
-// obtained and renewed, CA and client certificate read anew when their files change.
+// A client with everything that it needs. Finds the cluster, builds the transport, gets and renews
+// credentials. Reads the CA and the client certificate again when their files change.
 //
 //   auto connection = Connection::connect({loop, random, log, observer}, {.user_agent = "..."});
 //   if (!connection.ok()) ...                      // the message says what to do
@@ -39,14 +39,14 @@ struct ConnectOptions {
   double qps = 0;                  // 0: no limit of our own
   std::size_t max_in_flight = 64;  // ordinary requests
   std::string user_agent = "holdfast-operator";
-  // How often the files of the CA and the client certificate are looked at.
+  // How often the files of the CA and the client certificate are checked.
   Duration certificate_period = std::chrono::minutes(1);
 };
 
 class Connection {
  public:
-  // Sends nothing yet: a server that cannot be reached is the caller's first request's to report.
-  // An exec plugin runs when the first request needs it.
+  // Sends nothing yet. The caller's first request reports an unreachable server. An exec plugin
+  // runs when the first request needs it.
   static Result<std::unique_ptr<Connection>> connect(ConnectDependencies dependencies,
                                                      const ConnectOptions& options);
   ~Connection();
@@ -54,14 +54,14 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   Client& client() { return *client_; }
-  // Of the context or the service account; "default" if these name none.
+  // The context's or the service account's; "default" if they name none.
   const std::string& default_namespace() const { return config_.namespace_; }
-  // For logs: where the configuration came from, and the server's URL.
+  // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }
 
-  // Requests and watches end with kCancelled in later turns of the loop, new ones are refused, and
-  // no timer is left. A second call does nothing.
+  // Requests and watches end with kCancelled in later turns of the loop, and new ones are refused.
+  // No timer is left. A second call does nothing.
   void shut_down();
 
  private:
@@ -75,7 +75,7 @@ class Connection {
   const Log log_;
   ClusterConfig config_;
   http::TlsConfig tls_;                 // what the transport uses
-  bool certificate_from_exec_ = false;  // then the files' is not used
+  bool certificate_from_exec_ = false;  // true: the certificate's files are not used
   std::unique_ptr<http::CpprestTransport> transport_;
   std::unique_ptr<Credentials> credentials_;
   ExecCredentials* exec_ = nullptr;  // credentials_, if it is one

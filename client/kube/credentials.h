@@ -1,5 +1,5 @@
-// The Credentials that need no program: none, a fixed token, a token in a file. (For one that is
-// asked of a program see exec_plugin.h.) On the loop.
+// The Credentials that need no program: none, a fixed token, a token in a file. Programs:
+// exec_plugin.h. Loop only.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,15 @@
 
 namespace holdfast::kube {
 
-// How old a file's content may be before the file is read again, as in client-go: kubelets renew
-// service account tokens long before these expire.
+// The file is read again after this time, as in client-go. Kubelets renew service account tokens
+// long before they expire.
 inline constexpr Duration kFileMaxAge = std::chrono::minutes(1);
-// After a failed read the file is tried again this soon; not at each request.
+// The wait after a failed read, so that not every request reads the file.
 inline constexpr Duration kFileRetry = std::chrono::seconds(10);
 inline constexpr std::size_t kMaxTokenBytes = 256u << 10;
 
-// "Bearer <token>". kInvalid for what cannot stand in a header: nothing, control characters.
+// "Bearer <token>". kInvalid for a text that a header cannot carry: empty, or with control
+// characters.
 Result<std::string> bearer(std::string token, const std::string& where);
 
 // A header that never changes; empty for none, as with a client certificate.
@@ -37,8 +38,8 @@ class FixedCredentials : public Credentials {
   const std::string authorization_;
 };
 
-// The file is read when a token is needed and the last reading is a minute old, or was refused by
-// the server. What was read stays in use while the file cannot be read.
+// Reads the file when a request needs a token and the last one is a minute old or was refused by
+// the server. The last token stays in use while the file cannot be read.
 class TokenFileCredentials : public Credentials {
  public:
   // `fallback` is a token to use until the file has been read; usually empty.

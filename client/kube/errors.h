@@ -1,4 +1,4 @@
-// What an answer that is not 2xx means to the caller. Pure.
+// Maps answers that are not 2xx to Errors. Pure.
 #pragma once
 
 #include "client/http/transport.h"

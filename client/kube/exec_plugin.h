@@ -1,18 +1,17 @@
-// Credentials asked of a program, as kubectl does (client.authentication.k8s.io/v1 and v1beta1):
-// a bearer token, a client certificate, or both.
+// Credentials from a program, as in kubectl (client.authentication.k8s.io/v1 and v1beta1): a bearer
+// token, a client certificate, or both.
 //
-// The program runs on a thread of its own, one run at a time. The first request starts it and waits
-// for it; from then on it is run in the background, kExecMargin before the credentials expire, and
-// requests use what is there until it does expire. Credentials without expirationTimestamp are used
-// until the server answers 401.
+// The program runs on its own thread, one run at a time. The first request starts it and waits for
+// it. Later runs are in the background: each starts kExecMargin before the credentials expire, and
+// requests use the old ones meanwhile. Credentials without expirationTimestamp are used until the
+// server answers 401.
 //
-// A failed run is logged and repeated, with back-off. Once nothing unexpired is left its failure is
-// the answer to requests, and it is repeated each kExecRetry.
+// A failed run is logged and repeated, with back-off. Once the credentials have expired, requests
+// get the failure as their answer, and the program runs again every kExecRetry.
 //
-// A 401 starts a run at once. Requests wait for this run, but only for kExecPatience: then they use
-// what they have, because one API server that answers 401 by mistake must not be an outage. For
-// kExecRetry after a run a 401 starts none: a server that refuses everything does not make us run
-// programs without end.
+// A 401 starts a run at once. Requests wait for this run, but only for kExecPatience. Then they use
+// the old credentials: one API server that answers 401 by mistake must not cause an outage. Within
+// kExecRetry after a run, a 401 starts no new run, because a server may refuse everything.
 #pragma once
 
 #include <functional>
@@ -31,12 +30,13 @@
 
 namespace holdfast::kube {
 
-// Room for five failed runs in a row.
+// Long enough for five failed runs in a row.
 inline constexpr Duration kExecMargin = std::chrono::minutes(5);
-// The back-off after a failed run: from, doubling, to. Runs are never closer than the first.
+// The back-off after a failed run: the first wait, and the longest after doubling. The first is
+// also the least time between two runs.
 inline constexpr Duration kExecRetry = std::chrono::seconds(10);
 inline constexpr Duration kExecLongestRetry = std::chrono::minutes(1);
-// Shorter than the renew deadline of a replica by far.
+// Far shorter than a replica's renew deadline.
 inline constexpr Duration kExecPatience = std::chrono::seconds(2);
 
 struct ExecCredential {
@@ -48,13 +48,13 @@ struct ExecCredential {
 // The value of KUBERNETES_EXEC_INFO.
 std::string exec_info(const ExecConfig& config);
 
-// Reads what the program wrote. The message never shows any of it.
+// Parses the program's output. The message never shows any of it.
 Result<ExecCredential> parse_exec_credential(const std::string& output,
                                              const std::string& api_version);
 
-// What follows from an answer: after how long the program is run again, and for how long the answer
-// is used. `left`: the time to its expiry. Credentials of a shorter life than kExecRetry are used
-// for kExecRetry: our clock may be fast, and the server judges by its own.
+// What an answer with `left` until its expiry means: when to run the program again, and how long to
+// use the answer. Credentials that live shorter than kExecRetry are used for kExecRetry: our clock
+// may be fast, and the server judges by its own.
 struct ExecTimes {
   Duration renew_after{0};
   Duration good_for{0};
@@ -67,12 +67,11 @@ class ExecCredentials : public Credentials {
   struct Dependencies {
     Loop& loop;
     Log log;
-    // The wall time that expirationTimestamp is compared with; the system's if empty.
+    // The wall clock for expirationTimestamp; the system's if empty.
     std::function<Time()> wall_clock;
-    // Takes a client certificate; its failure is the failure of the run. Empty: a certificate is
-    // refused.
+    // Uses a client certificate. If it fails, the run has failed. Empty: certificates are refused.
     std::function<Status(const std::string& certificate, const std::string& key)> on_certificate;
-    // Blocks; on the run's own thread. run_program if empty.
+    // Blocks, on the run's own thread. run_program if empty.
     std::function<Result<std::string>(const ProgramRun&, const StopEvent&)> run;
   };
   ExecCredentials(Dependencies dependencies, ExecConfig config);
@@ -81,7 +80,7 @@ class ExecCredentials : public Credentials {
 
   void authorization(std::function<void(Result<std::string>)> done) override;
   void invalidate() override;
-  // Answers all that wait, and all that ask from now on, with kCancelled.
+  // Answers waiting and later requests with kCancelled.
   void shut_down();
 
  private:
@@ -113,14 +112,14 @@ class ExecCredentials : public Credentials {
 
   // Of the run in progress.
   std::vector<Done> waiting_;
-  bool holds_up_ = false;  // the server has refused header_: requests wait, until patience_timer_
-  bool held_up_ = false;   // they have done so once
+  bool holds_up_ = false;  // the server refused header_; requests wait until patience_timer_
+  bool held_up_ = false;   // requests have already waited once
   TimerId patience_timer_ = 0;
   std::thread thread_;
 
   TimerId run_timer_ = 0;  // of the next run
   std::shared_ptr<StopEvent> stop_;
-  // What a run posts finds its owner by it, or that it is gone.
+  // Callbacks that a run posts find their owner through it; null after the owner's end.
   std::shared_ptr<ExecCredentials*> self_;
 };
 

@@ -1,5 +1,5 @@
-// The kubeconfig format: one file is parsed into a checked tree, one context of several files is
-// picked out. Pure: no file, no environment. Any thread.
+// The kubeconfig format: parses one file into a checked tree, and selects one context from several
+// files. Pure: no file, no environment. Any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace holdfast::kube {
 
-// Real kubeconfigs of hundreds of clusters, with all certificates inline, stay below.
+// Kubeconfigs of hundreds of clusters, with all certificates inline, are smaller.
 inline constexpr std::size_t kMaxKubeconfigBytes = 4u << 20;
 
 struct Kubeconfig {
@@ -21,8 +21,8 @@ struct Kubeconfig {
 
 Result<Kubeconfig> parse_kubeconfig(const std::string& path, const std::string& text);
 
-// The context (empty: the first current-context), put together from all files: of each name the
-// first file's entry counts, whole. `files` is not empty.
+// The context (empty: the first current-context), assembled from all files. For each name, the
+// first file's whole entry counts. `files` is not empty.
 Result<ClusterConfig> select_context(const std::vector<Kubeconfig>& files,
                                      const std::string& context);
 

@@ -1,11 +1,11 @@
-// Reads a list's body as it arrives: each item is decoded once it is complete, so that no more of
-// the text than one item is held, however long the list.
+// Reads a list's body as it arrives. Each item is decoded once it is complete, so the reader never
+// holds more text than one item.
 //
 //   ListReader reader(kind);
 //   while (...) reader.read(piece);
 //   Result<ListPage> page = reader.finish();
 //
-// Pure, and for one thread at a time. What is malformed gives an Error.
+// Pure, and for one thread at a time. Malformed text gives an Error.
 #pragma once
 
 #include <any>
@@ -21,7 +21,7 @@ namespace holdfast::kube {
 
 class ListReader : public http::BodyReader {
  public:
-  // Of an item, and of all that is no item. The API server keeps no object that is larger.
+  // The limit for one item, and for all text outside items. The API server stores no larger object.
   static constexpr std::size_t kMaxBytes = 16u << 20;
 
   explicit ListReader(std::shared_ptr<const Kind> kind) : kind_(std::move(kind)) {}
@@ -33,7 +33,7 @@ class ListReader : public http::BodyReader {
 
  private:
   void open(char bracket, std::string_view before);
-  // True: the bracket was an item's last.
+  // True: the bracket ended an item.
   bool close();
   void keep(std::string_view text);
   void item_ended();
@@ -44,8 +44,8 @@ class ListReader : public http::BodyReader {
   std::size_t read_items_ = 0;
   std::optional<Error> error_;
 
-  std::string frame_;  // the text without its items: a null stands for each
-  std::string item_;   // the one that is being read
+  std::string frame_;  // the text with a null in place of each item
+  std::string item_;   // the item that is being read
   int depth_ = 0;      // open brackets
   bool in_string_ = false;
   bool is_escaped_ = false;
@@ -53,7 +53,7 @@ class ListReader : public http::BodyReader {
   bool in_item_ = false;
 };
 
-// A list that is there as a whole.
+// Decodes a complete list.
 Result<ListPage> decode_list(const Kind& kind, std::string_view body);
 
 }  // namespace holdfast::kube

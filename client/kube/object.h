@@ -1,5 +1,5 @@
-// What every cached object has. Each kind derives from it and is immutable once decoded, so that
-// readers share it without copies: `std::shared_ptr<const Object>`.
+// The common fields of all cached objects. Each kind derives from Object and is immutable once
+// decoded, so readers share it without copies: `std::shared_ptr<const Object>`.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ using ObjectPtr = std::shared_ptr<const Object>;
 // Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
 bool decode_meta(const JsonView& json, Object& object);
 
-// An object of which only these fields are kept. Null: as above.
+// Decodes these fields only. Null where decode_meta() is false.
 ObjectPtr decode_bare(const JsonView& json);
 
-// A resourceVersion. False: it is no number.
+// Parses a resourceVersion. False: not a number.
 bool parse_version(const std::string& text, std::uint64_t& version);
 
 // One kind of object as the operator watches it.
@@ -43,15 +43,16 @@ struct Kind {
   std::string label_selector;  // not encoded; empty: all
   std::string field_selector;
   bool metadata_only = false;  // ask for PartialObjectMetadata
-  // Null: not an object that we can use; it is counted and left out.
+  // Null: the object is not usable; it is counted and left out.
   std::function<ObjectPtr(const JsonView&)> decode;
 };
 
-// "/apis/<group>/namespaces/<namespace>/<plural>", encoded; without a namespace: of all.
+// "/apis/<group>/namespaces/<namespace>/<plural>", encoded. An empty namespace means all.
 std::string collection_path(const std::string& group_path, const std::string& plural,
                             const std::string& namespace_);
 
-// The same and "/<name>[/<subresource>]". An empty name is no object's and makes a path of none.
+// The same and "/<name>[/<subresource>]". No object has an empty name; then the path names no
+// object either.
 std::string object_path(const std::string& group_path, const std::string& plural,
                         const std::string& namespace_, const std::string& name,
                         const std::string& subresource = "");
@@ -73,10 +74,10 @@ struct WatchEvent {
   Error error;  // kError: 410 is kGone, 429 kThrottled, 5xx kTransient
 };
 
-// Null too where the kind's own decoder throws.
+// Null also if the kind's own decoder throws.
 ObjectPtr decode_object(const Kind& kind, const JsonView& json);
 
-// Pure, and never throws; what is malformed gives a kError event. Lists: list_reader.h.
+// Pure, and never throws. Malformed text gives a kError event. Lists: list_reader.h.
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line);
 
 }  // namespace holdfast::kube

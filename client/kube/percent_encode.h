@@ -1,5 +1,5 @@
-// Text made safe for a URL: all but the unreserved characters of RFC 3986 is encoded, so that no
-// value can leave its path segment or its query parameter. Pure.
+// Encodes everything except the unreserved characters of RFC 3986. So no value can leave its path
+// segment or query parameter of a URL. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Reads the files of the CA and the client certificate anew each `period` and hands them on when
-// something changed. What was read last stays in use while they cannot be read, or are refused: a
-// certificate and its key change one after the other. Loop thread only.
+// Reads the files of the CA and the client certificate every `period` and reports changes. The last
+// usable contents stay in use while the files cannot be read or are refused: a certificate and its
+// key change one after the other. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,10 @@ namespace holdfast::kube {
 
 class TlsRotation {
  public:
-  // An Error from it: the new contents are not usable (yet); they are offered again.
+  // An Error means that the new contents are not usable (yet). They are offered again.
   using OnChange = std::function<Status(const http::TlsConfig&)>;
 
-  // `current` is what is in use now. `files` outlives it. A configuration without files needs no
-  // timer and has none.
+  // `current` is in use now. `files` must outlive the object. Without files there is no timer.
   TlsRotation(Loop& loop, Log log, const FileReader& files, const ClusterConfig& config,
               http::TlsConfig current, Duration period, OnChange on_change);
   ~TlsRotation();

@@ -1,4 +1,4 @@
-// YAML that others wrote, read with limits. Pure; any thread.
+// Reads untrusted YAML, with limits. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace holdfast::kube {
 
-// Real kubeconfigs of hundreds of clusters stay far below; aliases that unfold without end do not.
+// Kubeconfigs of hundreds of clusters are far smaller. The limit stops aliases that unfold without
+// end.
 inline constexpr int kMaxYamlNodes = 100'000;
 inline constexpr int kMaxYamlDepth = 50;
 
-// As JSON in which each scalar is a string. kInvalid names line and column, never the text.
+// Returns JSON in which each scalar is a string. kInvalid names line and column, never the text.
 Result<Json> parse_yaml(const std::string& text);
 
 }  // namespace holdfast::kube
