@@ -1,13 +1,13 @@
-// Member and shard Leases between their JSON and what the membership reads of them. Pure.
+// Converts member and shard Leases between JSON and the fields that the membership uses. Pure.
 //
-//   holdfast-member-<id>-<random>   holderIdentity <id>-<random>; renewed while that process lives
-//                                   annotated holdfast.dev/steps-aside with the reason while it is
-//                                   to be given no shards
+//   holdfast-member-<id>-<random>   holderIdentity <id>-<random>; renewed while that process lives.
+//                                   Annotation holdfast.dev/steps-aside: the reason, while the
+//                                   member wants no shards.
 //   holdfast-shard-<number>         holderIdentity: the member that works on the shard's jobs
 //
-// Both carry the label holdfast.dev/lease and, in the annotation holdfast.dev/shards, the number of
-// shards that the installation has. A shard's may say in holdfast.dev/windows what its holder has
-// seen of silent subjects (window_codec.h).
+// Both have the label holdfast.dev/lease, and the number of the installation's shards in the
+// annotation holdfast.dev/shards. A shard's annotation holdfast.dev/windows may record which
+// subjects its holder has found silent (window_codec.h).
 #pragma once
 
 #include <optional>
@@ -25,27 +25,27 @@ inline constexpr const char* kShardLease = "shard";
 struct CachedLease : kube::Object {
   enum class Kind { kMember, kShard };
   Kind kind = Kind::kMember;
-  int shard = 0;   // of a shard's Lease
-  int shards = 0;  // of the installation; 0: the annotation is missing or no number
+  int shard = 0;   // shard Leases only
+  int shards = 0;  // the installation's; 0: the annotation is missing or not a number
   std::string holder;
-  std::string steps_aside;  // of a member: why; empty: it does not
+  std::string steps_aside;  // member Leases only: why; empty: it does not
   Duration duration{0};
   std::int64_t transitions = 0;
   std::optional<Time> acquired;
   std::string windows;
 };
 
-// Null when it is neither, by its label and name.
+// Null if label and name show neither kind.
 kube::ObjectPtr decode_lease(const JsonView& json);
 
-// Both, or those of one of them: kLeaseLabel, with "=" and a value or without.
+// Leases with this selector: kLeaseLabel for both kinds, or kLeaseLabel=<value> for one.
 kube::Kind lease_kind(std::string label_selector);
 
 std::string member_lease_name(const std::string& member);
 std::string shard_lease_name(int shard);
 
-// What is written. `uid` and `version` are those that were read: without a uid a PUT on a Lease
-// that is gone would create it anew. Empty and 0: a create.
+// The content of a write. `uid` and `version` come from the last read; empty and 0: a create. The
+// uid matters: without it, a PUT on a deleted Lease would create it again.
 struct LeaseWrite {
   std::string namespace_;
   std::string uid;
@@ -56,8 +56,8 @@ struct LeaseWrite {
   Duration duration{0};
   std::int64_t transitions = 0;
   Time now{};
-  std::optional<Time> acquired;  // none: now, where there is a holder
-  std::string windows;           // of a shard's Lease
+  std::optional<Time> acquired;  // none: now, if there is a holder
+  std::string windows;           // shard Leases only
 };
 std::string member_lease_body(const LeaseWrite& write, const std::string& member);
 std::string shard_lease_body(const LeaseWrite& write, int shard);

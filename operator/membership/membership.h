@@ -1,28 +1,31 @@
 // This replica's place among the others: its member Lease, and the shards that it holds.
 //
-//   join    the installation's number of shards is checked (or put on record), a member Lease with
-//   a
-//           name of its own is created
-//   renew   every retry period, by compare-and-swap. A renewal's age counts from when the last one
-//           that was acknowledged was SENT; past the renew deadline nothing is held any more
-//   lapse   that, or our member Lease is gone: everything held is dropped at once. Work begins
-//   again
-//           when a renewal has succeeded, the world was read anew, and each shard was taken again
-//   take    only by an acknowledged compare-and-swap on the shard's Lease; from a dead member after
-//           its member Lease did not change for its duration by our own steady clock, which runs
-//           only while the watch is live and our renewals succeed, and after a live read of it
-//   aside   a member that cannot see what it needs says so on its member Lease: it is planned no
-//           shards, and gives up those that name it, as long as any other member can see
-//   record  what a holder has seen of silent subjects rides on each write of its shard's Lease, and
-//           on one each 10 s while there are such subjects: the next owner goes on from there
-//   wait    no Lease is asked for before the API server's Retry-After has passed. A renewal is no
-//           exception: the claim may lapse of it, which is safe, and the others take over. A server
-//           that cannot serve has asked for fewer requests, and one more of each replica would get
-//           the same answer. While a shard's Lease cannot be written, its jobs are worked on
-//   leave   the member Lease is deleted once no work is in hand: its shards are free by that
+// - join. The replica checks the installation's number of shards, or records it. Then it creates a
+//   member Lease with a unique name.
+// - renew. Every retry period, by compare-and-swap. The age of the claim counts from when the last
+//   acknowledged renewal was SENT. After the renew deadline the replica holds nothing.
+// - lapse. The renew deadline has passed, or our member Lease is gone. The replica drops all shards
+//   at once. It works again once a renewal has succeeded, it has read everything again, and it has
+//   taken each shard again.
+// - take. Only an acknowledged compare-and-swap on the shard's Lease takes a shard. To take it from
+//   a dead member, that member's Lease must not have changed for its duration, and a live read must
+//   confirm this. The duration counts on our steady clock, and only while the watch is live and our
+//   renewals succeed.
+// - step aside. A member that cannot see what it needs says so on its member Lease. It then gets no
+//   shards, and gives up its own, as long as another member can see.
+// - record. Each write of a shard's Lease also records the silences that the holder has seen. While
+//   there are silent subjects, the holder writes at least every 10 s. The next owner continues from
+//   the record.
+// - wait. The replica obeys the API server's Retry-After for all Leases, renewals included. Its
+// claim
+//   may lapse meanwhile. That is safe: the others take over. An overloaded server has asked for
+//   fewer requests, and more of them would get the same answer. While a shard's Lease cannot be
+//   written, the replica still works on its jobs.
+// - leave. The replica finishes the work in hand and deletes its member Lease. That frees its
+// shards.
 //
-// What to do about each shard is decided by reconciler::decide_shards(). Loop only; destroy it when
-// the client is idle.
+// reconciler::decide_shards() decides about each shard. Loop only. Destroy it when the client is
+// idle.
 #pragma once
 
 #include <functional>
@@ -47,7 +50,7 @@ struct OwnershipReport {
     std::string name;
     bool alive = false;
     std::string steps_aside;  // why; empty: it does not
-    Duration silent{0};       // since its Lease was seen to change, as far as that time counts
+    Duration silent{0};       // since its Lease last changed; counts live time only
   };
   struct Shard {
     std::string holder;
@@ -78,44 +81,46 @@ class Membership : public Ownership {
     reconciler::MemberTimings timings;
   };
   struct Handlers {
-    // The shard is ours from here on; nothing that was known of its jobs counts.
+    // The shard is ours from now on. Forget earlier knowledge about its jobs.
     std::function<void(int shard)> gained;
-    // It was about to be handed over and stays ours: what came due meanwhile was turned away.
+    // The hand-over was cancelled; the shard stays ours. Jobs that came due meanwhile were refused,
+    // so look at them again.
     std::function<void(int shard)> kept;
-    // It is not ours any more; `why` is a short word for a metric.
+    // The shard is no longer ours. `why` is a short word for a metric.
     std::function<void(int shard, const char* why)> lost;
-    // It is to be handed over once its work in hand has ended. May be null.
+    // The shard will be handed over once its work in hand has ended. May be null.
     std::function<void(int shard)> draining = nullptr;
-    // Reconciles of its jobs are in flight. Tell work_ended() when they are not.
+    // True while reconciles of its jobs are in flight. Call work_ended() after the last.
     std::function<bool(int shard)> busy;
-    // Read the world anew, consistently, and then call `done`.
+    // Reads everything again, consistently, and then calls `done`.
     std::function<void(std::function<void()> done)> refresh;
-    // What has not been seen for this long, for people; empty: everything is. May be null.
+    // What this replica has not seen for `patience`, for humans; empty: it sees everything. May be
+    // null.
     std::function<std::string(Duration patience)> unseen = nullptr;
     // A renewal of ours succeeded: the API server and its storage answer.
     std::function<void()> proof;
-    // It cannot go on, ever.
+    // The membership can never go on.
     std::function<void(Error error)> refuse;
-    // What is to stand on record of a shard that is being written, and what another member has put
-    // there (window_keeper.h). Either may be null.
+    // record: the windows to write into a shard's Lease. recorded: the windows that another member
+    // wrote there (window_keeper.h). Either may be null.
     std::function<std::string(int shard)> record = nullptr;
     std::function<void(const std::string& windows)> recorded = nullptr;
   };
   Membership(const Dependencies& dependencies, Config config, Handlers handlers);
   ~Membership() override;
 
-  // The caches are the caller's to start and to wait for; join() comes after they are synced.
+  // The caller starts the caches and waits for them; call join() once they are synced.
   cache::Informer& leases() { return leases_; }
   void join();
-  // It will leave: nothing new is begun, and no shard is taken; what is in hand may go on.
+  // The replica will leave: begin nothing new and take no shard. Work in hand may go on.
   void take_no_more() { takes_no_more_ = true; }
-  // Call it when no reconcile is in flight any more. `left` runs when the member Lease is deleted,
-  // or could not be within the limit.
+  // Call it when no reconcile is in flight. `left` runs once the member Lease is deleted, or could
+  // not be deleted within the limit.
   void leave(std::function<void()> left);
   void work_ended(int shard);
 
   int shard_of(const std::string& job_uid) const;
-  // The job's shard is held, whether or not it is about to go.
+  // True while the job's shard is held, even if it will be handed over.
   bool holds(const std::string& job_uid) const;
   bool holds_shard(int shard) const;
   bool is_draining(int shard) const;
@@ -123,10 +128,10 @@ class Membership : public Ownership {
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;
 
-  // The API server's data was set back: what our own writes were answered is of the future.
+  // The API server's data was set back: the answers to our own writes no longer count.
   void time_travelled();
 
-  // It has been a member at least once: before, it may lack a right, or its namespace.
+  // True once it has been a member. Before, a permission or the namespace may be missing.
   bool has_joined() const { return has_joined_; }
   OwnershipReport report();
   int shards_held() const;
@@ -137,13 +142,13 @@ class Membership : public Ownership {
     bool held = false;
     bool draining = false;
     bool pending = false;
-    std::uint64_t tenure = 0;  // counts how often it was gained
-    // What our own last write of its Lease was answered; the cache counts once it is as new.
+    std::uint64_t tenure = 0;  // how often it was gained
+    // The answer to our last write of its Lease. The cache counts once it is as new.
     std::shared_ptr<const CachedLease> written;
     std::string why;
     std::string planned;
-    SteadyTime recorded_at{};  // its windows, when they were last written here
-    int unseen = 0;            // creations in a row that met a Lease which the watch does not show
+    SteadyTime recorded_at{};  // when its windows were last written here
+    int unseen = 0;            // creations in a row that found a Lease unknown to the watch
   };
 
   void tick();
@@ -171,11 +176,11 @@ class Membership : public Ownership {
   void evaluate();
   reconciler::ShardsView view();
   bool member_alive(const CachedLease& member);
-  bool room() const;  // for one more write of a shard's Lease
+  bool room() const;  // one more shard Lease may be written now
   bool shards_wait() const;
   void heed_shards(const Result<JsonDocument>& answer);
   void carry_out(int shard, const reconciler::ShardDecision& decision);
-  // `before`: the Lease that the decision rested on; null: there was none.
+  // `before`: the Lease that the decision was based on; null: none.
   Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
   Task<void> take_over(int shard);
   Task<bool> holder_is_dead(std::string holder);
@@ -193,7 +198,7 @@ class Membership : public Ownership {
   std::shared_ptr<const CachedLease> shard_lease(int shard);
   LeaseWrite lease_write(const std::string& holder, Duration duration) const;
   std::string path(const std::string& name = "") const;
-  // Of a request on behalf of our tenure.
+  // The options of a request that must end within our tenure.
   kube::CallOptions within_time() const;
   void set_version(const JsonView& member);
   void tell(const char* what, const Error& error);
@@ -208,16 +213,16 @@ class Membership : public Ownership {
   cache::Informer leases_;
 
   State state_ = State::kIdle;
-  std::string self_;  // "<id>-<random>": another one for each member Lease
-  std::string uid_;   // of our member Lease; empty: there is none
+  std::string self_;  // "<id>-<random>": new for each member Lease
+  std::string uid_;   // our member Lease's; empty: none
   std::uint64_t version_ = 0;
   SteadyTime renewed_at_{};  // when the last acknowledged renewal was sent
-  // The API server's Retry-After: our member Lease is not asked for before, shards' are not before.
+  // The API server's Retry-After, for our member Lease and for shards' Leases.
   SteadyTime not_before_{};
   SteadyTime shards_not_before_{};
-  std::string aside_;  // why we step aside, as the last acknowledged renewal says
+  std::string aside_;  // why we step aside, in the last acknowledged renewal
   SteadyTime reading_since_{};
-  std::uint64_t tenure_ = 0;  // counts up at each lapse: an answer from before does not count
+  std::uint64_t tenure_ = 0;  // rises with each lapse; earlier answers no longer count
   bool has_joined_ = false;
   bool takes_no_more_ = false;
   bool beating_ = false;
@@ -227,7 +232,7 @@ class Membership : public Ownership {
   std::vector<Shard> shards_;
   reconciler::LiveClock clock_;
   reconciler::RecordTracker tracker_;
-  std::set<std::string> deleting_;  // member Leases that are being tidied away
+  std::set<std::string> deleting_;  // dead members' Leases that are being deleted
 
   TimerId tick_timer_ = 0;
   TimerId lapse_timer_ = 0;

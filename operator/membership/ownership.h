@@ -1,4 +1,4 @@
-// Which jobs are this replica's to work on, and until when it may act. Loop only.
+// Which jobs belong to this replica, and until when it may act on them. Loop only.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ class Ownership {
  public:
   virtual ~Ownership() = default;
 
-  // The right to act on a job in one tenure of its shard: it ends with the tenure, also when the
+  // The right to act on a job in one tenure of its shard. It ends with the tenure, even if the
   // shard comes back.
   struct Claim {
     int shard = 0;
     std::uint64_t tenure = 0;
   };
 
-  // None: the job is another replica's, or about to be; begin nothing.
+  // None: the job belongs to another replica, now or soon. Begin nothing.
   virtual std::optional<Claim> claim(const std::string& job_uid) const = 0;
 
-  // What has begun may go on: the shard is held, if only until what is in hand is done, and the
-  // last acknowledged renewal was sent less than the renew deadline ago. Ask before every write.
+  // True while work under the claim may go on. The shard is still held, and the last acknowledged
+  // renewal was sent less than the renew deadline ago. Check this before every write.
   virtual bool holds(const Claim& claim) const = 0;
 
-  // Until the renew deadline; not positive: it has passed. A request under a claim must not be
-  // under way for longer.
+  // The time until the renew deadline; zero or less: it has passed. A request under a claim must
+  // end within this time.
   virtual Duration time_left() const = 0;
 };
 

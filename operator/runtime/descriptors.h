@@ -1,7 +1,7 @@
-// How many file descriptors the operator needs, and its process's limit of them.
+// How many file descriptors the operator needs, and the process's limit.
 //
-// Each watch and each request under way has a connection. A process that is out of descriptors can
-// open neither: namespaces are not watched, and this replica's renewals fail with the rest.
+// Each watch and each request in progress has a connection. Without descriptors the process can
+// open neither: it misses namespaces, and even this replica's renewals fail.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 namespace holdfast::runtime {
 
 struct DescriptorUse {
-  std::size_t namespaces = 0;  // that are watched one by one; 0: all of the cluster together
-  std::size_t requests = 0;    // most under way at a time
+  std::size_t namespaces = 0;  // watched one by one; 0: one watch for the whole cluster
+  std::size_t requests = 0;    // at most at a time
 };
 
-// At the worst moment: each watch is being replaced, and the old connections are not closed yet.
+// In the worst case: each watch is being replaced while its old connection is still open.
 std::uint64_t descriptors_needed(const DescriptorUse& use);
 
-// How many namespaces can be watched one by one within this limit.
+// How many namespaces this limit allows to watch one by one.
 std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests);
 
-// The soft limit to set. It is never lowered, and never above `hard`.
+// The soft limit to set: never below `soft`, never above `hard`.
 std::uint64_t soft_limit(std::uint64_t needed, std::uint64_t soft, std::uint64_t hard);
 
-// Raises the soft limit of this process to what is needed, or to the hard limit. Warns when that
-// is too low, and says what to do: the operator works with what it has.
+// Raises the soft limit of this process as far as needed, at most to the hard limit. If that is too
+// low, it logs a warning that says what to do, and the operator goes on.
 void raise_descriptor_limit(const DescriptorUse& use, const Log& log);
 
 }  // namespace holdfast::runtime

@@ -1,5 +1,5 @@
-// Whether the API server itself refuses what old workers write to their job's Lease (the fence of
-// docs/fencing.md). Said at start; nothing else hangs on it.
+// Checks whether the API server refuses writes of old workers to their job's Lease (the fence of
+// docs/fencing.md). The operator logs this at start; nothing else depends on it.
 #pragma once
 
 #include "client/kube/client.h"
@@ -8,7 +8,7 @@
 
 namespace holdfast::runtime {
 
-// The client outlives it: when it is shut down this ends.
+// The client must outlive the task. Client::shut_down() ends it.
 Task<void> report_fence(kube::Client& client, Log log);
 
 }  // namespace holdfast::runtime

@@ -1,7 +1,7 @@
-// What the probes say: liveness fails when the loop or a watch is stuck, readiness while the caches
-// are not synced. They are different: a replica that waits for the API server is alive, not ready.
+// The answers of the probes. Liveness fails if the loop or a watch is stuck. Readiness fails while
+// the caches are not synced. So a replica that waits for the API server is alive but not ready.
 //
-// The loop writes (once a second: beat()), the probe server's thread reads; one small lock.
+// The loop writes once a second (beat()), the probe server's thread reads. One small lock.
 #pragma once
 
 #include <functional>
@@ -21,27 +21,27 @@ struct WatchHealth {
   bool synced = false;
   bool live = false;
   Duration quiet{};     // since the last byte
-  Duration live_age{};  // since `live` has had its value
+  Duration live_age{};  // since `live` last changed
 };
 
 class Health {
  public:
-  // A loop that has not run for this long is stuck: no callback of ours takes more than a few
-  // milliseconds, a list of 50,000 objects a few seconds.
+  // A loop that has not run for this long is stuck. Our callbacks take a few milliseconds at most;
+  // a list of 50,000 objects takes a few seconds.
   static constexpr Duration kLoopLimit = std::chrono::seconds(30);
-  // A watch is asked for with at most 10 minutes, and ends by itself when it is quiet for less (its
-  // idle limit): an open one that is quiet for longer than all of that was forgotten.
+  // An open watch that is quiet for longer was forgotten. The server ends each watch after 10
+  // minutes, and the idle limit ends a quiet watch earlier.
   static constexpr Duration kWatchQuietLimit = std::chrono::seconds(605 + 60);
-  // A closed one is opened again within a back-off of 30 s; not for this long, while requests are
-  // answered, means that nobody tries.
+  // A closed watch is opened again after a back-off of at most 30 s. If it stays closed for this
+  // long while requests are answered, nobody tries.
   static constexpr Duration kWatchDownLimit = std::chrono::minutes(11);
 
   explicit Health(SteadyTime now) : beat_at_(now) {}
 
-  // On the loop, about once a second. `answered_at`: when the API server last answered a request.
+  // On the loop, about once a second. `answered_at`: when the API server last answered.
   void beat(SteadyTime now, const std::vector<WatchHealth>& watches,
             std::optional<SteadyTime> answered_at);
-  // From here on not ready.
+  // Not ready from now on.
   void stopping();
 
   // Any thread.

@@ -1,9 +1,8 @@
-// Everything that /metrics tells, under the names that the field uses (docs/operations.md lists
-// them). Every series that can be known beforehand exists at zero from the start, so that rates and
-// alerts work from the first scrape.
+// All metrics of /metrics, under the usual Kubernetes names (list: docs/operations.md). Every
+// series with known labels starts at zero, so that rates and alerts work from the first scrape.
 //
-// What happens is counted when it happens (Telemetry, the queue's, pool's and client's hooks); what
-// stands somewhere already is asked for at the scrape, through the callbacks of `Sources`.
+// Events are counted when they happen (Telemetry, and the hooks of queue, pool and client). Current
+// values are read at the scrape, through the callbacks of `Sources`.
 //
 //   Metrics metrics(workers);
 //   metrics.name_api_server("10.0.0.1:6443");
@@ -11,7 +10,7 @@
 //   metrics.set_sources({...});
 //   std::string text = metrics.text();
 //
-// Loop only. Hooks keep a pointer to the Metrics, which must outlive who calls them.
+// Loop only. The hooks point to the Metrics, so the Metrics must outlive their callers.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +30,14 @@ namespace holdfast::runtime {
 
 class Metrics : public controller::Telemetry {
  public:
-  // How one kind's watches stand.
+  // The state of one kind's watches.
   struct WatchState {
     Duration quiet{};
     bool live = false;
     std::size_t objects = 0;
     int closed = 0;  // namespaces
   };
-  // Asked at each scrape, on the loop. Any may be empty.
+  // Called at each scrape, on the loop. Any may be empty.
   struct Sources {
     std::function<std::map<std::string, std::size_t>()> jobs_by_phase;
     std::function<Duration()> oldest_overdue;
@@ -53,7 +52,7 @@ class Metrics : public controller::Telemetry {
   explicit Metrics(int workers);
   ~Metrics() override;
 
-  // "host:port", the label `host` of rest_client_*; before the first request.
+  // "host:port", the label `host` of rest_client_*. Call it before the first request.
   void name_api_server(const std::string& host);
   void set_sources(Sources sources);
 

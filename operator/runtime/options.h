@@ -1,4 +1,4 @@
-// What the operator was asked to do: its command line and environment, checked as a whole before
+// The operator's options from its command line and environment. They are checked as a whole before
 // anything else happens.
 //
 //   Result<Options> options = parse_options(arguments, surroundings);
@@ -19,12 +19,12 @@ namespace holdfast::runtime {
 // Where the probes and metrics are served.
 struct ListenAddress {
   bool enabled = true;
-  std::string host = "127.0.0.1";  // an IP literal without brackets; empty: every address
-  std::uint16_t port = 8080;       // 0: any free one
+  std::string host = "127.0.0.1";  // an IP literal without brackets; empty: all addresses
+  std::uint16_t port = 8080;       // 0: any free port
 };
 
 struct Options {
-  std::string kubeconfig;                     // empty: as kubectl looks for it, see kube/config.h
+  std::string kubeconfig;                     // empty: found as kubectl does, see kube/config.h
   std::string namespace_;                     // for the operator's own objects
   std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
   std::string agent_image;                    // empty: jobs with `heartbeat` wait for one
@@ -32,16 +32,16 @@ struct Options {
   ListenAddress metrics_address;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
-  double qps = 0;   // 0: no limit of our own
+  double qps = 0;   // 0: no limit
   std::string id;   // this replica's name in Events, logs and Leases
   int shards = 32;  // the same on all replicas of an installation
   reconciler::MemberTimings timings;
-  bool release_pods = false;  // the command release-pods, in place of the operator
-  std::string deployment;     // its --deployment: the operator's, to be scaled to zero
+  bool release_pods = false;  // run the command release-pods instead of the operator
+  std::string deployment;     // its --deployment: the operator's Deployment, scaled to zero
   std::string print;          // not empty: --help or --version; print it and end with 0
 };
 
-// What the options fall back on, so that parsing is a pure function.
+// The sources of the defaults, as a parameter, so that parsing is a pure function.
 struct Surroundings {
   std::map<std::string, std::string> environment;
   std::string in_cluster_namespace;  // empty: not in a cluster
@@ -51,8 +51,8 @@ struct Surroundings {
 // Surroundings of this process.
 Surroundings read_surroundings();
 
-// `arguments` without the program's name. A flag wins over HOLDFAST_<NAME>, which wins over the
-// default; an empty variable is an unset one. The error's message says what to do.
+// `arguments` without the program's name. A flag wins over HOLDFAST_<NAME>, and the variable over
+// the default. An empty variable counts as unset. The error says what to do.
 Result<Options> parse_options(const std::vector<std::string>& arguments,
                               const Surroundings& surroundings);
 

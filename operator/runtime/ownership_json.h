@@ -1,4 +1,4 @@
-// What /debug/ownership answers: who works on which shard, and why.
+// The answer of /debug/ownership: who works on which shard, and why.
 #pragma once
 
 #include <string>

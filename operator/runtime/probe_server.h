@@ -1,10 +1,11 @@
 // A small HTTP server for probes and metrics: GET and HEAD on a few fixed paths, nothing else.
 //
-// It runs on a thread of its own, so that it answers when the loop is stuck. What strangers may
-// cost is bounded: 8 KB of headers, 5 s and one request a connection, kMaxConnections at a time (a
-// new one takes the place of the oldest, so slow clients cannot lock the kubelet out).
+// It runs on its own thread, so that it answers when the loop is stuck. Limits keep strangers
+// cheap: 8 KB of headers, one request and 5 s for each connection, Limits::connections at a time. A
+// new connection replaces the oldest, so slow clients cannot lock the kubelet out.
 //
-// What begins with /debug/ is answered on loopback connections only, a `kubectl port-forward` say.
+// Paths that begin with /debug/ answer only on loopback connections, for example `kubectl
+// port-forward`.
 //
 //   ProbeServer server({{"/healthz", answer_at_once([&] { return health.healthz(now); })},
 //                       {"/metrics", [&](auto answer) { loop.post([=] { answer(...); }); }}});
@@ -31,10 +32,10 @@ struct ProbeAnswer {
 
 class ProbeServer {
  public:
-  // May be called on any thread, once; later calls and calls after stop() have no effect.
+  // Any thread, once. Later calls and calls after stop() have no effect.
   using Answer = std::function<void(ProbeAnswer)>;
-  // Runs on the server's thread and must not block it. One that does not answer within
-  // `answer_limit` is answered for with 503.
+  // Runs on the server's thread and must not block it. Without an answer within Limits::answer, the
+  // server answers 503.
   using Handler = std::function<void(Answer)>;
 
   struct Limits {
@@ -51,14 +52,14 @@ class ProbeServer {
   ProbeServer(const ProbeServer&) = delete;
   ProbeServer& operator=(const ProbeServer&) = delete;
 
-  // `host`: an IP literal; empty: all addresses, of IPv6 and IPv4. Port 0: any free one. Once.
+  // `host`: an IP literal; empty: all IPv6 and IPv4 addresses. Port 0: any free port. Call it once.
   Status start(const std::string& host, std::uint16_t port);
 
   // Valid after start().
   std::uint16_t port() const;
   std::string address() const;  // "127.0.0.1:8080", "[::]:8080"
 
-  // Closes all connections and ends the thread. May be called again.
+  // Closes all connections and ends the thread. A second call does nothing.
   void stop();
 
  private:
@@ -66,10 +67,10 @@ class ProbeServer {
   std::unique_ptr<State> state_;
 };
 
-// Whether the IP literal is a loopback address, also as IPv4 within IPv6.
+// True for a loopback address, also IPv4 mapped into IPv6.
 bool is_this_host(const std::string& address);
 
-// A handler that knows its answer at once, without waiting for anything.
+// A handler that answers at once.
 ProbeServer::Handler answer_at_once(std::function<ProbeAnswer()> answer);
 
 }  // namespace holdfast::runtime

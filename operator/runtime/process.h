@@ -3,8 +3,8 @@
 //   start: configuration, probes and metrics, API client, caches, controller
 //   stop:  the other way round: reconciles in flight end, watches and requests end, probes last
 //
-// Everything but the probe server and the signals lives on the loop, which runs on the thread that
-// calls run().
+// The loop runs on the thread that calls run(). Only the probe server and the signals have other
+// threads.
 #pragma once
 
 #include <memory>
@@ -29,12 +29,12 @@ namespace holdfast::runtime {
 
 class Process {
  public:
-  // block_stop_signals() was called.
+  // Call block_stop_signals() first.
   Process(Options options, Log log);
   ~Process();
 
-  // Blocks until a signal, or until it cannot go on. The exit code: 0 after a clean stop, 1 when it
-  // could not work; the log says why.
+  // Blocks until a signal or a fatal error. Returns the exit code: 0 after a clean stop, 1 if the
+  // operator could not work. The log says why.
   int run();
 
  private:
@@ -59,7 +59,7 @@ class Process {
   SeededRandom random_;
   Health health_;
 
-  // In the order of the start; destroyed in the opposite one.
+  // In start order; destroyed in reverse.
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ProbeServer> probes_;
   std::unique_ptr<kube::Connection> connection_;
@@ -67,8 +67,8 @@ class Process {
   std::unique_ptr<controller::JobController> controller_;
   std::unique_ptr<StopSignals> signals_;
 
-  // The loop's.
-  std::optional<SteadyTime> answered_at_;  // when the API server last did
+  // Loop only.
+  std::optional<SteadyTime> answered_at_;  // when the API server last answered
   SteadyTime started_at_{};
   SteadyTime last_report_{};
   SteadyTime idle_deadline_{};

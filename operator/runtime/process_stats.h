@@ -1,4 +1,4 @@
-// What the kernel says about this process, for the process_* metrics.
+// The kernel's numbers about this process, for the process_* metrics.
 #pragma once
 
 namespace holdfast::runtime {
@@ -13,7 +13,7 @@ struct ProcessStats {
   double threads = 0;
 };
 
-// What cannot be read is zero.
+// Unreadable values are zero.
 ProcessStats read_process_stats();
 
 }  // namespace holdfast::runtime

@@ -1,14 +1,14 @@
-// `holdfast-operator release-pods`: takes the operator's finalizer off all pods, so that none hangs
-// when nobody is there any more to do it. For uninstalling; the jobs stay, and go on when an
-// operator is back.
+// `holdfast-operator release-pods`: removes the operator's finalizer from all pods, for
+// uninstalling. Otherwise their deletion would hang once no operator runs. The jobs stay, and go on
+// when an operator is back. The steps:
 //
-// 1. scales the Deployment of the replicas to zero, where one is named;
-// 2. waits until no replica is alive: each member Lease is gone, or has not changed for as long as
-// it
-//    is valid, by this process's own steady clock;
-// 3. releases pods, found by the finalizer alone, until a whole list has none; a listed namespace
-//    that may not be looked at is passed over with a warning, for it was deleted;
-// 4. looks that no replica was started meanwhile.
+// 1. Scale the replicas' Deployment to zero, if a name is given.
+// 2. Wait until no replica is alive: each member Lease is gone, or has not changed for its duration
+//    by this process's steady clock.
+// 3. Release the pods with the finalizer, until a whole list has none. A forbidden namespace from
+// the
+//    list counts as deleted: log a warning and skip it.
+// 4. Check that nobody started a replica meanwhile.
 #pragma once
 
 #include <string>
@@ -22,17 +22,17 @@
 namespace holdfast::runtime {
 
 struct ReleaseOptions {
-  std::string namespace_;               // of the operator's own objects
-  std::vector<std::string> namespaces;  // whose pods; empty: all
-  std::string deployment;               // in namespace_; empty: whoever calls has stopped it
+  std::string namespace_;               // the operator's own
+  std::vector<std::string> namespaces;  // the pods'; empty: all
+  std::string deployment;               // in namespace_; empty: the caller has stopped it
 };
 
-// The number of pods that were released. An error says what to do; calling it again goes on. The
-// client outlives it: when it is shut down this ends.
+// Returns how many pods it released. An error says what to do; another call goes on from there. The
+// client must outlive the task. Client::shut_down() ends it.
 Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log log);
 
-// The same as a process, until it is done or a signal comes. The exit code: 0 or 1, the log says
-// why. block_stop_signals() was called.
+// The same as a process, until it is done or a signal comes. Returns the exit code, 0 or 1; the log
+// says why. Call block_stop_signals() first.
 int run_release_pods(const Options& options, const Log& log);
 
 }  // namespace holdfast::runtime

@@ -1,10 +1,10 @@
-// SIGTERM and SIGINT, turned into a callback; no work is done in a signal handler.
+// Turns SIGTERM and SIGINT into a callback. There is no signal handler.
 //
 //   block_stop_signals();                  // first thing in main(), before any thread
 //   StopSignals signals([&](std::string name) { loop.post([&] { stop(name); }); }, limit, log);
 //
-// The first signal asks for a clean stop. A second one, or `limit` after the first, ends the
-// process at once from the signal thread, so that it works when the loop is stuck.
+// The first signal asks for a clean stop. A second signal, or `limit` after the first, ends the
+// process at once. The signal thread does this, so it works even if the loop is stuck.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,21 @@
 
 namespace holdfast::runtime {
 
-// Exit code of a stop that was cut short.
+// The exit code of such a forced end.
 inline constexpr int kExitCutShort = 3;
 
-// Keeps the signals from the calling thread and from all that it starts; SIGPIPE is ignored.
+// Blocks the signals in the calling thread and the threads that it starts. Ignores SIGPIPE.
 void block_stop_signals();
 
 class StopSignals {
  public:
-  // `on_stop` runs on a thread of this class's.
+  // `on_stop` runs on this object's thread.
   StopSignals(std::function<void(const std::string& name)> on_stop, Duration limit, Log log);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Has the effect of a first signal, for a stop that has other reasons: the limit counts from
-  // here. Any thread.
+  // Counts as the first signal, for a stop with another reason: the limit starts now. Any thread.
   void stop_has_begun();
 
  private:

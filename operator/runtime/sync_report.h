@@ -1,4 +1,4 @@
-// Why a cache is not synced, in words that say what to do. Pure.
+// Says why a cache is not synced, and what to do. Pure.
 #pragma once
 
 #include <string>

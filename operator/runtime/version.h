@@ -1,4 +1,4 @@
-// What this build is.
+// The version of this build.
 #pragma once
 
 namespace holdfast::runtime {
