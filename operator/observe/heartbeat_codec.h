@@ -1,4 +1,4 @@
-// The heartbeat's Lease of a job between its JSON and what the reconciler reads of it. Pure.
+// Converts a job's heartbeat Lease between JSON and the fields that the reconciler uses. Pure.
 //
 //   holdfast-<job UID>   in the job's namespace, owned by the job
 //     spec.holderIdentity     <pod name>/<pod UID>; absent: nobody
@@ -20,13 +20,14 @@ namespace holdfast::controller {
 struct CachedHeartbeat : kube::Object {
   reconciler::LeaseView lease;
   std::string job_name;  // of the DurableJob that owns it
-  std::string mark;      // of progress
+  std::string mark;      // the progress annotation
 };
 
-// Null: no Lease, or one that no DurableJob owns.
+// Null: not a Lease, or no DurableJob owns it.
 kube::ObjectPtr decode_heartbeat(const JsonView& json);
 
-// The body of the PUT, or of the POST where write.uid is empty. What a holder has said goes.
+// The body of the PUT, or of the POST if write.uid is empty. It drops the reports of earlier
+// holders.
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
                            Time now);
 

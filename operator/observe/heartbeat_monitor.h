@@ -1,6 +1,6 @@
-// What this replica knows of the jobs' heartbeat Leases, on a clock for each watched namespace that
-// runs only while its watch is open and the renewals of our own member Lease succeed. Feeds the
-// pure rules of reconciler/heartbeat.h. Loop only.
+// What this replica knows about the jobs' heartbeat Leases. Feeds the pure rules of
+// reconciler/heartbeat.h. Each watched namespace has a clock, which runs only while its watch is
+// open and the renewals of our member Lease succeed. Loop only.
 #pragma once
 
 #include <functional>
@@ -21,32 +21,32 @@ using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
 class HeartbeatMonitor {
  public:
-  // Whether a worker is known to stand behind the Lease, as reconciler::is_worked_on() has it.
+  // True if a known worker should renew the Lease (reconciler::is_worked_on()).
   using WorkedOn = std::function<bool(const CachedHeartbeat& lease)>;
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
                    const std::vector<std::string>& namespaces, WorkedOn worked_on);
 
-  // A Lease came (before is null), changed or went (after is null).
+  // A Lease appeared (before is null), changed, or was deleted (after is null).
   void on_change(
       std::function<void(const HeartbeatPtr& before, const HeartbeatPtr& after)> handler);
 
-  // What `worked_on` answers for this job's Lease may have changed.
+  // The answer of `worked_on` for this job's Lease may have changed.
   void look_again(const std::string& namespace_, const std::string& job_uid);
 
   // A write of ours, or a consistent read, succeeded.
   void proof();
 
-  // Null: it is not there.
+  // Null: the Lease does not exist.
   HeartbeatPtr get(const std::string& namespace_, const std::string& job_uid);
 
   // `window`: the Lease's duration.
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window);
 
-  // HeartbeatRecords has it.
+  // See HeartbeatRecords.
   bool unheard_since_gap(const CachedHeartbeat& lease);
 
-  // Reads the Lease live, `by` then at the latest, and takes what it says into account. Null: there
-  // is none.
+  // Reads the Lease live, until `by` at the latest, and records the result. Null: it does not
+  // exist.
   Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid, SteadyTime by);
 
   void keep_windows(WindowKeeper& windows, const HeartbeatRecords::WantedBy& wanted) {

@@ -1,5 +1,5 @@
-// When each job's Lease was last seen to change, to make progress, to stand without a holder. The
-// part of the HeartbeatMonitor that asks nobody: times are handed in. Loop only.
+// When each job's Lease last changed, last showed progress, or lost its holder. The
+// HeartbeatMonitor's part without I/O: times are parameters. Loop only.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ class HeartbeatRecords {
   }
   void proof(SteadyTime now) { clocks_.proof(now); }
 
-  // `worked_on`: reconciler::is_worked_on() says so. A Lease of which it does not is judged by
-  // nobody, and its silence says nothing about others'.
+  // `worked_on`: the result of reconciler::is_worked_on(). Leases without a known worker are not
+  // judged, and their silence proves nothing about other Leases.
   void seen(const CachedHeartbeat& lease, bool worked_on, SteadyTime now);
   void gone(const std::string& key);
 
@@ -34,11 +34,11 @@ class HeartbeatRecords {
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window,
                                        SteadyTime now);
 
-  // Nobody has been seen to write it since the watch was last interrupted, or since this life
-  // began: what befell its holder may have come of the interruption.
+  // No write of the Lease was seen since the watch was last interrupted, or since this process
+  // started. The interruption itself may explain the holder's silence.
   bool unheard_since_gap(const std::string& key, SteadyTime now);
 
-  // Of each kind: who waits for the Lease of this key.
+  // For each kind: who waits for this Lease.
   using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
   struct WantedBy {
     Wanted silent, taken, ended;
@@ -50,16 +50,17 @@ class HeartbeatRecords {
     std::string holder;
     std::string progress;
     Duration progressed{0};  // in live time
-    Duration first_seen{0};  // likewise: this progress, in this life
+    Duration first_seen{0};  // in live time: when this process first saw this progress
     std::uint64_t version = 0;
-    std::optional<Duration> changed;  // in live time, in this life: the Lease itself
+    std::optional<Duration> changed;  // in live time: when this process saw the Lease change
   };
   reconciler::LiveTime time(const std::string& key, SteadyTime now);
 
   NamespaceClocks clocks_;
-  reconciler::RecordTracker tracker_;  // of those that are being renewed
-  // What nobody can renew counts on any clock. Without a holder: the same Lease, granted to nobody
-  // meanwhile, whatever attempts it was taken for. With the end mark: of the same holder.
+  reconciler::RecordTracker tracker_;  // Leases that a worker should renew
+  // Leases that nobody can renew; their time counts on any clock. taken_: the Lease has no holder
+  // and nobody was granted it meanwhile; its attempt may change. ended_: the holder has set the end
+  // mark.
   reconciler::RecordTracker taken_;
   reconciler::RecordTracker ended_;
   std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases

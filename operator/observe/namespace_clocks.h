@@ -1,5 +1,5 @@
-// A LiveClock for each watched namespace, so that trouble with one stops no other's windows. Where
-// all namespaces are watched together there is one clock. Pure: times are handed in.
+// A LiveClock for each watched namespace, so that trouble with one namespace does not stop the
+// windows of others. One watch for all namespaces has one clock. Pure: times are parameters.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ class NamespaceClocks {
   // Empty: all namespaces are watched together.
   explicit NamespaceClocks(const std::vector<std::string>& namespaces = {});
 
-  // What the watches are now. `is_live` is asked of each watched namespace; "" stands for all.
+  // Updates the clocks from the watches. Calls `is_live` for each watched namespace; "" means all.
   void watch(const std::function<bool(const std::string& watched)>& is_live, SteadyTime now);
-  // A consistent read or write of ours succeeded.
+  // One of our consistent reads or writes succeeded.
   void proof(SteadyTime now);
 
-  // Of a namespace that is not watched: a clock that never ran.
+  // A namespace that is not watched has a clock that never ran.
   reconciler::LiveTime read(const std::string& namespace_, SteadyTime now);
 
  private:

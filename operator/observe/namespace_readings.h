@@ -1,11 +1,10 @@
-// Which watched namespaces have been read: since the start, or since the last lapse, all their
-// kinds have been fresh once. Nothing is done about the jobs of a namespace that was not.
+// Which watched namespaces have been read. A namespace is read once all its kinds have been fresh,
+// since the start or the last lapse. Before that, the operator does nothing about its jobs.
 //
-// A reading is over once the cluster's own kinds are watched, and each namespace is read or has
-// trouble; where that takes too long, without those that are late. They are taken in when they
-// come.
+// A reading is over once the cluster-scoped kinds are watched, and each namespace is read or has
+// trouble. After kPatience it no longer waits for late namespaces; they join when they are read.
 //
-// Loop only. Knows nothing of time but the one timer that ends its patience.
+// Loop only. Its only use of time is the timer of kPatience.
 #pragma once
 
 #include <functional>
@@ -21,7 +20,7 @@ namespace holdfast::controller {
 
 class NamespaceReadings {
  public:
-  // For namespaces that are late, counted from when the first was read.
+  // How long to wait for late namespaces after the first was read.
   static constexpr std::chrono::seconds kPatience{5};
 
   struct Dependencies {
@@ -36,10 +35,10 @@ class NamespaceReadings {
                     std::function<void(const std::string& watched)> on_read);
   ~NamespaceReadings() { stop(); }
 
-  // Everything is to be read (anew). `over` runs once, unless another reading begins before.
+  // Begins a reading of everything. `over` runs once, unless another reading begins first.
   void begin(std::function<void()> over);
   bool read(const std::string& namespace_) const;
-  // Nobody is told any more.
+  // No callback runs after it.
   void stop();
 
  private:
@@ -51,7 +50,7 @@ class NamespaceReadings {
   const std::vector<std::string> watched_;
   const std::function<void(const std::string&)> on_read_;
   std::set<std::string> unread_;
-  std::function<void()> over_;  // none: no reading is under way
+  std::function<void()> over_;  // none: no reading in progress
   TimerId patience_ = 0;
   bool patience_is_over_ = false;
   bool stopped_ = true;

@@ -1,10 +1,10 @@
-// What this replica knows of the nodes' lives: their Leases and objects, on clocks that run only
-// while the watches are open and the renewals of our own member Lease succeed. Feeds the pure rules
-// of reconciler/staleness.h. Loop only.
+// What this replica knows about the life of nodes, from their Leases and objects. Feeds the pure
+// rules of reconciler/staleness.h. Its clocks run only while the watches are open and the renewals
+// of our member Lease succeed. Loop only.
 //
-// A node that never had a Lease (virtual kubelets, simulators) is judged by its Ready condition,
-// where the node controller says Unknown. Nodes are watched by their metadata alone, so the
-// condition is read live: once, and again whenever the watch shows that the object has changed.
+// Nodes that never had a Lease (virtual kubelets, simulators) are judged by their Ready condition,
+// which the node controller sets to Unknown. Watches bring only the metadata of nodes, so the
+// condition is read live: once, and again after each change of the object.
 #pragma once
 
 #include <functional>
@@ -34,41 +34,41 @@ class NodeMonitor {
     kube::Client& client;
     Random& random;
     Log log;
-    cache::Informer& pods;                // its liveness is watched too
+    cache::Informer& pods;                // for the liveness of its watches
     std::vector<std::string> namespaces;  // the pods'; empty: all
   };
   explicit NodeMonitor(Dependencies dependencies);
   ~NodeMonitor();
 
-  // A node's object came or went: the pods on it should be looked at.
+  // A node's object was created or deleted: look at the node's pods.
   void on_node_change(std::function<void(const std::string& node)> handler);
 
-  // A renewal succeeded for the first time, or after none had for kGapLimit.
+  // A renewal succeeded for the first time, or for the first time in kGapLimit.
   void on_answers_again(std::function<void()> handler);
 
   void start();
   void stop();
 
-  // A write of ours, or a consistent read, succeeded: the API server and its storage answer.
+  // One of our writes or consistent reads succeeded: the API server and its storage answer.
   void proof();
 
-  // A pod is on this node: from now on it is known since when the node is missing or not ready.
+  // A pod is on this node: track from now on how long the node is missing or not ready.
   void look(const std::string& node);
 
-  // `wanted`: whose jobs wait for a node that is silent, or for one that is missing.
+  // `wanted`: which shards' jobs wait for a silent or missing node.
   using Wanted = std::function<WindowKeeper::Wanted(const std::string& node, bool missing)>;
   void keep_windows(WindowKeeper& windows, const Wanted& wanted);
 
-  // `window`: how long the job that asks lets a node be silent or missing.
+  // `window`: how long the job allows a node to be silent or missing.
   reconciler::NodeObservation observe(const std::string& node, Duration window);
 
   // How long this namespace's watch of pods has been live without a gap.
   Duration pods_live_for(const std::string& namespace_);
   reconciler::LiveTime pods_time(const std::string& namespace_);
 
-  // Reads the node and its Lease live and takes what they say into account. An error: nothing is
-  // known, no verdict may be given; so it is where `by` passes without an answer. Jobs that ask for
-  // one node at the same time share its reads.
+  // Reads the node and its Lease live and records the result. An error, or no answer until `by`,
+  // means that nothing is known: give no verdict. Jobs that ask about one node at the same time
+  // share the reads.
   Task<Status> confirm(std::string node, SteadyTime by) { return reads_.ask(std::move(node), by); }
 
   cache::Informer& nodes() { return nodes_; }
@@ -100,10 +100,10 @@ class NodeMonitor {
   reconciler::LiveClock lease_clock_;
   NamespaceClocks pod_clocks_;
   reconciler::RecordTracker lease_tracker_;
-  reconciler::RecordTracker missing_;          // nodes that are not there
-  reconciler::RecordTracker unready_;          // without a Lease, and Ready is Unknown
-  std::unordered_set<std::string> leaseless_;  // whose Ready condition is asked for
-  std::set<std::string> unread_;               // of those, to be read
+  reconciler::RecordTracker missing_;          // nodes without an object
+  reconciler::RecordTracker unready_;          // nodes without a Lease whose Ready is Unknown
+  std::unordered_set<std::string> leaseless_;  // nodes judged by their Ready condition
+  std::set<std::string> unread_;               // those whose condition must be read
   int reading_ = 0;
   std::optional<SteadyTime> last_proof_;
 };

@@ -1,13 +1,12 @@
-// Live reads of subjects that many ask for at once: one at a time for each, whose answer serves all
-// who asked before it was sent. Whoever asks later waits for the next one: an answer that may be
-// older than the question proves nothing. A read that hangs holds the next one up for a second at
-// most.
+// Live reads that many callers share. Each subject has one read at a time, and its answer serves
+// all callers who asked before it was sent. Later callers wait for the next read, because an answer
+// older than the question proves nothing. A read that hangs delays the next by at most a second.
 //
 //   SharedReads reads(loop, [this](std::string node, SteadyTime by) { return read(node, by); });
 //   auto task = reads.ask(node, by);
 //   const Status read = co_await task;
 //
-// Loop only. Every read must end, and all must have ended before this is destroyed.
+// Loop only. Every read must end. Destroy this object only after all reads have ended.
 #pragma once
 
 #include <functional>
@@ -22,12 +21,12 @@ namespace holdfast::controller {
 
 class SharedReads {
  public:
-  // A read that has no answer by then fails.
+  // A read without an answer by `by` fails.
   using Read = std::function<Task<Status>(std::string subject, SteadyTime by)>;
   SharedReads(Loop& loop, Read read);
   ~SharedReads();
 
-  // An error: nothing is known. `by` is kept for each of those who share a read.
+  // An error: nothing is known. Callers that share a read each keep their own `by`.
   Task<Status> ask(std::string subject, SteadyTime by);
 
  private:

@@ -1,9 +1,9 @@
-// What a shard's Lease says of silences that its holder has seen, between text and values. Pure.
+// Encodes and decodes the silences that a shard's Lease records. Pure.
 //
 //   {"node/worker-1":["12345",33],"holder/media/holdfast-4f…":["12351",21]}
 //
-// subject: the mark that stands still (a resourceVersion, say), and the whole seconds for which a
-// live watch has seen it stand still. Never a date: time in which nobody watched does not count.
+// For each subject: the mark that does not change (e.g. a resourceVersion), and for how many whole
+// seconds a live watch has seen no change. Never a date: time without a watch does not count.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct SilentSubject {
   Duration silent{0};
 };
 
-// A node's name has at most 253 bytes, so this is far below the 256 KiB that an object's
-// annotations may have together.
+// Node names have at most 253 bytes. So this is far below 256 KiB, the limit of an object's
+// annotations.
 inline constexpr std::size_t kMostSubjects = 400;
 
-// Of more than kMostSubjects the least silent are left out. Empty text: there are none.
+// Above kMostSubjects the least silent are left out. Empty text: no subjects.
 std::string encode_windows(std::vector<SilentSubject> subjects);
 
-// What is malformed or out of bounds is left out.
+// Leaves out malformed or out-of-range entries.
 std::vector<SilentSubject> decode_windows(std::string_view text);
 
 }  // namespace holdfast::controller

@@ -1,12 +1,12 @@
-// Windows that survive the process: what its trackers know of silent subjects goes into the shards'
-// Leases (Membership writes them), and what stands there comes into the trackers of every replica.
+// Windows that survive the process. The trackers' silences are recorded in the shards' Leases
+// (Membership writes them), and every replica's trackers take them over from there.
 //
 //   WindowKeeper windows(loop, log);
 //   windows.add("node", {tracker, clock, wanted});
 //   ... a shard's Lease is seen:        windows.carry(text);
 //   ... a shard's Lease is written:     text = windows.record(shard);
 //
-// A kind's trackers, clocks and functions must live as long as the keeper. Loop only.
+// Trackers, clocks and functions must live as long as the keeper. Loop only.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@
 
 namespace holdfast::controller {
 
-// A silence is on record from here on: a healthy kubelet or agent renews before.
+// Shorter silences are not recorded: a healthy kubelet or agent renews within this time.
 inline constexpr std::chrono::seconds kRecordFrom{15};
 
 class WindowKeeper {
  public:
-  // Who waits for a subject's silence, and for how much of it: more is not recorded, so that a
-  // silence which decides nothing any more costs no writes. No shards: nobody does.
+  // Which shards wait for a subject's silence, and for how long. No longer silence is recorded, so
+  // a silence that already decided everything costs no writes. No shards: nobody waits.
   struct Wanted {
     std::vector<int> shards;
     Duration most{0};
@@ -41,10 +41,10 @@ class WindowKeeper {
 
   void add(const std::string& name, Kind kind) { kinds_.emplace(name, std::move(kind)); }
 
-  // What another life or another replica has put on record.
+  // Takes over the record of another process or replica.
   void carry(const std::string& text);
 
-  // What should stand on record of this shard now. Empty: nothing.
+  // The record to write for this shard now. Empty: nothing.
   std::string record(int shard);
 
  private:

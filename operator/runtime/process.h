@@ -1,7 +1,7 @@
 // The operator from start to stop.
 //
 //   start: configuration, probes and metrics, API client, caches, controller
-//   stop:  the other way round: reconciles in flight end, watches and requests end, probes last
+//   stop:  the reverse: reconciles in flight end, then watches and requests, then the probes
 //
 // The loop runs on the thread that calls run(). Only the probe server and the signals have other
 // threads.

@@ -1,6 +1,6 @@
-// What waits to be done, tenant by tenant: who is next, and who has to wait. One thing of a tenant
-// is under way at a time, in the order in which they came; tenants take turns. A tenant may wait
-// with as many as are free (FairShare): one that stands still leaves room for others.
+// Waiting work of several tenants. Tenants take turns. One item of each tenant is in progress at a
+// time, in the order of arrival. FairShare limits how many items of a tenant may wait, so a blocked
+// tenant leaves room for others.
 //
 //   if (line.admits(tenant)) line.add(tenant, one);
 //   while (auto next = line.next(now)) begin(next->tenant, next->one);
@@ -31,7 +31,7 @@ class FairLine {
     T one;
   };
 
-  // `each`: what may wait of one tenant alone.
+  // `each`: how many items a tenant may have waiting if it is the only one.
   explicit FairLine(int each) : share_(each) {}
 
   bool admits(const std::string& tenant) const { return share_.admits(tenant); }
@@ -44,7 +44,7 @@ class FairLine {
     share_.begin(tenant);
   }
 
-  // Takes the next one; its tenant has no turn until done().
+  // Takes the next item. Its tenant has no turn until done().
   std::optional<Next> next(SteadyTime now) {
     for (auto lane = lanes_.begin(); lane != lanes_.end();) {
       if (lane->busy || now < lane->not_before) {
@@ -64,7 +64,7 @@ class FairLine {
     ended.not_before = not_before;
   }
 
-  // When a tenant that has to wait may go on; none: nobody waits for a time.
+  // When the first delayed tenant may go on; none: no tenant is delayed.
   std::optional<SteadyTime> wake(SteadyTime now) const {
     std::optional<SteadyTime> first;
     for (const Lane& lane : lanes_) {
@@ -96,7 +96,7 @@ class FairLine {
     lane->waiting.pop_front();
     lane->busy = true;
     share_.end(lane->tenant);
-    lanes_.splice(lanes_.end(), lanes_, lane);  // its next turn comes after the others'
+    lanes_.splice(lanes_.end(), lanes_, lane);  // the others have their turns first
     return next;
   }
 

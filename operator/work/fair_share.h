@@ -1,5 +1,5 @@
-// How many of something each tenant may have under way: no more than are free. So one tenant gets
-// half of all at most, two a third each, and however many hang, another finds a free one.
+// How many slots each tenant may use: no more than are still free. So one tenant gets at most half
+// of all, two tenants a third each. However many hang, another tenant finds a free slot.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline std::string tenant_of(const std::string& key) {
 
 class FairShare {
  public:
-  // `each`: what one tenant alone may have; there are twice as many in all.
+  // `each`: the most for a single tenant. In all there are twice as many.
   explicit FairShare(int each) : all_(2 * each) {}
 
   bool admits(const std::string& tenant) const {

@@ -1,20 +1,21 @@
-// The generic controller: takes keys from a queue and keeps some reconciles in flight: at most
-// `workers` of one tenant, twice as many in all, shared as FairShare has it. A reconcile is a
-// coroutine on the loop, so one that waits holds up no other key; the queue sees to it that one key
-// is reconciled once at a time.
+// The generic controller: takes keys from a queue and reconciles them. At most `workers` reconciles
+// of one tenant are in flight, and twice as many in all (FairShare). A reconcile is a coroutine on
+// the loop, so a waiting reconcile blocks no other key. The queue ensures that each key has at most
+// one reconcile at a time.
 //
-// What becomes of the key afterwards:
-//   error            -> again after its back-off (an exception counts as an error)
-//   terminal error   -> not again until something changes
-//   wake_after       -> forgotten failures, again after that time; a time that has passed already
-//                       comes back by the back-off, so that it cannot spin
-//   nothing          -> forgotten failures
-// With an error, wake_after is when it is tried again at the latest, a second being the least; an
-// error that says how long to wait is not tried again before.
+// What happens to the key afterwards:
+//   error            -> retried after its back-off (an exception counts as an error)
+//   terminal error   -> not retried until something changes
+//   wake_after       -> failures are forgotten; retried after that time. If the time has passed
+//                       already, the back-off applies, so that the key cannot spin
+//   nothing          -> failures are forgotten
+// With an error, wake_after limits the back-off, but to no less than a second. An error with a
+// Retry-After is not retried before it.
 //
-//   ReconcilePool pool({loop, log}, {}, [&](std::string key) { return reconcile(std::move(key));
-//   }); informer.on_change([&](const Change& change) { pool.queue().add(...); }); pool.start(); //
-//   once the caches are synced pool.stop([&] { ... });
+//   ReconcilePool pool({loop, log}, {}, [&](std::string key) { return reconcile(key); });
+//   informer.on_change([&](const Change& change) { pool.queue().add(...); });
+//   pool.start();                       // once the caches are synced
+//   pool.stop([&] { ... });
 //
 // Loop only. May be destroyed while reconciles are in flight: they run to their end, and their
 // results are dropped.
@@ -35,9 +36,9 @@ namespace holdfast::controller {
 
 struct ReconcileResult {
   std::optional<Error> error;
-  bool terminal = false;  // of the error: trying again cannot help
+  bool terminal = false;  // a retry of the error cannot help
   std::optional<Duration> wake_after;
-  Priority priority = Priority::kFresh;  // of the next look
+  Priority priority = Priority::kFresh;  // of the next reconcile
 };
 
 class ReconcilePool {
@@ -72,7 +73,7 @@ class ReconcilePool {
   void start();
   int active() const;
 
-  // No new reconciles; what is in flight goes on. `on_idle` is called in a later turn, once the
+  // Starts no more reconciles; those in flight go on. `on_idle` runs in a later turn, after the
   // last has ended. May be called again.
   void stop(std::function<void()> on_idle);
 

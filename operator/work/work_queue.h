@@ -1,13 +1,17 @@
-// The work queue: keys that must be looked at, each at most once at a time.
+// The work queue: keys that must be looked at, each at most once at a time. It works as
+// client-go's:
 //
-// As client-go's workqueue: a key that is added while it is processed is handed out again when it
-// is done; adds coalesce; of two delays for one key the earlier wins; failures are delayed per key
-// (5 ms * 2^n, capped) and by one overall bucket, forgotten on success. Keys go by priority; an add
-// of a higher one raises a key, and one that has waited for 5 s takes turns with those above it, so
-// that it does not starve. Of one priority the tenants (namespaces) take turns, each in its own
-// order. A pending delay stays when the key is added at once: whoever asked for it may have meant
-// something else. On the loop; nothing here blocks: `on_ready` is called (in a later turn) when a
-// key can be taken.
+// - A key added while it is processed is handed out again when it is done. Adds coalesce.
+// - Of two delays for one key the earlier wins. A pending delay stays when the key is added at
+// once,
+//   because it may have another reason.
+// - Failures delay each key (5 ms * 2^n, capped), and one bucket limits them all. A success forgets
+//   them.
+// - Keys have priorities. An add with a higher priority raises the key. After a wait of 5 s a key
+//   takes turns with higher priorities, so that it does not starve.
+// - Within a priority the tenants (namespaces) take turns, each in its own order.
+//
+// Loop only, and nothing blocks. `on_ready` runs in a later turn when a key can be taken.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +25,8 @@
 namespace holdfast::controller {
 
 enum class Priority {
-  kFresh,  // something has happened to a job that is under way, or is due: a verdict may follow
-  kStart,  // a job that waits for its first or next attempt
+  kFresh,  // a running job has an event or is due: a verdict may follow
+  kStart,  // a job waits for its first or next attempt
   kLow,    // lists and resyncs
 };
 inline constexpr std::size_t kPriorities = 3;
@@ -49,16 +53,16 @@ class WorkQueue {
 
   void add(const std::string& key, Priority priority = Priority::kFresh);
   void add_after(const std::string& key, Duration delay, Priority priority = Priority::kFresh);
-  // After a failure: counts it and adds the key after its delay, which is `at_least` this.
+  // Counts a failure and adds the key after its delay, which is `at_least` or longer.
   void add_rate_limited(const std::string& key, Duration at_least = Duration::zero(),
                         Priority priority = Priority::kFresh);
   void forget(const std::string& key);
 
-  // The next key of a tenant that is admitted, now being processed; none: nothing is ready. After
-  // shut_down() none.
+  // Takes the next key of an admitted tenant for processing. None: nothing is ready, or after
+  // shut_down().
   using Admits = std::function<bool(const std::string& tenant)>;
   std::optional<std::string> take(const Admits& admits = nullptr);
-  // Processing of a taken key has ended. Of one that was taken only.
+  // Processing of a taken key has ended.
   void done(const std::string& key);
 
   std::size_t depth() const;  // ready, not taken
@@ -66,7 +70,7 @@ class WorkQueue {
   Duration unfinished_work() const;  // the sum over keys in process
   Duration longest_running() const;
 
-  // Nothing is handed out any more, timers and adds are dropped.
+  // Hands out no more keys, and drops timers and adds.
   void shut_down();
 
  private:
