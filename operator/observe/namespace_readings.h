@@ -29,8 +29,8 @@ class NamespaceReadings {
     std::vector<cache::Informer*> of_cluster;
     std::vector<cache::Informer*> of_namespaces;
   };
-  // `namespaces`: empty means all, which are then read together. `on_read`: this one has come after
-  // the reading was over; "" stands for all.
+  // `namespaces`: empty means all, read together. `on_read` runs for each namespace that is read
+  // after the reading was over; "" means all.
   NamespaceReadings(Dependencies dependencies, std::vector<std::string> namespaces,
                     std::function<void(const std::string& watched)> on_read);
   ~NamespaceReadings() { stop(); }

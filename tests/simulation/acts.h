@@ -1,7 +1,6 @@
-// What happens to the world, by name: the work that users bring, what they do to it, and every
-// fault. A run is a script of acts, drawn from a seed before it begins; each has randomness of its
-// own, so that leaving one out changes nothing of the others. That is what a failing run is shrunk
-// by.
+// The acts that happen to the world: the users' jobs, what users do to them, and every fault. A run
+// is a script of acts, drawn from a seed before it begins. Each act has its own randomness, so
+// leaving one out changes no other. That is how a failing run is shrunk.
 #pragma once
 
 #include <cstdint>
@@ -64,13 +63,13 @@ enum class Act {
   kPause,
   kClockDrift,
   kServerClockStep,
-  // As from a server that starts and has not read its roles yet.
+  // As from a starting server that has not read its roles yet.
   kRefuse403,
   // One namespace's.
   kHangingWebhook,
   kLongRetryAfter,
   kNamespaceFails,
-  // Users who forge pods, and a webhook that breaks those of the operator.
+  // Users who forge pods, and a webhook that breaks the operator's pods.
   kForgePod,
   kStripOwner,
   kBrokenPods,
@@ -81,17 +80,17 @@ const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);
 
 struct ScriptEvent {
-  int id = 0;  // its place in the whole script: how a shorter one names it
+  int id = 0;  // its place in the whole script; shortened scripts keep it
   Act act = Act::kCreateJob;
   Duration at{0};
-  Duration lasts{0};       // of what has an end
+  Duration lasts{0};       // acts with an end only
   int target = 0;          // which replica or node, modulo how many there are
-  int permille = 0;        // of what strikes some requests only
-  std::uint64_t seed = 0;  // of everything drawn for it
+  int permille = 0;        // the share of requests that it strikes
+  std::uint64_t seed = 0;  // for everything drawn for it
 };
 
-// Which part of a script is run: "all", or events by id, each with all of its strikes or with some
-// ("3,7:0:4,12" is event 3, strikes 0 and 4 of event 7, and event 12).
+// Which part of a script runs: "all", or events by id. An event may have all its strikes or some:
+// "3,7:0:4,12" is event 3, strikes 0 and 4 of event 7, and event 12.
 struct Selection {
   bool everything = true;
   std::map<int, std::optional<std::set<std::uint64_t>>> events;
@@ -102,7 +101,7 @@ struct Selection {
   static std::optional<Selection> parse(const std::string& text);
 };
 
-// A hash that spreads: the randomness of decisions that must not hang on each other.
+// A mixing hash: the randomness of decisions that must not depend on each other.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
 
 // Counts what really happened, and decides which requests an act strikes.
@@ -110,18 +109,18 @@ class Strikes {
  public:
   explicit Strikes(Selection selection) : selection_(std::move(selection)) {}
 
-  // While it is open, it strikes requests of `target`'s (or of all: -1).
+  // While it is open, it strikes requests of replica `target` (-1: of all).
   void open(const ScriptEvent& event, int target);
   void close(int event);
   void close_all() { open_.clear(); }
 
-  // Does an open act of this kind strike now? The value is random, for its details. `weight`:
-  // how much likelier than the act's own share, for requests that matter more.
+  // Does an open act of this kind strike now? The value is random, for its details. `weight`
+  // multiplies the act's own share, for requests that matter more.
   std::optional<std::uint64_t> strike(Act act, int target, int weight = 1);
 
   void fired(Act act) { ++counts_[static_cast<std::size_t>(act)]; }
   std::uint64_t count(Act act) const { return counts_[static_cast<std::size_t>(act)]; }
-  // Those of request strikes, by event.
+  // The strikes on requests, by event.
   const std::map<int, std::vector<std::uint64_t>>& struck() const { return struck_; }
 
  private:

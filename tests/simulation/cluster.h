@@ -1,6 +1,6 @@
-// What surrounds the operator in a cluster: nodes with their kubelets and the processes in pods,
-// the agents of jobs with a heartbeat, the scheduler, and the collectors of pods whose node is
-// lost. They see the truth a little late and act through the gateway, each as a user of its own.
+// The operator's surroundings in a cluster: nodes, kubelets and the processes in pods, the agents
+// of jobs with a heartbeat, the scheduler, the collectors of pods whose node is lost. They see the
+// stored data a little late and act through the gateway, each as its own user.
 #pragma once
 
 #include <functional>
@@ -18,43 +18,43 @@
 
 namespace holdfast::simulation {
 
-// What a template may ask of the schedulers, with a number of seconds behind it: a gate that is
-// removed so long after the creation of the first attempt's pod, and a scheduler that does not say
-// a word before that.
+// Requests of a template to the schedulers, with a number of seconds behind them. A gate is removed
+// that long after the creation of the first attempt's pod. A scheduler reports nothing before that
+// time.
 inline constexpr const char* kGatePrefix = "simulation/removed-after-";
 inline constexpr const char* kSchedulerPrefix = "silent-for-";
 
-// The annotation of a template from which its worker's behaviour is drawn, attempt by attempt.
+// The annotation of a template that gives the behaviour of its worker, attempt by attempt.
 inline constexpr const char* kPlanAnnotation = "simulation/plan";
 
 class Cluster {
  public:
   struct Node {
     std::string name;
-    bool exists = false;  // its object
+    bool exists = false;  // it has an object
     bool reaches = true;  // its kubelet reaches the API server
     bool powered = true;
-    Duration renewed{0};     // its Lease, for the last time
-    Duration lost_since{0};  // powered off or cut off, while it is
-    bool cordoned = false;   // no pod is given to it any more
-    Duration skew{0};        // by which its kubelet's clock is ahead
+    Duration renewed{0};     // the last renewal of its Lease
+    Duration lost_since{0};  // since when it is powered off or cut off
+    bool cordoned = false;   // it gets no new pods
+    Duration skew{0};        // how far its kubelet's clock is ahead
     bool usable() const { return exists && reaches && powered; }
   };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
 
   void start(int nodes);
-  // Told about every write of a pod; either may be null.
+  // Called for every write of a pod; either may be null.
   void pod_changed(const Json* before, const Json* after);
   // All data may have changed (a restore).
   void look_at_everything();
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const Node* node(const std::string& name) const;
-  // The truth of a pod that a kubelet has, by UID, in the API server's time.
+  // What really happened to a kubelet's pod, by UID, in the API server's time.
   struct Truth {
     Time started{};        // epoch: not yet
     bool stopped = false;  // its process ended because the pod was deleted
-    Duration skew{0};      // of the clock by which its times are told
+    Duration skew{0};      // of the clock that its reported times come from
   };
   std::optional<Truth> truth(const std::string& uid) const;
 
@@ -63,11 +63,11 @@ class Cluster {
   void remove_node(int node);
   void cordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = true; }
   void evict(const std::string& key, std::uint64_t seed);
-  // Windows: nothing is scheduled, no image can be pulled, workers fail.
+  // Periods in which nothing is scheduled, no image can be pulled, or workers fail.
   void unschedulable(bool on) { unschedulable_ = on; }
   void image_errors(bool on) { image_errors_ = on; }
   void failing(int permille) { failing_permille_ = permille; }
-  // What a worker does is drawn, unless this is set and says it.
+  // Decides what a worker does. If not set, that is drawn at random.
   struct Work {
     Duration lasts{0};
     int exit_code = 0;
@@ -75,7 +75,7 @@ class Cluster {
     Duration sigterm_takes{0};
   };
   std::function<std::optional<Work>(const std::string& pod)> work_of;
-  // From now on workers end soon, and well.
+  // From now on workers end soon and succeed.
   void calm() { calm_ = true; }
 
  private:
@@ -90,14 +90,14 @@ class Cluster {
     std::string reason;
     Time started{};  // in the API server's time, as the next one
     Time finished{};
-    bool stopped = false;  // by its deletion
+    bool stopped = false;  // because of its deletion
     Duration skew{0};
     bool reported = false;
-    // Of a pod with an agent (agents.cc): the Lease that it renews.
+    // Pods with an agent (agents.cc): the Lease that the agent renews.
     std::string lease;
     Duration lease_duration{0};
-    Duration acknowledged{0};  // when the last renewal was
-    bool works = false;        // the child runs: always, where there is no agent
+    Duration acknowledged{0};  // when the last renewal was acknowledged
+    bool works = false;        // the child runs; always true without an agent
     std::string message;       // the termination message
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;

@@ -1,7 +1,8 @@
-// What can go wrong with one request, and the names of requests and of points.
+// The mishaps of one request, and the names of requests and points.
 //
-// A point is one request of one replica in one scenario, by its place among that replica's requests
-// in a run without faults, and one mishap. Up to it a run is the same, bit for bit.
+// A point is one mishap of one request of one replica in one scenario. The request is named by its
+// place among the replica's requests in a run without faults. Up to the point, the run is the same
+// bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,12 @@
 namespace holdfast::simulation {
 
 enum class Mishap {
-  // The replica dies before it was sent; after the API server took it, and before the answer; right
-  // after the answer came.
+  // The replica dies: before it sends the request; after the API server applied it, but before the
+  // answer; right after the answer.
   kCrashBefore,
   kCrashApplied,
   kCrashAnswered,
-  // Nobody dies. What is lost is known by a reset, or only by the time-out.
+  // Nobody dies. The replica learns of the loss by a reset, or only by the timeout.
   kRequestLost,
   kRequestLostSilently,
   kAnswerLost,
@@ -34,7 +35,7 @@ inline constexpr Mishap kMishaps[] = {
 const char* to_string(Mishap mishap);
 bool is_crash(Mishap mishap);
 bool is_duplicate(Mishap mishap);
-// Known only by the time-out.
+// True if the replica learns of it only by the timeout.
 bool is_silent(Mishap mishap);
 
 struct Call {
@@ -45,7 +46,7 @@ Call call_of(const std::string& method, const std::string& target);
 
 struct Point {
   int replica = 0;
-  std::size_t call = 0;  // the how-manieth of its requests, from zero
+  std::size_t call = 0;  // the index among its requests, from zero
   Mishap mishap = Mishap::kCrashBefore;
 };
 

@@ -1,5 +1,5 @@
-// What a trial lets happen: jobs, what their workers, their users and the cluster do, and how it
-// must end, whatever single mishap comes between.
+// The scenarios of trials: jobs, and what their workers, their users and the cluster do. Each says
+// how it must end, for any single mishap.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace holdfast::simulation {
 class Trial;
 
 struct Scenario {
-  // Something that happens once, when it is time: what users and the cluster do hangs on what they
-  // see, so that it hits the job in the same situation with every mishap.
+  // A step happens once, when its condition is true. The conditions depend on what users and the
+  // cluster see. So a step meets the job in the same situation with every mishap.
   struct Step {
     std::function<bool(Trial&)> when;
     Duration after{0};
@@ -27,23 +27,25 @@ struct Scenario {
   int replicas_at_start = 0;  // 0: all
   int jobs = 1;
   Json spec = Json::object();  // laid over a job with short windows
-  // What the first, second, ... pod of a job that starts does; the last stands for all later ones.
+  // What the first, second, ... started pod of a job does. The last entry also counts for later
+  // pods.
   std::vector<Cluster::Work> works;
   std::vector<Step> steps;
-  // By a step a replica dies, or gives away what it holds: one attempt whose pod it could not
-  // create by then is lost with it.
+  // A step kills a replica, or makes it give up its shards. An attempt whose pod it could not
+  // create by then may be lost.
   bool moves = false;
-  // By a step a replica stops: a request that hangs is cut off then, and an attempt whose pod could
-  // not be created by then is lost.
+  // A step stops a replica. This cuts off a hanging request, and an attempt whose pod could not be
+  // created by then is lost.
   bool cuts_off = false;
-  // What replicas ask for before there is a job is the same in all scenarios, and is tried in those
-  // that say so.
+  // Replicas send the same requests before the first job in all scenarios. Only scenarios with this
+  // flag try them.
   bool tries_start = false;
-  // The phase at the end; "": the job is gone.
+  // The phase at the end. "": the job is gone.
   std::string phase;
-  // How its attempts ended: one of these.
+  // The allowed ends of its attempts.
   std::vector<std::vector<std::string>> outcomes;
-  // So often at least each kind of request must be seen without faults: else nothing is tried.
+  // The least number of requests of each kind in the run without faults. Otherwise the trial would
+  // test nothing.
   std::map<std::string, int> calls;
 };
 

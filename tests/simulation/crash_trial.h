@@ -4,9 +4,9 @@
 //   Trial::Result result = Trial({&scenario, 2, Point{0, 17, Mishap::kCrashApplied}}).run();
 //   if (!result.violation.empty()) ...
 //
-// The rules of safety are checked after each write, those of liveness from the mishap's end on; at
-// the end the job stands as the scenario says, its budgets are spent to the unit, nothing is left
-// over, and nothing is written but member Leases.
+// The safety rules are checked after each write, the liveness rules from the mishap's end on. At
+// the end the job is as the scenario says, its budgets are spent exactly, and nothing is left over.
+// Only member Leases are still written.
 #pragma once
 
 #include <cstdio>
@@ -44,9 +44,9 @@ class Trial : private WireTap {
   struct Result {
     std::string violation;
     bool struck = false;  // the point was reached
-    // What each replica asked for until all was over.
+    // The requests of each replica, until everything was over.
     std::vector<std::vector<Call>> calls;
-    // How many of them before the first job was there.
+    // How many of them came before the first job.
     std::vector<std::size_t> before_jobs;
     Duration simulated{0};
     std::map<std::string, double> slowest;  // recovery by class, as a share of its bound
@@ -56,8 +56,7 @@ class Trial : private WireTap {
 
   Result run();
 
-  // ---- For scenarios.
-  // What a job says of itself, the last thing that was seen of it; null: it never was.
+  // ---- For scenarios. The job as last seen; null: never seen.
   Json status(int job = 0) const;
   std::string phase(int job = 0) const { return string_at(status(job), "phase"); }
   int ended_with(const std::string& outcome, int job = 0) const;
@@ -80,7 +79,7 @@ class Trial : private WireTap {
   struct Seat {
     std::unique_ptr<Replica> replica;
     std::uint64_t lives = 0;
-    bool awaited = false;  // it starts in a moment
+    bool awaited = false;  // it will start soon
   };
 
   std::optional<Mishap> leaves(int replica, const std::string& method,
@@ -98,11 +97,11 @@ class Trial : private WireTap {
   void duplicate(Duration delay);
   void crash(int replica);
   void vacated(int replica);
-  int owner() const;  // of the first job's shard; -1: nobody
+  int owner() const;  // the replica with the first job's shard; -1: none
   int node_of_pod() const;
 
   void take_steps();
-  bool job_is_over(int job) const;  // as the scenario says
+  bool job_is_over(int job) const;  // it ended as the scenario says
   std::string unfinished() const;
   std::string unheld() const;
   void check_end();
@@ -136,13 +135,13 @@ class Trial : private WireTap {
 
   bool struck_ = false;
   bool mishap_over_ = false;
-  bool on_lease_ = false;    // the point's request is one of a Lease's
-  bool marks_next_ = false;  // what the network is given now is the point's request
+  bool on_lease_ = false;    // the point's request is about a Lease
+  bool marks_next_ = false;  // the request that the network gets now is the point's
   std::optional<Delivery> marked_;
   std::string marked_watch_;
   std::uint64_t version_at_mark_ = 0;
   const Delivery* arriving_ = nullptr;
-  std::uint64_t restless_writes_ = 0;  // of replicas, member Leases left out
+  std::uint64_t restless_writes_ = 0;  // replicas' writes, without member Leases
   std::string last_restless_;
 };
 

@@ -1,5 +1,5 @@
-// Stands in a replica's wire, counts its requests, and does the one mishap to the one that is the
-// point. All else goes through untouched.
+// A transport between a replica and the network. It counts the requests and does the mishap to the
+// point's request. It passes everything else on unchanged.
 #pragma once
 
 #include <map>
@@ -13,18 +13,18 @@
 
 namespace holdfast::simulation {
 
-// Whose wire it is, and whom it tells.
+// The replica, and the callbacks.
 class WireTap {
  public:
   virtual ~WireTap() = default;
-  // A request is about to leave; what befalls it, if it is the point.
+  // A request is about to leave. Returns its mishap, if it is the point's request.
   virtual std::optional<Mishap> leaves(int replica, const std::string& method,
                                        const std::string& target) = 0;
-  // The next thing that the network is given is the point's request.
+  // The next request that the network gets is the point's.
   virtual void goes_out(int replica, Mishap mishap, const std::string& target) = 0;
   // The replica dies now.
   virtual void dies(int replica) = 0;
-  // The replica was told what there is to tell: all is well again.
+  // The replica has its answer: the mishap is over.
   virtual void is_over() = 0;
 };
 
@@ -38,11 +38,11 @@ class TappedWire : public http::Transport {
   void cancel(http::CallId call) override;
 
  private:
-  // How a call that this wire keeps to itself answers: with this error.
+  // The error that a kept call answers with.
   using Answer = std::function<void(Error)>;
 
   http::CallId keep(Answer answer);
-  // Kept until it is lost for the replica: soon, or when its time is out.
+  // Keeps a call until the replica learns of the loss: soon, or at the timeout.
   http::CallId lose(Answer answer, bool silently, Duration limit);
   void tell(http::CallId call, const char* why);
   void die();
@@ -51,10 +51,10 @@ class TappedWire : public http::Transport {
   const int replica_;
   Loop& loop_;
   http::Transport& network_;
-  bool dying_ = false;  // nothing leaves it any more
+  bool dying_ = false;  // nothing passes any more
   http::CallId next_kept_ = 0;
   std::map<http::CallId, Answer> kept_;
-  std::map<http::CallId, http::CallId> carried_;  // of a kept call: the network's
+  std::map<http::CallId, http::CallId> carried_;  // a kept call's id in the network
 };
 
 }  // namespace holdfast::simulation

@@ -1,7 +1,7 @@
-// The simulated API server's front door: what happens to a request once it has arrived. It may be
-// down, its etcd may hang, its watch cache may lag; else ApiServer answers at once.
+// The simulated API server's front door: handles a request once it has arrived. The server may be
+// down, its etcd may hang, its watch cache may lag. Otherwise ApiServer answers at once.
 //
-// Kubelets and users ask through it too, over a network of their own that never fails.
+// Kubelets and users use it too, over a network of their own that never fails.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@ namespace holdfast::simulation {
 // One request of a simulated process on its way.
 struct Delivery {
   ApiRequest request;
-  int replica = -1;          // -1: no replica's
-  std::uint64_t life = 0;    // of the replica: one more for each start
-  std::uint64_t number = 0;  // of all requests of replicas
+  int replica = -1;          // -1: not from a replica
+  std::uint64_t life = 0;    // the replica's, one more for each start
+  std::uint64_t number = 0;  // counts all requests of replicas
   Duration sent{0};
-  bool twice = false;  // it is delivered two times; `copy` tells which this is
+  bool twice = false;  // delivered twice; `copy` says which this is
   int copy = 0;
-  // Whoever sent it still waits for its answer. Null: nobody would notice.
+  // True while the sender still waits for the answer. Null: always.
   std::function<bool()> awaited = nullptr;
 };
 
@@ -38,9 +38,9 @@ class Gateway {
   Time wall_clock() const;
   void step_wall_clock(Duration by) { stepped_ += by; }
 
-  // No answer: the connection broke, or the server is not there.
+  // No answer: the connection broke, or the server is down.
   using Reply = std::function<void(std::optional<ApiAnswer>)>;
-  // `reply` runs at once or, when etcd hangs or the cache lags, later.
+  // `reply` runs at once, or later if etcd hangs or the cache lags.
   void arrive(Delivery delivery, Reply reply);
 
   struct Opened {
@@ -50,28 +50,28 @@ class Gateway {
   using OpenReply = std::function<void(std::optional<Opened>)>;
   void open(Delivery delivery, WatchSink sink, OpenReply reply);
 
-  // For kubelets and users: none: not now.
+  // For kubelets and users. None: not now.
   std::optional<ApiAnswer> ask(const std::string& user, const std::string& method,
                                const std::string& target, const Json& body = nullptr,
                                const std::string& content_type = "application/json");
 
-  // Told before a request is handled, and after.
+  // Called before and after a request is handled.
   std::function<void(const Delivery&)> before_request;
   std::function<void(const Delivery&, const ApiAnswer&)> after_request;
-  // What befalls single requests and watches before the server looks at them: webhooks, flow
-  // control, storage that fails for one namespace. A request that is held is dropped if its sender
-  // gives it up meanwhile, as an API server does that sees the connection close.
+  // Faults of single requests and watches before the server handles them: webhooks, flow control,
+  // storage that fails for one namespace. A held request is dropped if its sender gives up
+  // meanwhile, as an API server does when the connection closes.
   struct Fate {
     Duration held{0};
     int refused = 0;  // the status; 0: it passes
     int retry_after_seconds = 0;
-    Duration answer_held{0};  // what was asked for is done by then
+    Duration answer_held{0};  // delays the answer; the request itself is done
   };
   std::function<Fate(const ApiRequest&)> fate_of;
-  // Pods cannot be created: quota.
+  // A quota refuses new pods.
   void quota(bool on) { quota_ = on; }
-  std::function<void()> on_quota;  // it has refused one
-  // A webhook makes each pod invalid on its way.
+  std::function<void()> on_quota;  // the quota has refused a pod
+  // A webhook makes each pod invalid.
   void broken_pods(bool on);
   Duration pods_broken_for() const;
 
@@ -81,14 +81,15 @@ class Gateway {
   bool stalled() const { return stalled_; }
   void stall();
   void unstall();
-  // When nobody could write for so long that all windows must start anew: the last such time's end.
+  // The end of the last time in which nobody could write for so long that all windows must start
+  // again.
   Duration last_trouble_end() const { return last_trouble_end_; }
   bool in_trouble() const { return !up_ || stalled_; }
-  // The watch cache is brought up to the truth this much later than usual.
+  // Delays the watch cache by this much more than usual.
   void lag(Duration by) { lag_ = by; }
-  // The world calls it after each write.
+  // The world calls this after each write.
   void changed();
-  // Watches that the server ends meanwhile are cut off rather than ended.
+  // While set, watches that the server ends are cut off instead.
   bool cutting_off() const { return cutting_off_; }
   void restart(bool cut_off);
 
@@ -119,7 +120,7 @@ class Gateway {
   std::vector<std::function<void(bool late)>> held_;
 };
 
-// What a query says; empty: nothing.
+// A query parameter's value; empty: absent.
 std::string query_value(const std::string& target, const std::string& name);
 bool is_watch(const std::string& target);
 // A metav1.Status.

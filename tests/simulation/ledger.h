@@ -1,8 +1,8 @@
-// Checks the rules of safety after every write that the API server takes: it knows the truth, and
-// who asked for what. The first rule that is broken ends the run.
+// Checks the safety rules after every write that the API server accepts. It sees the stored data
+// and the sender of each request. The first broken rule ends the run.
 //
 // Names are those of docs/verification.md: S1 OneOutcome ... S15 Exclusion. S9 is checked on
-// requests that the network delivered twice; S7, S11, S14 and S15 on what a replica sends.
+// requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace holdfast::simulation {
 
-// What a replica thinks of the server's time is cut to the second, and its clock may drift.
+// A replica knows the server's time in whole seconds only, and its clock may drift.
 inline constexpr std::chrono::seconds kClockTolerance{4};
 
 class Ledger {
@@ -28,32 +28,32 @@ class Ledger {
   Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster)
       : scheduler_(scheduler), gateway_(gateway), cluster_(cluster) {}
 
-  // The steady clock of a replica, in parts per million of the world's.
+  // The rate of a replica's steady clock, in parts per million of the world's.
   void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
   void shards(int count) { shards_ = count; }
-  // The life of a replica that this member's Lease belongs to; none: it is not known.
+  // The replica's life that owns this member Lease; none: unknown.
   using Life = std::pair<int, std::uint64_t>;
   std::optional<Life> life_of(const std::string& member) const;
 
-  // In the order of a request's life.
+  // These follow a request from its sending to its answer.
   void sent(const Delivery& delivery);
   void arrives(const Delivery& delivery);
   void handled(const Delivery& delivery, const ApiAnswer& answer);
   void answered(const Delivery& delivery, const ApiAnswer& answer);
   void applied(const Applied& applied);
 
-  // The data were set back: S3 and what is counted hold from here on anew.
+  // The data were set back: S3 and all counts start again.
   void data_restored();
-  // A user took this pod away with its finalizer, or what the watch selects it by.
+  // A user removed this pod with its finalizer, or its labels that the watch selects.
   void excuse(const std::string& pod_key) { excused_.insert(pod_key); }
-  // This namespace is being deleted by a user.
+  // A user is deleting this namespace.
   void namespace_deleted(const std::string& name) { gone_namespaces_.insert(name); }
 
   const std::string& violation() const { return violation_; }
   void complain(const std::string& what);
   std::function<void()> on_violation;
 
-  // Of replicas, leases left out.
+  // Writes of replicas, without Leases.
   std::uint64_t replica_writes() const { return replica_writes_; }
   std::uint64_t checks() const { return checks_; }
   // When a pod, by UID, was first seen to have ended.
@@ -61,13 +61,13 @@ class Ledger {
     std::string namespace_, name, owner_uid;
     std::int64_t attempt = 0;
     reconciler::PodPhase phase = reconciler::PodPhase::kPending;
-    bool made = false;  // by a replica
+    bool made = false;  // a replica made it
     Duration created{0};
     Time created_at{};  // in the API server's time, as the next one
     Time bound_at{};    // epoch: it never was
     bool gated = false;
     Duration ended{0};
-    Duration removed{0};  // zero: it is there
+    Duration removed{0};  // zero: it exists
   };
   const std::map<std::string, PodBook>& pods() const { return pods_; }
 
@@ -84,7 +84,7 @@ class Ledger {
     const Json& after;
     reconciler::Status old;
     reconciler::Status next;
-    reconciler::Spec spec;  // with which it was decided
+    reconciler::Spec spec;  // the spec that the decision used
     std::string uid;
     std::string name;
     bool by_replica = false;
@@ -126,10 +126,10 @@ class Ledger {
   const Delivery* current_ = nullptr;
   std::uint64_t version_before_ = 0;
   Duration restored_at_{-1};
-  // By number of the request: the server's version after its first delivery.
+  // The server's version after a request's first delivery, by the request's number.
   std::map<std::uint64_t, std::uint64_t> first_copies_;
-  // By replica's life: its last live read of a path, and the version of its last write of a job;
-  // when its last acknowledged renewal was sent.
+  // For each life of a replica: its last live read of each path, the version of its last write of
+  // each job, and when it sent its last acknowledged renewal.
   std::map<std::pair<Life, std::string>, Duration> reads_;
   std::map<std::pair<Life, std::string>, std::uint64_t> own_writes_;
   std::map<Life, Duration> renewals_;

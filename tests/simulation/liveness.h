@@ -1,9 +1,9 @@
-// Checks that what should happen does happen, in time: L1-L7 of docs/verification.md and the bounds
-// of the orphan classes. It looks at the truth twice a second and notes since when each job has
-// been in a trouble; a trouble that outlasts its bound is a violation.
+// Checks that the right things happen in time: L1-L7 of docs/verification.md and the bounds of the
+// orphan classes. Twice a second it looks at the stored data and notes how long each job has been
+// in trouble. A trouble that lasts longer than its bound is a violation.
 //
-// It is on only while no fault is meant to happen: a bound counts from the trouble's beginning, or
-// from when the faults stopped, as all windows start anew then.
+// It is active only while no faults are planned. A bound counts from the beginning of the trouble,
+// or from the end of the faults, because all windows start again then.
 #pragma once
 
 #include <map>
@@ -36,18 +36,17 @@ class Liveness {
         ledger_(ledger) {}
 
   void watch(bool on);
-  // How much slower than the world's a replica's clock may be, in parts per million.
+  // How much slower a replica's clock may run than the world's, in parts per million.
   void slowest_clock(std::int64_t ppm) { slowest_ppm_ = ppm; }
-  // A replica died or started: what it remembered is gone, windows are watched anew.
+  // A replica died or started: its memory is gone, and windows start again.
   void replica_changed() { replica_changed_ = scheduler_.now(); }
-  // One replica is killed again and again: bounds are twice as long for that, and no more, however
-  // often it was.
+  // One replica is killed again and again. This doubles the bounds, however often it happens.
   void often_killed() { often_killed_ = true; }
 
   // Twice a second.
   void look(const std::vector<Replica*>& replicas);
 
-  // What is not as it should be at rest; empty: nothing.
+  // What is wrong at rest; empty: nothing.
   std::string unsettled() const;
   std::string untidy() const;
   const std::map<std::string, double>& slowest() const { return slowest_; }
@@ -59,7 +58,7 @@ class Liveness {
     bool seen = false;
   };
   struct Job;  // one job of the truth, decoded
-  // Decoded objects by UID, with the version that they are of: most do not change between looks.
+  // Decoded objects by UID, with their versions. Most do not change between two looks.
   template <class T>
   using Decoded = std::map<std::string, std::pair<std::string, std::shared_ptr<const T>>>;
 
@@ -69,14 +68,14 @@ class Liveness {
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();
-  // `trouble` has lasted since `since` at the latest (if it is not known: since it was first seen).
+  // `trouble` has lasted at least since `since`; none: since it was first seen.
   void holds(const Job& job, const std::string& trouble, Duration bound,
              std::optional<Duration> since = std::nullopt);
   void note(const std::string& key, const std::string& trouble, Duration bound,
             std::optional<Duration> since, const char* rule = "L1");
   void look_at_shards(const std::vector<Replica*>& replicas);
   void forget_what_passed();
-  // Nobody may work on a job until a dead replica's shards are taken over.
+  // Until a dead replica's shards are taken over, nobody may work on their jobs.
   Duration taken_over() const;
   Duration own(Duration window) const;  // as the slowest clock measures it
   Duration late(Duration window) const;

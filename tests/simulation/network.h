@@ -1,7 +1,7 @@
-// The network between the operator's replicas and the API server: a Transport for each process,
-// over links on which requests and answers are lost, delayed and repeated.
+// The network between the operator's replicas and the API server. Each process has a Transport, and
+// its link loses, delays and repeats requests and answers.
 //
-// It keeps client/http/transport.h to the letter: handlers run in later turns of the process's
+// It keeps the contract of client/http/transport.h: handlers run in later turns of the process's
 // loop, each request answers once, each stream ends once.
 #pragma once
 
@@ -31,20 +31,20 @@ class Network {
   void cut(int replica, Cut cut) { cuts_[replica] = cut; }
   Cut cut_of(int replica) const;
 
-  // Breaks the open watches of a replica (of all: -1). How many there were.
+  // Breaks the open watches of a replica (-1: of all). Returns how many.
   int break_watches(int replica);
-  // Those that are silent are found to be.
+  // Makes the client notice its silent watches.
   void break_silent_watches();
-  // They go silent: nothing comes any more, and nobody is told.
+  // Makes watches silent: no more lines, and no end.
   int silence_watches(int replica);
-  // How many of these are still open, and were when it happened this long ago or longer, of
-  // processes that were not paused meanwhile (L7).
+  // How many silent watches are still open after this time or longer, in processes that were not
+  // paused meanwhile (L7).
   std::vector<std::string> silent_for_too_long() const;
 
-  // What a replica asks that is answered with 503: it reaches an API server that is ill.
+  // Requests of a replica that get 503: its API server is ill.
   std::function<bool(const Delivery&)> refuses;
 
-  // Told when a process sends a request, and when an answer reaches the process that asked.
+  // Called when a process sends a request, and when the answer reaches the process.
   std::function<void(const Delivery&)> on_send;
   std::function<void(const Delivery&, const ApiAnswer&)> on_answer;
   std::uint64_t requests() const { return requests_; }
@@ -73,8 +73,8 @@ class SimTransport : public http::Transport {
   http::CallId open(http::StreamRequest request, http::StreamHandlers handlers) override;
   void cancel(http::CallId call) override;
 
-  // The process dies: what it has sent may still arrive, nothing else reaches the world, and every
-  // call answers kCancelled.
+  // The process dies. Requests that it has sent may still arrive; nothing else reaches the world.
+  // Every call answers kCancelled.
   void die();
   std::size_t open_calls() const { return calls_.size() + streams_.size(); }
 

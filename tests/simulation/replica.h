@@ -1,5 +1,5 @@
-// One process of the operator in the simulated world: everything that runtime::Process composes,
-// but its sockets, signals and probes.
+// One process of the operator in the simulated world: all parts of runtime::Process except sockets,
+// signals and probes.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class Replica : private controller::Telemetry {
  public:
   struct Config {
     int index = 0;
-    std::uint64_t life = 0;  // one more for each start
+    std::uint64_t life = 0;  // rises with each start
     std::uint64_t seed = 0;
     SimLoop::Clock clock;
     int shards = 8;
@@ -30,17 +30,17 @@ class Replica : private controller::Telemetry {
     Log log;
     std::function<void()> on_hot_loop;
     std::function<void(Error)> on_refusal;
-    // What stands between the client and the network, if anything does.
+    // An optional transport between the client and the network.
     std::function<std::unique_ptr<http::Transport>(Loop&, http::Transport&)> between = nullptr;
   };
   Replica(Scheduler& scheduler, Network& network, Config config);
-  // Whatever it is doing: a crash. What it has sent may still arrive.
+  // A crash. Requests that it has sent may still arrive.
   ~Replica() override;
 
   void pause() { loop_.pause(); }
   void resume() { loop_.resume(); }
   bool paused() const { return loop_.paused(); }
-  // As SIGTERM does; `stopped` is called when the process would exit.
+  // A clean stop, as on SIGTERM. `stopped` runs when the process would exit.
   void stop(std::function<void()> stopped);
 
   int index() const { return config_.index; }
@@ -48,11 +48,11 @@ class Replica : private controller::Telemetry {
   Duration started_at() const { return started_at_; }
   bool synced() const { return controller_->synced(); }
   std::int64_t rate_ppm() const { return config_.clock.rate_ppm; }
-  // What it remembers, which must not grow with time.
+  // The size of its memory, which must not grow with time.
   std::size_t objects_held();
   std::size_t queued() { return controller_->queue().depth(); }
   Duration oldest_overdue() const { return controller_->oldest_overdue(); }
-  // What the metric was told.
+  // The reported values of the metric.
   std::vector<std::pair<std::string, Duration>> recoveries;
 
  private:
@@ -70,7 +70,7 @@ class Replica : private controller::Telemetry {
   SimLoop loop_;
   SeededRandom random_;
   kube::FixedCredentials credentials_;
-  // In the order of the start; destroyed in the opposite one.
+  // In start order; destroyed in reverse.
   std::unique_ptr<SimTransport> transport_;
   std::unique_ptr<http::Transport> between_;
   std::unique_ptr<kube::Client> client_;

@@ -1,4 +1,4 @@
-// One run by its seed, and the shortest script that still fails as it did.
+// Runs a seed, and finds the shortest script that still fails in the same way.
 #pragma once
 
 #include <cstdio>
@@ -25,14 +25,14 @@ struct RunRequest {
 
 RunResult run_seed(const RunRequest& request);
 
-// "S2 FencedOutcome" of "S2 FencedOutcome: ...": what two failures have in common.
+// The rule in a violation: "S2 FencedOutcome" of "S2 FencedOutcome: ...".
 std::string rule_of(const std::string& violation);
 
-// Leaves out acts, and then single strikes of those that are left, as long as the same rule is
-// broken, and not much later: delta debugging, at most `runs` runs.
+// Leaves out acts, and then single strikes of the rest, as long as the same rule is broken and not
+// much later. Delta debugging, at most `runs` runs.
 Selection shrink(const RunRequest& failing, const RunResult& failed, int runs);
 
-// How to see it again.
+// The command that reproduces the run.
 std::string replay_command(const RunRequest& request, const Selection& selection);
 
 }  // namespace holdfast::simulation

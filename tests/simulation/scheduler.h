@@ -1,7 +1,7 @@
 // Virtual time: one queue of events for the whole world, and a Loop for each simulated process.
 //
-// Events run in the order of (time, when they were asked for), one at a time, on the caller's
-// thread: the same calls give the same run. Nothing here reads a real clock.
+// Events run one at a time on the caller's thread, ordered by (time, order of the calls). So the
+// same calls give the same run. Nothing reads a real clock.
 //
 //   Scheduler scheduler;
 //   SimLoop loop(scheduler, {.offset = 3h, .rate_ppm = 1'050'000});  // 5 % fast
@@ -23,7 +23,7 @@ namespace holdfast::simulation {
 class Scheduler {
  public:
   using Callback = std::function<void()>;
-  using EventId = std::uint64_t;  // 0 is never one
+  using EventId = std::uint64_t;  // 0 is never an event
 
   // Since the world began.
   Duration now() const { return now_; }
@@ -31,9 +31,9 @@ class Scheduler {
   EventId after(Duration delay, Callback callback) { return at(now_ + delay, std::move(callback)); }
   void cancel(EventId event);
 
-  // Runs what is due up to `until`, which then is the time.
+  // Runs the events that are due up to `until`. Then the time is `until`.
   void run_until(Duration until);
-  // Ends run_until() after the event that runs now.
+  // Ends run_until() after the current event.
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
   std::uint64_t events_run() const { return events_run_; }
@@ -60,15 +60,16 @@ class Scheduler {
   std::vector<std::size_t> free_;
 };
 
-// One process's loop, with a steady clock of its own. A paused loop runs nothing; its clock goes
-// on, and everything that became due runs when it is resumed.
+// One process's loop, with a steady clock of its own. A paused loop runs nothing, but its clock
+// goes on. On resume, everything due runs.
 class SimLoop : public Loop {
  public:
   struct Clock {
     Duration offset = std::chrono::hours(1);
     std::int64_t rate_ppm = 1'000'000;  // parts per million of the world's
   };
-  // Called instead of going on when so many turns run at one instant that the loop must be hot.
+  // Called when so many turns run at one instant that the loop must be spinning. The loop then
+  // stops.
   static constexpr int kMostTurnsAtOnce = 200'000;
 
   SimLoop(Scheduler& scheduler, Clock clock, std::function<void()> on_hot_loop);
@@ -83,9 +84,10 @@ class SimLoop : public Loop {
   void pause() { paused_ = true; }
   void resume();
   bool paused() const { return paused_; }
-  // No event of the world's runs it any more; run_posted() alone does.
+  // The world's events no longer run it; only run_posted() does.
   void detach();
-  // Runs what is posted, and what that posts, but no timers: how a dead process is taken apart.
+  // Runs posted callbacks, and those that they post, but no timers. For the destruction of a dead
+  // process.
   void run_posted();
   // Runs `callback` as if on the loop.
   void run_as_loop(const Callback& callback);

@@ -1,6 +1,6 @@
-// What a run does, drawn from its seed: how large the world is, which acts happen, when, and for
-// how long. A profile says which kinds of act its runs may have; "swarm" draws a subset of all of
-// them anew for each seed, because a fault that is always on hides what happens without it.
+// The plan of a run, drawn from its seed: the size of the world, and which acts happen, when, and
+// for how long. A profile names the kinds of act that its runs may have. "swarm" draws a new subset
+// of all kinds for each seed, because a fault that is always on hides other behaviour.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Profile {
   std::string name;
   std::vector<Act> acts;
   bool draws_subset = false;
-  // One replica is killed this often, to the end of the run, and starts again at once. Zero: none.
+  // One replica is killed this often, to the end of the run, and restarts at once. Zero: none.
   Duration kills_every{0};
 };
 
@@ -31,7 +31,7 @@ struct Script {
   bool by_namespace = false;           // a watch for each namespace
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
-  Duration length{0};                  // then the faults stop
+  Duration length{0};                  // the faults stop after it
   std::vector<ScriptEvent> events;     // by time
 };
 

@@ -1,5 +1,5 @@
-// How much of the state space a run has seen: the distinct combinations of what one job, its
-// current pod, its node and its owners can be, numbers cut down to classes.
+// How much of the state space a run has seen. Counts the distinct combinations of the states of a
+// job, its current pod, its node and its owners. Numbers are reduced to classes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class States {
  public:
   States(Gateway& gateway, const Cluster& cluster) : gateway_(gateway), cluster_(cluster) {}
 
-  // After a write of this job (or of the job that this pod belongs to). `replicas`: which of them
-  // are up, as bits.
+  // Call it after a write of this job, or of a pod of the job. `replicas`: bits of the running
+  // replicas.
   void seen_job(const Json& job, std::uint64_t replicas);
   void seen_pod(const Json& pod, std::uint64_t replicas);
   const std::set<std::uint64_t>& all() const { return states_; }

@@ -1,5 +1,4 @@
-// Certain worlds, without faults but those that a test makes: in one namespace, or of one kind of
-// request.
+// Worlds without random faults. A test makes its own: in one namespace, or for one kind of request.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +40,7 @@ class Tenancy : public testing::Test {
  protected:
   using Then = std::function<void()>;
 
-  // `play` plans what happens; nothing happens after `length`.
+  // `play` plans the events. Nothing happens after `length`.
   void run(Duration length, const std::function<void()>& play) {
     RunRequest run;
     run.seed = 1;

@@ -1,4 +1,4 @@
-// Users: they bring jobs, change their minds, and take away what they should not.
+// Users: they create jobs, change their minds, and delete what they should not.
 #pragma once
 
 #include <set>
@@ -20,17 +20,17 @@ class Users {
       : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
 
   void start();
-  // False: it is none of the users' acts.
+  // False: not an act of users.
   bool act(const ScriptEvent& event);
   void end(const ScriptEvent& event);
-  // Nothing stands in the jobs' way any more: what is suspended goes on.
+  // Removes all obstacles: suspended jobs go on.
   void make_peace();
 
-  // By key; false: the server did not take it.
+  // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_pod(const std::string& key, bool force);
-  // Of the job's current pod, once its UID is on record. False: it is not.
+  // For the job's current pod. False: its UID is not recorded yet.
   bool strip_owner(const std::string& job_key);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
@@ -49,7 +49,7 @@ class Users {
   Gateway& gateway_;
   Ledger& ledger_;
   Strikes& strikes_;
-  std::set<std::string> squats_;  // keys of strangers' pods on names of ours
+  std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 
 std::string job_target(const std::string& namespace_, const std::string& name = "");

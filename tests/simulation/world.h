@@ -1,13 +1,16 @@
-// The whole operator in a world that lies: replicas over a network that fails, an API server, a
-// cluster, and users, all on one virtual clock. One script and selection, one run, bit for bit.
+// The whole operator in an unreliable world: replicas, a network that fails, an API server, a
+// cluster, and users, all on one virtual clock. The same script and selection give the same run,
+// bit for bit.
 //
 //   World world({script, selection});
 //   RunResult result = world.run();
 //   if (!result.violation.empty()) ...
 //
-// A run has four parts: the script, with its faults; then all faults stop, and what is left must
-// come right; an exam, in which single troubles come one by one and each must be answered within
-// its bound; and rest, in which nothing may be written.
+// A run has four parts:
+// 1. The script, with its faults.
+// 2. All faults stop, and everything must recover.
+// 3. An exam: troubles come one by one, and the operator must handle each within its bound.
+// 4. Rest, in which nothing may be written.
 #pragma once
 
 #include <cstdio>
@@ -39,9 +42,9 @@ struct RunResult {
   Duration violated_at{0};
   std::uint64_t trace_hash = 0;
   Duration simulated{0};
-  std::uint64_t events = 0;    // of the scheduler
-  std::uint64_t requests = 0;  // of replicas
-  std::uint64_t writes = 0;    // taken by the API server, leases left out
+  std::uint64_t events = 0;    // the scheduler's
+  std::uint64_t requests = 0;  // the replicas'
+  std::uint64_t writes = 0;    // accepted by the API server, without Leases
   std::uint64_t checks = 0;
   std::map<Act, std::uint64_t> fired;
   std::set<Act> scheduled;
@@ -56,7 +59,7 @@ class World {
   struct Options {
     Script script;
     Selection selection;
-    std::FILE* trace = nullptr;  // a line for each thing that happens
+    std::FILE* trace = nullptr;  // a line for each event
     Log log;                     // the replicas'
     Duration stop_at{0};         // zero: run to the end
     // For tests of the checkers: called once the world runs.
@@ -67,10 +70,10 @@ class World {
 
   RunResult run();
 
-  // Begins and ends by hand what a script else does; for tests.
+  // Begins and ends a script's acts by hand, for tests.
   void stop_replica(int index, Duration down_for) { stop_cleanly(index, down_for); }
 
-  // Null: nobody sits there now.
+  // Null: the seat is empty.
   Replica* replica(int index) { return seats_[static_cast<std::size_t>(index)].replica.get(); }
 
   Scheduler& scheduler() { return scheduler_; }
@@ -83,7 +86,7 @@ class World {
   Strikes& strikes() { return strikes_; }
 
  private:
-  struct Seat {  // of a replica: who sits in it changes
+  struct Seat {  // a place for a replica, whose process changes
     std::unique_ptr<Replica> replica;
     std::uint64_t lives = 0;
     Duration vacant_until{0};
@@ -128,8 +131,8 @@ class World {
   States states_;
   std::vector<Seat> seats_;
   std::map<int, std::string> snapshots_;
-  std::map<int, ScriptEvent> tenants_;  // acts on one namespace that are not over
-  bool healthy_ = false;                // no fault is meant to happen any more
+  std::map<int, ScriptEvent> tenants_;  // open acts on one namespace
+  bool healthy_ = false;                // no more faults are planned
   std::uint64_t trace_hash_ = 14695981039346656037u;
   std::uint64_t writes_ = 0;
   Duration violated_at_{0};

@@ -1,5 +1,5 @@
-// The garbage collector and the namespace controller: what goes when its owner or its namespace
-// does. It notes at each write what there may be to do, so that a step over nothing costs nothing.
+// The garbage collector and the namespace controller: remove objects after their owner or
+// namespace. They note possible work at each write, so that a step without work costs nothing.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ class Garbage {
  public:
   Garbage(Storage& storage, Writer& writer);
 
-  // True: something was written.
+  // True: it wrote something.
   bool step();
-  // After a restore: everything is looked at again.
+  // After a restore: checks everything again.
   void look_at_everything();
 
  private:
@@ -31,7 +31,7 @@ class Garbage {
   void orphan_dependents(Table& table, const StoredPtr& owner);
   void delete_dependents(Table& table, const StoredPtr& owner);
   void empty_namespace(Table& table, const StoredPtr& object);
-  // Deletes what is in the namespace; true once nothing is left there.
+  // Deletes the namespace's objects. True once none is left.
   bool empty_table(Table& content, const std::string& namespace_);
   StoredPtr owner_of(const Json& reference, const std::string& namespace_) const;
   void expire_events();

@@ -1,5 +1,5 @@
-// DurableJobs as the API server checks them: the schema and defaults of the
-// CustomResourceDefinition in crds/, read from there, and its CEL rules, written again in C++.
+// Checks DurableJobs as the API server does. Schema and defaults are read from the
+// CustomResourceDefinition in crds/. Its CEL rules are written again in C++.
 #pragma once
 
 #include "core/json.h"
@@ -26,11 +26,11 @@ class JobSchema {
 // Read once, from the source tree.
 const JobSchema& job_schema();
 
-// `old` is null for a create. What did not change is not looked at again. `earlier`: what is wrong
-// with the metadata.
+// `old` is null for a create. Unchanged fields are not checked again. `earlier`: the errors in the
+// metadata.
 Causes validate_job(const Json& job, const Json* old, const Causes& earlier);
 
-// The CEL rules, one file of them.
+// The CEL rules of one file.
 void check_job_rules(const Json& job, const Json* old, Causes& causes);
 
 }  // namespace holdfast::simulation

@@ -1,5 +1,5 @@
-// What the API server does to each kind on its way in: what it takes over from the stored object,
-// what it fills in, what it refuses. Pure.
+// How the API server prepares each kind of object for storage: the fields that it keeps from the
+// stored object, fills in, or refuses. Pure.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ namespace holdfast::simulation {
 
 void prepare_create(const Resource& resource, Json& object);
 
-// `subresource` is "" or "status". The other half is taken over from the stored object.
+// `subresource` is "" or "status". The other half stays as stored.
 void prepare_update(const Resource& resource, const std::string& subresource, const Json& old,
                     Json& object);
 
-// False: it cannot even be decoded as what it should be.
+// False: it cannot be decoded as its kind.
 bool is_readable(const Resource& resource, const Json& object);
 
 // `old` is null for a create.
 Causes validate(const Resource& resource, const Json& object, const Json* old,
                 const std::string& subresource);
 
-// metadata as every kind has it.
+// The metadata, for every kind.
 Causes validate_metadata(const Resource& resource, const Json& object, const Json* old);
 
-// True when what a generation counts differs: all but metadata and status.
+// True if the generation must rise: anything but metadata and status differs.
 bool spec_differs(const Json& old, const Json& object);
 
 }  // namespace holdfast::simulation

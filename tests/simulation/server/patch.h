@@ -8,7 +8,7 @@
 
 namespace holdfast::simulation {
 
-// Changes `object` as the patch says. The answer's status is 0, or it says why not.
+// Applies the patch to `object`. The answer's status is 0, or the answer says why it failed.
 ApiAnswer apply_patch(const Resource& resource, const std::string& content_type,
                       const std::string& body, Json& object);
 

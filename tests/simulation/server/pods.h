@@ -1,4 +1,4 @@
-// Pods as the API server fills and checks them. The kubelet's part is not here.
+// The API server's defaults and checks of pods, without the kubelet's.
 #pragma once
 
 #include "core/json.h"

@@ -1,4 +1,4 @@
-// Targets and selectors: what a request is about.
+// The targets and selectors of requests.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ struct Target {
 };
 Target parse_target(std::string_view target);
 
-// Of labels or of fields: all requirements must hold.
+// A label or field selector: all requirements must hold.
 struct Requirement {
   enum class Operator { kExists, kAbsent, kIn, kNotIn };
   std::string key;
@@ -38,7 +38,7 @@ using Selector = std::vector<Requirement>;
 std::optional<Selector> parse_label_selector(std::string_view text);
 std::optional<Selector> parse_field_selector(std::string_view text);
 
-// What a list or watch is limited to.
+// The limits of a list or watch.
 struct Filter {
   std::string namespace_;  // "": all
   Selector labels;
@@ -46,7 +46,7 @@ struct Filter {
   bool matches(const Json& object) const;
 };
 
-// The version that it spells; 0 for "". No value: not a version.
+// Parses a version; 0 for "". No value: not a version.
 std::optional<std::uint64_t> parse_version(const std::string& text);
 
 }  // namespace holdfast::simulation

@@ -13,11 +13,11 @@ struct Resource {
   const char* kind;
   bool namespaced = true;
   bool status = false;                // has /status
-  bool create_on_update = false;      // a PUT of what is not there creates it
+  bool create_on_update = false;      // a PUT creates a missing object
   bool unconditional_update = false;  // a PUT may leave resourceVersion out
   bool returns_deleted = false;       // DELETE answers with the object, not with a Status
-  bool counts_generation = false;     // metadata.generation is kept
-  bool custom = false;                // of a CustomResourceDefinition
+  bool counts_generation = false;     // has metadata.generation
+  bool custom = false;                // has a CustomResourceDefinition
 
   std::string api_version() const {
     return *group == 0 ? version : std::string(group) + "/" + version;

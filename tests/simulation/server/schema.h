@@ -1,5 +1,5 @@
-// A structural OpenAPI schema, as a CustomResourceDefinition has it: pruning, defaults, validation.
-// Its CEL rules are not evaluated here.
+// The structural OpenAPI schema of a CustomResourceDefinition: pruning, defaults, validation. No
+// CEL rules.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ class Schema {
  public:
   explicit Schema(const Json& text);
 
-  // Fields that the schema does not know are dropped.
+  // Drops unknown fields.
   void prune(Json& value) const;
   void fill_defaults(Json& value) const;
-  // What a field of this schema is where it is left out; null: nothing.
+  // The default of a field; null: none.
   const Json& own_default() const { return default_; }
   void validate(const Json& value, const std::string& path, Causes& causes) const;
 

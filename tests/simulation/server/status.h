@@ -1,4 +1,4 @@
-// What the API server answers: objects, and metav1.Status for what it refuses.
+// The API server's answers: objects, and metav1.Status for refusals.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct Cause {
 };
 using Causes = std::vector<Cause>;
 
-// A body as clients send it. Discarded when it is no JSON.
+// Parses a client's body. Discarded if it is not JSON.
 Json parse_body(const std::string& text);
 
 ApiAnswer object_answer(int status, const Json& object);
 
-// metav1.Status of a failure, as it stands in an answer or in an ERROR event.
+// The metav1.Status of a failure, in an answer or an ERROR event.
 Json failure_status(int code, const std::string& reason, const std::string& message,
                     Json details = nullptr);
 ApiAnswer failure(int code, const std::string& reason, const std::string& message,
@@ -33,13 +33,13 @@ ApiAnswer failure(int code, const std::string& reason, const std::string& messag
 ApiAnswer bad_request(const std::string& message);
 ApiAnswer not_found(const Resource& resource, const std::string& name);
 ApiAnswer already_exists(const Resource& resource, const std::string& name);
-// `kind`: what details.kind says, when that is not the resource.
+// `kind`: details.kind, if that is not the resource.
 ApiAnswer conflict(const Resource& resource, const std::string& name, const std::string& why,
                    const std::string& kind = "");
-// 422: an update must say which version it is of.
+// 422: an update needs a version.
 ApiAnswer version_missing(const Resource& resource, const std::string& name);
 ApiAnswer invalid(const Resource& resource, const std::string& name, const Causes& causes);
-// 410: the version is compacted, or older than the watch cache knows.
+// 410: the version is compacted, or older than the watch cache.
 Json expired_status(const std::string& message);
 // 504: the watch cache has not reached the version.
 Json too_large_version_status(std::uint64_t asked, std::uint64_t current);

@@ -1,5 +1,5 @@
-// What etcd and the watch cache hold: every object by resource and key, the history of changes, and
-// the cache's view, which follows the truth only when it is told to.
+// The content of etcd and the watch cache: every object by resource and key, the history of
+// changes, and the cache's view. The view advances only on request.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace holdfast::simulation {
 
-// One version of one object. Immutable, so that truth, cache, history and snapshots share it.
+// One version of one object. Immutable, so that the data, cache, history and snapshots share it.
 class Stored {
  public:
   Stored(std::string key, std::uint64_t version, Json json);
@@ -37,7 +37,7 @@ struct Change {
   std::uint64_t version = 0;
   StoredPtr before;  // null: created
   StoredPtr after;   // null: removed
-  StoredPtr gone;    // removed: its last state, at the version of its removal, as watches show it
+  StoredPtr gone;    // removed: its last state with the removal's version, as watches show it
   const std::string& key() const { return (after ? after : gone)->key(); }
 };
 
@@ -60,7 +60,7 @@ class Storage {
   std::uint64_t version() const { return version_; }
   std::uint64_t cache_version() const { return cache_version_; }
   std::uint64_t compacted() const { return compacted_; }
-  // Below it a watch cannot start: the watch cache has forgotten, or never knew.
+  // No watch can start below it: the watch cache has forgotten, or never had, older changes.
   std::uint64_t watchable_from() const { return watchable_from_; }
 
   Table& table(const Resource& resource);
@@ -69,18 +69,18 @@ class Storage {
   std::vector<Table>& tables() { return tables_; }
   StoredPtr find(const Resource& resource, const std::string& key) const;
 
-  // The next version is written into the object.
+  // Writes the next version into the object.
   StoredPtr put(Table& table, const std::string& key, Json object);
-  // The last state, at the removal's version.
+  // Returns the last state, with the removal's version.
   StoredPtr remove(Table& table, const std::string& key);
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
 
-  // Moves the cache of all tables on. `seen` is told each change, table by table.
+  // Advances the cache of all tables. Calls `seen` for each change, table by table.
   void advance_cache(std::uint64_t to, const Observer& seen);
-  // The objects as they stood at `version`, which is neither compacted nor in the future.
+  // The objects at `version`, which must not be compacted or in the future.
   Objects at_version(const Table& table, std::uint64_t version) const;
   void compact();
-  // As after a restart of the API server: the cache is the truth, and knows nothing older.
+  // As after a restart of the API server: the cache equals the stored data and knows nothing older.
   void reset_cache();
 
   std::string snapshot() const;

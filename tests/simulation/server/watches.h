@@ -1,4 +1,4 @@
-// Open watches: each is told, in order, the changes that its watch cache has seen.
+// Open watches. Each gets, in order, the changes that its watch cache has seen.
 #pragma once
 
 #include <map>
@@ -14,17 +14,17 @@ class Watches {
  public:
   explicit Watches(Storage& storage) : storage_(storage) {}
 
-  // The sink may be told its first lines, and its end, before this returns. It must not call the
+  // The sink may get its first lines, and its end, before this returns. It must not call the
   // server.
   ApiServer::Opened open(const Target& target, bool metadata_only, WatchSink sink);
   void close(WatchId watch) { watches_.erase(watch); }
 
-  // Serves what happened up to `version`.
+  // Sends the changes up to `version`.
   void advance(std::uint64_t version);
   void send_bookmarks();
-  // Those that have not been told all get 410; the others go on.
+  // Watches that lag behind get 410; the others go on.
   void expire_unserved();
-  // Without a word: the sinks are not told either.
+  // Ends watches silently: the sinks are not called.
   void end_all(bool without_a_word);
 
  private:
@@ -34,10 +34,10 @@ class Watches {
     WatchSink sink;
     bool bookmarks = false;
     bool metadata_only = false;
-    bool initial = false;          // the state is to be told first,
-    bool marks_end = false;        // its end by a bookmark,
-    std::uint64_t not_before = 0;  // once the cache has reached this version
-    std::uint64_t after = 0;       // changes up to here are not told
+    bool initial = false;          // send the state first
+    bool marks_end = false;        // a bookmark ends the state
+    std::uint64_t not_before = 0;  // the state waits until the cache has this version
+    std::uint64_t after = 0;       // send only later changes
   };
 
   void tell_initial(Watch& watch);

@@ -1,4 +1,4 @@
-// Creates, updates, patches and deletions: what they require, what they change.
+// Creates, updates, patches and deletions: their preconditions and effects.
 #pragma once
 
 #include <functional>
@@ -29,23 +29,23 @@ class Writer {
   ApiAnswer patch(const Target& target, const std::string& content_type, const std::string& body);
   ApiAnswer remove(const Target& target, const std::string& body);
   ApiAnswer remove_collection(const Target& target, const std::string& body);
-  // Gives a pod to a node, as a scheduler does.
+  // Binds a pod to a node, as a scheduler does.
   ApiAnswer bind(const Target& target, const std::string& body);
 
   // The same for the server's own parts.
   ApiAnswer remove(Table& table, StoredPtr object, const DeleteOptions& options);
   void create_namespace(const std::string& name);
-  // A write of an object that exists; removes it if it is being deleted and nothing holds it.
+  // Writes an existing object. Removes it if it is being deleted and has no finalizers.
   void rewrite(Table& table, const StoredPtr& old, Json object);
 
   Time now() const { return clock_(); }
 
  private:
   ApiAnswer create_object(const Resource& resource, Json object);
-  // `uid`: of a PUT, a precondition.
+  // `uid`: a precondition of a PUT.
   ApiAnswer update(const Target& target, const StoredPtr& old, Json object, const std::string& uid);
   ApiAnswer remove_namespace(Table& table, const StoredPtr& object);
-  // Empty: the namespace takes new objects.
+  // Empty: the namespace accepts new objects.
   std::optional<ApiAnswer> refused_by_namespace(const Resource& resource, const Json& object) const;
   void fill_metadata(const Resource& resource, Json& metadata);
   std::string random_uid();
