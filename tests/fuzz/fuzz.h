@@ -1,5 +1,5 @@
-// What the fuzz targets share. A target is one function that takes any bytes at all; it must end,
-// and what it requires must hold. Sanitizers watch over the rest.
+// The common part of the fuzz targets. A target is one function that takes any bytes. It must end,
+// and its requirements must hold. Sanitizers check the rest.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace holdfast::fuzz {
 
-// The bytes, read from their front; what is missing is zero or empty.
+// Reads the bytes from the front. Missing bytes read as zero or empty.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size)
@@ -42,7 +42,7 @@ class Input {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // Up to the next line's end.
+  // The text up to the next end of a line.
   std::string line() {
     const std::size_t end = std::min(rest_.find('\n'), rest_.size());
     std::string text(rest_.substr(0, end));
@@ -56,7 +56,7 @@ class Input {
   std::string_view rest_;
 };
 
-// Whether it can stand in JSON as it is.
+// True if JSON can contain the text unchanged.
 inline bool is_utf8(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore) ==
          Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);

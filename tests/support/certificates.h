@@ -1,4 +1,4 @@
-// Certificates for tests, made on the spot: nothing in the tree expires.
+// Certificates for tests, made at run time, so that none in the tree can expire.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class CertificateAuthority {
   const std::string& certificate() const { return self_.certificate; }
 
   // `names` are subject alternative names as OpenSSL writes them: "DNS:localhost", "IP:127.0.0.1".
-  // The common name is never looked at by a client of ours, so that it may say what it likes.
+  // Our clients ignore the common name, so it may be anything.
   KeyPair issue(const std::string& common_name, const std::vector<std::string>& names,
                 Validity validity = {}) const;
 

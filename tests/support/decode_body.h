@@ -1,4 +1,4 @@
-// What a transport does to an answer's body, for those of the tests that have it as a whole.
+// Handles an answer's body as a transport does, for tests with a complete body.
 #pragma once
 
 #include <utility>

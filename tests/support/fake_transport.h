@@ -1,4 +1,4 @@
-// A Transport whose other side is the test: it sees what was asked and answers when it likes.
+// A Transport whose server is the test: it sees the requests and answers at any time.
 //
 //   FakeTransport transport(loop);
 //   ... code under test sends ...
@@ -40,7 +40,7 @@ class FakeTransport : public http::Transport {
     SteadyTime sent;
   };
 
-  // The requests that wait for an answer, oldest first; the functions below take the oldest.
+  // The requests without an answer, oldest first. The functions below use the oldest.
   std::size_t pending() const { return pending_.size(); }
   const http::Request& request(std::size_t index = 0) const { return pending_.at(index).request; }
   void answer(int status, std::string body = "", http::Headers headers = {}) {
@@ -48,11 +48,11 @@ class FakeTransport : public http::Transport {
   }
   void answer_at(std::size_t index, int status, std::string body = "", http::Headers headers = {});
   void fail(Error error);
-  // As a refused connection does, or as one does that breaks while the answer is awaited.
+  // Fails like a refused connection, or like a connection that breaks before the answer.
   void refuse() { fail(lost("connection refused", false)); }
   void lose() { fail(lost("connection reset", true)); }
 
-  // The streams that have not ended, oldest first.
+  // The open streams, oldest first.
   std::size_t streams() const { return streams_.size(); }
   const http::StreamRequest& stream(std::size_t index = 0) const {
     return streams_.at(index).request;
@@ -63,10 +63,10 @@ class FakeTransport : public http::Transport {
   void stream_lines(const std::vector<std::string>& lines, std::size_t index = 0);
   void end_stream(std::size_t index = 0, std::optional<Error> error = std::nullopt);
 
-  // What `Date` says in answers; none: no such header.
+  // The `Date` header of answers; none: no such header.
   std::optional<Time> date;
 
-  // Everything that was asked, in order, for assertions afterwards.
+  // All requests in order, for assertions.
   struct Sent {
     std::string method;
     std::string target;
@@ -87,7 +87,7 @@ class FakeTransport : public http::Transport {
   std::deque<Stream> streams_;
 };
 
-// The header's value, empty if there is none.
+// The header's value; empty if absent.
 std::string header(const http::Headers& headers, const std::string& name);
 
 }  // namespace holdfast::test

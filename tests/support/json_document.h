@@ -1,4 +1,4 @@
-// What a test has put together, as others' JSON is read.
+// Turns a test's Json into a JsonDocument.
 #pragma once
 
 #include "core/json.h"

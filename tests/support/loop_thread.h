@@ -1,4 +1,4 @@
-// A RealLoop on a thread of its own, for tests of what talks to real sockets and threads.
+// A RealLoop on a thread of its own, for tests with real sockets and threads.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace holdfast::test {
 
-// Longer than anything takes on a slow and busy machine; a test that waits for it has failed.
+// Longer than any step takes on a slow and busy machine. A test that waits this long has failed.
 inline constexpr std::chrono::seconds kPatience{20};
 
 class LoopThread {
@@ -23,7 +23,7 @@ class LoopThread {
   }
   RealLoop& loop() { return loop_; }
 
-  // Runs it on the loop and waits for its end.
+  // Runs a function on the loop and waits for its end.
   template <class Function>
   auto run(Function function) -> decltype(function()) {
     std::packaged_task<decltype(function())()> task(std::move(function));
@@ -40,7 +40,7 @@ class LoopThread {
   std::thread thread_;
 };
 
-// Polls until it holds. False: it did not within kPatience.
+// Polls until the condition is true. False: not within kPatience.
 inline bool eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!holds()) {

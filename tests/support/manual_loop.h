@@ -16,9 +16,9 @@ class ManualLoop : public Loop {
   void cancel(TimerId timer) override;
   bool on_loop() const override { return true; }
 
-  // Runs what is posted, and timers that are due, until there is none.
+  // Runs posted callbacks and due timers, until none are left.
   void run_ready();
-  // Advances through all timers up to now + by, running what becomes ready on the way.
+  // Advances through all timers up to now + by, and runs everything that becomes ready.
   void advance(Duration by);
   // Advances from timer to timer until `done`, at most `limit`. False: the limit came first.
   bool run_until(const std::function<bool()>& done, Duration limit);

@@ -1,5 +1,5 @@
-// A small HTTPS server for tests on a free loopback port: one thread for each connection, and a
-// handler that may misbehave on the wire as it likes.
+// A small HTTPS server for tests on a free loopback port. Each connection has a thread. The handler
+// may break any rule of the protocol.
 //
 //   TlsServer server(ca.issue("server", {"IP:127.0.0.1"}));
 //   server.handle([](TlsServer::Exchange& exchange) { exchange.respond(200, "{}"); });
@@ -26,7 +26,7 @@ class TlsServer {
     std::string target;
     std::map<std::string, std::string> headers;  // names in lower case
     std::string body;
-    int connection = 0;       // which connection it came over, from 1
+    int connection = 0;       // the connection's number, from 1
     std::string client_name;  // common name of the client's certificate, if any
     std::string server_name;  // SNI, if any
   };
@@ -35,22 +35,22 @@ class TlsServer {
    public:
     virtual ~Exchange() = default;
     Request request;
-    // A whole answer with Content-Length. Extra headers end in "\r\n" each.
+    // A complete answer with Content-Length. Each extra header ends with "\r\n".
     void respond(int status, const std::string& body, const std::string& headers = "");
     // A chunked answer, piece by piece.
     void begin_chunked(int status = 200, const std::string& headers = "");
     bool chunk(const std::string& data);
     void end_chunked();
-    // Bytes as they are. False: the client has gone.
+    // Raw bytes. False: the client has gone.
     virtual bool write(const std::string& bytes) = 0;
-    // Closes the connection without a word.
+    // Closes the connection without an answer.
     virtual void drop() = 0;
     // Blocks until the client has closed the connection or the server is being destroyed.
     virtual void wait_for_client_to_go() = 0;
   };
   using Handler = std::function<void(Exchange&)>;
 
-  // `client_ca`: clients' certificates are asked for and checked with it; empty: not asked for.
+  // `client_ca`: requires client certificates and checks them with this CA; empty: requires none.
   explicit TlsServer(const KeyPair& identity, const std::string& client_ca = "");
   ~TlsServer();
 

@@ -1,5 +1,5 @@
-// What the benchmarks put on an API server, by the operator's own client library: cheaper than any
-// script, so that what is measured has the machine to itself.
+// The load that the benchmarks put on an API server. It uses the operator's own client library,
+// which costs less than any script, so that the measured programs have the machine to themselves.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace holdfast::bench {
 
 struct SendOptions {
-  // A JSON array of {method, path, type, body}, sent one after the other. In paths and bodies $N is
-  // the chain's number, $UID the UID in the first answer, $VERSION the version in the last answer
-  // that was about that object.
+  // A JSON array of {method, path, type, body}, sent one after the other. Paths and bodies may
+  // contain $N (the chain's number), $UID (the UID in the first answer) and $VERSION (the version
+  // in the object's last answer).
   std::string chain;
   int first = 0;
   int count = 1;
@@ -21,14 +21,14 @@ struct SendOptions {
   // program prints "ready" and waits for a line of its standard input.
   bool by_step = false;
 };
-// Sends `count` chains, so many at a time; tells the outcome as JSON.
+// Sends `count` chains, a limited number at a time. Prints the outcome as JSON.
 Task<Result<Json>> send(kube::Client& client, SendOptions options);
 
 struct FinishOptions {
   std::string namespace_;
   int count = 1;
 };
-// Plays scheduler and kubelet for so many pods: each is Succeeded as soon as it is seen.
+// Plays scheduler and kubelet for so many pods: each becomes Succeeded as soon as it is seen.
 Task<Result<Json>> finish(kube::Client& client, FinishOptions options);
 
 }  // namespace holdfast::bench

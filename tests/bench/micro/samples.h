@@ -1,5 +1,4 @@
-// Objects as an API server of 1.34 sends them, managedFields included: what a job of one container
-// and its pod look like.
+// A job of one container and its pod, as an API server of 1.34 sends them, with managedFields.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,13 @@
 
 namespace holdfast::bench {
 
-// The object alone, without line break. Numbers make names, UIDs and versions differ.
+// The object, without a line break. The number makes names, UIDs and versions differ.
 std::string job_text(std::int64_t number);
 std::string running_job_text(std::int64_t number);
 std::string running_pod_text(std::int64_t number);
 
 std::string watch_line(const std::string& object);
-// A list's answer with so many pods.
+// The answer to a list of so many pods.
 std::string pod_list(std::int64_t count);
 
 kube::Kind pods();

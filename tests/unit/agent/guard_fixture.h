@@ -1,5 +1,5 @@
-// A Guard, a clock by hand, and the API server's answers: what the tests of its rules share. D is
-// 60 s, so that all parts of it are whole seconds.
+// The common part of the Guard's tests: a Guard, a manual clock, and the API server's answers. D is
+// 60 s, so that all its parts are whole seconds.
 #pragma once
 
 #include <optional>
@@ -48,14 +48,14 @@ class GuardTest : public ::testing::Test {
                                 .holder = kHolder},
                   random);
   }
-  // The Lease is read and renewed at 0; the child runs.
+  // Reads and renews the Lease at 0, and starts the child.
   void start(std::optional<Duration> progress_deadline = std::nullopt) {
     make(progress_deadline);
     ASSERT_TRUE(guard->begin(at(seconds(0))).get);
     ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).put);
     ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).start_before);
   }
-  // Goes on to when it wants to be woken, until it asks for a renewal.
+  // Wakes the Guard at each wake_at, until it asks for a renewal.
   Orders next_renewal(SteadyTime& now) {
     for (;;) {
       const SteadyTime next = guard->woke(now).wake_at;
@@ -65,7 +65,7 @@ class GuardTest : public ::testing::Test {
       if (orders.put || orders.stop != Orders::Stop::kNone) return orders;
     }
   }
-  // A renewal is sent at `now` and acknowledged at once.
+  // Sends a renewal at `now`, and acknowledges it at once.
   void renew(SteadyTime now) {
     Orders orders = guard->woke(now);
     ASSERT_TRUE(orders.put);

@@ -1,4 +1,5 @@
-// A machine whose server is the test: what it says is kept, so that a test reads as a dialogue.
+// A machine whose server is the test. The fixture keeps the machine's actions, so that a test reads
+// as a dialogue.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ class MachineTest : public ::testing::Test {
   }
   explicit MachineTest(bool streaming = false) : machine(config(streaming), random) {}
 
-  // Takes in what the machine said; the last list, watch and timer are the ones that count.
+  // Records the machine's actions. The last list, watch and timer count.
   const Actions& in(Actions actions) {
     said = std::move(actions);
     if (auto found = only<action::List>(said)) list = *found;
@@ -36,7 +37,7 @@ class MachineTest : public ::testing::Test {
     return only<T>(said).has_value();
   }
 
-  // Listed at `version` and watching from there.
+  // The machine has listed at `version` and watches from there.
   void watching(std::uint64_t version, std::vector<ObjectPtr> items = {}) {
     in(machine.start(now));
     in(machine.page(list.epoch, page(version, std::move(items)), now));
@@ -49,12 +50,12 @@ class MachineTest : public ::testing::Test {
   void watch_ends(std::optional<Error> error = std::nullopt) {
     in(machine.watch_ended(watch.epoch, error, now));
   }
-  // The armed timer runs when it is due.
+  // Runs the armed timer when it is due.
   void timer_runs() {
     now += timer.delay;
     in(machine.timer(timer.epoch, now));
   }
-  // Through back-off and look back to the watch.
+  // Takes the machine through back-off and look back to the watch.
   void reconnects(std::uint64_t server_version) {
     timer_runs();
     ASSERT_EQ(list.wanted, action::Wanted::kVersion);

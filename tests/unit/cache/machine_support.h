@@ -1,4 +1,4 @@
-// Objects and machine outputs in few words, for the tests of the cache.
+// Short forms of objects and machine outputs, for the tests of the cache.
 #pragma once
 
 #include <memory>

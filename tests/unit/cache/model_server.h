@@ -1,5 +1,5 @@
-// An API server of one kind, as a model: a history of writes, from which lists and watches of any
-// version are answered as the real one does, compaction and restored snapshots included.
+// A model of an API server with one kind: a history of writes. It answers lists and watches of any
+// version as the real server does, including compaction and restored snapshots.
 #pragma once
 
 #include <algorithm>
@@ -36,10 +36,10 @@ class ModelServer {
       history_.push_back(modified(made(name, found->second->uid)));
     }
   }
-  // Versions also advance by what other kinds do.
+  // Writes of other kinds also advance versions.
   void write_elsewhere() { ++version_; }
   void compact() { compacted_ = version_ - random_.below(std::min<std::uint64_t>(version_, 5)); }
-  // Restores a snapshot: what was written after it is gone, and its versions are given out again.
+  // Restores a snapshot. Later writes are gone, and their versions are used again.
   void set_back() {
     version_ -= random_.below(std::min<std::uint64_t>(version_ - 1, 20) + 1);
     std::erase_if(history_, [this](const auto& event) { return event.version > version_; });
@@ -60,7 +60,7 @@ class ModelServer {
   }
   State state() const { return state_at(version_); }
 
-  // What a watch that stands at `version` is told next, if anything.
+  // The next event of a watch at `version`, if any.
   std::optional<kube::WatchEvent> next_after(std::uint64_t version) const {
     for (const kube::WatchEvent& event : history_) {
       if (event.version > version) return event;
@@ -83,7 +83,7 @@ class ModelServer {
     object->namespace_ = "ns";
     object->uid = uid;
     object->version = version_;
-    // Differs in every write, also in two that were given the same version.
+    // Differs in every write, even between two writes with the same version.
     object->owner_uid = "content-" + std::to_string(++writes_);
     return object;
   }

@@ -22,7 +22,7 @@ using test::eventually;
 using test::kPatience;
 using test::TlsServer;
 
-// What a stream reported, from the loop; read from the test's thread.
+// The events of a stream, written on the loop and read on the test's thread.
 class StreamLog {
  public:
   StreamHandlers handlers();

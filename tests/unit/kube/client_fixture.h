@@ -50,7 +50,7 @@ class ClientTest : public testing::Test {
                    observed_.emplace_back(verb, code);
                  }},
                  "holdfast-test", qps}) {}
-  // Before the test's own members go, which handlers refer to.
+  // Runs before the test's own members are destroyed, because handlers refer to them.
   void TearDown() override {
     client_.shut_down();
     loop_.run_ready();

@@ -1,4 +1,4 @@
-// A folder that goes with the test, and files in it.
+// A folder with files, removed at the end of the test.
 #pragma once
 
 #include <sys/stat.h>

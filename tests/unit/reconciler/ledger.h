@@ -1,5 +1,5 @@
-// Watches every write that the API server of the random world takes, and names the rule of
-// INVARIANTS that it breaks. Knows the truth, not any replica's view.
+// Checks every write that the API server of the random world accepts, and names the broken rule of
+// INVARIANTS. It sees the stored data, not a replica's view.
 #pragma once
 
 #include <map>
@@ -15,22 +15,22 @@ class Ledger {
  public:
   explicit Ledger(const Job& job) : job_(job) {}
 
-  // What the world tells about a status write that passed the compare-and-swap.
+  // The world's facts about a status write that passed the compare-and-swap.
   struct StatusWrite {
     const Status& old;
     const Status& next;
     const Spec& spec;
     const std::vector<PodView>& pods;  // as they are now
-    bool fresh = false;                // nothing has happened since the decision looked
-    Duration node_silent{0};      // of the node that old's attempt is on: since its last renewal
-    bool overlap_allowed = true;  // podReplacementPolicy was not Failed all along
+    bool fresh = false;                // no change since the decision looked
+    Duration node_silent{0};           // since the last renewal of the node of old's attempt
+    bool overlap_allowed = true;       // podReplacementPolicy was not Failed all along
   };
   void status_written(const StatusWrite& write);
   void pod_created(const Status& status, std::int64_t attempt, const PodView& pod);
   // `what`: "deletes", "releases".
   void pod_touched(const char* what, const Job& job, const PodView& pod);
   void pod_ended(const PodView& pod);
-  // A user took a pod away, finalizer and all: its attempt may be asked for again.
+  // A user removed a pod with its finalizer: its attempt may be created again.
   void excuse_creation(const std::string& name) { excused_.insert(name); }
 
   void complain(const std::string& what) {
@@ -49,7 +49,7 @@ class Ledger {
   std::int64_t disruptions_ = 0;
   std::map<std::int64_t, int> created_;
   std::set<std::string> made_;            // UIDs of the pods that the operator made
-  std::map<std::string, PodPhase> ends_;  // of pods by UID, as their kubelet told
+  std::map<std::string, PodPhase> ends_;  // of pods by UID, as their kubelet reported
   std::set<std::string> excused_;
 };
 

@@ -1,5 +1,6 @@
-// One operator process in the random world: a cache that lags, the memory that a crash takes, and
-// an executor that performs a decision's writes one by one and may die, lose or repeat any of them.
+// One operator process in the random world. It has a cache that lags, and memory that a crash
+// loses. Its executor performs a decision's writes one by one, and may die, lose a write, or repeat
+// it.
 #pragma once
 
 #include <map>
@@ -15,24 +16,23 @@ class Replica {
  public:
   Replica(World& world, Rng& rng, int id) : world_(world), rng_(rng), id_(id) { start(); }
 
-  // Forgets everything; comes back with an old list.
+  // Forgets everything, and restarts with an old list.
   void crash();
   void pause(bool paused) { paused_ = paused; }
   void cut_watch(bool cut);
-  // Time has passed: sees the nodes' Leases, unless it is paused or cut off.
+  // After time has passed: sees the nodes' Leases, unless it is paused or cut off.
   void observe();
-  // The cache moves on: to the end, or some steps.
+  // Advances the cache: to the end, or some steps.
   void sync(bool fully);
-  // One write that is still to be done, or a decision and its first write. True: something was
-  // decided or done.
+  // Performs one pending write, or a decision and its first write. True: it did something.
   bool step();
   void faults(bool on) { faults_ = on; }
 
-  // When a decision asked to be woken, or must be tried again after an error.
+  // When a decision must be repeated: at its wake-up time, or after an error.
   std::optional<Time> wake() const { return wake_; }
   bool has_news() const { return news_; }
   bool busy() const { return next_write_ < writes_.size(); }
-  // Writes that the API server took.
+  // Writes that the API server accepted.
   int writes() const { return applied_; }
 
  private:
@@ -52,7 +52,7 @@ class Replica {
   bool paused_ = false;
   int applied_ = 0;
 
-  // What a crash takes.
+  // Lost in a crash.
   std::int64_t intent_attempt_ = 0;
   std::optional<Time> intent_stamp_;
   std::size_t job_seen_ = 0;
@@ -64,7 +64,7 @@ class Replica {
   bool watch_open_ = true;
   RecordTracker leases_;
   std::map<std::string, Duration> missing_since_;
-  std::map<std::int64_t, std::string> existed_;  // attempts whose pod was known, and its UID
+  std::map<std::int64_t, std::string> existed_;  // the known pods' UIDs, by attempt
   std::optional<std::pair<std::int64_t, Time>> no_pod_since_;
   std::optional<std::pair<std::int64_t, CreationRefusal>> refusal_;
   Time retry_at_{};

@@ -1,4 +1,4 @@
-// Views to decide on, built in a line or two, and what a decision says, taken apart.
+// Builds views to decide on in a line or two, and takes decisions apart.
 #pragma once
 
 #include <string>
@@ -15,25 +15,25 @@ inline constexpr const char* kUid = "8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d";
 inline constexpr const char* kJobName = "train";
 inline constexpr const char* kNode = "node-a";
 
-// Now, in every view: an even second in 2026.
+// Now, in every view: a whole second in 2026.
 Time now();
 
-// A job that nobody has looked at yet; defaults of the schema.
+// A new job with the schema's defaults.
 JobView new_job();
-// Running `attempt` since 100 s, with its start and node on record (when a pod stands behind it),
-// no pod in the view.
+// Running `attempt` for 100 s. Its start and node are recorded (if it has a pod). The view has no
+// pod.
 JobView running_job(std::int64_t attempt = 1);
-// Some phase, one attempt behind it where the phase allows, no pod in the view.
+// A job in any phase, after one attempt if the phase allows. The view has no pod.
 JobView job_in(Phase phase);
 
-// Adds our pod of this attempt, bound to kNode; Running ones started 90 s ago.
+// Adds our pod of this attempt, bound to kNode. A Running pod started 90 s ago.
 PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase);
 // The same, ended with this exit code 5 s ago.
 PodView& add_ended_pod(JobView& view, std::int64_t attempt, int exit_code);
-// One container more, which has not started, runs, or has ended well.
+// Adds a container that has not started, runs, or has succeeded.
 enum class Progress { kWaits, kRuns, kEnded };
 ContainerView& add_container(PodView& pod, const std::string& name, Progress progress);
-// Was told to go this long ago, and its grace of 30 s runs from then.
+// Marks the pod as deleted this long ago, with a grace of 30 s from then.
 void delete_pod(PodView& pod, seconds ago);
 
 std::string pod_of(std::int64_t attempt);
@@ -47,7 +47,7 @@ std::vector<W> all(const Decision& decision) {
   }
   return found;
 }
-// The place of the first such write; the number of writes if there is none.
+// The index of the first such write; the number of writes if absent.
 template <class W>
 std::size_t place(const Decision& decision) {
   std::size_t i = 0;
@@ -55,11 +55,11 @@ std::size_t place(const Decision& decision) {
   return i;
 }
 
-// decide() with every live look that it asks for.
+// decide() with all the live reads that it asks for.
 Decision settle(JobView view, Time at = now());
-// The status write of settle(); fails the test and answers what stood there if there is none.
+// The status write of settle(). Without one, it fails the test and returns the old status.
 WriteStatus written(const JobView& view, Time at = now());
-// The status that stands after settle().
+// The status after settle().
 Status after(const JobView& view, Time at = now());
 
 bool has_condition(const Status& status, const std::string& type, const std::string& reason);

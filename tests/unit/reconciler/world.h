@@ -1,6 +1,6 @@
-// A small world for random runs: an API server with one job and its pods (versions, compare-and-
-// swap, finalizers, the CRD's rules), nodes, kubelets, a scheduler and a user who meddles.
-// Replicas look at it through its log, as late as they please.
+// A small world for random runs. Its API server has one job and its pods (versions,
+// compare-and-swap, finalizers, the CRD's rules). Around it are nodes, kubelets, a scheduler and a
+// user who meddles. Replicas read the server's log, with any delay.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct WorldNode {
   bool alive = true;
   std::uint64_t lease_version = 1;
   Time renewed{};
-  Time missing{};  // when it was last known not to exist
+  Time missing{};  // when it last did not exist
 };
 
 enum class Answer { kOk, kConflict, kGone, kExists, kExistsForeign, kRefused, kInvalid, kNoAnswer };
@@ -28,7 +28,7 @@ class World {
  public:
   explicit World(Rng& rng);
 
-  // The API server. `fresh`: nothing has happened since the writer looked.
+  // The API server. `fresh`: no change since the writer looked.
   Answer put_status(std::uint64_t version, const Status& status, bool fresh);
   Answer create_pod(const CreatePod& write);
   Answer delete_pod(const DeletePod& write);
@@ -36,7 +36,7 @@ class World {
   Answer relabel_pod(const RelabelPod& write);
   Answer delete_job(std::uint64_t version);
 
-  // Everything that watchers may see, oldest first. A null job: it is gone.
+  // All events for watchers, oldest first. A null job: it is gone.
   const std::vector<std::shared_ptr<const Job>>& job_log() const { return job_log_; }
   const std::vector<std::shared_ptr<const std::vector<PodView>>>& pods_log() const {
     return pods_log_;
@@ -50,14 +50,15 @@ class World {
   Time now() const { return now_; }
   bool outage() const { return outage_; }
 
-  // Time passes, in bits of at most 5 s: kubelets renew, graces end.
+  // Lets time pass, in steps of at most 5 s: kubelets renew, graces end.
   void pass(Duration bit);
-  // Something random: kubelets, the scheduler, the user, the nodes.
+  // A random event: of kubelets, the scheduler, the user, or the nodes.
   void kubelets_act(int chance);
   void user_acts_on_pods();
   void user_edits_spec();
   void nodes_change();
-  // No more faults: nodes come back or their objects go, nobody meddles, every pod succeeds.
+  // Ends all faults: nodes come back or their objects are deleted, the user stops, every pod
+  // succeeds.
   void calm_down();
 
   Ledger& ledger() { return ledger_; }
@@ -73,7 +74,7 @@ class World {
   void pods_changed();
   PodView* pod_named(const std::string& name);
   void ask_to_go(PodView& pod);
-  // Objects that nothing holds any more go; so does a deleted job without pods.
+  // Removes deleted objects without finalizers, and a deleted job without pods.
   void collect();
   void user_forges_a_pod();
   void end_pod(PodView& pod, bool success, int exit_code);
