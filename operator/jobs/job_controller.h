@@ -104,6 +104,7 @@ class JobController {
  private:
   struct Live;  // what a live read said, laid over the caches for one reconcile
   class Work;   // a reconcile in flight, counted for its shard
+  class Look;   // a reconcile in flight, which may have a turn
 
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
   void on_job(const cache::Change& change);

@@ -61,6 +61,20 @@ class JobController::Work {
   const int shard_;
 };
 
+// One look at a job, whatever comes of it: a turn to create its pod that it does not use is
+// another's.
+class JobController::Look {
+ public:
+  Look(Creations& creations, const std::string& key) : creations_(creations), key_(key) {}
+  ~Look() { creations_.looked_at(key_); }
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  Creations& creations_;
+  const std::string& key_;
+};
+
 std::shared_ptr<void> JobController::keep_shard(int shard) {
   return std::make_shared<Work>(*this, shard);
 }
@@ -116,6 +130,7 @@ void JobController::forget(const std::string& key) {
 }
 
 Task<ReconcileResult> JobController::reconcile(std::string key) {
+  const Look look(creations_, key);
   // It is looked at when its namespace is read.
   if (!readings_.read(namespace_of(key))) co_return ReconcileResult{};
   const kube::ObjectPtr before = jobs_.store().get(key);
@@ -134,7 +149,6 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   }
   auto task = reconcile_claimed(key, job, *claim);
   ReconcileResult result = co_await task;
-  creations_.looked_at(key);
   if (!result.error && !released) result.error = released.error();
   co_return result;
 }

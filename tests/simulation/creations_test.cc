@@ -167,6 +167,24 @@ TEST_F(Turns, ALineThatMovesCostsNoWrite) {
   });
 }
 
+// Whoever is gone by its turn leaves it to others.
+TEST_F(Turns, AJobThatIsDeletedMeanwhileKeepsNoTurn) {
+  run(minutes(4), [this] {
+    hold("team-b", seconds(30));
+    at(seconds(5), [this] {
+      for (int i = 0; i < 120; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(12), [this] {
+      for (int i = 0; i < 120; ++i) {
+        world_->users().delete_job("team-b/b" + std::to_string(i), 0, /*recreate=*/false);
+      }
+    });
+    at(seconds(90), [this] { no_trouble(); });
+    at(seconds(100), [this] { create("team-b", "late"); });
+    at(seconds(102), [this] { expect_first_attempt_runs("team-b", "late"); });
+  });
+}
+
 // The metric that says that a job is stuck must not grow for it, either.
 TEST_F(Turns, ABackOffThatEndsMeanwhileLeavesNoDeadlineBehind) {
   run(minutes(3), [this] {

@@ -30,6 +30,7 @@ class Users {
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_pod(const std::string& key, bool force);
+  void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   // For the job's current pod. False: its UID is not recorded yet.
   bool strip_owner(const std::string& job_key);
   void ensure_namespaces();
@@ -37,7 +38,6 @@ class Users {
 
  private:
   void create_drawn(const std::string& name, std::uint64_t seed);
-  void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   void strip_labels(const std::string& key, std::uint64_t seed);
   // False: there was nothing to forge.
   bool forge_pod(const std::string& key, std::uint64_t seed);
