@@ -19,6 +19,10 @@ constexpr Duration kPatience = std::chrono::seconds(5);
 // 5 ms * 2^40 is past every cap.
 constexpr int kMaxExponent = 40;
 
+// However many tenants have failures, so many of one are not delayed by its bucket.
+constexpr double kLeastBurst = 10;
+constexpr Duration kSweepInterval = std::chrono::seconds(1);
+
 using Keys = std::list<std::string>;
 
 // The ready keys of one priority, by tenant; the tenants take turns.
@@ -96,9 +100,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       : loop(event_loop),
         config(configured),
         on_ready(std::move(ready)),
-        metrics(std::move(hooks)),
-        tokens(configured.failure_burst),
-        tokens_at(event_loop.now()) {}
+        metrics(std::move(hooks)) {}
 
   Lane& lane(Priority priority) { return lanes[static_cast<std::size_t>(priority)]; }
   std::size_t depth() const {
@@ -110,7 +112,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   void add_after(const std::string& key, Duration delay, Priority priority);
   void make_ready(const std::string& key, Item& item);
   void tell_ready();
-  Duration bucket_delay();
+  Duration bucket_delay(const std::string& tenant);
+  void sweep_buckets(double rate, double burst);
   Lane* next_lane(const Admits& admits, const std::string** key);
   void drop_timer(Item& item) { loop.cancel(std::exchange(item.timer, 0)); }
 
@@ -127,9 +130,17 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   bool told = false;  // on_ready is posted
   bool stopped = false;
 
-  // The overall bucket; below zero are the failures that wait for their tokens.
-  double tokens;
-  SteadyTime tokens_at;
+  // The overall bucket, in equal parts for the tenants that have failed lately; below zero are the
+  // failures that wait for their tokens.
+  struct Bucket {
+    double tokens = 0;
+    SteadyTime filled{};
+    double at(SteadyTime now, double rate) const {
+      return tokens + to_seconds(now - filled) * rate;
+    }
+  };
+  std::unordered_map<std::string, Bucket> buckets;
+  SteadyTime swept_at{};
 };
 
 void WorkQueue::State::tell_ready() {
@@ -184,15 +195,26 @@ void WorkQueue::State::add_after(const std::string& key, Duration delay, Priorit
   });
 }
 
-Duration WorkQueue::State::bucket_delay() {
+Duration WorkQueue::State::bucket_delay(const std::string& tenant) {
   const SteadyTime now = loop.now();
-  tokens = std::min(config.failure_burst,
-                    tokens + to_seconds(now - tokens_at) * config.failures_per_second);
-  tokens_at = now;
-  tokens -= 1;
-  if (tokens >= 0) return Duration::zero();
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(-tokens / config.failures_per_second));
+  const auto [found, added] = buckets.try_emplace(tenant);
+  const auto parts = static_cast<double>(buckets.size());
+  const double rate = config.failures_per_second / parts;
+  const double burst = std::max(config.failure_burst / parts, kLeastBurst);
+  Bucket& bucket = found->second;
+  bucket.tokens = (added ? burst : std::min(burst, bucket.at(now, rate))) - 1;
+  bucket.filled = now;
+  const double missing = std::max(0.0, -bucket.tokens);
+  sweep_buckets(rate, burst);
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(missing / rate));
+}
+
+// Those that are full again.
+void WorkQueue::State::sweep_buckets(double rate, double burst) {
+  const SteadyTime now = loop.now();
+  if (now - swept_at < kSweepInterval) return;
+  swept_at = now;
+  std::erase_if(buckets, [&](const auto& one) { return one.second.at(now, rate) >= burst; });
 }
 
 // The first lane that has something; or, by turns, the later one that has waited longest, if that
@@ -240,7 +262,8 @@ void WorkQueue::add_rate_limited(const std::string& key, Duration at_least, Prio
   if (state_->config.base_delay <= state_->config.max_delay / (std::int64_t{1} << failures)) {
     delay = state_->config.base_delay * (std::int64_t{1} << failures);
   }
-  state_->add_after(key, std::max({delay, state_->bucket_delay(), at_least}), priority);
+  state_->add_after(key, std::max({delay, state_->bucket_delay(tenant_of(key)), at_least}),
+                    priority);
 }
 
 void WorkQueue::forget(const std::string& key) { state_->failures.erase(key); }

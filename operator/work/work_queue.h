@@ -3,10 +3,9 @@
 //
 // - A key added while it is processed is handed out again when it is done. Adds coalesce.
 // - Of two delays for one key the earlier wins. A pending delay stays when the key is added at
-// once,
-//   because it may have another reason.
-// - Failures delay each key (5 ms * 2^n, capped), and one bucket limits them all. A success forgets
-//   them.
+//   once, because it may have another reason.
+// - Failures delay each key (5 ms * 2^n, capped), and one bucket limits them all. Tenants that fail
+//   have equal parts of it, so that one with many failures delays no other. A success forgets them.
 // - Keys have priorities. An add with a higher priority raises the key. After a wait of 5 s a key
 //   takes turns with higher priorities, so that it does not starve.
 // - Within a priority the tenants (namespaces) take turns, each in its own order.

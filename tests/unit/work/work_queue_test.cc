@@ -199,6 +199,30 @@ TEST_F(QueueTest, FailuresOfManyKeysShareOneBucket) {
   EXPECT_EQ(taken, 300u);
 }
 
+TEST_F(QueueTest, ATenantsFailuresDelayNoOthers) {
+  for (int i = 0; i < 10'000; ++i) queue.add_rate_limited("a/k" + std::to_string(i));
+  queue.add_rate_limited("b/k");
+  loop.advance(5ms);
+  std::set<std::string> ready;
+  while (const auto key = queue.take()) ready.insert(*key);
+  EXPECT_EQ(ready.count("b/k"), 1u);
+  EXPECT_LT(ready.size(), 300u) << "of the one that fails";
+}
+
+TEST_F(QueueTest, FailuresOfManyTenantsComeNoFasterThanOnes) {
+  for (int i = 0; i < 1'000; ++i) {
+    for (const char* tenant : {"a", "b", "c", "d", "e"}) {
+      queue.add_rate_limited(tenant + std::string("/k") + std::to_string(i));
+    }
+  }
+  loop.advance(5s);
+  while (queue.take()) continue;
+  std::size_t taken = 0;
+  loop.advance(10s);
+  while (queue.take()) ++taken;
+  EXPECT_NEAR(static_cast<double>(taken), 500, 25) << "50 a second of all";
+}
+
 TEST_F(QueueTest, ShutDownAtOnceHandsOutNothingMore) {
   queue.add("a");
   queue.add("b");
