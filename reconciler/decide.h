@@ -32,9 +32,9 @@ struct Event {
 struct WriteStatus {
   Status status;
   std::vector<Event> events = {};
-  std::optional<Outcome> ended = std::nullopt;  // this write ends an attempt, like this
-  std::string orphan_class = "";  // it recovers from this; empty: the pod told its end itself
-  Duration trouble_for{0};        // how long ago the trouble began
+  std::optional<Outcome> ended = std::nullopt;    // this write ends an attempt, like this
+  OrphanClass orphan_class = OrphanClass::kNone;  // it recovers from this
+  Duration trouble_for{0};                        // how long ago the trouble began
 };
 // POST of the current attempt's pod.
 struct CreatePod {

@@ -22,6 +22,11 @@ std::string bounded(std::string text, std::size_t limit = kMessageLimit) {
   return utf8_prefix(std::move(text), limit - 3) + "...";
 }
 
+AnyReason bounded(const AnyReason& reason) {
+  return reason.text().size() <= kReasonLimit ? reason
+                                              : AnyReason(bounded(reason.text(), kReasonLimit));
+}
+
 void finish(const Context& context, Status& status, Phase phase) {
   status.phase = phase;
   status.completion_time = context.now;
@@ -86,7 +91,7 @@ Event attempt_event(const Status& before, const Verdict& verdict, const Status& 
   Event event;
   event.reason = event_reason(verdict.outcome);
   event.action = after.phase == Phase::kFailed ? "Finish" : "Retry";
-  event.note = "attempt " + std::to_string(before.attempt) + " ended (" + verdict.reason +
+  event.note = "attempt " + std::to_string(before.attempt) + " ended (" + verdict.reason.text() +
                "): " + verdict.message;
   return event;
 }
@@ -117,11 +122,11 @@ int lost_in_outage(const Context& context, Outcome outcome) {
 Waiting next_attempt_waiting(const Context& context, const Status& status, int lost) {
   const std::string ended = "attempt " + std::to_string(status.attempt) + " ended as " +
                             to_string(status.history.back().outcome);
-  Waiting waiting{"RetryBackoff", ended + "; the next one waits its back-off",
+  Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
                   "attempt " + std::to_string(status.attempt + 1) + " starts",
                   status.next_attempt_time};
   if (lost > 0) {
-    waiting.reason = kRestartsSpreadReason;
+    waiting.reason = Reason::kRestartsSpread;
     waiting.message = ended + " in an outage of the API server, one of about " +
                       std::to_string(lost) + "; their next attempts are spread";
   }
@@ -197,7 +202,7 @@ Waiting old_pod_waiting(const Context& context) {
     pods += (pods.empty() ? "" : ", ") + pod.name +
             (pod.node_name.empty() ? "" : " on node " + pod.node_name);
   }
-  return Waiting{"OldPodNotEnded",
+  return Waiting{Reason::kOldPodNotEnded,
                  "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
                  "the next attempt starts when it has, or when its node object is deleted",
                  active_deadline(context)};
@@ -205,7 +210,7 @@ Waiting old_pod_waiting(const Context& context) {
 
 Waiting turn_waiting(const Context& context, const Status& status) {
   return Waiting{
-      kPodCreationQueuedReason,
+      Reason::kPodCreationQueued,
       "as many pods of the job's namespace as may be asked for at once are being created",
       "attempt " + std::to_string(status.attempt + 1) +
           " starts when the API server has answered for one of them",
@@ -218,27 +223,26 @@ bool told_deadline_has_passed(const Context& context) {
 }
 
 void keep_within_schema(Waiting& waiting) {
-  waiting.reason = bounded(std::move(waiting.reason), kReasonLimit);
+  waiting.reason = bounded(waiting.reason);
   waiting.message = bounded(std::move(waiting.message));
 }
 
 void keep_within_schema(WriteStatus& write) {
   if (write.status.waiting) keep_within_schema(*write.status.waiting);
   for (HistoryEntry& entry : write.status.history) {
-    entry.reason = bounded(std::move(entry.reason), kReasonLimit);
+    entry.reason = bounded(entry.reason);
   }
   for (Event& event : write.events) event.note = bounded(std::move(event.note));
 }
 
-std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec,
-                                                                const Status& status) {
+std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, const Status& status) {
   if (status.failures > spec.backoff_limit) {
-    return std::pair(std::string("BackoffLimitExceeded"),
-                     counted(status.failures, "failed", "failed") + ", backoffLimit forgives " +
-                         std::to_string(spec.backoff_limit));
+    return std::pair(Reason::kBackoffLimitExceeded, counted(status.failures, "failed", "failed") +
+                                                        ", backoffLimit forgives " +
+                                                        std::to_string(spec.backoff_limit));
   }
   if (status.disruptions > spec.disruption_limit) {
-    return std::pair(std::string("DisruptionLimitExceeded"),
+    return std::pair(Reason::kDisruptionLimitExceeded,
                      counted(status.disruptions, "was lost", "were lost") +
                          ", disruptionLimit forgives " + std::to_string(spec.disruption_limit));
   }
@@ -271,17 +275,17 @@ void start_attempt(const Context& context, Status& status) {
   status.next_attempt_time.reset();
   // From when startDeadlineSeconds counts nobody knows before the pod is bound.
   status.waiting =
-      Waiting{"PodStarting", "pod " + status.pod_name + " is being created and started",
+      Waiting{Reason::kPodStarting, "pod " + status.pod_name + " is being created and started",
               "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
               active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
 }
 
-void finish_failed(const Context& context, Status& status, const std::string& reason,
+void finish_failed(const Context& context, Status& status, Reason reason,
                    const std::string& message) {
   finish(context, status, Phase::kFailed);
-  set_condition(status, "Failed", true, reason, message, context.now);
-  set_condition(status, "Stalled", true, reason, message, context.now);
+  set_condition(status, "Failed", true, to_string(reason), message, context.now);
+  set_condition(status, "Stalled", true, to_string(reason), message, context.now);
 }
 
 void finish_cancelled(const Context& context, Status& status) {
@@ -292,7 +296,7 @@ void finish_cancelled(const Context& context, Status& status) {
 void suspend(const Context& context, Status& status) {
   status.phase = Phase::kSuspended;
   status.next_attempt_time.reset();
-  status.waiting = Waiting{"Suspended", "spec.suspend is true; no pod runs",
+  status.waiting = Waiting{Reason::kSuspended, "spec.suspend is true; no pod runs",
                            "set spec.suspend to false to go on", std::nullopt};
   clear_condition(status, "Stalled", "Suspended", context.now);
   set_condition(status, "Suspended", true, "JobSuspended", "Job suspended", context.now);
@@ -302,15 +306,16 @@ void start_cancelling(const Context& context, Status& status) {
   status.phase = Phase::kCancelling;
   status.next_attempt_time.reset();
   clear_condition(status, "Stalled", "Cancelling", context.now);
-  status.waiting = Waiting{"PodTerminating", "the job was cancelled; its pod is being stopped",
-                           "the job is Cancelled when the pod has ended", std::nullopt};
+  status.waiting =
+      Waiting{Reason::kPodTerminating, "the job was cancelled; its pod is being stopped",
+              "the job is Cancelled when the pod has ended", std::nullopt};
 }
 
 void resume(const Context& context, Status& status) {
   count_suspension(context, status);
   status.phase = Phase::kPending;
   status.waiting =
-      Waiting{"Resuming", "the job was resumed", "its next attempt starts", std::nullopt};
+      Waiting{Reason::kResuming, "the job was resumed", "its next attempt starts", std::nullopt};
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
 }
 
@@ -337,26 +342,27 @@ WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
   }
   const bool out_of_time = deadline && context.now >= *deadline;
   const auto spent = spent_budget(context.spec, status);
-  if (out_of_time && verdict.reason == kJobDeadlineReason) {
-    finish_failed(context, status, kJobDeadlineReason, verdict.message);
+  if (out_of_time && verdict.reason == Reason::kDeadlineExceeded) {
+    finish_failed(context, status, Reason::kDeadlineExceeded, verdict.message);
   } else if (verdict.outcome == Outcome::kCancelled) {
     start_cancelling(context, status);
   } else if (spent) {
-    finish_failed(context, status, spent->first,
-                  spent->second + "; the last one: " + verdict.reason + ": " + verdict.message);
+    finish_failed(
+        context, status, spent->first,
+        spent->second + "; the last one: " + verdict.reason.text() + ": " + verdict.message);
   } else if (context.spec.cancel) {
     start_cancelling(context, status);
   } else if (context.spec.suspend) {
     suspend(context, status);
   } else if (out_of_time) {
-    finish_failed(context, status, kJobDeadlineReason, kJobDeadlineMessage);
+    finish_failed(context, status, Reason::kDeadlineExceeded, kJobDeadlineMessage);
   } else {
     retry(context, status, verdict.outcome);
   }
   // The whole job's deadline is told once, as the job's end.
   // A pod may fail with the same reason, by the deadline of its own template.
   const bool by_job_deadline =
-      verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == kJobDeadlineReason;
+      verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
   if (event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline) {
     write.events.push_back(attempt_event(context.job.status, verdict, status));
   }

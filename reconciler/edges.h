@@ -30,7 +30,6 @@ struct AttemptEnd {
 bool any_pod_lives(const Context& context);
 bool pod_lives(const Context& context, const PodView& pod);
 
-inline constexpr const char* kJobDeadlineReason = "DeadlineExceeded";
 inline constexpr const char* kJobDeadlineMessage =
     "the job was active longer than activeDeadlineSeconds";
 
@@ -42,7 +41,7 @@ void start_attempt(const Context& context, Status& status);
 WriteStatus end_attempt(const Context& context, const AttemptEnd& end);
 
 // -> Failed, Cancelled, Suspended, Cancelling, Pending. No attempt runs (any more).
-void finish_failed(const Context& context, Status& status, const std::string& reason,
+void finish_failed(const Context& context, Status& status, Reason reason,
                    const std::string& message);
 void finish_cancelled(const Context& context, Status& status);
 void suspend(const Context& context, Status& status);
@@ -50,14 +49,12 @@ void start_cancelling(const Context& context, Status& status);
 void resume(const Context& context, Status& status);
 
 // The budget that is overspent, as a reason and message for finish_failed; none: neither.
-std::optional<std::pair<std::string, std::string>> spent_budget(const Spec& spec,
-                                                                const Status& status);
+std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, const Status& status);
 
 // What a job in Backoff waits for while podReplacementPolicy Failed holds it back.
 Waiting old_pod_waiting(const Context& context);
 
 // What a job waits for that may start its next attempt, and may not ask for its pod yet.
-inline constexpr const char* kPodCreationQueuedReason = "PodCreationQueued";
 Waiting turn_waiting(const Context& context, const Status& status);
 
 // Time was to act by then, as the status says, and has not.

@@ -51,11 +51,11 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   const Time since = holds && lease->acquired ? std::max(bound, *lease->acquired) : bound;
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
-  limit.verdict.reason = "StartTimeout";
+  limit.verdict.reason = Reason::kStartTimeout;
   limit.verdict.message = "the pod's agent had not renewed the job's Lease " + in_seconds(window) +
                           (holds ? " after it was granted" : " after it could be granted");
   if (worker_is_starting(pod)) limit.verdict.message += why_not_started(pod);
-  limit.verdict.orphan_class = "pod_never_started";
+  limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.trouble_for = context.now - since;
   const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
   // An agent that was cut off tries again at once: it needs no whole duration.
@@ -72,10 +72,10 @@ Limit silent(const Context& context, const PodView& pod) {
   const Duration allowed = seen.breaker ? 2 * window : window;
   Limit limit;
   limit.verdict.outcome = Outcome::kLost;
-  limit.verdict.reason = "HolderSilent";
+  limit.verdict.reason = Reason::kHolderSilent;
   limit.verdict.message = "the agent in pod " + pod.name + " has not renewed the job's Lease for " +
                           in_seconds(allowed);
-  limit.verdict.orphan_class = "holder_silent";
+  limit.verdict.orphan_class = OrphanClass::kHolderSilent;
   limit.left = allowed - seen.silent_for;
   limit.trouble_for = seen.silent_for;
   // An agent renews after a third; one renewal may be lost.
@@ -90,9 +90,9 @@ Limit stalled(const Context& context) {
   const seconds window = *context.spec.heartbeat->progress_deadline;
   Limit limit;
   limit.verdict.outcome = Outcome::kHung;
-  limit.verdict.reason = "NoProgress";
+  limit.verdict.reason = Reason::kNoProgress;
   limit.verdict.message = "the worker lives and has made no progress for " + in_seconds(window);
-  limit.verdict.orphan_class = "holder_hung";
+  limit.verdict.orphan_class = OrphanClass::kHolderHung;
   limit.left = window - seen.stalled_for;
   // Progress shows with the next renewal: the verdict waits for one that was sent after the
   // deadline and says so, or must have been.
@@ -165,19 +165,20 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
   for (const Limit& limit : limits) {
     const Time then = context.now + limit.left;
     if (limit.quiet) continue;
-    if (limit.verdict.reason == "HolderSilent") {
-      return Waiting{"HolderSilent",
+    if (limit.verdict.reason == Reason::kHolderSilent) {
+      return Waiting{Reason::kHolderSilent,
                      "the agent in pod " + pod.name + " does not renew the job's Lease",
                      attempt + " ends as Lost unless it does", then};
     }
-    if (limit.verdict.reason == "NoProgress") {
-      return Waiting{"NoProgress", "the worker in pod " + pod.name + " lives and makes no progress",
+    if (limit.verdict.reason == Reason::kNoProgress) {
+      return Waiting{Reason::kNoProgress,
+                     "the worker in pod " + pod.name + " lives and makes no progress",
                      attempt + " ends as Hung unless it does", then};
     }
-    if (limit.verdict.reason != "StartTimeout") continue;
+    if (limit.verdict.reason != Reason::kStartTimeout) continue;
     const auto& refusal = context.view.observed.lease_refusal;
     if (refusal && !holds_lease(context, pod)) {
-      return Waiting{"LeaseWriteRefused", refusal->message,
+      return Waiting{Reason::kLeaseWriteRefused, refusal->message,
                      "the job's Lease is written again, after 5 to 30 s each time; " + attempt +
                          " ends as StartTimeout unless its agent has renewed it by then. Is "
                          "the namespace among the chart's workerNamespaces?",
@@ -187,12 +188,12 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
     if (lease && is_taken(*lease, context.job.status.attempt) && !lease->granted.empty()) {
       const Duration left =
           context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
-      return Waiting{"LeaseHeld",
+      return Waiting{Reason::kLeaseHeld,
                      "pod " + pod.name + " waits for the job's Lease: the pod that held it last (" +
                          lease->granted + ") may still run",
                      "the Lease is granted to it", context.now + left};
     }
-    return Waiting{"HeartbeatAwaited",
+    return Waiting{Reason::kHeartbeatAwaited,
                    "pod " + pod.name + " runs, and its agent has not renewed the job's Lease yet",
                    attempt + " ends as StartTimeout unless it does", then};
   }

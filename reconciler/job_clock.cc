@@ -8,7 +8,7 @@ namespace holdfast::reconciler {
 namespace {
 
 bool says_gated(const Status& status) {
-  return status.waiting && status.waiting->reason == kPodGatedReason;
+  return status.waiting && status.waiting->reason == Reason::kPodGated;
 }
 
 bool is_gated(const Context& context) {

@@ -12,8 +12,6 @@
 
 namespace holdfast::reconciler {
 
-inline constexpr const char* kPodGatedReason = "PodGated";
-
 // When the job's time is over, with `status` as it stands or is being made; none: never, or not as
 // long as the clock stands still.
 std::optional<Time> active_deadline(const Context& context, const Status& status);

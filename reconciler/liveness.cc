@@ -12,7 +12,6 @@ namespace {
 // The kubelets' own reports may be this late after an outage of the API server: a pod that started
 // meanwhile must not be called a start time-out before they are in.
 constexpr seconds kReportGrace{15};
-constexpr const char* kStartTimeoutReason = "StartTimeout";
 // A kubelet renews its Lease every 10 s: silence up to here is nothing to speak of.
 constexpr seconds kNodeRenewal{12};
 // While the breaker holds a verdict back, whether it still does is asked this often.
@@ -23,7 +22,7 @@ Duration worth_telling(const Context& context) {
   return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
 }
 
-Limit lost(const char* reason, std::string message, const char* orphan_class, Duration left,
+Limit lost(Reason reason, std::string message, OrphanClass orphan_class, Duration left,
            Duration trouble_for) {
   Limit limit;
   limit.verdict.outcome = Outcome::kLost;
@@ -41,9 +40,9 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   const NodeObservation& node = found->second;
   const seconds window = context.spec.lost_after;
   if (node.missing_for) {
-    limits.push_back(lost("NodeGone",
+    limits.push_back(lost(Reason::kNodeGone,
                           "node " + pod.node_name + " has not existed for " + in_seconds(window),
-                          "node_gone", window - *node.missing_for, *node.missing_for));
+                          OrphanClass::kNodeGone, window - *node.missing_for, *node.missing_for));
   }
   // Its kubelet alone is silent while the worker on it proves that it lives.
   if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
@@ -53,12 +52,12 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                                     ? std::min(*node.silent_for, *ended_for)
                                     : *node.silent_for;
     const Duration allowed = node.breaker ? 2 * window : window;
-    limits.push_back(lost("NodeSilent",
+    limits.push_back(lost(Reason::kNodeSilent,
                           "node " + pod.node_name +
                               (node.has_lease ? " has not renewed its Lease for "
                                               : "'s Ready condition has been Unknown for ") +
                               in_seconds(allowed),
-                          "node_silent", allowed - silent_for, silent_for));
+                          OrphanClass::kNodeSilent, allowed - silent_for, silent_for));
     const Duration notice = worth_telling(context) - silent_for;
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
@@ -80,11 +79,11 @@ void add_schedule_limit(const Context& context, const PodView& pod, std::vector<
   const seconds window = *context.spec.schedule_deadline;
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
-  limit.verdict.reason = kStartTimeoutReason;
+  limit.verdict.reason = Reason::kStartTimeout;
   limit.verdict.message =
       "no node had the pod " + in_seconds(window) + " after its creation (scheduleDeadlineSeconds)";
   if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
-  limit.verdict.orphan_class = "pod_never_started";
+  limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.trouble_for = context.now - pod.created;
   limit.left = std::max(window - limit.trouble_for, watched_left(context, window));
   limits.push_back(std::move(limit));
@@ -106,11 +105,11 @@ void add_start_limit(const Context& context, const PodView& pod, std::vector<Lim
       pod.started() ? context.view.observed.still_for : context.now - placed_since(context, pod);
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
-  limit.verdict.reason = kStartTimeoutReason;
+  limit.verdict.reason = Reason::kStartTimeout;
   limit.verdict.message = pod.started() ? "the pod's next container did not start for "
                                         : "the pod had a node and no container ran for ";
   limit.verdict.message += in_seconds(window) + why_not_started(pod);
-  limit.verdict.orphan_class = "pod_never_started";
+  limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.left = std::max(window - age, watched_left(context, window));
   limit.trouble_for = age;
   limits.push_back(std::move(limit));
@@ -134,10 +133,10 @@ void add_attempt_limit(const Context& context, const PodView& pod, std::vector<L
   if (!start) return;
   Limit limit;
   limit.verdict.outcome = Outcome::kDeadlineExceeded;
-  limit.verdict.reason = "AttemptDeadlineExceeded";
+  limit.verdict.reason = Reason::kAttemptDeadlineExceeded;
   limit.verdict.message = "the attempt ran longer than attemptDeadlineSeconds (" +
                           in_seconds(*context.spec.attempt_deadline) + ")";
-  limit.verdict.orphan_class = "attempt_too_long";
+  limit.verdict.orphan_class = OrphanClass::kAttemptTooLong;
   limit.left = *start + *context.spec.attempt_deadline - context.now;
   limit.trouble_for = std::max(Duration::zero(), -limit.left);
   limits.push_back(std::move(limit));
@@ -163,7 +162,7 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
   waiting.next_action = attempt_text(context) + " goes on once a node has its pod";
   switch (pod.placement()) {
     case Placement::kGated:
-      waiting.reason = kPodGatedReason;
+      waiting.reason = Reason::kPodGated;
       waiting.message =
           (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) + ": " + pod.gates;
       waiting.next_action =
@@ -171,15 +170,15 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
       waiting.since = placed_since(context, pod);
       break;
     case Placement::kUnschedulable:
-      waiting.reason = kPodUnschedulableReason;
+      waiting.reason = Reason::kPodUnschedulable;
       waiting.message = pod.unschedulable;
       waiting.since = placed_since(context, pod);
       break;
     default:
-      waiting.reason = "PodStarting";
+      waiting.reason = Reason::kPodStarting;
       waiting.message = "pod " + pod.name + " is being scheduled";
       if (unseen_left(context, pod) > Duration::zero()) break;
-      waiting.reason = kNoSchedulerReason;
+      waiting.reason = Reason::kNoScheduler;
       waiting.message = "no scheduler has looked at pod " + pod.name + "; its schedulerName is " +
                         (pod.scheduler.empty() ? "not set" : pod.scheduler);
       waiting.next_action = "check that a scheduler of that name runs; " + waiting.next_action;
@@ -190,10 +189,10 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
 // What a pod with a node waits for until its first, or its next, container runs.
 Waiting describe_start(const Context& context, const PodView& pod, Duration left) {
   Waiting waiting;
-  waiting.reason = "PodStarting";
+  waiting.reason = Reason::kPodStarting;
   waiting.message = "pod " + pod.name + " starts on node " + pod.node_name;
   if (const ContainerView* const container = waiting_container(pod)) {
-    waiting.reason = container->waiting_reason;
+    waiting.reason = AnyReason(container->waiting_reason);
     waiting.message = "container " + container->name + ": " + container->waiting_message;
   }
   waiting.next_action = attempt_text(context) + " ends as StartTimeout unless " +
@@ -232,10 +231,10 @@ std::optional<Duration> overstay_left(const Context& context, const PodView& pod
 std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
   std::vector<Limit> limits;
   if (const auto left = overstay_left(context, pod)) {
-    limits.push_back(lost("PodStuckTerminating",
+    limits.push_back(lost(Reason::kPodStuckTerminating,
                           "the pod was told to go and had not ended " +
                               in_seconds(context.spec.lost_after) + " after its grace",
-                          "pod_stuck_terminating", *left,
+                          OrphanClass::kPodStuckTerminating, *left,
                           std::max<Duration>(Duration::zero(), context.now - *pod.deletion)));
   } else {
     add_start_limit(context, pod, limits);
@@ -247,46 +246,46 @@ std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
 }
 
 Waiting describe(const Context& context, const PodView& pod, const std::vector<Limit>& limits) {
-  const auto limit_by = [&](const char* reason) -> const Limit* {
+  const auto limit_by = [&](Reason reason) -> const Limit* {
     for (const Limit& limit : limits) {
       if (limit.verdict.reason == reason) return &limit;
     }
     return nullptr;
   };
-  const auto left = [&](const char* reason) -> std::optional<Duration> {
+  const auto left = [&](Reason reason) -> std::optional<Duration> {
     const Limit* const limit = limit_by(reason);
     return limit ? std::optional(limit->left) : std::nullopt;
   };
-  const auto worth_telling_of = [&](const char* reason) {
+  const auto worth_telling_of = [&](Reason reason) {
     const Limit* const limit = limit_by(reason);
     return limit && !limit->quiet;
   };
-  const bool starts = left(kStartTimeoutReason) &&
+  const bool starts = left(Reason::kStartTimeout) &&
                       (!pod.started() || pod.stands_still() || worker_is_starting(pod));
   Waiting waiting;
-  if (left("NodeGone")) {
-    waiting = {"NodeGone", "node " + pod.node_name + " does not exist",
+  if (left(Reason::kNodeGone)) {
+    waiting = {Reason::kNodeGone, "node " + pod.node_name + " does not exist",
                attempt_text(context) + " ends as Lost unless it comes back",
-               context.now + *left("NodeGone")};
-  } else if (worth_telling_of("NodeSilent")) {
+               context.now + *left(Reason::kNodeGone)};
+  } else if (worth_telling_of(Reason::kNodeSilent)) {
     const bool has_lease = context.view.observed.nodes.at(pod.node_name).has_lease;
-    waiting = {"NodeSilent",
+    waiting = {Reason::kNodeSilent,
                "node " + pod.node_name +
                    (has_lease ? " does not renew its Lease" : "'s Ready condition is Unknown"),
                attempt_text(context) + " ends as Lost unless it does",
-               context.now + *left("NodeSilent")};
+               context.now + *left(Reason::kNodeSilent)};
   } else if (pod.deletion) {
-    waiting = {"PodTerminating", "pod " + pod.name + " was deleted and is being stopped",
+    waiting = {Reason::kPodTerminating, "pod " + pod.name + " was deleted and is being stopped",
                attempt_text(context) + " ends when the pod has, or as Lost",
-               context.now + *left("PodStuckTerminating")};
+               context.now + *left(Reason::kPodStuckTerminating)};
   } else if (!pod.started() && pod.placement() != Placement::kBound) {
     waiting = describe_unbound(context, pod);
   } else if (starts) {
-    waiting = describe_start(context, pod, *left(kStartTimeoutReason));
+    waiting = describe_start(context, pod, *left(Reason::kStartTimeout));
   } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
     waiting = *heartbeat;
   } else {
-    waiting = {"PodRunning", "pod " + pod.name + " runs on node " + pod.node_name,
+    waiting = {Reason::kPodRunning, "pod " + pod.name + " runs on node " + pod.node_name,
                attempt_text(context) + " ends when the pod does", std::nullopt};
   }
   // What acts first is what is told; what is not worth telling of is renewed before that.

@@ -21,9 +21,6 @@ struct Limit {
   std::optional<Duration> look_in = std::nullopt;
 };
 
-inline constexpr const char* kPodUnschedulableReason = "PodUnschedulable";
-inline constexpr const char* kNoSchedulerReason = "NoScheduler";
-
 // How much longer a scheduler may take to say its first word of this pod; then a person is needed.
 Duration unseen_left(const Context& context, const PodView& pod);
 

@@ -14,7 +14,7 @@ bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now) {
 void HolderCount::add(const LeaseView& lease, seconds lease_duration, const Status& status,
                       Time now) {
   if (status.phase == Phase::kBackoff) {
-    const bool waits = status.waiting && status.waiting->reason == kRestartsSpreadReason;
+    const bool waits = status.waiting && status.waiting->reason == Reason::kRestartsSpread;
     held += waits ? 1 : 0;
     lost += waits ? 1 : 0;
     return;

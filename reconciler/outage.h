@@ -20,7 +20,6 @@ inline constexpr int kRestartsPerSecond = 20;
 inline constexpr seconds kLongestSpread{300};
 
 // status.waiting.reason of a job whose next attempt is held back by this.
-inline constexpr const char* kRestartsSpreadReason = "RestartsSpread";
 
 // The holder has not renewed for two thirds of the duration: its agent has fenced itself.
 bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now);

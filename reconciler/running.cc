@@ -11,9 +11,6 @@
 namespace holdfast::reconciler {
 namespace {
 
-constexpr const char* kRefusedReason = "PodCreationRefused";
-constexpr const char* kNameTakenReason = "PodNameTaken";
-constexpr const char* kNotCreatedReason = "PodNotCreated";
 constexpr seconds kSlowStart{10};
 // Another replica's creation is on its way for a moment; told is what lasts longer.
 constexpr seconds kIntentNotice{5};
@@ -28,11 +25,11 @@ constexpr seconds kPodTimeStep{1};
 // New words alone, of a worker's progress or of a scheduler, are written at most this often.
 constexpr seconds kWordsInterval{30};
 
-Verdict verdict_of(Outcome outcome, std::string reason, std::string message,
-                   const char* orphan_class = "") {
+Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
+                   OrphanClass orphan_class = OrphanClass::kNone) {
   Verdict verdict;
   verdict.outcome = outcome;
-  verdict.reason = std::move(reason);
+  verdict.reason = reason;
   verdict.message = std::move(message);
   verdict.orphan_class = orphan_class;
   return verdict;
@@ -60,11 +57,11 @@ void end_with_pod(const Context& context, Plan& plan, const PodView& pod) {
     return;
   }
   end_when_confirmed(context, plan,
-                     verdict_of(Outcome::kLost, "LeaseNotGranted",
+                     verdict_of(Outcome::kLost, Reason::kLeaseNotGranted,
                                 "pod " + pod.name +
                                     " ended well, but the job's Lease was never granted to it: "
                                     "its worker cannot have run",
-                                "pod_vanished"));
+                                OrphanClass::kPodVanished));
 }
 
 // What the user asks for, and the whole job's time, end an attempt whose pod has not ended, after a
@@ -78,16 +75,16 @@ bool end_by_request(const Context& context, Plan& plan) {
     return true;
   }
   if (context.spec.cancel) {
-    end(context, plan, verdict_of(Outcome::kCancelled, "Cancelled", "spec.cancel is true"));
+    end(context, plan, verdict_of(Outcome::kCancelled, Reason::kCancelled, "spec.cancel is true"));
     return true;
   }
   if (context.spec.suspend) {
-    end(context, plan, verdict_of(Outcome::kSuspended, "Suspended", "spec.suspend is true"));
+    end(context, plan, verdict_of(Outcome::kSuspended, Reason::kSuspended, "spec.suspend is true"));
     return true;
   }
   if (out_of_time) {
     end(context, plan,
-        verdict_of(Outcome::kDeadlineExceeded, kJobDeadlineReason, kJobDeadlineMessage));
+        verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded, kJobDeadlineMessage));
     return true;
   }
   if (deadline) plan.wake_at(*deadline);
@@ -98,7 +95,7 @@ void fail_for_template(const Context& context, Plan& plan) {
   const std::string& message = context.view.observed.refusal->message;
   WriteStatus write;
   write.status = context.job.status;
-  finish_failed(context, write.status, "PodTemplateInvalid", message);
+  finish_failed(context, write.status, Reason::kPodTemplateInvalid, message);
   write.events.push_back(Event{true, "PodTemplateInvalid", "Finish", message});
   plan.write(std::move(write));
 }
@@ -114,16 +111,17 @@ bool template_has_failed(const Context& context) {
 Waiting refused_waiting(const Context& context, const CreationRefusal& refusal) {
   using Kind = CreationRefusal::Kind;
   if (refusal.kind != Kind::kTemplateRefused) {
-    return Waiting{refusal.kind == Kind::kNameTaken ? kNameTakenReason : kRefusedReason,
-                   refusal.message,
-                   "the same pod is asked for again, after 5 to 30 s each time; no attempt and no "
-                   "budget is spent",
-                   active_deadline(context)};
+    return Waiting{
+        refusal.kind == Kind::kNameTaken ? Reason::kPodNameTaken : Reason::kPodCreationRefused,
+        refusal.message,
+        "the same pod is asked for again, after 5 to 30 s each time; no attempt and no "
+        "budget is spent",
+        active_deadline(context)};
   }
   const Time until =
       template_doubted_until(context.job.status).value_or(context.now + kTemplateDoubt);
   const bool too_few = until <= context.now;
-  return Waiting{kRefusedReason, refusal.message, kTemplateDoubted,
+  return Waiting{Reason::kPodCreationRefused, refusal.message, kTemplateDoubted,
                  too_few ? context.now + refusal.retry_in : until};
 }
 
@@ -143,15 +141,16 @@ void retry_creation(const Context& context, Plan& plan) {
     const Time since = status.attempt_start_time.value_or(context.now);
     const Time stalled_at = since + context.spec.start_deadline;
     if (context.now >= stalled_at) {
-      set_condition(status, "Stalled", true, status.waiting->reason, refusal->message, context.now);
+      set_condition(status, "Stalled", true, status.waiting->reason.text(), refusal->message,
+                    context.now);
     } else {
       plan.wake_at(stalled_at);
     }
     plan.wake_in(retry_left(context, *refusal));
     // Until it is on record, whoever comes next takes the attempt for one that was left behind.
     const auto& told = context.job.status.waiting;
-    const bool on_record =
-        told && (told->reason == kRefusedReason || told->reason == kNameTakenReason);
+    const bool on_record = told && (told->reason == Reason::kPodCreationRefused ||
+                                    told->reason == Reason::kPodNameTaken);
     plan.inform(std::move(status), /*at_once=*/!on_record);
     return;
   }
@@ -179,7 +178,7 @@ void await_foreign_pod(const Context& context, Plan& plan, Duration left) {
     return;
   }
   status.waiting = Waiting{
-      kNotCreatedReason,
+      Reason::kPodNotCreated,
       "attempt " + std::to_string(status.attempt) + " is on record, and its pod does not exist",
       "the attempt ends as Lost unless the pod appears", context.now + left};
   plan.inform(std::move(status));
@@ -196,8 +195,9 @@ void decide_no_pod(const Context& context, Plan& plan) {
   const bool existed =
       observed.pod_existed || !status.node_name.empty() || !known_pod_uid(context.view).empty();
   if (!existed) {
-    const bool was_refused = status.waiting && (status.waiting->reason == kRefusedReason ||
-                                                status.waiting->reason == kNameTakenReason);
+    const bool was_refused =
+        status.waiting && (status.waiting->reason == Reason::kPodCreationRefused ||
+                           status.waiting->reason == Reason::kPodNameTaken);
     if (template_has_failed(context)) {
       fail_for_template(context, plan);
       return;
@@ -218,14 +218,14 @@ void decide_no_pod(const Context& context, Plan& plan) {
   }
   if (existed) {
     end(context, plan,
-        verdict_of(Outcome::kLost, "PodGone", "pod " + status.pod_name + " is gone",
-                   "pod_vanished"),
+        verdict_of(Outcome::kLost, Reason::kPodGone, "pod " + status.pod_name + " is gone",
+                   OrphanClass::kPodVanished),
         observed.no_pod_for);
   } else {
     end(context, plan,
-        verdict_of(Outcome::kLost, "PodNeverCreated",
+        verdict_of(Outcome::kLost, Reason::kPodNeverCreated,
                    "the attempt was recorded, and whoever recorded it did not create its pod",
-                   "intent_without_pod"),
+                   OrphanClass::kIntentWithoutPod),
         observed.no_pod_for);
   }
 }
@@ -234,7 +234,7 @@ void decide_no_pod(const Context& context, Plan& plan) {
 void keep_old_words(const Context& context, Status& status, Plan& plan) {
   const auto& told = context.job.status.waiting;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || !told || told->reason != kPodUnschedulableReason ||
+  if (pause <= Duration::zero() || !told || told->reason != Reason::kPodUnschedulable ||
       status.waiting->reason != told->reason || status.waiting->message == told->message) {
     return;
   }
@@ -246,25 +246,25 @@ void keep_old_words(const Context& context, Status& status, Plan& plan) {
 void inform(const Context& context, const PodView& pod, const std::vector<Limit>& limits,
             Plan& plan) {
   Status status = context.job.status;
-  const std::string before = status.waiting ? status.waiting->reason : "";
-  const bool told_otherwise =
-      before == kRefusedReason || before == kNameTakenReason || before == kNotCreatedReason;
+  const AnyReason before = status.waiting ? status.waiting->reason : AnyReason();
+  const bool told_otherwise = before == Reason::kPodCreationRefused ||
+                              before == Reason::kPodNameTaken || before == Reason::kPodNotCreated;
   const bool between = pod.started() && pod.stands_still();
   const Duration age =
       between ? context.view.observed.still_for : context.now - placed_since(context, pod);
   status.waiting = describe(context, pod, limits);
-  if (status.waiting->reason == kNoSchedulerReason) {
-    set_condition(status, "Stalled", true, kNoSchedulerReason, status.waiting->message,
+  if (status.waiting->reason == Reason::kNoScheduler) {
+    set_condition(status, "Stalled", true, to_string(Reason::kNoScheduler), status.waiting->message,
                   context.now);
   } else {
     clear_condition(status, "Stalled", "Started", context.now);
   }
   bool due = told_otherwise || told_deadline_has_passed(context);
-  if (status.waiting->reason == "PodRunning") {
+  if (status.waiting->reason == Reason::kPodRunning) {
     const Duration ran = context.now - attempt_start(context, pod).value_or(pod.created);
     due = due || ran >= kInfoWriteInterval + kPodTimeStep;
     if (!due) plan.wake_in(kInfoWriteInterval + kPodTimeStep - ran);
-  } else if (status.waiting->reason == "PodStarting") {
+  } else if (status.waiting->reason == Reason::kPodStarting) {
     due = due || age >= kSlowStart;
     if (!due) plan.wake_in(kSlowStart - age);
     if (pod.placement() == Placement::kUnseen) plan.wake_in(unseen_left(context, pod));
@@ -307,16 +307,16 @@ void decide_running(const Context& context, Plan& plan) {
   if (pod->owner_uid != context.job.uid) {
     end_when_confirmed(
         context, plan,
-        verdict_of(Outcome::kLost, "OwnerRemoved",
+        verdict_of(Outcome::kLost, Reason::kOwnerRemoved,
                    "pod " + pod->name + " is owned by the job no more; it is stopped",
-                   "pod_vanished"));
+                   OrphanClass::kPodVanished));
     return;
   }
   if (end_by_request(context, plan)) return;
   if (pod->deletion && pod->node_name.empty()) {
     end(context, plan,
-        verdict_of(Outcome::kLost, "PodDeleted",
-                   "the pod was deleted before it was bound to a node", "pod_vanished"));
+        verdict_of(Outcome::kLost, Reason::kPodDeleted,
+                   "the pod was deleted before it was bound to a node", OrphanClass::kPodVanished));
     return;
   }
   // One that is being deleted ends by that, and its end says why.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/time.h"
+#include "reconciler/reason.h"
 
 namespace holdfast::reconciler {
 
@@ -82,7 +83,7 @@ struct Spec {
 };
 
 struct Waiting {
-  std::string reason;
+  AnyReason reason;
   std::string message;
   std::string next_action;
   std::optional<Time> deadline;  // where time alone will act
@@ -96,7 +97,7 @@ struct HistoryEntry {
   std::string pod_uid;
   std::string node_name;
   Outcome outcome = Outcome::kFailed;
-  std::string reason;
+  AnyReason reason;
   std::optional<int> exit_code;
   std::optional<Time> start_time;
   std::optional<Time> end_time;

@@ -69,7 +69,11 @@ bool fenced_itself(const ContainerView* container) {
          container->terminated->message.starts_with(kFencedMark);
 }
 
-Verdict lost(const PodView& pod, std::string reason, const std::string& message, const char* cls) {
+AnyReason said_or(const std::string& said, Reason ours) {
+  return said.empty() ? AnyReason(ours) : AnyReason(said);
+}
+
+Verdict lost(const PodView& pod, AnyReason reason, const std::string& message, OrphanClass cls) {
   Verdict verdict;
   verdict.outcome = Outcome::kLost;
   verdict.reason = std::move(reason);
@@ -93,25 +97,26 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
   const ContainerView* const container = culprit(pod);
   Verdict verdict;
   if (pod.disruption_target) {
-    verdict = lost(pod, pod.disruption_reason.empty() ? "DisruptionTarget" : pod.disruption_reason,
-                   "", "pod_disrupted");
+    verdict = lost(pod, said_or(pod.disruption_reason, Reason::kDisruptionTarget), "",
+                   OrphanClass::kPodDisrupted);
   } else if (!pod.started()) {
-    verdict =
-        lost(pod, pod.reason.empty() ? "PodRejected" : pod.reason,
-             pod.message.empty() ? "no container of the pod ever started" : "", "pod_disrupted");
+    verdict = lost(pod, said_or(pod.reason, Reason::kPodRejected),
+                   pod.message.empty() ? "no container of the pod ever started" : "",
+                   OrphanClass::kPodDisrupted);
   } else if (lost_by_deletion(pod, container, order)) {
-    verdict = lost(pod, "PodDeleted", "the pod was deleted while it ran", "pod_vanished");
+    verdict = lost(pod, Reason::kPodDeleted, "the pod was deleted while it ran",
+                   OrphanClass::kPodVanished);
   } else if (fenced_itself(container)) {
-    verdict = lost(pod, "Fenced", container->terminated->message, "holder_silent");
+    verdict =
+        lost(pod, Reason::kFenced, container->terminated->message, OrphanClass::kHolderSilent);
   } else if (container && !container->terminated->was_seen()) {
-    verdict = lost(pod, container->terminated->reason,
-                   "the kubelet did not see how the container ended", "pod_disrupted");
+    verdict = lost(pod, AnyReason(container->terminated->reason),
+                   "the kubelet did not see how the container ended", OrphanClass::kPodDisrupted);
   } else {
     verdict.outcome = Outcome::kFailed;
-    verdict.reason = !pod.reason.empty() ? pod.reason
-                     : container && !container->terminated->reason.empty()
-                         ? container->terminated->reason
-                         : "Error";
+    verdict.reason =
+        said_or(pod.reason.empty() && container ? container->terminated->reason : pod.reason,
+                Reason::kError);
     verdict.message = pod.message;
   }
   if (container) {
@@ -132,7 +137,7 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
   if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod, order);
   Verdict verdict;
   verdict.outcome = Outcome::kSucceeded;
-  verdict.reason = "Completed";
+  verdict.reason = Reason::kCompleted;
   verdict.exit_code = 0;
   verdict.ended = last_finish(pod);
   return verdict;
@@ -141,7 +146,8 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
 std::optional<Verdict> judge_fenced_worker(const PodView& pod) {
   for (const ContainerView& container : pod.containers) {
     if (!ended_for_good(pod, container) || !fenced_itself(&container)) continue;
-    Verdict verdict = lost(pod, "Fenced", container.terminated->message, "holder_silent");
+    Verdict verdict =
+        lost(pod, Reason::kFenced, container.terminated->message, OrphanClass::kHolderSilent);
     verdict.exit_code = container.terminated->exit_code;
     verdict.ended = container.terminated->finished;
     return verdict;

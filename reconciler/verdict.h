@@ -10,11 +10,11 @@ namespace holdfast::reconciler {
 
 struct Verdict {
   Outcome outcome = Outcome::kFailed;
-  std::string reason;  // CamelCase, e.g. "Error", "OOMKilled", "Evicted"
+  AnyReason reason;  // CamelCase; a kubelet's too, e.g. "OOMKilled", "Evicted"
   std::string message;
-  std::optional<int> exit_code;  // of the container that decided
-  std::optional<Time> ended;     // when it ended, as the kubelet says
-  std::string orphan_class;      // set for Lost
+  std::optional<int> exit_code;                   // of the container that decided
+  std::optional<Time> ended;                      // when it ended, as the kubelet says
+  OrphanClass orphan_class = OrphanClass::kNone;  // set for Lost
 };
 
 // The verdict on a pod whose phase is Succeeded or Failed. A Failed pod that was deleted, too: what

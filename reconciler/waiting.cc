@@ -36,14 +36,14 @@ bool end_idle(const Context& context, Plan& plan) {
   const auto deadline = active_deadline(context);
   if (!failure && deadline) {
     if (context.now >= *deadline) {
-      failure = std::pair<std::string, std::string>(kJobDeadlineReason, kJobDeadlineMessage);
+      failure = std::pair<Reason, std::string>(Reason::kDeadlineExceeded, kJobDeadlineMessage);
     } else {
       plan.wake_at(*deadline);
     }
   }
   if (!failure) return false;
   finish_failed(context, write.status, failure->first, failure->second);
-  write.events.push_back(Event{true, failure->first, "Finish", failure->second});
+  write.events.push_back(Event{true, to_string(failure->first), "Finish", failure->second});
   plan.write(std::move(write));
   return true;
 }
@@ -56,7 +56,8 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
   status.waiting = old_pod_waiting(context);
   if (context.now >= stalled_at) {
-    set_condition(status, "Stalled", true, "OldPodNotEnded", status.waiting->message, context.now);
+    set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
+                  context.now);
   } else {
     plan.wake_at(stalled_at);
   }
@@ -78,7 +79,7 @@ constexpr seconds kClockNoise{2};
 std::optional<Time> end_of_backoff(const Context& context) {
   const std::optional<Time>& recorded = context.job.status.next_attempt_time;
   const auto& waiting = context.job.status.waiting;
-  const bool spread = waiting && waiting->reason == kRestartsSpreadReason;
+  const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
   const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
   if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
   return context.now + longest;
@@ -105,7 +106,7 @@ Duration until_turn_is_told(const Context& context, const TurnWait& wait) {
 void tell_of_turn(const Context& context, Plan& plan) {
   Status status = context.job.status;
   const TurnWait wait = context.view.observed.turn_wait.value_or(TurnWait());
-  const bool is_told = status.waiting && status.waiting->reason == kPodCreationQueuedReason;
+  const bool is_told = status.waiting && status.waiting->reason == Reason::kPodCreationQueued;
   const Duration left = until_turn_is_told(context, wait);
   if (!is_told && left > Duration::zero()) {
     plan.wake_in(wait.waited < kTurnNotice ? left : std::max<Duration>(left, kTurnLook));
@@ -197,9 +198,10 @@ void decide_cancelling(const Context& context, Plan& plan) {
   }
   if (left && *left > Duration::zero()) {
     Status status = context.job.status;
-    status.waiting = Waiting{
-        "PodTerminating", "the job was cancelled; pod " + slowest->name + " is being stopped",
-        "the job is Cancelled when the pod has ended, or then", context.now + *left};
+    status.waiting =
+        Waiting{Reason::kPodTerminating,
+                "the job was cancelled; pod " + slowest->name + " is being stopped",
+                "the job is Cancelled when the pod has ended, or then", context.now + *left};
     plan.wake_in(*left);
     plan.inform(std::move(status));
     return;
@@ -210,7 +212,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
   }
   WriteStatus write = start_write(context);
   if (left) {
-    write.orphan_class = "cancel_dead_worker";
+    write.orphan_class = OrphanClass::kCancelDeadWorker;
     write.trouble_for = std::max(Duration::zero(), -*left);
   }
   finish_cancelled(context, write.status);

@@ -53,9 +53,10 @@ void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory&
 }
 
 void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
-  if (!memory.pod_is_known(attempt, uid) || memory.orphan_class.empty()) return;
+  if (!memory.pod_is_known(attempt, uid) || memory.orphan_class == reconciler::OrphanClass::kNone)
+    return;
   telemetry_.recovered(memory.orphan_class, loop_.now() - memory.trouble_began);
-  memory.orphan_class.clear();
+  memory.orphan_class = reconciler::OrphanClass::kNone;
 }
 
 Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationRefusal::Kind kind,

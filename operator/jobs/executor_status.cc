@@ -66,7 +66,7 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
     if (write.ended) {
       fields.emplace_back("outcome", to_string(*write.ended));
-      fields.emplace_back("reason", after.history.back().reason);
+      fields.emplace_back("reason", after.history.back().reason.text());
     }
     if (after.attempt != before.attempt) {
       fields.emplace_back("next_attempt", std::to_string(after.attempt));
@@ -74,7 +74,7 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     setting.log.info("job moved", fields);
   }
   if (write.ended) telemetry_.attempt_ended(to_string(*write.ended));
-  if (!write.orphan_class.empty()) {
+  if (write.orphan_class != reconciler::OrphanClass::kNone) {
     if (after.attempt > before.attempt) {
       setting.memory.orphan_class = write.orphan_class;
       setting.memory.trouble_began = loop_.now() - write.trouble_for;

@@ -33,7 +33,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   entry.node_name = string_at(json, "nodeName");
   entry.outcome =
       reconciler::parse_outcome(string_at(json, "outcome")).value_or(reconciler::Outcome::kFailed);
-  entry.reason = string_at(json, "reason");
+  entry.reason = reconciler::AnyReason(string_at(json, "reason"));
   if (at(json, "exitCode").is_number_integer()) {
     entry.exit_code = static_cast<int>(int_at(json, "exitCode"));
   }
@@ -47,7 +47,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry) {
   put_text(json, "podName", entry.pod_name);
   put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
-  put_text(json, "reason", entry.reason);
+  put_text(json, "reason", entry.reason.text());
   if (entry.exit_code) json["exitCode"] = *entry.exit_code;
   put_second(json, "startTime", entry.start_time);
   put_second(json, "endTime", entry.end_time);
@@ -111,7 +111,7 @@ namespace {
 // What the schema has the API server say of a job whose status nobody has written yet.
 bool is_default(const reconciler::Status& status) {
   return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
-         status.waiting->reason == "OperatorAwaited";
+         status.waiting->reason == reconciler::Reason::kOperatorAwaited;
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ reconciler::Status decode_status(const JsonView& json) {
   status.observed_generation = int_at(json, "observedGeneration");
   if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting = reconciler::Waiting{
-        string_at(waiting, "reason"), string_at(waiting, "message"),
+        reconciler::AnyReason(string_at(waiting, "reason")), string_at(waiting, "message"),
         string_at(waiting, "nextAction"), time_at(waiting, "deadline"), time_at(waiting, "since")};
   }
   if (is_default(status)) {
@@ -167,7 +167,7 @@ Json encode_status(const reconciler::Status& status) {
   put_time(json, "nextAttemptTime", status.next_attempt_time);
   if (status.suspended.count() > 0) json["suspendedSeconds"] = status.suspended.count();
   if (status.waiting) {
-    Json waiting = {{"reason", status.waiting->reason},
+    Json waiting = {{"reason", status.waiting->reason.text()},
                     {"message", status.waiting->message},
                     {"nextAction", status.waiting->next_action}};
     put_second(waiting, "deadline", status.waiting->deadline);

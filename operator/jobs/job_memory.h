@@ -93,7 +93,7 @@ struct JobMemory {
   std::string stopped_holder;
 
   // A recovery that is not over until the next attempt's pod exists.
-  std::string orphan_class;
+  reconciler::OrphanClass orphan_class = reconciler::OrphanClass::kNone;
   SteadyTime trouble_began{};
 };
 

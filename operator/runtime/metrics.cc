@@ -195,6 +195,9 @@ struct Metrics::State {
     return request_time.Add({{"verb", verb}, {"host", host}}, request_buckets());
   }
   void create_at_zero();
+  Histogram& recovery_from(reconciler::OrphanClass orphan_class) {
+    return recovery.Add({{"class", to_string(orphan_class)}}, recovery_buckets());
+  }
   void refresh();
   void refresh_ownership(const controller::OwnershipReport& report);
 };
@@ -205,8 +208,8 @@ void Metrics::State::create_at_zero() {
   }
   for (const char* const phase : kPhases) jobs.Add({{"phase", phase}});
   for (const char* const outcome : kOutcomes) attempts.Add({{"outcome", outcome}});
-  for (const char* const orphan_class : controller::kOrphanClasses) {
-    recovery.Add({{"class", orphan_class}}, recovery_buckets());
+  for (int each = 1; each <= static_cast<int>(reconciler::kLastOrphanClass); ++each) {
+    recovery_from(static_cast<reconciler::OrphanClass>(each));
   }
   for (const char* const phase : {"Succeeded", "Failed"}) fenced.Add({{"pod_phase", phase}});
   for (const char* const how : controller::kShardMoves) shard_moves.Add({{"how", how}});
@@ -323,8 +326,8 @@ void Metrics::attempt_ended(const std::string& outcome) {
   state_->attempts.Add({{"outcome", outcome}}).Increment();
 }
 
-void Metrics::recovered(const std::string& orphan_class, Duration took) {
-  state_->recovery.Add({{"class", orphan_class}}, recovery_buckets()).Observe(to_seconds(took));
+void Metrics::recovered(reconciler::OrphanClass orphan_class, Duration took) {
+  state_->recovery_from(orphan_class).Observe(to_seconds(took));
 }
 
 void Metrics::fenced_outcome(const std::string& pod_phase) {

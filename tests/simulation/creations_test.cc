@@ -127,7 +127,7 @@ class Turns : public SlowCreations {
   }
   std::string waits_for(const std::string& ns, const std::string& name) {
     const auto waiting = status(ns, name).waiting;
-    return waiting ? waiting->reason : "";
+    return waiting ? waiting->reason.text() : "";
   }
   int writes = 0;
 };

@@ -316,7 +316,7 @@ void Ledger::status_written(const StatusWrite& write) {
 void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   const HistoryEntry& entry = write.next.history.back();
   const std::string what = write.name + ", attempt " + std::to_string(entry.attempt) + ", " +
-                           to_string(entry.outcome) + " (" + entry.reason + ")";
+                           to_string(entry.outcome) + " (" + entry.reason.text() + ")";
   if (write.old.phase != Phase::kRunning || entry.attempt != write.old.attempt) {
     complain("S2 FencedOutcome: an outcome that is not the current attempt's: " + what);
   }
@@ -345,7 +345,7 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
   check_loss(write, entry);
   if (truth && current_) check_times(write, entry, pod_uid, *truth);
   // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
-  if (entry.reason == "PodNeverCreated" && !truth && restored_at_ < Duration::zero() &&
+  if (entry.reason == Reason::kPodNeverCreated && !truth && restored_at_ < Duration::zero() &&
       book.recorder == Life(current_->replica, current_->life)) {
     complain("S8 Budget: a replica takes its own intent for left behind: " + what);
   }
@@ -354,11 +354,11 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
       last_read(pod_target(string_at(at(write.after, "metadata"), "namespace"), entry.pod_name));
   const bool was_there = read && (truth->removed == Duration::zero() || *read < truth->removed);
   if (truth->phase == PodPhase::kSucceeded && was_there && *read > truth->ended &&
-      entry.reason != "OwnerRemoved") {
+      entry.reason != Reason::kOwnerRemoved) {
     complain("S2 FencedOutcome: a success was read and is not counted: " + what);
   }
-  if (entry.reason == "PodGone" && !entry.pod_uid.empty() && truth->removed == Duration::zero() &&
-      read && *read > truth->created) {
+  if (entry.reason == Reason::kPodGone && !entry.pod_uid.empty() &&
+      truth->removed == Duration::zero() && read && *read > truth->created) {
     complain("an attempt is lost as PodGone though its pod is there: " + what);
   }
 }
@@ -367,7 +367,7 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
 // window, and could have for at least the first look of it (what came before may be an earlier
 // life's).
 void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
-  if (entry.reason != "NodeSilent") return;
+  if (entry.reason != Reason::kNodeSilent) return;
   const Cluster::Node* const node = cluster_.node(entry.node_name);
   if (!node) return complain("an attempt is lost on node " + entry.node_name + ", which never was");
   const auto window =

@@ -19,7 +19,7 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
   const std::string what = write.name + ", attempt " + std::to_string(entry.attempt);
   if (entry.outcome == Outcome::kStartTimeout) check_start_timeout(write, pod);
   const bool job_is_out_of_time =
-      entry.outcome == Outcome::kDeadlineExceeded && entry.reason == "DeadlineExceeded";
+      entry.outcome == Outcome::kDeadlineExceeded && entry.reason == Reason::kDeadlineExceeded;
   if (job_is_out_of_time && pod.gated) {
     complain("a job's time runs out while its pod is gated: " + what);
   }
@@ -29,7 +29,7 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
       std::chrono::abs(truth->skew) < kClockSkew) {
     complain("S8 Budget: a deletion is counted as a failure: " + what);
   }
-  if (entry.reason != "AttemptDeadlineExceeded" || truth->started == Time{}) return;
+  if (entry.reason != Reason::kAttemptDeadlineExceeded || truth->started == Time{}) return;
   const Duration ran = wall() - (scheduler_.now() - current_->sent) - truth->started;
   // A slow clock tells a start that nobody saw as that much earlier.
   const Duration tolerance = kClockTolerance + std::max(-truth->skew, Duration::zero());

@@ -250,8 +250,8 @@ void Liveness::look_at_running(const Job& job) {
   const PodView* const pod = job.current;
   if (!pod) {
     // Whoever has just started knows nothing of a pod that was: it waits for another's creation.
-    const bool refused = status.waiting && (status.waiting->reason == "PodCreationRefused" ||
-                                            status.waiting->reason == "PodNameTaken");
+    const bool refused = status.waiting && (status.waiting->reason == Reason::kPodCreationRefused ||
+                                            status.waiting->reason == Reason::kPodNameTaken);
     holds(job, "intent without pod", refused ? kRefusalRetry : own(kForeignIntentWait));
     return;
   }
@@ -354,7 +354,8 @@ std::string Liveness::unsettled() const {
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
     if (is_terminal(status.phase) && !is_deleting(json) && stays) return;
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
-    if (status.waiting) found += ": " + status.waiting->reason + ": " + status.waiting->message;
+    if (status.waiting)
+      found += ": " + status.waiting->reason.text() + ": " + status.waiting->message;
   });
   return found;
 }

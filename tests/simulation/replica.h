@@ -58,8 +58,8 @@ class Replica : private controller::Telemetry {
  private:
   void end_when_idle();
   void attempt_ended(const std::string&) override {}
-  void recovered(const std::string& orphan_class, Duration took) override {
-    recoveries.emplace_back(orphan_class, took);
+  void recovered(reconciler::OrphanClass orphan_class, Duration took) override {
+    recoveries.emplace_back(to_string(orphan_class), took);
   }
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}

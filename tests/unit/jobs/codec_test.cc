@@ -48,15 +48,16 @@ reconciler::Status full_status() {
   status.attempt_start_time = parse_time("2026-01-02T03:05:05.123456789Z");
   status.next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
   status.suspended = seconds(12);
-  status.waiting = reconciler::Waiting{"RetryBackoff", "m", "n", parse_time("2026-01-02T03:06:05Z"),
-                                       parse_time("2026-01-02T03:05:15Z")};
+  status.waiting =
+      reconciler::Waiting{reconciler::Reason::kRetryBackoff, "m", "n",
+                          parse_time("2026-01-02T03:06:05Z"), parse_time("2026-01-02T03:05:15Z")};
   reconciler::HistoryEntry entry;
   entry.attempt = 4;
   entry.pod_uid = "7c8d";
   entry.pod_name = "encode-4-abcde";
   entry.node_name = "node-1";
   entry.outcome = Outcome::kFailed;
-  entry.reason = "OOMKilled";
+  entry.reason = reconciler::AnyReason("OOMKilled");
   entry.exit_code = 137;
   entry.start_time = parse_time("2026-01-02T03:05:05Z");
   entry.end_time = parse_time("2026-01-02T03:05:15Z");

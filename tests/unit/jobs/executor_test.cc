@@ -17,7 +17,7 @@ class FakeOwnership : public Ownership {
 class SilentTelemetry : public Telemetry {
  public:
   void attempt_ended(const std::string&) override {}
-  void recovered(const std::string&, Duration) override {}
+  void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}
 };
@@ -42,7 +42,8 @@ class ExecutorTest : public kube::ClientTest {
     intent.status.phase = reconciler::Phase::kRunning;
     intent.status.attempt = 1;
     intent.status.pod_name = "train-1-abcde";
-    intent.status.waiting = reconciler::Waiting{"PodStarting", "m", "n", std::nullopt};
+    intent.status.waiting =
+        reconciler::Waiting{reconciler::Reason::kPodStarting, "m", "n", std::nullopt};
     decision_.writes = {intent, reconciler::CreatePod{1, "train-1-abcde"}};
   }
   auto perform() {

@@ -19,7 +19,7 @@ constexpr int kShards = 4;
 Status status_of(Phase phase, std::optional<Time> deadline = std::nullopt) {
   Status status;
   status.phase = phase;
-  if (deadline) status.waiting = Waiting{"PodRunning", "", "", deadline};
+  if (deadline) status.waiting = Waiting{reconciler::Reason::kPodRunning, "", "", deadline};
   return status;
 }
 

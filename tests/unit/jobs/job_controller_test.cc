@@ -13,7 +13,7 @@ namespace {
 class SilentTelemetry : public Telemetry {
  public:
   void attempt_ended(const std::string&) override {}
-  void recovered(const std::string&, Duration) override {}
+  void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}
 };

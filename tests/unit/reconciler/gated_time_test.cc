@@ -36,7 +36,7 @@ TEST(GatedTime, TheJobsDeadlineStandsStillWhileItsPodIsGated) {
 
 TEST(GatedTime, APodThatIsGatedWhileNobodyLooksIsNotOutOfTimeWhenTheyDo) {
   JobView view = gated_job();
-  view.job.status.waiting = Waiting{"PodStarting", "m", "n", std::nullopt};
+  view.job.status.waiting = Waiting{Reason::kPodStarting, "m", "n", std::nullopt};
   EXPECT_EQ(after(view, now() + seconds(86400)).phase, Phase::kRunning);
 }
 

@@ -34,7 +34,7 @@ TEST(Kstatus, ReconcilingSaysWhatTheJobWaitsFor) {
   JobView view = running_job();
   add_pod(view, 1, PodPhase::kRunning);
   const Status status = after(view);
-  EXPECT_TRUE(has_condition(status, "Reconciling", status.waiting->reason));
+  EXPECT_TRUE(has_condition(status, "Reconciling", status.waiting->reason.text()));
   EXPECT_EQ(status.condition("Reconciling")->message, status.waiting->message);
   EXPECT_EQ(kstatus(status), "InProgress");
 }

@@ -69,7 +69,7 @@ void Ledger::check_end(const StatusWrite& write) {
     }
   }
   // Observers see a renewal at most 5 s late.
-  if (write.fresh && entry.reason == "NodeSilent" &&
+  if (write.fresh && entry.reason == Reason::kNodeSilent &&
       write.node_silent + seconds(5) < write.spec.lost_after) {
     complain("an attempt is lost though its node renewed in time");
   }

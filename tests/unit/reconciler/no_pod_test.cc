@@ -86,7 +86,7 @@ TEST(NoPod, OnesOwnIntentIsCreatedAtOnceAndAfterALapseOnlyWhenALiveLookShowsThat
 TEST(NoPod, AnothersIntentWhoseCreationWasRefusedIsTriedAgainUnderItsNumber) {
   for (const char* const reason : {"PodCreationRefused", "PodNameTaken"}) {
     JobView view = running_job();
-    view.job.status.waiting->reason = reason;
+    view.job.status.waiting->reason = AnyReason(reason);
     EXPECT_TRUE(decide(view, now()).confirm) << "it may have been created and ended meanwhile";
     EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1)) << reason;
   }

@@ -69,7 +69,7 @@ TEST(RestartsSpread, OneThatWasLostWithManyWaitsAndSaysSo) {
   EXPECT_EQ(status.phase, Phase::kBackoff);
   EXPECT_EQ(status.next_attempt_time, now() + wait);
   EXPECT_EQ(status.waiting->deadline, now() + wait);
-  EXPECT_EQ(status.waiting->reason, kRestartsSpreadReason);
+  EXPECT_EQ(status.waiting->reason, Reason::kRestartsSpread);
   EXPECT_EQ(status.disruptions, 1);
 }
 
@@ -99,7 +99,7 @@ TEST(RestartsSpread, IsNotCutShortByTheLongestBackOff) {
   JobView view = job_in(Phase::kBackoff);
   view.job.spec.retry_backoff.max = seconds(10);
   Status& status = view.job.status;
-  status.waiting->reason = kRestartsSpreadReason;
+  status.waiting->reason = Reason::kRestartsSpread;
   status.next_attempt_time = status.waiting->deadline = now() + seconds(10) + kLongestSpread;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   EXPECT_EQ(after(view, *status.next_attempt_time).attempt, 2);
@@ -117,7 +117,7 @@ TEST(HolderCount, AHolderIsLostOnceItHasNotRenewedForTwoThirdsOfTheDuration) {
 TEST(HolderCount, OneThatWaitsForItsNextAttemptStillCounts) {
   Status status = job_in(Phase::kBackoff).job.status;
   EXPECT_EQ(counted(held_lease(seconds(60)), status).held, 0);
-  status.waiting->reason = kRestartsSpreadReason;
+  status.waiting->reason = Reason::kRestartsSpread;
   EXPECT_EQ(counted(held_lease(seconds(60)), status).held, 1);
   EXPECT_EQ(counted(held_lease(seconds(60)), status).lost, 1);
 }

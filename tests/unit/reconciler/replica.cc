@@ -157,8 +157,8 @@ std::string Replica::text(const JobView& view, const Decision& decision) const {
     if (const auto* const status = std::get_if<WriteStatus>(&write)) {
       const Status& next = status->status;
       line += std::string("->") + to_string(next.phase) + "(" + std::to_string(next.attempt) + ")";
-      if (next.history != old.history) line += std::string(":") + next.history.back().reason;
-      if (next.waiting) line += "[" + next.waiting->reason + "]";
+      if (next.history != old.history) line += std::string(":") + next.history.back().reason.text();
+      if (next.waiting) line += "[" + next.waiting->reason.text() + "]";
     }
   }
   if (decision.wake_after) {

@@ -18,7 +18,7 @@ bool same_but_conditions(Status a, Status b) {
 std::string refused_text(const Status& status) {
   if (status.waiting) {
     const Waiting& waiting = *status.waiting;
-    if (waiting.reason.empty() || waiting.reason.size() > 128) return "waiting.reason size";
+    if (waiting.reason.empty() || waiting.reason.text().size() > 128) return "waiting.reason size";
     if (waiting.message.size() > 8192) return "waiting.message size";
     if (waiting.next_action.empty() || waiting.next_action.size() > 1024) {
       return "waiting.nextAction size";
@@ -26,7 +26,7 @@ std::string refused_text(const Status& status) {
   }
   if (status.history.size() > 10) return "history is too long";
   for (const HistoryEntry& entry : status.history) {
-    if (entry.reason.size() > 1024) return "history reason size";
+    if (entry.reason.text().size() > 1024) return "history reason size";
   }
   if (status.conditions.size() > 16) return "too many conditions";
   for (const Condition& condition : status.conditions) {

@@ -31,7 +31,7 @@ JobView running_job(std::int64_t attempt) {
   status.start_time = now() - seconds(100);
   status.attempt_start_time = now() - seconds(100) + Duration(4711);  // an intent's
   status.observed_generation = 1;
-  status.waiting = Waiting{"PodStarting", "m", "n", now() + seconds(500)};
+  status.waiting = Waiting{Reason::kPodStarting, "m", "n", now() + seconds(500)};
   return view;
 }
 
@@ -42,7 +42,7 @@ JobView job_in(Phase phase) {
   status.phase = phase;
   if (phase == Phase::kRunning) return view;
   status.node_name = kNode;
-  status.waiting = Waiting{"Something", "m", "n", std::nullopt};
+  status.waiting = Waiting{AnyReason("Something"), "m", "n", std::nullopt};
   if (phase == Phase::kBackoff) {
     status.next_attempt_time = status.waiting->deadline = now() + seconds(10);
   }

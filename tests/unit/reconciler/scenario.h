@@ -8,6 +8,7 @@
 #include "reconciler/decide.h"
 #include "reconciler/names.h"
 #include "reconciler/types.h"
+#include "tests/support/reasons.h"
 
 namespace holdfast::reconciler::testing {
 

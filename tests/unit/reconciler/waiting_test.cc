@@ -187,7 +187,7 @@ TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
   EXPECT_LE(after(view).waiting->message.size(), 1024u);
   pod.unschedulable.clear();
   pod.containers[0].waiting_reason = std::string(5000, 'r');
-  EXPECT_LE(after(view).waiting->reason.size(), 128u);
+  EXPECT_LE(after(view).waiting->reason.text().size(), 128u);
 
   view.pods.clear();
   view.observed.own_intent = true;
@@ -206,7 +206,7 @@ TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
   ended.reason = std::string(5000, 'r');
   ended.message = std::string(50000, 'm');
   const WriteStatus write = written(failed);
-  EXPECT_LE(write.status.history[0].reason.size(), 128u);
+  EXPECT_LE(write.status.history[0].reason.text().size(), 128u);
   EXPECT_LE(write.events.at(0).note.size(), 1024u);
   failed.job.spec.backoff_limit = 0;
   EXPECT_LE(after(failed).condition("Failed")->message.size(), 1024u);

@@ -71,9 +71,10 @@ TEST_F(MetricsTest, EveryPromisedSeriesIsThereAtZeroFromTheStart) {
     EXPECT_EQ(sample(text, "holdfast_attempts_total{outcome=\"" + std::string(outcome) + "\"}"),
               0.0);
   }
-  for (const char* const orphan_class : controller::kOrphanClasses) {
-    EXPECT_EQ(sample(text, "holdfast_recovery_seconds_count{class=\"" + std::string(orphan_class) +
-                               "\"}"),
+  for (int each = 1; each <= static_cast<int>(reconciler::kLastOrphanClass); ++each) {
+    const auto orphan_class = static_cast<reconciler::OrphanClass>(each);
+    EXPECT_EQ(sample(text, "holdfast_recovery_seconds_count{class=\"" +
+                               std::string(to_string(orphan_class)) + "\"}"),
               0.0);
   }
 }
@@ -110,7 +111,7 @@ TEST_F(MetricsTest, EveryFamilyHasHelpAndType) {
 TEST_F(MetricsTest, AttemptsRecoveriesAndFencedOutcomesAreCounted) {
   metrics_.attempt_ended("Lost");
   metrics_.attempt_ended("Lost");
-  metrics_.recovered("node_silent", milliseconds(40'500));
+  metrics_.recovered(reconciler::OrphanClass::kNodeSilent, milliseconds(40'500));
   metrics_.fenced_outcome("Succeeded");
   const std::string text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_attempts_total{outcome=\"Lost\"}"), 2.0);

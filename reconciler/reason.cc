@@ -1,0 +1,87 @@
+#include "reconciler/reason.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace holdfast::reconciler {
+namespace {
+
+// In the order of the enumerations.
+constexpr std::string_view kReasons[] = {
+    "AttemptDeadlineExceeded",
+    "BackoffLimitExceeded",
+    "Cancelled",
+    "Completed",
+    "DeadlineExceeded",
+    "DisruptionLimitExceeded",
+    "DisruptionTarget",
+    "Error",
+    "Fenced",
+    "HeartbeatAwaited",
+    "HolderSilent",
+    "LeaseHeld",
+    "LeaseNotGranted",
+    "LeaseWriteRefused",
+    "NoProgress",
+    "NoScheduler",
+    "NodeGone",
+    "NodeSilent",
+    "OldPodNotEnded",
+    "OperatorAwaited",
+    "OwnerRemoved",
+    "PodCreationQueued",
+    "PodCreationRefused",
+    "PodDeleted",
+    "PodGated",
+    "PodGone",
+    "PodNameTaken",
+    "PodNeverCreated",
+    "PodNotCreated",
+    "PodRejected",
+    "PodRunning",
+    "PodStarting",
+    "PodStuckTerminating",
+    "PodTemplateInvalid",
+    "PodTerminating",
+    "PodUnschedulable",
+    "RestartsSpread",
+    "Resuming",
+    "RetryBackoff",
+    "StartTimeout",
+    "Suspended",
+};
+static_assert(std::size(kReasons) == static_cast<std::size_t>(Reason::kSuspended) + 1);
+static_assert(std::is_sorted(std::begin(kReasons), std::end(kReasons)));
+
+constexpr std::array kOrphanClasses = {
+    "",
+    "intent_without_pod",
+    "pod_never_started",
+    "pod_vanished",
+    "pod_disrupted",
+    "node_gone",
+    "node_silent",
+    "pod_stuck_terminating",
+    "holder_silent",
+    "holder_hung",
+    "attempt_too_long",
+    "cancel_dead_worker",
+};
+static_assert(kOrphanClasses.size() == static_cast<std::size_t>(kLastOrphanClass) + 1);
+
+}  // namespace
+
+const char* to_string(Reason reason) { return kReasons[static_cast<std::size_t>(reason)].data(); }
+
+std::optional<Reason> parse_reason(std::string_view text) {
+  const auto* const found = std::lower_bound(std::begin(kReasons), std::end(kReasons), text);
+  if (found == std::end(kReasons) || *found != text) return std::nullopt;
+  return static_cast<Reason>(found - std::begin(kReasons));
+}
+
+const char* to_string(OrphanClass orphan_class) {
+  return kOrphanClasses[static_cast<std::size_t>(orphan_class)];
+}
+
+}  // namespace holdfast::reconciler
