@@ -33,6 +33,17 @@ bool is_retryable(const Error& error, const std::string& method) {
   return (error.http_status == 429 || error.http_status >= 500) && error.retry_after.has_value();
 }
 
+class Open {
+ public:
+  explicit Open(std::size_t& count) : count_(count) { ++count_; }
+  ~Open() { --count_; }
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+
+ private:
+  std::size_t& count_;
+};
+
 http::Request make_request(const Client::Dependencies& deps, std::string method, std::string path,
                            std::string body, const CallOptions& options) {
   http::Request request;
@@ -130,6 +141,7 @@ Duration Client::State::backoff(int retries) {
 
 Task<Result<Response>> Client::State::call(http::Request request, Limits limits) {
   const auto self = shared_from_this();  // outlives the client while this runs
+  const Open open(open_calls);
   const SteadyTime deadline = deps.loop.now() + limits.timeout;
   const bool limited = request.urgency == http::Urgency::kOrdinary;
   const std::optional<Duration> delay = limited ? qps_delay(limits.timeout) : Duration::zero();
@@ -280,9 +292,7 @@ void Client::shut_down() {
   for (const WatchId id : watches) cancel_watch(id);
 }
 
-bool Client::idle() const {
-  return state_->calls.empty() && state_->pauses.empty() && state_->watches.empty();
-}
+bool Client::idle() const { return state_->open_calls == 0 && state_->watches.empty(); }
 
 const ServerClock& Client::server_clock() const { return state_->clock; }
 Loop& Client::loop() { return state_->deps.loop; }

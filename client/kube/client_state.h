@@ -68,6 +68,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   double tokens = 0;
   SteadyTime refilled;
   std::uint64_t next_id = 1;
+  std::size_t open_calls = 0;  // each from its first step to its answer, whatever it waits for
   std::unordered_map<std::uint64_t, Call> calls;  // in flight, by an id of our own
   struct Pause {
     TimerId timer = 0;

@@ -192,6 +192,19 @@ TEST_F(CallTest, TheDeadlineHoldsWhileCredentialsAreFetched) {
   EXPECT_TRUE(transport_.history.empty());
 }
 
+// Whoever waits for the call must still be there when it is answered.
+TEST_F(CallTest, TheClientIsNotIdleWhileACallWaitsForCredentials) {
+  credentials_.held = true;
+  auto result = start(client_.get("/x"));
+  EXPECT_FALSE(client_.idle());
+  client_.shut_down();
+  EXPECT_FALSE(client_.idle());
+  credentials_.waiting.at(0)(make_error(ErrorCode::kCancelled, "not needed any more"));
+  loop_.run_ready();
+  EXPECT_TRUE(*result);
+  EXPECT_TRUE(client_.idle());
+}
+
 // As after a pause of the process: the time that a claim had left has passed.
 TEST_F(CallTest, WithoutTimeLeftNothingIsSent) {
   for (const Duration left : {Duration::zero(), Duration(-1s)}) {
