@@ -1,6 +1,6 @@
-// Which pods are the job's, and which one is its current attempt's. Whoever may create and patch
-// pods can forge a name, labels and an owner, and can take them off; a UID is the API server's.
-// Internal to reconciler/, but for current_pod() in decide.h.
+// Which pods belong to the job, and which one to its current attempt. Users who may create and
+// patch pods can forge a name, labels and an owner, and can remove them. Only the UID comes from
+// the API server. Internal to reconciler/, except current_pod() in decide.h.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace holdfast::reconciler {
 
-// The UID of the current attempt's pod: on record in the status, known to this process, or named by
-// the Lease that was granted for the attempt. Empty: nobody has written it down yet.
+// The UID of the current attempt's pod: from the status, from this process's memory, or from the
+// Lease granted for the attempt. Empty: not recorded yet.
 std::string known_pod_uid(const JobView& view);
 
-// The same, or the UID of the proven pod in the view: what goes on record.
+// The same, or the UID of the proven pod in the view. This is the UID to record.
 std::string proven_pod_uid(const JobView& view);
 
-// The job owns the pod, or it was an attempt's although its owner was taken off: it is the
-// operator's to stop and to release.
+// True if the job owns the pod, or if the pod was an attempt's and lost its owner. The operator
+// must then stop and release it.
 bool is_ours(const JobView& view, const PodView& pod);
 
-// The operator made this pod, as far as anybody can tell: what it reports may end the attempt. It
-// has the known UID. Until that is known, it is owned by the job, which only the operator may say
-// (docs/security.md), and bears the mark of the attempt's intent.
+// True if the operator surely made this pod; then its report may end the attempt. The pod has the
+// known UID. While that is unknown, the job must own it, which only the operator may set
+// (docs/security.md), and it must have the mark of the attempt's intent.
 bool is_proven(const JobView& view, const PodView& pod);
 
 }  // namespace holdfast::reconciler

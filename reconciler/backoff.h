@@ -9,17 +9,17 @@
 
 namespace holdfast::reconciler {
 
-// The delay before the next attempt after the n-th end in a row of one budget (n >= 1):
-// initial * factor^(n-1), at most max, then shortened by up to jitterPercent. The jitter hangs on
-// the job's UID and the ended attempt alone, so that every replica computes the same.
+// The delay before the next attempt, after n ends in a row (n >= 1) that spent one budget:
+// min(initial * factor^(n-1), max), then shortened by up to jitterPercent. The jitter depends only
+// on the job's UID and the ended attempt, so that every replica computes the same.
 Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& job_uid,
                        std::int64_t attempt);
 
-// A part of the duration, from none to nearly all of it, that hangs on this text alone.
+// Between zero and nearly the whole duration. Depends only on `text`.
 Duration part_of(Duration duration, const std::string& text);
 
-// How many of the newest entries spent this budget, counted until one that spent another or none.
-// History is bounded, so growth ends after kHistoryLimit ends in a row.
+// How many of the newest entries in a row spent this budget. History is bounded, so the result is
+// at most kHistoryLimit.
 int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget);
 
 }  // namespace holdfast::reconciler

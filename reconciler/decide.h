@@ -1,8 +1,8 @@
-// The heart: what should happen to one job now. Pure: no clock, no I/O, no randomness.
+// Decides what should happen to one job now. Pure: no clock, no I/O, no randomness.
 //
-// decide() returns the writes in the order in which they must happen, intent first. The executor
-// performs them one by one and stops at the first that fails; after every prefix the next decide()
-// goes on from what stands in the API server. Rules that it keeps: S1-S13 of docs/verification.md.
+// decide() returns writes in order, intent first. The executor performs them one by one and stops
+// at the first failure. After any prefix, the next decide() continues from the state in the API
+// server. It keeps the rules S1-S13 of docs/verification.md.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@
 
 namespace holdfast::reconciler {
 
-// How long a replica that finds another's intent without a pod waits for that replica to create
-// it: a member lease and a retry period, after which its writer has stopped acting.
+// How long a replica waits for the pod of another replica's intent: a member lease and a retry
+// period. After that, the writer of the intent has stopped acting.
 inline constexpr seconds kForeignIntentWait{17};
-// A change of `waiting` alone is written at most this often, and a pod's node and start when it
-// has run this long for certain.
+// A change of `waiting` alone is written at most this often. A pod's node and start are written
+// once it has surely run this long.
 inline constexpr seconds kInfoWriteInterval{1};
 
 struct Event {
@@ -48,25 +48,25 @@ struct DeletePod {
   std::string uid;
   std::uint64_t version = 0;
 };
-// Takes our finalizer off, whatever else changed meanwhile (UID is checked).
+// Removes our finalizer, even if the pod changed meanwhile. The UID must match.
 struct ReleasePod {
   std::string name;
   std::string uid;
 };
-// Puts labels back that somebody took off: the watch does not see a pod without them.
+// Restores our labels: the watch does not see a pod without them.
 struct RelabelPod {
   std::string name;
   std::string uid;
   std::int64_t attempt = 0;
 };
-// The job's Lease with this holder: a take (holder empty) or a grant. A PUT with the UID and
-// resourceVersion that were read; without a UID, a create.
+// Writes the job's Lease with this holder: a take (holder empty) or a grant. A PUT with the UID and
+// resourceVersion of the last read; without a UID, a create.
 struct WriteLease {
   std::string uid;
   std::uint64_t version = 0;
   std::int64_t attempt = 0;
   std::string holder;
-  std::string granted;  // the last one that was granted it, this one included
+  std::string granted;  // the last holder that it was granted to, this one included
 };
 // DELETE of the job with UID and resourceVersion: its time to live is over.
 struct DeleteJob {};
@@ -76,20 +76,20 @@ using Write =
 
 struct Decision {
   std::vector<Write> writes;
-  // Read the job, the current attempt's pod (and its node and the node's Lease) and the job's own
-  // Lease live and decide again with Observed::confirmed: a verdict, or a second request for a pod,
-  // hangs on it. A job that has changed since the view is decided on anew. `writes` is empty then.
+  // A verdict, or a second creation of a pod, needs a live read. Read the job, its current pod with
+  // node and node Lease, and the job's Lease. Then decide again with Observed::confirmed. If the
+  // job has changed since the view, decide from the start. `writes` is empty then.
   bool confirm = false;
-  // A pod is to be created once Observed::may_create says so.
+  // Create a pod once Observed::may_create is true.
   bool awaits_creation = false;
-  // Look again after this long, if nothing happens before.
+  // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;
 };
 
 Decision decide(const JobView& view, Time now);
 
-// Since when the API server has called the template invalid is on record: until then that must
-// stand to be final. None: it has not, or something else was in its way since.
+// The recorded time at which the API server's refusal of the template becomes final, if it lasts
+// until then. None: the last creation was not refused in this way.
 std::optional<Time> template_doubted_until(const Status& status);
 
 // The current attempt's pod in the view (authorship.h); null: none.

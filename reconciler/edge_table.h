@@ -1,5 +1,5 @@
-// The edges of the job's state machine, as a table. decide() plans no other (edges.cc makes them),
-// the CRD lets no other through, and docs/state-machine.svg is drawn from it.
+// The edges of the job's state machine. decide() plans no others (edges.cc makes them), and the CRD
+// accepts no others. docs/state-machine.svg is drawn from this table.
 #pragma once
 
 #include "reconciler/types.h"
@@ -40,8 +40,8 @@ inline constexpr Edge kEdges[] = {
     {Phase::kCancelling, Phase::kCancelled, "its pods have ended"},
 };
 
-// A status write may go from one to the other. A phase that is not terminal may stay; Running may
-// stay with a new attempt, and (none) is left by the first write.
+// True if a status write may go from `from` to `to`. Any phase but (none) may stay, and Running may
+// stay with a new attempt. The first write leaves (none).
 constexpr bool is_edge(Phase from, Phase to) {
   if (from == to) return from != Phase::kNone;
   for (const Edge& edge : kEdges) {

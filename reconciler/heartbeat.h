@@ -1,6 +1,6 @@
-// The Lease of a job with `heartbeat`: how it changes hands, and what it proves of the worker that
-// holds it. Internal to reconciler/, but for holder_identity(). The protocol is docs/fencing.md's,
-// and is checked by tests/model/heartbeat.pml.
+// The Lease of a job with `heartbeat`: how it changes hands, and what it proves about its holder.
+// The protocol is in docs/fencing.md; tests/model/heartbeat.pml checks it. Internal to reconciler/,
+// except holder_identity().
 #pragma once
 
 #include <optional>
@@ -18,36 +18,36 @@ std::string holder_identity(const PodView& pod);
 // The Lease names this pod, for its attempt.
 bool holds_lease(const Context& context, const PodView& pod);
 
-// The job has no heartbeat, or its Lease was granted to this pod. Where nobody can say to whom it
-// was (it is gone, or was made anew), the pod's UID must be known otherwise.
+// True if the job has no heartbeat, or if its Lease was granted to this pod. If the Lease is gone
+// or was created again, nobody knows the grant. Then the pod's UID must be known in another way.
 bool may_have_held_lease(const Context& context, const PodView& pod);
 
-// The worker in this pod has proved its life within the Lease's duration.
+// True if the worker in this pod has renewed within the Lease's duration.
 bool heartbeat_is_fresh(const Context& context, const PodView& pod);
 
-// The pod with this identity can do nothing any more: its worker has terminated for good, and its
-// kubelet has seen it, or the pod was told to go before it was bound to a node and can never be.
-// That it is gone proves nothing: a force-deleted one's processes run on.
+// True if the pod's worker can never act again. Either its kubelet has seen it terminate for good.
+// Or the pod was deleted before it got a node, so it never gets one. A missing pod proves nothing:
+// after a forced deletion its processes may run on.
 bool worker_is_stopped(const PodView& pod);
 
-// The worker's container has not run yet, though others of its pod may have.
+// The worker's container has not run yet. Others of its pod may have.
 bool worker_is_starting(const PodView& pod);
 
-// A worker is known to stand behind this Lease: the job runs the attempt that holds it, and the
-// holder's worker was not seen to be stopped. Else nobody owes a renewal, and silence says nothing
-// about the path to the others. `pod`: of the holder's name; null: it is not there.
+// True if a known worker should renew this Lease: the job runs the attempt that holds it, and
+// nobody saw the holder's worker stop. Otherwise no renewal is due, and silence proves nothing
+// about the path to other workers. `pod`: the pod with the holder's name; null: it does not exist.
 bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod);
 
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
 
-// What a pod that has started waits for on the heartbeat's account; none: nothing.
+// What a started pod waits for because of the heartbeat; none: nothing.
 std::optional<Waiting> describe_heartbeat(const Context& context, const PodView& pod,
                                           const std::vector<Limit>& limits);
 
-// The next step of the hand-over to the attempt in `next`, the status as it will stand: the Lease
-// is taken from an older attempt, then granted to the current pod. It is granted at once if the
-// last pod that was granted it is known to be stopped, or never renewed it, else a whole duration
-// after it was taken.
+// Plans the next step of the hand-over to the attempt in `next`, the status after the planned
+// writes. First the Lease is taken from an older attempt, then it is granted to the current pod.
+// The grant comes at once if the last holder is known to be stopped or never renewed. Otherwise it
+// comes one Lease duration after the take.
 void hand_over_lease(const Context& context, const Status& next, Plan& plan);
 
 }  // namespace holdfast::reconciler

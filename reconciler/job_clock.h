@@ -1,9 +1,9 @@
-// The clock of spec.activeDeadlineSeconds. It starts with the job's first intent, and stands still
-// while the job is suspended or the gates of its pod hold it back. Internal to reconciler/.
+// The clock of spec.activeDeadlineSeconds. It starts with the job's first intent. It stops while
+// the job is suspended or its pod is gated. Internal to reconciler/.
 //
-// What it stood still for is in status.suspendedSeconds, but for the stretch that still lasts: the
-// condition Suspended tells since when, or `waiting` with the reason PodGated does. Whoever ends
-// the stretch counts it, in the same write, so no crash loses it and nobody counts it twice.
+// status.suspendedSeconds has the time of all ended stops. The start of the current stop is in the
+// condition Suspended, or in `waiting` with the reason PodGated. The write that ends a stop also
+// counts it. So no crash loses it, and nobody counts it twice.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace holdfast::reconciler {
 
-// When the job's time is over, with `status` as it stands or is being made; none: never, or not as
-// long as the clock stands still.
+// When the job's time is over, for the current or the planned `status`. None: never, or not while
+// the clock is stopped.
 std::optional<Time> active_deadline(const Context& context, const Status& status);
 std::optional<Time> active_deadline(const Context& context);
 
-// Counts the time for which the pod was gated, if `next` ends that.
+// Counts the time in which the pod was gated, if `next` ends it.
 void count_gated_time(const Context& context, Status& next);
 
 // Counts the suspension that ends now.

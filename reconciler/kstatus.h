@@ -1,6 +1,6 @@
-// What every status write carries for those who read many kinds: kstatus (Helm, Flux, kpt), Argo
-// CD. They read in progress, done or failed from the conditions Reconciling and Stalled, of which
-// kstatus takes the first that is true; so Stalled stands first. Internal to reconciler/.
+// The conditions Reconciling and Stalled, from which tools for many kinds read the job's progress:
+// kstatus (Helm, Flux, kpt), Argo CD. kstatus uses the first that is true, so Stalled comes first.
+// Internal to reconciler/.
 #pragma once
 
 #include "reconciler/types.h"

@@ -1,9 +1,9 @@
-// After an outage of the API server that outlasts their agents, all jobs with a heartbeat are lost
+// If an outage of the API server lasts longer than the agents, all jobs with a heartbeat are lost
 // at one moment. Their next attempts are spread over a time that grows with their number.
 //
-// Who was lost is read from what is persisted: the Lease's last renewal and the job's status. So a
-// replica that starts in the middle counts the same. The renewal's time is its holder's; a clock
-// that is wrong changes how long a restart waits, within kLongestSpread, and nothing else.
+// The number of lost jobs comes from stored data: the Lease's last renewal and the job's status. So
+// a replica that starts in the middle counts the same. The renewal's time is from its holder's
+// clock. A wrong clock only changes the wait of a restart, within kLongestSpread.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,30 @@
 
 namespace holdfast::reconciler {
 
-// So many start at once; of more, so many a second on average, and none later than the longest.
+// kRestartsAtOnce jobs restart at once. More jobs restart at kRestartsPerSecond on average, and
+// none waits longer than kLongestSpread.
 inline constexpr int kRestartsAtOnce = 20;
 inline constexpr int kRestartsPerSecond = 20;
 inline constexpr seconds kLongestSpread{300};
 
 // status.waiting.reason of a job whose next attempt is held back by this.
 
-// The holder has not renewed for two thirds of the duration: its agent has fenced itself.
+// True if the holder has not renewed for 2/3 of the duration: its agent has fenced itself.
 bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now);
 
 // All holders that this replica knows of.
 struct HolderCount {
-  int held = 0;  // the attempt is on record as running, or lost and not followed yet
-  int lost = 0;  // of them: overdue, or held back by this already
+  int held = 0;  // the recorded attempt runs, or was lost and has no successor yet
+  int lost = 0;  // of these: overdue, or already delayed by this
 
   void add(const LeaseView& lease, seconds lease_duration, const Status& status, Time now);
-  // That many were lost together. Zero: most others live, so an outage was not the cause.
+  // How many were lost together. Zero: most holders live, so it was no outage.
   int lost_together() const { return 2 * lost > held ? lost : 0; }
 };
 
-// How long the next attempt waits on top of its back-off when so many were lost together: at most
-// min(lost / kRestartsPerSecond, kLongestSpread), and nothing up to kRestartsAtOnce. It hangs on
-// the job's UID and the ended attempt alone.
+// The extra wait of the next attempt after its back-off, if `lost` jobs were lost together: at most
+// min(lost / kRestartsPerSecond, kLongestSpread), and zero up to kRestartsAtOnce. It depends only
+// on `lost`, the job's UID and the ended attempt.
 Duration restart_wait(int lost, const std::string& job_uid, std::int64_t attempt);
 
 }  // namespace holdfast::reconciler

@@ -1,20 +1,20 @@
-// One function for each kind of phase. Each fills the decision; decide() picks one and tidies up
-// after it. Internal to reconciler/.
+// One function for each kind of phase. Each fills the decision; decide() picks one and completes
+// its result. Internal to reconciler/.
 #pragma once
 
 #include "reconciler/edges.h"
 
 namespace holdfast::reconciler {
 
-// Collects what a phase decides.
+// Collects the decision of a phase.
 class Plan {
  public:
   explicit Plan(const Context& context) : context_(context) {}
 
-  // The status write, if it says anything new.
+  // Adds the status write, if it changes anything.
   void write(WriteStatus status);
-  // A write of `waiting`, node or start alone: left out while the last write is too young, unless
-  // it is needed at once.
+  // Adds a write that changes only `waiting`, node or start. Skipped soon after the last write,
+  // unless `at_once`.
   void inform(Status status, bool at_once = false);
   void create_pod();
   void await_creation() { decision_.awaits_creation = true; }
@@ -23,7 +23,7 @@ class Plan {
   void wake_at(Time when) { wake_in(when - context_.now); }
 
   Decision& decision() { return decision_; }
-  // The status as it will stand after the writes so far.
+  // The status after the planned writes so far.
   const Status& status() const { return next_ ? *next_ : context_.job.status; }
 
  private:

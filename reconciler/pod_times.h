@@ -1,5 +1,5 @@
-// When a pod was bound and when it started. Each clock is believed only within what is known
-// without it. Internal to reconciler/.
+// When a pod was bound and when it started. Reported times are clamped to the range that this
+// process has seen itself. Internal to reconciler/.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,16 @@
 
 namespace holdfast::reconciler {
 
-// When the current pod came to stand where it does with the schedulers (Placement): what its
-// condition says, not before this process last saw it elsewhere nor after it first saw it there.
+// When the current pod got its current Placement. This is the time in its condition, but not before
+// this process last saw another Placement, and not after it first saw this one.
 Time placed_since(const Context& context, const PodView& pod);
 
-// When a container of the current pod first ran; none: none has. A slow kubelet's clock may tell a
-// time before the pod was bound, or was last seen without a start: then it is that time. A fast one
-// may tell a time that is still to come: then it is when this process first saw the pod run, or
-// what is on record since then.
+// When a container of the current pod first ran; none: none has. The time is the kubelet's, with
+// two corrections. If its clock is slow, the start is not before the pod was bound or was last seen
+// without a start. If its clock is fast, a future start becomes the moment when this process first
+// saw the pod run, or the recorded start.
 std::optional<Time> attempt_start(const Context& context, const PodView& pod);
-// Puts it into the status in the place of the intent's time: from then on it stands.
+// Records the start in the status, in place of the intent's time. Later calls keep it.
 void record_start(const Context& context, const PodView& pod, Status& status);
 
 }  // namespace holdfast::reconciler

@@ -1,5 +1,5 @@
-// What one process has seen of a job's latest pod, one version after the other. It needs no clock
-// of schedulers or kubelets, which may be wrong by any amount. Pure; lost with the process.
+// What one process has seen of a job's latest pod, version by version. It ignores the clocks of
+// schedulers and kubelets, which may be wrong by any amount. Pure; lost with the process.
 //
 //   sightings.see(pod, now);           // each version that the watch shows
 //   observed.pod = sightings.of(pod);  // for the decision
@@ -16,7 +16,7 @@ class Sightings {
  public:
   // `now` is the API server's time. Pods of earlier attempts and older versions are ignored.
   void see(const PodView& pod, Time now);
-  // Nothing, if it is not the latest pod.
+  // Empty if `pod` is not the latest pod.
   PodSightings of(const PodView& pod) const;
 
  private:
