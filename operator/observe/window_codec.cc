@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "core/json.h"
 
@@ -17,6 +19,27 @@ bool parse_mark(const std::string& text, std::uint64_t& mark) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Of "<kind>/<namespace>/<name>" the namespace; a node is nobody's, and stands for itself.
+std::string namespace_in(const std::string& subject) {
+  const std::size_t name = subject.find('/') + 1;
+  return subject.substr(name, subject.find('/', name) - name);
+}
+
+// In the order in which they are kept: each tenant's most silent one first, then each one's second.
+void put_in_turns(std::vector<SilentSubject>& subjects) {
+  std::unordered_map<std::string, std::size_t> of;
+  std::vector<std::pair<std::size_t, SilentSubject>> turns;
+  turns.reserve(subjects.size());
+  for (SilentSubject& subject : subjects) {
+    const std::size_t turn = of[namespace_in(subject.subject)]++;
+    turns.emplace_back(turn, std::move(subject));
+  }
+  std::stable_sort(turns.begin(), turns.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  subjects.clear();
+  for (auto& [turn, subject] : turns) subjects.push_back(std::move(subject));
+}
+
 }  // namespace
 
 std::string encode_windows(std::vector<SilentSubject> subjects) {
@@ -24,7 +47,10 @@ std::string encode_windows(std::vector<SilentSubject> subjects) {
   std::sort(subjects.begin(), subjects.end(), [](const auto& a, const auto& b) {
     return std::tie(b.silent, a.subject) < std::tie(a.silent, b.subject);
   });
-  if (subjects.size() > kMostSubjects) subjects.resize(kMostSubjects);
+  if (subjects.size() > kMostSubjects) {
+    put_in_turns(subjects);
+    subjects.resize(kMostSubjects);
+  }
   Json json = Json::object();
   for (const SilentSubject& subject : subjects) {
     json[subject.subject] = {std::to_string(subject.mark),

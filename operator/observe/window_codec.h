@@ -25,7 +25,8 @@ struct SilentSubject {
 // annotations.
 inline constexpr std::size_t kMostSubjects = 400;
 
-// Above kMostSubjects the least silent are left out. Empty text: no subjects.
+// Above kMostSubjects the namespaces share the room, and the least silent of each are left out.
+// Empty text: no subjects.
 std::string encode_windows(std::vector<SilentSubject> subjects);
 
 // Leaves out malformed or out-of-range entries.

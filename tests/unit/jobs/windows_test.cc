@@ -2,6 +2,10 @@
 // worth it, and what pods and jobs stand in.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "operator/jobs/job_windows.h"
 #include "operator/observe/window_codec.h"
 #include "operator/observe/window_keeper.h"
@@ -48,6 +52,21 @@ TEST(WindowCodec, OfTooManyTheLeastSilentAreLeftOutAndItFitsAnnotations) {
   for (const SilentSubject& subject : read) {
     EXPECT_GE(subject.silent, seconds(3000 - static_cast<int>(kMostSubjects)));
   }
+}
+
+TEST(WindowCodec, ANamespaceWithManyLeavesRoomForOthers) {
+  std::vector<SilentSubject> subjects = {{"node/worker-1", 1, seconds(16)},
+                                         {"holder/b/holdfast-1", 1, seconds(15)}};
+  for (int i = 0; i < 3000; ++i) {
+    subjects.push_back({"still/a/pod-" + std::to_string(i), 1, seconds(600)});
+  }
+  std::set<std::string> kept;
+  for (const SilentSubject& subject : decode_windows(encode_windows(subjects))) {
+    kept.insert(subject.subject);
+  }
+  EXPECT_EQ(kept.size(), kMostSubjects);
+  EXPECT_EQ(kept.count("node/worker-1"), 1u);
+  EXPECT_EQ(kept.count("holder/b/holdfast-1"), 1u);
 }
 
 class WindowKeeperTest : public testing::Test {
