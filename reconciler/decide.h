@@ -28,12 +28,13 @@ struct Event {
   std::string note;
 };
 
-// PUT on /status with the resourceVersion that was read. What follows `events` is for metrics.
+// PUT on /status with the resourceVersion that was read. The members after `events` are for
+// metrics.
 struct WriteStatus {
   Status status;
   std::vector<Event> events = {};
-  std::optional<Outcome> ended = std::nullopt;    // this write ends an attempt, like this
-  OrphanClass orphan_class = OrphanClass::kNone;  // it recovers from this
+  std::optional<Outcome> ended = std::nullopt;    // set: this write ends an attempt
+  OrphanClass orphan_class = OrphanClass::kNone;  // the cause of the recovery
   Duration trouble_for{0};                        // how long ago the trouble began
 };
 // POST of the current attempt's pod.

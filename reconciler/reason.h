@@ -1,5 +1,5 @@
-// Why a job waits, an attempt ended or a job failed; and what an attempt was recovered from. The
-// names are those of docs/api.md, docs/troubleshooting.md and the metrics: users match on them.
+// The reasons of waiting jobs, ended attempts and failed jobs, and the classes of recoveries.
+// docs/api.md, docs/troubleshooting.md and the metrics use the same names, and users match on them.
 #pragma once
 
 #include <optional>
@@ -54,13 +54,13 @@ enum class Reason {
 const char* to_string(Reason reason);
 std::optional<Reason> parse_reason(std::string_view text);
 
-// A reason of ours, or a word of a kubelet or scheduler ("ImagePullBackOff"), which decides
+// One of our reasons, or a word of a kubelet or scheduler ("ImagePullBackOff"). Such words decide
 // nothing.
 class AnyReason {
  public:
   AnyReason() = default;  // empty
   AnyReason(Reason reason) : own_(reason), text_(to_string(reason)) {}
-  // What the API server has, or what somebody else says.
+  // A reason from the API server or from another program.
   explicit AnyReason(std::string text) : own_(parse_reason(text)), text_(std::move(text)) {}
 
   const std::string& text() const { return text_; }
@@ -73,8 +73,8 @@ class AnyReason {
   std::string text_;
 };
 
-// What a lost, hung or overlong attempt was recovered from: the class of the recovery histogram, as
-// in docs/concepts.md. kNone: the pod reported its end itself.
+// The cause from which a lost, hung or overlong attempt was recovered: the class in the recovery
+// histogram (docs/concepts.md). kNone: the pod itself reported its end.
 enum class OrphanClass {
   kNone,
   kIntentWithoutPod,

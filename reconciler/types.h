@@ -1,5 +1,5 @@
-// What the reconciler knows: the job as the API has it, its pods, and what this replica has
-// observed. Plain values; units in the types. Field names and meanings are those of docs/api.md.
+// The reconciler's input: the job in the API, its pods, and this replica's observations. Plain
+// values; units in the types. Field names and meanings are as in docs/api.md.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace holdfast::reconciler {
 using std::chrono::seconds;
 
 enum class Phase {
-  kNone,  // not looked at yet
+  kNone,  // no status yet
   kPending,
   kRunning,
   kBackoff,
@@ -86,7 +86,7 @@ struct Waiting {
   AnyReason reason;
   std::string message;
   std::string next_action;
-  std::optional<Time> deadline;  // where time alone will act
+  std::optional<Time> deadline;  // when time alone will act; none: it will not
   std::optional<Time> since = std::nullopt;
   bool operator==(const Waiting&) const = default;
 };
@@ -120,19 +120,19 @@ struct Status {
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
   std::string pod_name;
-  std::string pod_uid;  // once a write that was made anyway could carry it
+  std::string pod_uid;  // set by the first write after the pod's creation
   std::string node_name;
   std::optional<Time> start_time;
   // The intent's time until the pod has run for a second, then the pod's start. An intent has a
-  // fraction of a second, which tells which replica wrote it (see Observed::nonce); a start has
-  // none.
+  // fraction of a second, which identifies the replica that wrote it (see Observed::nonce). A start
+  // has none.
   std::optional<Time> attempt_start_time;
   std::optional<Time> completion_time;
   std::optional<Time> next_attempt_time;
-  seconds suspended{0};  // or held back by the gates of its pod, since start_time
+  seconds suspended{0};  // or gated, since start_time
   std::optional<Waiting> waiting;
   std::vector<HistoryEntry> history;
-  std::string progress;  // what the worker said last
+  std::string progress;  // the worker's last message
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions;
   bool operator==(const Status&) const = default;
@@ -162,17 +162,17 @@ struct Terminated {
   std::optional<Time> started;
   std::optional<Time> finished;
 
-  // False: the kubelet lost sight of it (the node restarted, say), and this is its own stand-in,
-  // neither the workload's exit code nor a proof that it has ended.
+  // False: the kubelet lost track of the container (e.g. the node restarted) and made this entry
+  // up. It is neither the workload's exit code nor a proof of its end.
   bool was_seen() const;
 };
 
 struct ContainerView {
   std::string name;
   bool init = false;
-  bool worker = false;   // the one under the agent; where there is no agent, the first regular one
+  bool worker = false;   // the container with the agent; without an agent the first regular one
   bool sidecar = false;  // an init container with restartPolicy Always
-  // The kubelet may start it again in its place: a restart policy or rule says so.
+  // A restart policy or rule allows the kubelet to start it again in place.
   bool may_restart = false;
   bool started = false;  // runs or has run
   std::optional<Time> started_at;
@@ -181,11 +181,11 @@ struct ContainerView {
   std::string waiting_message;
 };
 
-// Where a pod stands with the schedulers.
+// How far the schedulers are with a pod.
 enum class Placement {
-  kUnseen,         // no scheduler has said anything of it
-  kGated,          // no scheduler looks at it before its scheduling gates are removed
-  kUnschedulable,  // a scheduler has looked, and cannot bind it
+  kUnseen,         // no scheduler has reported anything on it
+  kGated,          // schedulers ignore it until its scheduling gates are removed
+  kUnschedulable,  // a scheduler cannot bind it
   kBound,          // it has a node
 };
 
@@ -196,7 +196,7 @@ struct PodView {
   std::string owner_uid;  // the controlling owner's
   std::string job_uid_label;
   std::int64_t attempt = 0;  // from its label; 0: none
-  // The mark of the intent that it was created for (Status::attempt_start_time of that moment).
+  // The mark of its intent: Status::attempt_start_time when it was created.
   std::optional<Time> intent;
   std::string node_name;  // empty: not bound
   PodPhase phase = PodPhase::kPending;
@@ -205,156 +205,155 @@ struct PodView {
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
-  // How long it has been seen with its deletion asked for, by whoever watched.
+  // How long it has been deleted but present, as seen by this process or earlier observers.
   Duration going_for{0};
   bool has_finalizer = false;  // ours
   bool disruption_target = false;
   std::string disruption_reason;
   std::string gates;          // the names of its scheduling gates; empty: none
-  std::string unschedulable;  // what its scheduler says; empty: nothing
-  std::string scheduler;      // of a pod that is not bound: its schedulerName
-  // The last transition of its condition PodScheduled. The API server's clock, as a rule: a kubelet
-  // sets it for a pod that was created on a node.
+  std::string unschedulable;  // its scheduler's message; empty: none
+  std::string scheduler;      // the schedulerName of an unbound pod
+  // The last transition of its condition PodScheduled. Usually by the API server's clock, but a
+  // kubelet sets it for a pod that was created with a node.
   std::optional<Time> placed;
   std::vector<ContainerView> containers;
 
   Placement placement() const;
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool started() const;  // any container runs or has run
-  // Some container has never run, and none does now: the next one has not started yet, or cannot.
-  // A sidecar that runs does not count, for it runs to the end whatever happens.
+  // True if some container has never run and none runs now: the next container has not started yet,
+  // or cannot. Running sidecars do not count, because they always run to the end.
   bool stands_still() const;
-  int steps() const;  // how many starts and ends of containers there are to see
-  // Earliest start of a container, as its kubelet's clock has it: see attempt_start().
+  int steps() const;  // the number of starts and ends of containers
+  // The earliest start of a container, by its kubelet's clock. See attempt_start().
   std::optional<Time> start() const;
 };
 
-// The container has terminated and cannot be started again in its place. That a pod which was
-// disrupted has failed may be the pod collector's word, and is none on its containers.
+// True if the container has terminated and cannot be started again in place. The phase Failed of a
+// disrupted pod proves nothing about its containers, because the pod collector may have set it.
 bool ended_for_good(const PodView& pod, const ContainerView& container);
 
-// What came first of a pod that failed and was deleted, where this process has seen it.
+// For a failed and deleted pod: which of the two this process saw first.
 enum class EndOrder { kUnknown, kDeletedFirst, kFailedFirst };
 
-// What this process has seen of one pod, and when: the clocks of schedulers and kubelets may be
+// When this process has seen the steps of one pod. The clocks of schedulers and kubelets may be
 // wrong by any amount.
 struct PodSightings {
-  std::optional<Time> placed;     // first where it stands now with the schedulers
-  std::optional<Time> elsewhere;  // last where it stood before that
-  std::optional<Time> unstarted;  // last before any of its containers ran
-  std::optional<Time> started;    // first with a container that runs or has run
+  std::optional<Time> placed;     // first seen with its current Placement
+  std::optional<Time> elsewhere;  // last seen with another Placement
+  std::optional<Time> unstarted;  // last seen before any container ran
+  std::optional<Time> started;    // first seen with a container that runs or has run
   EndOrder order = EndOrder::kUnknown;
 };
 
-// What this replica has seen of one node, by its own steady clock, counted only while the watches
-// were known to be live.
+// One node as this replica sees it, by its own steady clock. Time counts only while the watches are
+// known to be live.
 struct NodeObservation {
-  std::optional<Duration> missing_for;  // the node object is not there
-  // The node's Lease has not changed; or it never had one, and its Ready condition is Unknown.
+  std::optional<Duration> missing_for;  // the node's object does not exist
+  // The node's Lease has not changed. If it never had one: its Ready condition is Unknown.
   std::optional<Duration> silent_for;
-  // Most other nodes fell silent together: this one gets one window more, once.
+  // Most other nodes fell silent together, so this one gets one more window, once.
   bool breaker = false;
   bool has_lease = true;
 };
 
-// The Lease of a job with `heartbeat`, as docs/fencing.md has it.
+// The Lease of a job with `heartbeat` (docs/fencing.md).
 struct LeaseView {
   std::string uid;
   std::uint64_t version = 0;
-  std::string holder;            // holder_identity() of a pod; empty: nobody
-  std::int64_t attempt = 0;      // the holder's, or the one that it was taken for
-  std::string granted;           // the last holder that was ever granted it; empty: none was
+  std::string holder;            // holder_identity() of a pod; empty: no holder
+  std::int64_t attempt = 0;      // the holder's, or the attempt that it was taken for
+  std::string granted;           // the last holder that it was granted to; empty: never granted
   std::optional<Time> acquired;  // when it was granted
   bool renewed = false;          // by its holder, since then
-  // By its holder's clock: a hint of how long ago, and never more than that.
+  // By its holder's clock, so only a hint.
   std::optional<Time> renewed_at;
   bool ended = false;        // its holder's child has ended; no more renewals come
-  Duration progress_age{0};  // since the worker's last progress, when it last renewed
+  Duration progress_age{0};  // the age of the worker's last progress, at the last renewal
   std::string progress_message;
 };
 
-// What this replica has seen of that Lease, by its own steady clock.
+// That Lease as this replica sees it, by its own steady clock.
 struct LeaseObservation {
-  Duration silent_for{0};             // unchanged, counted while a change would have been seen
-  Duration stalled_for{0};            // its mark of progress unchanged, likewise
+  Duration silent_for{0};             // unchanged, in live time
+  Duration stalled_for{0};            // its mark of progress unchanged, in live time
   Duration taken_for{0};              // since it was first seen without a holder, on any clock
   std::optional<Duration> ended_for;  // since it was first seen with its holder's end mark
-  bool granted_stopped = false;       // its last holder's worker was seen to have terminated
-  bool breaker = false;  // most other holders fell silent with it: one window more, once
-  // So many holders were lost in the outage in which this one was, itself included (outage.h).
+  bool granted_stopped = false;       // somebody saw its last holder's worker terminate
+  bool breaker = false;               // most other holders fell silent too: one more window, once
+  // How many holders the same outage lost, this one included (outage.h).
   int lost_together = 0;
 };
 
-// Why the current attempt's pod could not be created, as this replica was last told.
+// Why the last creation of the current attempt's pod failed, as this replica knows it.
 struct CreationRefusal {
   enum class Kind {
-    kRefused,          // quota, policy, a webhook, throttling, no answer: try the same one again
+    kRefused,          // quota, policy, a webhook, throttling, no answer: retry the same pod
     kNameTaken,        // another owner's pod has the name
-    kTemplateRefused,  // the API server calls a field invalid: the template's, or a webhook's
-    kTemplateInvalid,  // it can never work
+    kTemplateRefused,  // the API server calls a field invalid: from the template or a webhook
+    kTemplateInvalid,  // the template can never work
   };
   Kind kind = Kind::kRefused;
   std::string message;
   Duration retry_in{0};  // not before
-  int in_a_row = 1;      // refusals of this kind, with the one that stood in the status before
-  Duration age{0};       // since the last of them
+  int in_a_row = 1;      // refusals of this kind, including the one in the old status
+  Duration age{0};       // since the last refusal
 };
 
-// The API server refused the last write of the job's Lease: quota, rights, a policy, a foreign
-// Lease of its name.
+// The API server refused the last write of the job's Lease: quota, permissions, a policy, a foreign
+// Lease of the same name.
 struct LeaseRefusal {
   std::string message;
   Duration retry_in{0};  // not before
 };
 
-// A job that may not ask for a pod yet: its namespace has as many creations under way as it may.
+// The job must wait to create its pod, because its namespace has used up its creations in flight.
 struct TurnWait {
   Duration waited{0};
-  Duration since_turn{0};  // of any job of its namespace
+  Duration since_turn{0};  // since the last turn of any job of its namespace
 };
 
 struct Observed {
-  // This process wrote the intent that stands in the status, and knows of no pod of it yet.
+  // This process wrote the intent in the status, and knows of no pod for it yet.
   bool own_intent = false;
-  // A pod of the current attempt is known to have existed: created or seen by this process.
+  // This process has created or seen a pod of the current attempt.
   bool pod_existed = false;
-  // That pod's UID: the answer to its creation had it, or it was the first one seen. Empty: not
-  // known.
+  // That pod's UID, from the answer to its creation, or from the first pod seen. Empty: unknown.
   std::string pod_uid;
   // This process has sent a write of the job's Lease for the current attempt.
   bool lease_asked = false;
-  // It stood there when the job's shard came to this replica, again or for the first time.
+  // The attempt already existed when this replica (again) got the job's shard.
   bool took_over = false;
   // Since this process first saw the current attempt running without a pod.
   Duration no_pod_for{0};
-  // The job was just read live, and is the one in the view; so were the current attempt's pod, its
-  // node with the node's Lease, and the job's own Lease.
+  // The job, its current pod, the pod's node with its Lease, and the job's Lease were just read
+  // live. The job has not changed since the view.
   bool confirmed = false;
   std::optional<CreationRefusal> refusal;
   std::map<std::string, NodeObservation> nodes;
   LeaseObservation lease;
   std::optional<LeaseRefusal> lease_refusal;
   PodSightings pod;  // of the current pod
-  // For so long the current pod, which had started, has been seen to stand still after so many
-  // steps, and the job to be Cancelling: by whoever watched, in this process or before.
+  // still_for: how long the current pod, once started, has made no further step. cancelling_for:
+  // how long the job has been Cancelling. Both as seen by this process or earlier observers.
   Duration still_for{0};
   Duration cancelling_for{0};
-  // A new pod may be asked for now: its namespace has a creation to spare, and none of the job's is
-  // under way.
+  // A new pod may be created now: its namespace has a free slot, and no creation of the job is in
+  // progress.
   bool may_create = true;
-  std::optional<TurnWait> turn_wait;  // none: it was not told to wait
-  // Since the watches have been live without a gap.
+  std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
+  // How long the watches have been live without a gap.
   Duration live_for{0};
-  // Since this process last wrote the job's status.
+  // The time since this process last wrote the job's status.
   Duration since_write = std::chrono::hours(1);
-  // Random: makes the intent's attemptStartTime this process's own.
+  // Random: makes the intent's attemptStartTime unique to this process.
   std::uint64_t nonce = 0;
 };
 
 struct JobView {
   Job job;
-  std::vector<PodView> pods;       // that name the job: by owner, by label, or by a recorded UID
-  std::optional<LeaseView> lease;  // of a job with `heartbeat`
+  std::vector<PodView> pods;       // with the job in owner or label, or with a recorded UID
+  std::optional<LeaseView> lease;  // only for a job with `heartbeat`
   Observed observed;
 };
 

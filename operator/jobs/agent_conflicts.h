@@ -1,8 +1,7 @@
-// What of a template stands in the way of a heartbeat's agent: its names, its volumes, its folders.
-// Pure.
+// Finds names, volumes and folders of a template that conflict with a heartbeat's agent. Pure.
 //
-// It keeps templates from breaking the agent by accident. An image's own symbolic links, and what a
-// webhook adds, are not seen here.
+// Guards against accidents only: it does not see symbolic links in an image, or changes by a
+// webhook.
 #pragma once
 
 #include "core/json.h"
@@ -10,14 +9,14 @@
 
 namespace holdfast::controller {
 
-// The init container, and the volume that it fills.
+// The name of the init container and of the volume that it fills.
 inline constexpr const char* kAgentName = "holdfast-agent";
 inline constexpr const char* kAgentCredentials = "holdfast-credentials";
-// In the first container: where these two volumes are.
+// The mount paths of the two volumes in the first container.
 inline constexpr const char* kAgentFolder = "/holdfast";
 inline constexpr const char* kAgentCredentialsFolder = "/var/run/secrets/holdfast.dev";
 
-// Of a pod's spec before the agent is added to it. An error says what to change.
+// Checks a pod's spec before the agent is added. An error says what to change.
 Status check_agent_conflicts(const Json& spec);
 
 }  // namespace holdfast::controller

@@ -1,6 +1,6 @@
-// What a job with `heartbeat` has in its pods beside its template, and nothing else
-// (docs/fencing.md lists it): an init container that puts the agent into an emptyDir, the agent in
-// front of the first container's command, its settings, and a token of its own. Pure.
+// Adds the agent to the pods of a job with `heartbeat` (list: docs/fencing.md). An init container
+// copies the agent into an emptyDir. The agent runs before the first container's command, with its
+// settings and its own token. Pure.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace holdfast::controller {
 
-// What the worker's command begins with, before "run".
+// The start of the worker's command, before "run".
 inline constexpr const char* kAgentProgram = "/holdfast/agent";
 
-// Adds it to a pod's spec. An error: the template uses names that the agent needs, or has no
-// command to run.
+// Adds the agent to a pod's spec. An error: the template uses names that the agent needs, or has no
+// command.
 Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
                     const std::string& image, Json& spec);
 

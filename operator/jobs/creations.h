@@ -1,6 +1,6 @@
-// The creations of pods under way, apart from the workers: one that hangs holds up nothing but its
-// own job. A namespace has its fair share of them; a job that finds none free waits for its turn
-// before its intent is written, so that no intent waits long for its pod.
+// The creations of pods in progress. They use no workers, so a hanging creation delays only its own
+// job. Each namespace has a fair share of slots. A job without a slot waits for its turn before its
+// intent is written, so that no intent waits long for its pod.
 //
 //   if (creations.admits(key)) ...             // may a new pod be asked for now?
 //   std::optional<Creations::Slot> slot = creations.take(key);
@@ -23,24 +23,26 @@ namespace holdfast::controller {
 
 class Creations {
  public:
-  // `each`: how many a namespace alone may have; see FairShare. `turn` is called in a later turn.
+  // `each`: the most for a single namespace; see FairShare. `turn` runs in a later turn of the
+  // loop.
   Creations(Loop& loop, int each, std::function<void(const std::string& key)> turn);
   ~Creations();
 
-  // Held for as long as the creation is under way.
+  // Hold it while the creation is in progress.
   using Slot = std::shared_ptr<void>;
 
-  // Whether take() would give one: it is the job's turn, or one is free and nobody of its namespace
-  // waits.
+  // True if take() would succeed: it is the job's turn, or a slot is free and no job of its
+  // namespace waits.
   bool admits(const std::string& key) const;
   Slot take(const std::string& key);
   void wait(const std::string& key);
-  // None: it does not wait.
+  // None: the job does not wait.
   std::optional<reconciler::TurnWait> waits(const std::string& key) const;
-  // The job has been looked at: a turn that it did not use is another's.
+  // The job was reconciled. If it did not use its turn, another job gets it.
   void looked_at(const std::string& key);
 
-  // Nobody gets a turn any more; `on_idle` is called in a later turn once none is under way.
+  // Gives no more turns. `on_idle` runs in a later turn of the loop, once no creation is in
+  // progress.
   void stop(std::function<void()> on_idle);
 
  private:

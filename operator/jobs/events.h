@@ -1,7 +1,7 @@
-// Events (events.k8s.io/v1) about jobs: asynchronous, bounded, repeated ones become a series, a
-// token bucket for each object. Never awaited by a reconcile; a failure to write one is logged and
-// counted, nothing else. Namespaces take turns, so that one whose writes hang holds up no other. An
-// Event waits for as long as the API server asks (Retry-After).
+// Events (events.k8s.io/v1) about jobs: asynchronous and bounded. Repeated Events become a series,
+// and each object has a token bucket. Reconciles never wait for Events. A failed write is only
+// logged and counted. Namespaces take turns, so hanging writes of one namespace delay no other.
+// Events obey the API server's Retry-After.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct ObjectReference {
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  // `reason` and `action` are CamelCase words (at most 128 bytes), `note` is for people (cut to
-  // 1 KiB as the API demands). Warning events only tell of what went otherwise than asked.
+  // `reason` and `action` are CamelCase words (at most 128 bytes). `note` is for humans, cut to 1
+  // KiB as the API requires. Warnings are for deviations from the user's request only.
   virtual void record(const ObjectReference& regarding, bool warning, const std::string& reason,
                       const std::string& action, const std::string& note) = 0;
 };
 
-// Writes them through the client. Loop only.
+// Writes Events through the client. Loop only.
 class EventRecorder : public EventSink {
  public:
   // `instance` is the reporting instance (the pod's or process's name).
@@ -39,9 +39,9 @@ class EventRecorder : public EventSink {
   ~EventRecorder() override;
   void record(const ObjectReference& regarding, bool warning, const std::string& reason,
               const std::string& action, const std::string& note) override;
-  // Of events that were not written: bucket empty, queue full or refused by the server.
+  // How many Events were not written: bucket empty, queue full, or refused by the server.
   std::uint64_t dropped() const;
-  // Gives up what waits. Later records are dropped.
+  // Drops waiting and later Events.
   void stop();
 
  private:

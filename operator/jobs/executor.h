@@ -1,8 +1,8 @@
-// Performs the writes of a decision, one by one, and stops at the first that fails. A pod's
-// creation is only begun there: nothing waits for it. What it learns (versions written, refusals)
-// goes into the job's memory. Before each write it asks whether the job is still this replica's,
-// and no request is under way for longer than that is sure. A creation may take a minute: whoever
-// has begun it cancels it when the shard is lost. Loop only.
+// Performs the writes of a decision one by one, and stops at the first failure. It only begins a
+// pod's creation and does not wait for it. It records new versions and refusals in the job's
+// memory. Before each write it checks that this replica still holds the job, and no request
+// outlives the claim. A creation may take a minute, so the caller cancels it when the shard is
+// lost. Loop only.
 #pragma once
 
 #include <functional>
@@ -27,31 +27,31 @@ class Executor {
            EventSink& events, std::string agent_image);
 
   struct Outcome {
-    // A write was refused in a way that changes what should happen: decide again at once.
+    // A refused write changes what should happen: decide again at once.
     bool decide_again = false;
-    // A write failed that the others did not wait for: try again.
+    // A write failed, but the others went on without it: retry.
     std::optional<Error> later{};
   };
-  // `memory` must stay valid; the job and its template are the caller's. `begin_creation` lets
-  // create_pod() run by itself.
+  // The caller keeps `memory` and `job` alive. `begin_creation` runs create_pod() in the
+  // background.
   using BeginCreation = std::function<void(const reconciler::CreatePod& write)>;
   Task<Result<Outcome>> perform(const CachedJob& job, Ownership::Claim claim,
                                 const reconciler::Decision& decision, JobMemory& memory, Log log,
                                 BeginCreation begin_creation);
 
-  // A refusal is in the memory then, and to be put on record: decide_again.
+  // decide_again: the memory has a refusal, which must be recorded.
   Task<Result<Outcome>> create_pod(const CachedJob& job, Ownership::Claim claim,
                                    const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
-  // The attempt's pod exists, whoever has told: the answer to its creation, or the watch before it.
+  // The attempt's pod exists. The answer to its creation said so, or the watch before the answer.
   void pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory);
 
-  // Takes our finalizer off a pod; a pod that is gone or another one by now is fine.
+  // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
                            Ownership::Claim claim, JobMemory* memory);
 
  private:
-  // What all writes of one decision share.
+  // The common input of all writes of one decision.
   struct Setting {
     const CachedJob& job;
     const Ownership::Claim& claim;
@@ -59,7 +59,7 @@ class Executor {
     const Log& log;
     const BeginCreation& begin_creation;
   };
-  // One for each kind of write: a kind without one does not compile.
+  // One overload for each kind of write; a missing overload does not compile.
   Task<Result<Outcome>> apply(const reconciler::WriteStatus& write, const Setting& setting);
   Task<Result<std::string>> read_shared_metadata(const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::CreatePod& write, const Setting& setting);
@@ -90,7 +90,7 @@ class Executor {
   // executor_pods.cc
   Task<Status> delete_pod(const reconciler::DeletePod& write, const Setting& setting);
   Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting);
-  // Whether a deletion that failed like this holds up nothing any more.
+  // True if the next attempt may start although this deletion failed.
   bool may_go_on_without(const Error& error, const JobMemory& memory) const;
 
   // executor_lease.cc

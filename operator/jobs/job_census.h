@@ -1,5 +1,5 @@
-// What metrics ask of all jobs at once, kept as the cache changes: a scrape must neither walk tens
-// of thousands of jobs nor hold up the decisions meanwhile. One thread's, the loop's.
+// Totals over all jobs, for metrics. They are updated when the cache changes, because a scrape must
+// not walk tens of thousands of jobs and delay decisions. Loop only.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class JobCensus {
   void put(const std::string& uid, int shard, const reconciler::Status& status);
   void erase(const std::string& uid);
 
-  // Of the jobs in shards that are held. By a phase's name; those without one have "".
+  // The number of jobs in held shards, by the name of their phase; "" for jobs without a phase.
   std::map<std::string, std::size_t> by_phase(const Held& held) const;
   // The earliest `waiting.deadline`.
   std::optional<Time> first_deadline(const Held& held) const;

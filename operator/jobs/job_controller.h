@@ -1,8 +1,8 @@
 // The controller of DurableJobs: caches, queue and memory around reconciler::decide().
 //
-// One reconcile of one job whose shard is ours: wait until the caches show this replica's own last
-// writes, build the view, decide, confirm live where a verdict hangs on it, perform the writes.
-// Loop only; destroy it when the client is idle.
+// A reconcile of a job in one of our shards: wait until the caches show our own last writes, build
+// the view, decide, confirm live if a verdict needs it, perform the writes. Loop only. Destroy it
+// when the client is idle.
 #pragma once
 
 #include <functional>
@@ -33,20 +33,20 @@
 
 namespace holdfast::controller {
 
-// The indexes of pods by their job's key, and by their node while they have not ended.
+// The indexes of pods: by their job's key, and by their node until they end.
 inline constexpr const char* kByJob = "job";
 inline constexpr const char* kByNode = "node";
 
 inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
   return static_cast<const CachedPod&>(*object);
 }
-// Empty: nothing says whose it is.
+// Empty: the pod names no job.
 inline std::string job_key(const CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
 }
 inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
-// A verdict is never late for what has yet to start.
+// Jobs that wait to start never delay a verdict.
 inline Priority priority_of(const CachedJob& job) {
   const reconciler::Phase phase = job.job.status.phase;
   const bool starts = phase == reconciler::Phase::kNone || phase == reconciler::Phase::kPending ||
@@ -70,24 +70,24 @@ class JobController {
     ReconcilePool::Config pool;
     std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
     Duration resync = std::chrono::minutes(30);
-    // It cannot work here, ever; the error says what to do.
+    // The operator can never work here; the error says what to do.
     std::function<void(Error)> refuse = nullptr;
   };
   JobController(Dependencies dependencies, Config config, ReconcilePool::Metrics metrics = {});
   ~JobController();
 
-  // Starts the caches; once they are read it joins the other replicas, and works on the shards that
-  // it comes to hold.
+  // Starts the caches. Once they are synced, it joins the other replicas and works on the shards
+  // that it gets.
   void start();
   bool synced() const;
-  // Leaves first: no new reconciles; what is in flight may end for kStopGrace, then its requests
-  // are cancelled; after it the shards are free for others. `stopped` is called then, and the
-  // watches are closed. Nobody else's work waits for the queue.
+  // Stops cleanly. It begins no new reconciles. Those in flight get kStopGrace, then their requests
+  // are cancelled. Then it frees its shards for others, closes the watches and calls `stopped`.
+  // Queued work is left to the next holders.
   static constexpr std::chrono::milliseconds kStopGrace{500};
   void stop(std::function<void()> stopped);
 
-  // Watches that stay open: of jobs, pods and heartbeats in each namespace that is watched by
-  // itself; of nodes, their Leases and this installation's.
+  // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats.
+  // Others: nodes, node Leases, this installation's Leases.
   static constexpr std::size_t kWatchesPerNamespace = 3;
   static constexpr std::size_t kOtherWatches = 3;
 
@@ -95,14 +95,14 @@ class JobController {
   std::vector<cache::Informer*> informers();
   WorkQueue& queue() { return pool_.queue(); }
   Membership& membership() { return membership_; }
-  // Of the jobs in the shards that are held here: the sum over the replicas is the whole.
+  // The jobs in the shards held here, by phase. The sum over all replicas is the total.
   std::map<std::string, std::size_t> jobs_by_phase() const;
-  // The longest time by which such a job's `waiting.deadline` is past without a move; must stay
+  // How long the oldest `waiting.deadline` of such a job has passed without an action. Should stay
   // zero.
   Duration oldest_overdue() const;
 
  private:
-  struct Live;  // what a live read said, laid over the caches for one reconcile
+  struct Live;  // the results of a live read, which replace the caches' for one reconcile
   class Work;   // a reconcile in flight, counted for its shard
   class Look;   // a reconcile in flight, which may have a turn
 
@@ -119,7 +119,7 @@ class JobController {
   void begin();
   void resync();
 
-  // job_wanted.cc: whose silence is put on record, and for which shard.
+  // job_wanted.cc: which silences to record, and for which shards.
   void keep_windows();
   WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
   WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
@@ -147,24 +147,24 @@ class JobController {
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
   void hand_over_soon();
-  // The right to act on the job: also the one under which a creation began, until it is settled.
+  // The right to act on the job. An open creation keeps the claim under which it began.
   std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
   std::shared_ptr<void> keep_shard(int shard);
 
   Task<ReconcileResult> reconcile(std::string key);
   Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
                                           Ownership::Claim claim);
-  // None: a write was refused in a way that is to be put on record at once; decide again.
+  // None: a refusal must be recorded at once; decide again.
   Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
                                                      Ownership::Claim claim,
                                                      std::shared_ptr<JobMemory> memory);
   Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
   Task<Status> look(const CachedJob& job, JobMemory& memory, Live& live);
-  // Releases pods under this job's name whose own job is gone. `uid`: the cached job's, or empty.
+  // Releases pods that name this job but belong to a deleted job of the same name. `uid`: the
+  // cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
 
-  // Zero: the caches show our own writes. Else how long to wait for them at most.
-  // Until the caches show our own writes, or have had long enough for it.
+  // Waits until the caches show our own writes, or until it has waited long enough.
   Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
   void wake_waiters(bool all);
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
@@ -174,8 +174,8 @@ class JobController {
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   void observe(const CachedJob& job, JobMemory& memory, const Live& live,
                reconciler::JobView& view);
-  // job_outage.cc: with how many others its holder was lost in an outage of the API server; zero:
-  // it was not.
+  // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
+  // none.
   int lost_together(const CachedJob& job, const CachedHeartbeat& lease);
   const reconciler::HolderCount& count_holders();
   HeartbeatPtr current_lease(const CachedJob& job, const Live& live);
@@ -201,7 +201,7 @@ class JobController {
   Creations creations_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
-  std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // whose creations are under way
+  std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // jobs with a creation in progress
   struct Waiter {
     std::string namespace_;
     std::shared_ptr<JobMemory> memory;
@@ -210,7 +210,7 @@ class JobController {
   };
   std::list<Waiter> waiters_;
   std::vector<int> in_flight_;  // reconciles, by shard
-  std::set<int> gained_;        // shards whose jobs are still to be looked at
+  std::set<int> gained_;        // shards whose jobs must still be queued
   std::uint64_t time_travels_ = 0;
   std::uint64_t reconciles_ = 0;  // names each one in the log
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
@@ -219,7 +219,7 @@ class JobController {
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
-  bool stopped_hard_ = false;  // nobody waits for anything any more
+  bool stopped_hard_ = false;  // all waits are cancelled
   int to_end_ = 0;             // of the pool and the creations, when it stops
   TimerId grace_timer_ = 0;
   TimerId hand_over_timer_ = 0;

@@ -1,5 +1,5 @@
-// What one replica remembers of one job between reconciles. All of it may be lost at any moment
-// (that is a crash): correctness rests on `status` alone, this makes it quick and quiet.
+// One replica's memory of one job between reconciles. A crash may lose all of it at any moment.
+// Correctness depends only on `status`; the memory saves time and writes.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace holdfast::controller {
 struct JobMemory {
   std::string uid;
 
-  // Own writes: the cache must have reached these versions before the job is looked at again.
+  // Our own writes: do not reconcile the job before the cache has these versions.
   std::uint64_t job_version = 0;
   std::uint64_t pod_version = 0;
   std::uint64_t lease_version = 0;
@@ -29,15 +29,15 @@ struct JobMemory {
 
   std::optional<SteadyTime> last_write;
 
-  // The intents of one attempt that this process has sent, whatever the answers: each try has a
-  // stamp of its own, and any of them may be the one that was applied though its answer was lost.
+  // The intents that this process has sent for one attempt, whatever the answers. Each try has its
+  // own stamp. Any of them may have been applied although its answer was lost.
   std::int64_t intent_attempt = 0;
   std::vector<Time> intent_stamps;
-  // The last attempt of which a pod was created or seen by this process, and that pod's UID. The
-  // first one counts: whatever has its name later is another one.
+  // The last attempt for which this process created or saw a pod, and that pod's UID. Only the
+  // first pod counts: a later pod of the same name is a different one.
   std::int64_t pod_attempt = 0;
   std::string pod_uid;
-  // Whether that is news.
+  // Records the pod. True if it was not known yet.
   bool pod_is_known(std::int64_t attempt, const std::string& known_uid) {
     if (attempt <= pod_attempt) return false;
     pod_attempt = attempt;
@@ -46,26 +46,26 @@ struct JobMemory {
   }
   reconciler::Sightings pods;
 
-  // The attempt that stood there when the shard came to us: who recorded it does not act any more.
+  // The attempt that existed when we got the shard. The replica that recorded it has stopped
+  // acting.
   std::int64_t inherited_attempt = 0;
   // The attempt that was first seen running without a pod, and when.
   std::int64_t bare_attempt = 0;
   SteadyTime bare_since{};
 
-  // The creation of a pod that is under way, or whose refusal is still to be put on record. Until
-  // then the shard is not handed over: the next owner would take the attempt for one left behind.
+  // A pod's creation that is in progress, or whose refusal is not recorded yet. Until then the
+  // shard is not handed over: the next holder would treat the attempt as abandoned.
   struct Creation {
     Ownership::Claim claim;
-    std::shared_ptr<void> shard;  // keeps it
+    std::shared_ptr<void> shard;  // keeps the shard
     bool under_way = true;
     kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
-    bool handed_over = false;  // it was cancelled for that: whoever comes next asks again
+    bool handed_over = false;  // cancelled for a hand-over; the next holder creates the pod again
   };
   std::optional<Creation> creation;
   bool creating() const { return creation && creation->under_way; }
 
-  // Before these times the API server has asked to be left alone: with each kind of write, and with
-  // live looks.
+  // The API server's Retry-After, for each kind of write and for live reads: send none before.
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
 
@@ -77,22 +77,22 @@ struct JobMemory {
   SteadyTime refused_at{};
   SteadyTime retry_at{};
 
-  // Since when pods of ended attempts cannot be told to go: no deletion has succeeded since.
+  // Since when all deletions of ended attempts' pods have failed.
   std::optional<SteadyTime> stop_failing_since;
 
-  // The attempt for which this process has written the job's Lease last, or may have.
+  // The last attempt for which this process has, or may have, written the job's Lease.
   std::int64_t lease_attempt = 0;
 
-  // The last write of the job's Lease was refused; empty: it was not.
+  // Why the last write of the job's Lease was refused; empty: it was not.
   std::string lease_refusal;
   int lease_refusals = 0;
   SteadyTime lease_retry_at{};
 
-  // The last holder of the job's Lease whose worker was seen to have terminated, though its pod may
-  // be gone by now.
+  // The last holder of the job's Lease whose worker this process saw terminate. Its pod may be
+  // gone.
   std::string stopped_holder;
 
-  // A recovery that is not over until the next attempt's pod exists.
+  // The current recovery. It ends when the next attempt's pod exists.
   reconciler::OrphanClass orphan_class = reconciler::OrphanClass::kNone;
   SteadyTime trouble_began{};
 };

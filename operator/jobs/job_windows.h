@@ -1,7 +1,7 @@
-// Since when pods and jobs have stood in a state that only time ends, as the caches show it: a pod
-// whose next container does not start, a pod that was told to go, a job that is being cancelled.
-// Kept for every job, whoever holds its shard: a replica that takes it over has watched all along.
-// The part that asks nobody: live times of the pods' watch are handed in. Loop only.
+// How long pods and jobs have been in a state that only time ends, as the caches show it: a pod
+// whose next container does not start, a deleted pod, a job that is being cancelled. Kept for the
+// jobs of all shards, so that a new holder has watched from the start. No I/O: live times of the
+// pods' watch are parameters. Loop only.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ class JobWindows {
   void see(const CachedJob& job, reconciler::LiveTime time);
   void gone(const CachedJob& job);
 
-  // How long the pod, which may be newer than the caches, has been seen to stand still after so
-  // many steps. A gap does not end this: while nobody watched the kubelet could go on.
+  // How long the pod, which may be newer than the caches, has made no further step. A gap in the
+  // watch does not end this, because the kubelet could go on meanwhile.
   Duration still_for(const std::string& namespace_, const reconciler::PodView& pod,
                      reconciler::LiveTime time) const;
-  // How long it has been seen with its deletion asked for. `window`: how long that may last.
+  // How long the pod has been deleted but present. `window`: how long that may last.
   Duration going_for(const std::string& namespace_, const reconciler::PodView& pod, Duration window,
                      reconciler::LiveTime time) const;
   Duration cancelling_for(const CachedJob& job, Duration window, reconciler::LiveTime time) const;
 
-  // Who waits for the pod, or the job, of this key.
+  // Which shards wait for the pod or the job of this key.
   using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
   struct WantedBy {
     Wanted still, going, cancelling;

@@ -1,4 +1,4 @@
-// A map of at most `capacity` entries; what was not asked for longest goes first. Not thread-safe.
+// A map of at most `capacity` entries. It evicts the least recently used entry. Not thread-safe.
 #pragma once
 
 #include <cassert>
@@ -15,7 +15,7 @@ class LruMap {
  public:
   explicit LruMap(std::size_t capacity) : capacity_(capacity) { assert(capacity > 0); }
 
-  // The key's value, `fallback` put in if there was none. Valid until the next call.
+  // The key's value. Inserts `fallback` if there is none. Valid until the next call.
   Value& get(const std::string& key, const Value& fallback) {
     const auto found = index_.find(key);
     if (found != index_.end()) {

@@ -1,4 +1,4 @@
-// Pods as they are cached, and the pod that an attempt is made of. Pure.
+// Decodes pods for the cache, and builds an attempt's pod. Pure.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace holdfast::controller {
 
 struct CachedPod : kube::Object {
   reconciler::PodView pod;
-  // Of the DurableJob that owns it, or that its own name is made of, or that its label says. Empty:
-  // nothing says it.
+  // The DurableJob's name: from the owner, from the pod's own name, or from the label. Empty: none
+  // of them names a job.
   std::string job_name;
-  // The UID of the job that it is of: the owner's, or the label's when it has no owner.
+  // The UID of the pod's job: from the owner, or from the label if it has no owner.
   const std::string& job_uid() const { return owner_uid.empty() ? pod.job_uid_label : owner_uid; }
-  // Owner or label says so.
+  // True if the owner or the label names this job.
   bool names(const std::string& a_job_uid) const {
     return !a_job_uid.empty() && (owner_uid == a_job_uid || pod.job_uid_label == a_job_uid);
   }
@@ -25,14 +25,15 @@ struct CachedPod : kube::Object {
 
 kube::ObjectPtr decode_pod(const JsonView& json);
 
-// The body of the POST of an attempt's pod: the template, our labels over its own, our owner
-// reference and finalizer, and the HOLDFAST_ environment first in every container, so that the
-// template's own variables can refer to it. With `heartbeat` also the agent, out of `agent_image`.
+// The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
+// finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
+// template's own variables can refer to them. With `heartbeat` it also has the agent from
+// `agent_image`.
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
                              const reconciler::CreatePod& pod, const std::string& agent_image);
 
-// The body of a PodTemplate with what that pod says: the API server checks it alike, and no webhook
-// for pods is asked.
+// The body of a PodTemplate with that pod's content. The API server checks it like a pod, but calls
+// no webhooks for pods.
 std::string bare_template_body(const std::string& pod_body);
 
 }  // namespace holdfast::controller

@@ -1,5 +1,5 @@
-// What the controller tells about its work, for metrics. Calls are cheap and never fail; on the
-// loop. The runtime implements it over prometheus-cpp, tests count.
+// The controller's reports about its work, for metrics. Calls are cheap and never fail. Loop only.
+// The runtime implements it with prometheus-cpp; tests count calls.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class Telemetry {
   virtual ~Telemetry() = default;
   // An ended attempt was recorded; outcome as in status.history (Succeeded, Lost, ...).
   virtual void attempt_ended(const std::string& outcome) = 0;
-  // A lost, hung or overlong attempt was followed by its successor's pod (or by the job's end)
-  // this long after the trouble began.
+  // A lost, hung or overlong attempt was recovered: its successor's pod (or the job's end) came
+  // `took` after the trouble began.
   virtual void recovered(reconciler::OrphanClass orphan_class, Duration took) = 0;
   // A fenced attempt's pod reported an end that does not count.
   virtual void fenced_outcome(const std::string& pod_phase) = 0;
@@ -23,7 +23,7 @@ class Telemetry {
   virtual void shard_moved(const std::string& how) = 0;
 };
 
-// taken: by another replica, while it was held. lapsed: the renew deadline had passed.
+// taken: by another replica, while we held it. lapsed: the renew deadline passed.
 inline constexpr const char* kShardMoves[] = {"gained", "handed_over", "released", "taken",
                                               "lapsed"};
 

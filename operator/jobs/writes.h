@@ -1,5 +1,5 @@
-// What the executor's writes are made of: versions learnt from answers, references, preconditions,
-// paths and pauses. Pure.
+// The parts of the executor's writes: versions from answers, references, preconditions, paths and
+// pauses. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace holdfast::controller {
 
-// The version of the object in an answer; `mark` never falls.
+// Raises `mark` to the version of the object in an answer. `mark` never falls.
 void raise(std::uint64_t& mark, const JsonView& object);
 
 ObjectReference reference(const reconciler::Job& job);
 
-// The body of a DELETE that means this object at this version.
+// The body of a DELETE of exactly this object at this version.
 std::string preconditions(const std::string& uid, std::uint64_t version);
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
 
-// How long a refused write waits, after so many refusals before this one.
+// How long a refused write waits, after `refusals` earlier ones.
 Duration retry_delay(int refusals);
 
 }  // namespace holdfast::controller
