@@ -190,8 +190,8 @@ struct ApiClient::Credentials {
 
 ApiClient::ApiClient(asio::io_context& io, ApiServer server)
     : io_(io), server_(std::move(server)), files_(io) {
-  // The worker's image and its variables may have a configuration of their own for OpenSSL: it
-  // could forbid what the API server speaks, or stand on a disk that hangs.
+  // Ignore the OpenSSL configuration of the worker's image and environment. It could forbid the API
+  // server's TLS settings, or its disk could hang.
   OPENSSL_no_config();
 }
 
@@ -228,7 +228,7 @@ ApiClient::Credentials ApiClient::read_credentials(const std::string& folder) {
     credentials.why = (token.ok() ? ca : token).error().message;
     return credentials;
   }
-  // Without the line break at its end. One that cannot stand in a header is none.
+  // Without the trailing line break. A token that a header cannot carry counts as missing.
   token->erase(token->find_last_not_of(" \r\n") + 1);
   if (token->empty() || token->find_first_of("\r\n \t") != std::string::npos) {
     credentials.why = token_file(folder) + " is not a token";

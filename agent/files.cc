@@ -61,7 +61,7 @@ Status make_and_rename(const std::string& path, mode_t mode, Fill fill) {
 
 void write_to_stderr(std::string_view line) {
   pollfd out = {STDERR_FILENO, POLLOUT, 0};
-  // What fits into a pipe at once is written at once.
+  // Text that fits into a pipe is written at once.
   if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) {
     static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
   }

@@ -19,15 +19,15 @@ constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
 // Its last words when nothing lives any more: they decide whether the attempt was lost or failed.
 constexpr Duration kLastWordsLimit = seconds(2);
-// What was killed is killed again this often until it is gone: it may have forked meanwhile.
+// How often SIGKILL is repeated until all processes are gone: they may have forked meanwhile.
 constexpr Duration kKillAgain = milliseconds(50);
-// What the child left gets this long to die of that, then its exit code is told: it may be
-// another user's, whom no signal of this process reaches.
+// How long the child's descendants get to die of SIGKILL before the agent reports the exit code.
+// They may belong to another user, and then our signals do not reach them.
 constexpr Duration kLeftoversLimit = milliseconds(200);
 
 // Parts of the Lease's duration, since the last acknowledged renewal was sent.
 Duration terminate_after(Duration duration) { return duration * 2 / 3; }
-// A sixtieth before 5/6, by which everything is promised to be dead: a busy machine needs a while.
+// A sixtieth before 5/6 D, when everything must be dead: a busy machine needs some time.
 Duration kill_after(Duration duration) { return duration * 49 / 60; }
 // From the refusal: dead within a sixth, with the same reserve. It comes before 2/3, so that this
 // is never later than the kill above.
@@ -37,12 +37,13 @@ Duration grace(Duration duration) { return duration * 9 / 60; }
 Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
 // Its last words while something may still live that only its end kills: from there to 5/6.
 Duration hurried_words(Duration duration) { return duration / 200; }
-// As long as a kubelet lets a renewal hang. An operator that starts anew counts on it: what was
-// silent before counts once it has looked for longer than this (kFirstLook in reconciler).
+// As long as a kubelet lets a renewal hang. A restarted operator depends on it: earlier silence
+// counts only after it has watched for longer than this (kFirstLook in reconciler).
 constexpr Duration kLongestRequest = seconds(10);
 Duration request_limit(Duration duration) { return std::min(duration / 6, kLongestRequest); }
 Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
-// Progress is told this long after the last renewal, not at once: it may come in every moment.
+// Progress is reported this long after the last renewal, not at once, because it may be very
+// frequent.
 Duration progress_pause(Duration duration) { return duration / 10; }
 
 }  // namespace
@@ -131,15 +132,15 @@ void Guard::check_deadlines(SteadyTime now) {
   if (phase_ == Phase::kEnding && settled_ && now >= give_up_) finish(child_exit_code_);
   const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !settled_);
   if (killing && now >= kill_at_ && now >= kill_again_) kill(now);
-  // A child of another user is out of reach without CAP_KILL: kill() says EPERM, for ever. The end
-  // of a container's first process is not: the kernel then kills all of its process namespace,
-  // whoever they belong to, and lets the container end only when they are gone.
+  // Without CAP_KILL, kill() on a child of another user always fails with EPERM. But the end of a
+  // container's first process works: the kernel then kills the whole process namespace, for any
+  // user. The container ends only when all are gone.
   if (killing && killed_ && phase_ == Phase::kFencing && now - *killed_ >= kill_limit(duration)) {
     finish(reconciler::kFencedExitCode, fenced_why_);
     orders_.last_words = hurried_words(duration);
   }
   if (killing && phase_ == Phase::kEnding && now - *killed_ >= kLeftoversLimit) {
-    // What still runs may not do so for longer than it might with the child alive.
+    // The child's descendants must not run longer than they could with the child alive.
     settle(now, std::min(now + kLastRenewalLimit, *renewed_ + kill_after(duration)));
   }
   if (phase_ == Phase::kDone || !pending_) return;
@@ -193,11 +194,11 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
-      // The Lease of a job that is deleted goes before its pod, and before a preStop hook has
-      // ended. As safe as fencing at once: whoever finds no Lease waits a whole duration, from then
-      // on, before anybody gets the next. So an answer that there is none would be worth a renewal;
-      // it is one only while somebody else sees to the end, as a child without a Lease might run
-      // on.
+      // If a job is deleted, its Lease goes before its pod, and before a preStop hook has ended.
+      // Going on is as safe as fencing at once: an operator that finds no Lease waits a whole
+      // duration before it grants the next one. So a missing Lease could always count as a renewal.
+      // It counts only after a signal to end, because otherwise a child without a Lease could run
+      // forever.
       if (told_to_end_) renewed_ = request.sent;
       return failed(now, answer.why);
     case Answer::Kind::kFenced:
@@ -331,7 +332,7 @@ void Guard::plan(SteadyTime now) {
   const auto wake = [&](SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); };
   if (phase_ == Phase::kDone) return;
   if (phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !settled_)) {
-    // What is under way when the child ends is waited for, but nothing new is sent meanwhile.
+    // A request in progress at the child's end may still answer, but nothing new is sent meanwhile.
     wake(std::max(kill_at_, kill_again_));
     if (!killed_) return;
     return wake(*killed_ + (phase_ == Phase::kEnding ? kLeftoversLimit : kill_limit(duration)));

@@ -97,8 +97,8 @@ int become(std::vector<std::string> command) {
   return error == ENOENT || error == ENOTDIR ? kExitNotFound : kExitCannotRun;
 }
 
-// Without this a probe of the user's own would kill an agent whose turn has not come: the command
-// that the probe asks does not run yet.
+// Without this command, the user's own probe would kill an agent that still waits for its Lease,
+// because the probed command does not run yet.
 int check(std::vector<std::string> arguments) {
   const bool asks = arguments.size() >= 2 && arguments.front() == "--" && !arguments[1].empty();
   if (!arguments.empty() && !asks) {

@@ -33,7 +33,7 @@ std::optional<std::string> ProgressFile::look() {
   return clean_text(read_regular_file(path_, 4 * kMaxMessageBytes).value_or(""), kMaxMessageBytes);
 }
 
-// All zero when there is none.
+// All zero if there is no such file.
 struct stat ProgressFile::state() const {
   struct stat state = {};
   if (::lstat(path_.c_str(), &state) != 0 || !S_ISREG(state.st_mode)) state = {};

@@ -96,7 +96,7 @@ void Worker::time_has_come() {
   std::uint64_t times = 0;
   static_cast<void>(!::read(timer_.native_handle(), &times, sizeof times));
   obey(guard_.deadlines(steady_now()));
-  // What is killed again is looked for again.
+  // After each SIGKILL, look for ended processes again.
   reap();
   if (started_ && steady_now() >= look_at_) tend();
   obey(guard_.woke(steady_now()));
@@ -126,7 +126,8 @@ void Worker::reap() {
   child_is_over();
 }
 
-// Its end is told after its last word, unless the files hang: then the Guard stops waiting.
+// The Guard learns of the child's end after its last progress message is read. If the files hang,
+// the Guard stops waiting.
 void Worker::child_is_over() {
   if (!ended_ || !none_left_ || exit_code_) return;
   if (last_look_ || guard_.phase() == Guard::Phase::kFencing) obey(guard_.all_dead(steady_now()));
@@ -174,7 +175,7 @@ void Worker::send(const Orders& orders) {
   api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body),
             [this, number, put](ApiReply reply) {
               if (exit_code_ || number != request_) return;
-              // Not even reading it comes before the deadlines; they may make it nobody's.
+              // Check the deadlines even before reading the answer: they may give the request up.
               obey(guard_.deadlines(steady_now()));
               if (number != request_) return;
               Answer answer;
@@ -183,7 +184,8 @@ void Worker::send(const Orders& orders) {
                 answer = put ? lease_.read_renewal(reply.status, reply.body)
                              : lease_.read(reply.status, reply.body);
               }
-              // What was said is no answer to what was asked: the next might not be either.
+              // This answer does not belong to the request, and the next one on this connection may
+              // not either.
               if (reply.status == 200 && answer.kind == Answer::Kind::kNone) api_.abort();
               obey(guard_.answered(steady_now(), answer));
             });
@@ -232,8 +234,8 @@ void Worker::say_soon(std::string line) {
   tend();
 }
 
-// Says what is to be said, leaves the state for `check`, and looks at the child's progress. What
-// hangs there makes `check` say no and shows no progress, and does nothing else.
+// Writes messages, leaves the state for `check`, and reads the child's progress. If the files hang,
+// `check` fails and no progress is seen; nothing else happens.
 void Worker::tend() {
   look_at_ = steady_now() + look_period_;
   tend_again_ = files_.busy();

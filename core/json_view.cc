@@ -137,7 +137,7 @@ bool bool_at(const JsonView& object, std::string_view key, bool fallback) {
 
 Result<JsonDocument> JsonDocument::parse(std::string_view text) {
   const auto parsed = std::make_shared<Parsed>();
-  // What it counts is one more than there are brackets.
+  // simdjson counts one level more than there are brackets.
   simdjson::error_code code = parsed->parser.allocate(text.size(), kMaxJsonDepth + 1);
   if (code != simdjson::SUCCESS) return refusal(code);
   dom::element root;

@@ -56,7 +56,7 @@ std::string json_string(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A line stays one line, and the terminal's escape sequences stay text, whoever wrote the string.
+// Text from outside cannot add lines or send escape sequences to a terminal.
 std::string escaped(const std::string& text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   if (std::none_of(text.begin(), text.end(), is_control)) return text;

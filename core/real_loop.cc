@@ -10,8 +10,8 @@ SteadyTime RealLoop::now() const { return steady_now(); }
 
 bool RealLoop::on_loop() const { return thread_.load() == std::this_thread::get_id(); }
 
-// Both signal under the lock: once a callback can run, whoever posted it is done with the loop,
-// which the callback may lead to the end of.
+// Both signal under the lock. So when a callback runs, its poster no longer uses the loop, and the
+// callback may destroy it.
 
 void RealLoop::post(Callback callback) {
   MutexLock lock(mutex_);
@@ -59,8 +59,8 @@ bool RealLoop::take_posted(std::vector<Callback>& batch) {
 }
 
 void RealLoop::run_due_timers() {
-  // Only timers that were due when the turn began: one that re-arms itself at once cannot keep
-  // posted callbacks waiting.
+  // Only timers that were due when the turn began. So a timer that re-arms itself at once cannot
+  // starve posted callbacks.
   const SteadyTime due = now();
   while (!timers_.empty() && timers_.begin()->first <= due) {
     const auto first = timers_.begin();

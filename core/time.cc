@@ -11,7 +11,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// What is left of a text, read from its front. The first thing that does not fit fails it for good.
+// Reads a text from the front. After the first mismatch it stays failed.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -81,8 +81,8 @@ void read_clock(Reader& reader, Civil& civil) {
   civil.second = reader.number(2);
 }
 
-// What lies beyond is read as the nearer end: "never" is often written as the year 9999, and with
-// these ends nothing overflows that is made of a few times and durations of up to 68 years.
+// Times beyond these limits are read as the limit, because "never" is often written as the year
+// 9999. Within them, sums of a few times and durations of up to 68 years never overflow.
 constexpr seconds kEarliest =
     std::chrono::sys_days(std::chrono::year(1970) / 1 / 1).time_since_epoch();
 constexpr seconds kLatest =

@@ -7,7 +7,7 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Of the holder "<pod name>/<pod UID>"; empty: another pod's, or nobody's.
+// The UID in the holder "<pod name>/<pod UID>". Empty: no holder, or another pod name.
 std::string uid_in(const std::string& holder, const std::string& pod_name) {
   const bool names = holder.starts_with(pod_name) && holder.size() > pod_name.size() + 1 &&
                      holder[pod_name.size()] == '/';

@@ -32,7 +32,7 @@ bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
   return !a || std::chrono::floor<seconds>(*a) == std::chrono::floor<seconds>(*b);
 }
 
-// Since when a job waits for one thing stays as it was told first.
+// While a job waits for the same thing, `since` keeps its first value.
 void tell_since(const Context& context, Status& next) {
   const Status& before = context.job.status;
   if (!next.waiting) return;
@@ -56,8 +56,8 @@ void check_planned(const Status& before, const Status& next) {
             "an attempt that runs has the name of its pod");
 }
 
-// Every pod that no attempt stands behind any more is stopped and released, whoever left it.
-// `next` is the status as it then stands.
+// Stops and releases every pod without a current attempt. `next` is the status after the planned
+// writes.
 void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
   const Job& job = context.job;
   const bool goes_on = next.phase == Phase::kRunning && next.attempt == job.status.attempt;
@@ -76,7 +76,7 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
       if (attempt > next.attempt && !is_terminal(next.phase)) continue;
       if (&pod == stays) continue;
     }
-    // One that has ended is left for its logs, unless it has the name that the attempt's pod needs.
+    // An ended pod stays for its logs, unless it has the name that the attempt's pod needs.
     const bool in_the_way = next.phase == Phase::kRunning && pod.name == next.pod_name;
     if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
       writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
@@ -86,9 +86,9 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
   }
 }
 
-// Status first. The old pod is told to go before the new one is asked for; nothing that only tidies
-// up (a policy of the cluster may refuse it for long) stands before a creation, but for a forged
-// pod that has its name; the job itself goes last.
+// Status first. The old pod is deleted before the new one is created. Other clean-up comes after
+// the creation, because a policy of the cluster may refuse it for a long time. The exception is a
+// forged pod with the new pod's name. The job itself is deleted last.
 int rank(const Write& write, const std::string& next_pod) {
   struct Rank {
     const std::string& next_pod;

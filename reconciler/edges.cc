@@ -104,7 +104,7 @@ constexpr std::int64_t kMostEnds = 1000;
 Duration pause_before_next(const Context& context, const Status& status, Outcome outcome) {
   const Budget budget = budget_of(outcome);
   int ends = ends_in_a_row(status.history, budget);
-  // History shows no more; the budget's own count goes on.
+  // History is full, but the budget's own count goes on.
   if (ends == static_cast<int>(kHistoryLimit)) {
     const auto spent = budget == Budget::kDisruptions ? status.disruptions : status.failures;
     ends = static_cast<int>(std::clamp<std::int64_t>(spent, ends, kMostEnds));
@@ -249,8 +249,8 @@ std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, con
   return std::nullopt;
 }
 
-// A pod that is further ahead is none of a later attempt: somebody gave it such a name, and to go
-// on from there would use the numbers up. One write raises the attempt by 10,000 at most, and 64
+// A pod further ahead than this is not from a later attempt: somebody chose its name. To continue
+// from its number would use the numbers up. One write raises the attempt by 10,000 at most, and 64
 // attempts may begin with it.
 constexpr std::int64_t kMostAhead = 1000;
 
@@ -359,8 +359,8 @@ WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
   } else {
     retry(context, status, verdict.outcome);
   }
-  // The whole job's deadline is told once, as the job's end.
-  // A pod may fail with the same reason, by the deadline of its own template.
+  // The whole job's deadline is reported once, as the job's end. A pod may fail with the same
+  // reason, by the deadline of its own template.
   const bool by_job_deadline =
       verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
   if (event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline) {

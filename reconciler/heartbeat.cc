@@ -94,8 +94,8 @@ Limit stalled(const Context& context) {
   limit.verdict.message = "the worker lives and has made no progress for " + in_seconds(window);
   limit.verdict.orphan_class = OrphanClass::kHolderHung;
   limit.left = window - seen.stalled_for;
-  // Progress shows with the next renewal: the verdict waits for one that was sent after the
-  // deadline and says so, or must have been.
+  // Progress shows with the next renewal. So the verdict waits for a renewal from after the
+  // deadline that shows none, or for the time by which that renewal must have been sent.
   if (context.view.lease->progress_age < window)
     limit.left += context.spec.heartbeat->lease_duration;
   limit.trouble_for = seen.stalled_for;

@@ -9,8 +9,8 @@
 namespace holdfast::reconciler {
 namespace {
 
-// The kubelets' own reports may be this late after an outage of the API server: a pod that started
-// meanwhile must not be called a start time-out before they are in.
+// After an outage of the API server the kubelets' reports may be this late. A pod that started
+// meanwhile must not end as StartTimeout before they arrive.
 constexpr seconds kReportGrace{15};
 // A kubelet renews its Lease every 10 s: silence up to here is nothing to speak of.
 constexpr seconds kNodeRenewal{12};
@@ -89,9 +89,9 @@ void add_schedule_limit(const Context& context, const PodView& pod, std::vector<
   limits.push_back(std::move(limit));
 }
 
-// Until its first container runs a pod has so long from when it was bound to a node; for each one
-// after that, so long since it has been seen to be that one's turn: an image may be missing behind
-// an init container, too.
+// The limit for a pod's first container counts from its binding to a node. The limit for each later
+// container counts from when it was seen to be its turn: an image after an init container may be
+// missing too.
 void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   // A worker that renews the Lease has started, whatever its kubelet has told.
   const bool worker_spoke =
@@ -115,8 +115,8 @@ void add_start_limit(const Context& context, const PodView& pod, std::vector<Lim
   limits.push_back(std::move(limit));
 }
 
-// Since when the attempt's own time runs. The wait for the job's Lease is not part of it: that has
-// a bound of its own (heartbeat.cc), unless the worker has ended before it was granted.
+// When the attempt's own time began. It excludes the wait for the job's Lease, which has its own
+// bound (heartbeat.cc), unless the worker ended before the grant.
 std::optional<Time> run_began(const Context& context, const PodView& pod) {
   std::optional<Time> start = attempt_start(context, pod);
   if (!start) start = context.job.status.attempt_start_time;
@@ -224,7 +224,7 @@ std::string why_not_started(const PodView& pod) {
 
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
   if (!pod.deletion) return std::nullopt;
-  // Seen for the whole window, not only dated: after an outage it starts anew.
+  // Seen for the whole window, not only dated: after an outage the window starts again.
   return context.spec.lost_after - std::min<Duration>(context.now - *pod.deletion, pod.going_for);
 }
 
@@ -288,7 +288,7 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting = {Reason::kPodRunning, "pod " + pod.name + " runs on node " + pod.node_name,
                attempt_text(context) + " ends when the pod does", std::nullopt};
   }
-  // What acts first is what is told; what is not worth telling of is renewed before that.
+  // Report the limit that ends first. Quiet limits are normally renewed before they end.
   for (const Limit& limit : limits) {
     const Time when = context.now + limit.left;
     if (limit.quiet || (waiting.deadline && *waiting.deadline <= when)) continue;

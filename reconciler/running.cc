@@ -14,8 +14,8 @@ namespace {
 constexpr seconds kSlowStart{10};
 // Another replica's creation is on its way for a moment; told is what lasts longer.
 constexpr seconds kIntentNotice{5};
-// So long and so often the API server must call a template invalid that no dry run shows to be: it
-// may be a webhook that breaks what passes it.
+// For this long, and this often, the API server must call a template invalid if the dry run does
+// not confirm it. A webhook may break the pod.
 constexpr seconds kTemplateDoubt{120};
 constexpr int kTemplateTries = 3;
 constexpr const char* kTemplateDoubted =
@@ -64,8 +64,8 @@ void end_with_pod(const Context& context, Plan& plan, const PodView& pod) {
                                 OrphanClass::kPodVanished));
 }
 
-// What the user asks for, and the whole job's time, end an attempt whose pod has not ended, after a
-// live look: a pod that has succeeded by then has succeeded. True: that is what happens now.
+// The user's request, or the end of the job's time, ends an attempt with a running pod. A live read
+// comes first, because the pod may have succeeded. True: the attempt ends now.
 bool end_by_request(const Context& context, Plan& plan) {
   const auto deadline = active_deadline(context);
   const bool out_of_time = deadline && context.now >= *deadline;
@@ -147,15 +147,15 @@ void retry_creation(const Context& context, Plan& plan) {
       plan.wake_at(stalled_at);
     }
     plan.wake_in(retry_left(context, *refusal));
-    // Until it is on record, whoever comes next takes the attempt for one that was left behind.
+    // Until it is recorded, the next holder would treat the attempt as abandoned.
     const auto& told = context.job.status.waiting;
     const bool on_record = told && (told->reason == Reason::kPodCreationRefused ||
                                     told->reason == Reason::kPodNameTaken);
     plan.inform(std::move(status), /*at_once=*/!on_record);
     return;
   }
-  // Whoever was refused, or did not hold the shard for a while, may not be the only one who tries:
-  // only a live look shows that the attempt has not had its pod and its end already.
+  // After a refusal, or a time without the shard, another replica may have tried too. Only a live
+  // read shows whether the attempt has already had its pod and its end.
   const Observed& observed = context.view.observed;
   if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
     plan.confirm();
@@ -319,7 +319,7 @@ void decide_running(const Context& context, Plan& plan) {
                    "the pod was deleted before it was bound to a node", OrphanClass::kPodVanished));
     return;
   }
-  // One that is being deleted ends by that, and its end says why.
+  // A pod that is being deleted ends because of that, and its end says why.
   const bool may_run_on = context.spec.heartbeat && !pod->deletion;
   const auto fenced = may_run_on ? judge_fenced_worker(*pod) : std::nullopt;
   if (fenced) {

@@ -56,8 +56,8 @@ ShardDecision decide_one(const ShardsView& view, const ShardState& shard,
   return decision(ShardAction::kNone, "waits until " + shard.holder + " hands it over");
 }
 
-// A replica that does not act holds nothing. What still names it it gives up once it has stepped
-// aside; before, it is about to act again.
+// A replica that does not act holds nothing. It gives up shards that still name it once it has
+// stepped aside. Before that, it will soon act again.
 ShardDecision decide_idle(const ShardsView& view, const ShardState& shard,
                           const std::string& owner) {
   const auto self = view.members.find(view.self);
@@ -88,8 +88,8 @@ int shard_of(const std::string& job_uid, int shards) {
 std::vector<std::string> plan_shards(int shards, const std::vector<std::string>& members) {
   std::vector<std::string> plan(static_cast<std::size_t>(shards));
   if (members.empty()) return plan;
-  // The strongest wish first; a member that has its share wishes no more, and only as many as the
-  // division leaves over get one above it.
+  // The strongest wish first. A member with its share stops wishing. The remainder of the division
+  // says how many members get one shard more.
   struct Wish {
     std::uint64_t weight;
     int shard;
@@ -141,7 +141,7 @@ std::string misfit(const MemberTimings& timings) {
     return "--lease-duration must be whole seconds from 1s to 1h: a Lease counts in seconds";
   }
   if (timings.retry_period < milliseconds(100)) return "--retry-period must be at least 100ms";
-  // What is alive is judged by clocks that run only while our own renewals succeed, without a gap.
+  // The clocks that judge who is alive run only while our own renewals succeed without a gap.
   if (timings.retry_period > kGapLimit - seconds(1)) {
     return "--retry-period must be at most 4s: a renewal older than 5s counts as an outage";
   }

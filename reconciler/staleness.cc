@@ -20,8 +20,8 @@ bool LiveClock::running(SteadyTime at) const {
 void LiveClock::settle(SteadyTime at) {
   if (at <= counted_until_) return;
   if (open_ && proven_) {
-    // What lies beyond the proof's reach does not count, and neither would what a later proof says
-    // about it: in between nobody could have renewed.
+    // Time beyond the proof's reach does not count, not even after a later proof: nobody could have
+    // renewed in between.
     const SteadyTime limit = std::min(at, last_proof_ + kGapLimit);
     if (limit > counted_until_) live_ += limit - counted_until_;
     if (at > limit && !stopped_since_) stopped_since_ = last_proof_;
@@ -88,7 +88,7 @@ void RecordTracker::carry(const std::string& name, std::uint64_t version, Durati
                           LiveTime time) {
   const auto found = records_.find(name);
   if (found == records_.end()) {
-    // Bounded: forgetting only starts windows anew.
+    // Bounded: forgetting only starts windows again.
     if (waiting_.size() >= kMaxWaiting) waiting_.clear();
     waiting_[name] = Waiting{version, silent, time.now};
     return;
@@ -169,12 +169,12 @@ bool RecordTracker::held_back(const std::string& name, Duration window, const Cl
     held_back_.erase(key);
     return false;
   }
-  // What is carried may grow meanwhile: it is the same silence.
+  // The carried silence may grow meanwhile. It is still the same silence.
   const Duration since = time.now - seen_here(records_.at(name), time);
   const auto before = held_back_.find(key);
   const bool held = (before != held_back_.end() && before->second == since) ||
                     (*silent < 2 * window && breaker(name, window, clock));
-  // Bounded: forgetting one ends its window at once, or asks the breaker anew.
+  // Bounded: forgetting an entry ends its window at once, or checks the breaker again.
   if (held_back_.size() >= kMaxHeldBack) held_back_.clear();
   if (held) held_back_[key] = since;
   return held;

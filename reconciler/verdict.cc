@@ -9,7 +9,7 @@ namespace {
 
 // What kubelets call a container that the kernel killed for its memory, with exit code 137.
 constexpr const char* kOomKilled = "OOMKilled";
-// What they call a pod that has lived longer than its own activeDeadlineSeconds.
+// The kubelets' reason for a pod that exceeded its own activeDeadlineSeconds.
 constexpr const char* kPodDeadlineReason = "DeadlineExceeded";
 // By so much the clocks of a node and of the API server may differ.
 constexpr seconds kClockSkew{30};
@@ -45,8 +45,8 @@ std::optional<Time> last_finish(const PodView& pod) {
   return last;
 }
 
-// That of a pod that has ended may be another one's than the first: the kubelet's, with grace 0, or
-// one with the shortest grace that a running pod can have.
+// The deletion of an ended pod may not be the first one. A later deletion has grace 0 (the
+// kubelet's), or 1 s, the shortest grace of a running pod.
 bool hides_the_first(const PodView& pod) { return pod.ended() && pod.deletion_grace <= seconds(1); }
 
 bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrder order) {

@@ -74,8 +74,8 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
 // The clock follows the API server's and may go back by a moment.
 constexpr seconds kClockNoise{2};
 
-// No back-off is longer than maxSeconds, and after an outage kLongestSpread: a time that is further
-// away was edited, or the user has lowered maxSeconds since. The longest then counts from now.
+// No back-off is longer than maxSeconds, plus kLongestSpread after an outage. If the recorded time
+// is later, somebody edited it or lowered maxSeconds. Then the longest back-off counts from now.
 std::optional<Time> end_of_backoff(const Context& context) {
   const std::optional<Time>& recorded = context.job.status.next_attempt_time;
   const auto& waiting = context.job.status.waiting;
@@ -85,14 +85,14 @@ std::optional<Time> end_of_backoff(const Context& context) {
   return context.now + longest;
 }
 
-// Where creations are quick nobody waits for long, however many wait: a write for each of them
-// would make all of them wait longer. So it is told where the namespace's creations hang, or after
-// a minute.
+// If creations are quick, even many waiting jobs wait only briefly, and a status write for each
+// would make all wait longer. So the wait is reported only if the namespace's creations hang, or
+// after a minute.
 constexpr seconds kTurnNotice{5};
 constexpr seconds kTurnPatience{60};
 // How often a line that moves is looked at, for it may stop.
 constexpr seconds kTurnLook{20};
-// A deadline that was told is not left behind for longer.
+// A reported deadline is overdue for at most this long.
 constexpr seconds kOverdueNotice{1};
 
 Duration until_turn_is_told(const Context& context, const TurnWait& wait) {

@@ -79,7 +79,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
 
   void feed(Reflector& reflector, Actions actions);
-  // What `input` makes of each reflector, in a turn of its own: a handler may ask for it.
+  // Feeds `input` to each reflector, in a later turn, because a handler may call it.
   template <typename Input>
   void feed_soon(Input input) {
     deps.loop.post([weak = weak_from_this(), input = std::move(input)] {

@@ -11,7 +11,8 @@ Actions ReflectorMachine::refresh(SteadyTime now) {
   refresh_due_ = true;
   list_refreshes_ = false;
   last_event_ = now;
-  // One that seems open may have been cut off; at its version it goes on with what was missed.
+  // The watch may be dead although it seems open. A new one at the same version brings the missed
+  // events.
   if (state_ == State::kWatching) {
     close_watch(actions);
     look(actions);

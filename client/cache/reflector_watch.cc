@@ -45,7 +45,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
       continue;
     }
     if (state_ != State::kWatching) return actions;
-    // A watch tells what came after its version: anything else was told before.
+    // A watch brings only events after its version. Older ones are repetitions.
     if (event.version <= version_) continue;
     had_event_ = true;
     watch_errors_ = 0;

@@ -23,8 +23,8 @@ void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change
   switch (event.type) {
     case kube::WatchEventType::kAdded:
     case kube::WatchEventType::kModified:
-      // Versions of one server are comparable across UIDs too, so this also holds off the last
-      // words of an object whose name is already another's.
+      // Versions of one server are comparable across UIDs too. So this also ignores late events of
+      // an old object whose name a new object already has.
       if (known && event.object->version <= known->version) return;
       put(store, event.object, /*initial=*/false, changes);
       return;

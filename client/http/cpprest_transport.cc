@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kDestructionLimit{2};
 
-// What I/O threads may touch: they post to the loop through it as long as there is one.
+// The only part that I/O threads may touch. They post to the loop through it while the loop exists.
 class Outbox {
  public:
   explicit Outbox(Loop& loop) : loop_(&loop) {}

@@ -36,9 +36,9 @@ using web::http::client::http_client_config;
 constexpr std::chrono::seconds kRequestStepLimit{120};
 constexpr std::chrono::seconds kStreamStepLimit{1800};
 
-// A write-only stream buffer that hands on what it gets. cpprestsdk reads from the socket again
-// only when the task that _putn() gave it has completed. That task must not fail: cpprestsdk would
-// close the buffer and wait for that on its own thread, for ever where it has but one.
+// A write-only stream buffer that forwards its input. cpprestsdk reads from the socket again only
+// after the task from _putn() has completed. This task must not fail: cpprestsdk would then close
+// the buffer and wait for that on its own thread. With one thread it would wait forever.
 class Sink : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   using Base = concurrency::streams::details::streambuf_state_manager<std::uint8_t>;

@@ -67,8 +67,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Its own process group, so that its children can be killed with it; no signal blocked or ignored,
-// and no descriptor of ours (cpprestsdk's sockets are not close-on-exec).
+// The program gets its own process group, so that its children can be killed with it. No signal is
+// blocked or ignored. It inherits none of our descriptors (cpprestsdk's sockets are not
+// close-on-exec).
 int spawn(const ProgramRun& run, int output, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

@@ -16,10 +16,10 @@ using http::Response;
 
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(100);
 constexpr Duration kMaxBackoff = std::chrono::seconds(5);
-// A reconcile that waits inside a call keeps a worker busy: what is to be put off for longer is
-// handed to the caller, whose queue delays it without one.
+// A reconcile that waits inside a call keeps a worker busy. Longer waits go back to the caller,
+// whose queue can delay the job without a worker.
 constexpr Duration kMaxWaitInCall = std::chrono::seconds(2);
-// Of what a Retry-After asks for: whoever asks for more is asked again after this.
+// The longest Retry-After that is obeyed.
 constexpr Duration kLongestAsked = std::chrono::minutes(5);
 
 Error timed_out(const char* what) {
@@ -128,7 +128,7 @@ std::optional<Duration> Client::State::qps_delay(Duration most) {
   tokens = std::min(tokens + to_seconds(now - refilled) * deps.qps, deps.qps * 2);
   refilled = now;
   const double wait = std::max(0.0, 1 - tokens) / deps.qps;
-  // What is not sent must not delay what comes after it.
+  // A request that is not sent must not delay later ones.
   if (wait > to_seconds(most)) return std::nullopt;
   tokens -= 1;
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(wait));

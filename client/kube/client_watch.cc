@@ -11,8 +11,8 @@ namespace {
 
 // A server that does not say how long its watch may be silent must not be able to hold it forever.
 constexpr std::chrono::seconds kIdleGrace{5};
-// Every watch asks for bookmarks, which come once a minute (the watch cache's bookmarkFrequency):
-// a connection that is dead without a word is found after two and a half of them.
+// Every watch asks for bookmarks, which come once a minute (the watch cache's bookmarkFrequency). A
+// dead connection is found after two and a half bookmark periods.
 constexpr std::chrono::seconds kMostSilent{150};
 
 }  // namespace

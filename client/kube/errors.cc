@@ -70,7 +70,7 @@ Error error_from_response(const http::Response& response) {
       if (!field.empty()) error.cause_fields.push_back(std::move(field));
     }
   }
-  // The server, or a proxy before it, lost its own answer: what was written may stand in etcd.
+  // The server, or a proxy before it, lost its own answer. The write may be in etcd.
   error.maybe_applied = response.status >= 500;
   return error;
 }

@@ -49,8 +49,8 @@ ExecTimes exec_times(Duration left) {
   ExecTimes times;
   times.good_for = std::max(left, kExecRetry);
   times.renew_after = left - std::min(kExecMargin, left / 2);
-  // A program that keeps its token until it expires gives the same one again: half of what is left,
-  // half of that, and then at the end.
+  // Some programs return the same token until it expires. So the waits halve: half of the time
+  // left, half of that, and in the end at the expiry.
   if (times.renew_after < kExecRetry) times.renew_after = times.good_for;
   return times;
 }

@@ -13,7 +13,7 @@ constexpr const char* kAboutTheAgent =
 
 constexpr std::size_t kMaxRefusal = 1024;
 
-// It quotes the template, which nobody has checked yet.
+// The message quotes the unchecked template.
 Error refused(const std::string& what) {
   return make_error(ErrorCode::kInvalid, clean_text(what, kMaxRefusal));
 }

@@ -9,8 +9,8 @@ namespace holdfast::controller {
 namespace {
 
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
-// The program (at most 10 MB) twice, as it is replaced when the pod's sandbox was made again, and
-// the small files of its state and the child's progress.
+// Room for the program (at most 10 MB) twice, because a new sandbox of the pod replaces it, and for
+// small files: its state and the child's progress.
 constexpr const char* kAgentVolumeLimit = "32Mi";
 
 // As the worker's own, so that what admits the one admits the other, but with nothing that copying
@@ -81,8 +81,8 @@ Json settings(const reconciler::Job& job, const std::string& pod_name, const Jso
   return list;
 }
 
-// What the agent reads beside its settings, and what is left out of these for some jobs: it would
-// believe the template. These are refused, not dropped: their author means something by them.
+// Variables that the agent reads, but the operator does not always set. The agent would use the
+// template's values. They are refused, not dropped, because the author had a reason for them.
 Status check_environment(const Json& worker, const Json& own) {
   for (const Json& variable : at(worker, "env")) {
     const std::string name = string_at(variable, "name");

@@ -35,8 +35,8 @@ constexpr int kMaxQueue = 1000;
 constexpr Duration kWriteTimeout = std::chrono::seconds(10);
 // Events are worth little load on the API server: one write of each namespace, and so many in all.
 constexpr int kMostInFlight = 8;
-// After a write that took so long its namespace waits for as long again: namespaces that hang, or
-// are refused by a slow webhook, leave half of the writes to others.
+// After a write that took this long, its namespace waits as long again. So namespaces with hanging
+// writes or a slow webhook leave half of the writes to others.
 constexpr Duration kSlow = std::chrono::seconds(1);
 constexpr Duration kTellOverflow = std::chrono::minutes(1);
 

@@ -27,7 +27,7 @@ kube::CallOptions Executor::within_time() const {
   return options;
 }
 
-// What was written is shown by the watch; of the answer only the version counts.
+// The watch shows the written object. Only the version in the answer counts.
 kube::CallOptions Executor::for_its_version() const {
   kube::CallOptions options = within_time();
   options.answer_with_metadata = true;

@@ -10,9 +10,8 @@ namespace {
 
 using reconciler::CreationRefusal;
 
-// An API server answers within a minute by itself. Until then its admission webhooks may take
-// half a minute each. A request that was lost has no answer either, so only one that is asked for
-// again is waited for as long.
+// An API server answers within a minute. Until then its admission webhooks may take 30 s each. A
+// lost request never gets an answer, so only the second try waits this long.
 constexpr std::chrono::seconds kCreationLimit{65};
 
 // 422 whose causes all name a field: the API server calls the pod invalid. A policy's refusal, and
@@ -133,8 +132,8 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   co_return refuse(write, refused, error, setting);
 }
 
-// On record as a refusal it costs no attempt: the next owner of the shard asks again, once a live
-// look has shown that the pod is not there.
+// Recorded as a refusal, this costs no attempt. The next holder of the shard creates the pod again,
+// after a live read shows that it does not exist.
 Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& write,
                                                 const Setting& setting) {
   const auto& creation = setting.memory.creation;

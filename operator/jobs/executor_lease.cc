@@ -12,12 +12,12 @@
 
 namespace holdfast::controller {
 
-// What a person must mend holds up nothing else: verdicts and their times stand, and the job says
-// what it waits for.
+// An error that only a human can fix delays nothing else. Verdicts and their times stay, and the
+// job says what it waits for.
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
                                                 const Setting& setting) {
   JobMemory& memory = setting.memory;
-  // Before it is sent: an answer that is lost may be that of a grant.
+  // Recorded before the request, because a lost answer may have been a grant.
   const std::int64_t asked_before = std::exchange(memory.lease_attempt, write.attempt);
   auto task = send_lease(write, setting);
   const Status done = co_await task;

@@ -8,7 +8,8 @@
 namespace holdfast::controller {
 namespace {
 
-// The old pod is told to go before the next one is asked for, unless that fails for so long.
+// The next pod's creation waits for the old pod's deletion, but for at most this long if that
+// fails.
 constexpr std::chrono::seconds kStopPatience{5};
 
 // A patch that carries a UID met another object of the same name: 422 that names metadata.uid,
@@ -51,8 +52,8 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
     const bool is_current = co_await task;
     if (!is_current) co_return error;
   }
-  // It was told to go and something forbids it, or fails without end. It is fenced all the same,
-  // and a job must not wait for that.
+  // A policy forbids the deletion, or it fails again and again. The pod is fenced anyway, so the
+  // job must not wait for its deletion.
   const bool refused = error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid;
   if (!refused && !memory.stop_failing_since) memory.stop_failing_since = began;
   if (!refused && !may_go_on_without(error, memory)) co_return error;
@@ -96,8 +97,8 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
                                    Ownership::Claim claim, JobMemory* memory) {
   const Status allowed = may_write(claim);
   if (!allowed) co_return allowed.error();
-  // A strategic merge patch takes one value off the list, whatever else stands there by now; a UID
-  // in it is a precondition.
+  // A strategic merge patch removes one value from the list and keeps all others. The UID in it is
+  // a precondition.
   const Json body = {
       {"metadata",
        {{"uid", uid},

@@ -6,7 +6,7 @@
 namespace holdfast::controller {
 namespace {
 
-// In a long outage the first try or the last is the one that may have been applied.
+// In a long outage the first or the last try may have been applied.
 void remember_intent(const reconciler::Status& status, JobMemory& memory) {
   constexpr std::size_t kMostStamps = 16;
   if (memory.intent_attempt != status.attempt) memory.intent_stamps.clear();

@@ -108,7 +108,7 @@ reconciler::Spec decode_spec(const JsonView& json) {
 
 namespace {
 
-// What the schema has the API server say of a job whose status nobody has written yet.
+// The schema's default status, before anybody has written one.
 bool is_default(const reconciler::Status& status) {
   return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
          status.waiting->reason == reconciler::Reason::kOperatorAwaited;

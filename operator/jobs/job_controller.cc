@@ -9,7 +9,7 @@
 namespace holdfast::controller {
 namespace {
 
-// Of what stands in an annotation.
+// The limit of a reason in an annotation.
 constexpr std::size_t kMaxReasonBytes = 256;
 
 kube::Kind job_kind() {
@@ -88,7 +88,7 @@ JobController::JobController(Dependencies dependencies, Config config,
 JobController::~JobController() {
   loop_.cancel(grace_timer_);
   loop_.cancel(hand_over_timer_);
-  // What keeps a shard tells this controller when it is let go.
+  // The release of a kept shard calls back into this controller, so release them all first.
   for (auto& [key, memory] : memory_) memory->creation.reset();
 }
 
@@ -292,8 +292,8 @@ void JobController::on_pod(const cache::Change& change) {
              {"phase", to_string(pod.pod.phase)}});
 }
 
-// A reconcile may be waiting for the answer to its creation: an attempt whose pod was there once
-// gets no second one, however that answer turns out. That it is the attempt's its mark says.
+// A reconcile may still wait for the answer to its creation. Whatever the answer says, an attempt
+// whose pod has existed gets no second pod. The mark shows that the pod is the attempt's.
 void JobController::remember_pod(const std::string& key, const CachedPod& pod, bool is_there) {
   const auto found = memory_.find(key);
   if (found == memory_.end() || found->second->uid != pod.pod.owner_uid) return;
@@ -394,7 +394,7 @@ std::map<std::string, std::size_t> JobController::jobs_by_phase() const {
 }
 
 Duration JobController::oldest_overdue() const {
-  // What is due now is being done: the bound on a reconcile is a second.
+  // Due work is still in progress within this time: the bound of a reconcile is 1 s.
   constexpr std::chrono::seconds kReconcileBound{1};
   if (!client_.server_clock().known()) return Duration::zero();
   const auto first =

@@ -111,14 +111,15 @@ std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
   return memory;
 }
 
-// Of a job that is at rest, or another replica's: but what we wrote must show first, and an intent
-// of ours is still ours when the shard comes back after a lapse.
+// Forgets a job that is at rest or belongs to another replica. First the caches must show our own
+// writes. An intent of ours also stays, because it is still ours if the shard comes back after a
+// lapse.
 void JobController::forget(const std::string& key) {
   const auto found = memory_.find(key);
   if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
   const JobMemory& memory = *found->second;
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-  // One that was sent may still be applied, or not show yet.
+  // An intent that was sent may still be applied, or may not show yet.
   const auto stands = [&](const reconciler::Status& status) {
     if (memory.intent_attempt > status.attempt) return !is_terminal(status.phase);
     return memory.intent_attempt == status.attempt && status.phase == reconciler::Phase::kRunning;
@@ -161,8 +162,8 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     co_return again_after(wait);
   }
-  // A refusal goes on record in the same reconcile as the intent that it is of: between two the
-  // shard may be handed over, and the next owner would take the attempt for one left behind.
+  // Record a refusal in the same reconcile as its intent. Between two reconciles the shard may be
+  // handed over, and the next holder would treat the attempt as abandoned.
   auto current = job;
   while (true) {
     auto task = reconcile_job(current, claim, memory);
@@ -222,7 +223,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       auto task = confirm(*job, *memory, live);
       const Status confirmed = co_await task;
       if (!confirmed) {
-        // What hangs on it is due: as late as a write at most.
+        // A due verdict waits for this read: retry it at least as often as a write.
         ReconcileResult result = failed(confirmed.error());
         result.wake_after = confirmed.error().retry_after.value_or(Duration::zero());
         co_return result;

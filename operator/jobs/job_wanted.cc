@@ -45,8 +45,8 @@ std::shared_ptr<const CachedJob> JobController::job_of(const CachedPod& pod) {
   return job && job->uid == pod.job_uid() ? job : nullptr;
 }
 
-// The breaker may add a window to that of a silent node. Whether a missing one's pods live is asked
-// for the attempt before, too.
+// The breaker may add a window to a silent node's. A missing node also matters for the previous
+// attempt's pods: do they still live?
 Wanted JobController::node_wanted(const std::string& node, bool missing) {
   Wanted wanted;
   for (const kube::ObjectPtr& object : pods_.store().by_index(kByNode, node)) {

@@ -63,8 +63,8 @@ ContainerView decode_container(const JsonView& json, bool init) {
   return view;
 }
 
-// A webhook may have put a container of its own first (a mesh's proxy, say): where there is an
-// agent, the worker is the container under it.
+// A webhook may have added its own container first (e.g. a mesh's proxy). With an agent, the worker
+// is the agent's container.
 std::string worker_name(const JsonView& containers) {
   if (!containers.is_array() || containers.empty()) return "";
   for (const JsonView container : containers) {
@@ -118,7 +118,7 @@ void decode_scheduled(const JsonView& condition, bool bound, PodView& pod) {
     pod.unschedulable = reason.empty() ? "it is not scheduled" : reason;
 }
 
-// What only matters while no node has it.
+// The fields that matter only while the pod has no node.
 void decode_scheduling(const JsonView& spec, PodView& pod) {
   if (!pod.node_name.empty()) return;
   pod.scheduler = string_at(spec, "schedulerName");
@@ -146,8 +146,8 @@ std::int64_t decode_attempt(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && attempt > 0 ? attempt : 0;
 }
 
-// Who may write pods may name the job's UID beside another kind, which the API server's policy on
-// pods does not look at: such an owner is not the job.
+// A user who may write pods can put the job's UID next to another kind. The API server's policy on
+// pods does not check other kinds. Such an owner is not the job.
 void distrust_owner(const JsonView& meta, kube::Object& pod) {
   constexpr std::string_view kGroup = "holdfast.dev/";
   for (const JsonView owner : at(meta, "ownerReferences")) {

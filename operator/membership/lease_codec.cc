@@ -19,7 +19,7 @@ constexpr const char* kWindowsAnnotation = "holdfast.dev/windows";
 constexpr std::string_view kMemberPrefix = "holdfast-member-";
 constexpr std::string_view kShardPrefix = "holdfast-shard-";
 constexpr std::int64_t kLongestSeconds = 3600;
-// One more is written when a shard is taken, and the API server takes no more than an int32.
+// Taking a shard adds one, and the API server accepts an int32 at most.
 constexpr std::int64_t kMostTransitions = std::numeric_limits<std::int32_t>::max() - 1;
 constexpr std::size_t kMaxNameLength = 253;
 
@@ -76,7 +76,7 @@ kube::ObjectPtr decode_lease(const JsonView& json) {
   const std::string label = string_at(at(meta, "labels"), kLeaseLabel);
   if (label == kShardLease && lease->name.starts_with(kShardPrefix)) {
     const auto number = small_number(std::string_view(lease->name).substr(kShardPrefix.size()));
-    // "holdfast-shard-07" is somebody else's Lease, not that of shard 7.
+    // "holdfast-shard-07" is a foreign Lease, not shard 7's.
     if (!number || lease->name != shard_lease_name(*number)) return nullptr;
     lease->kind = CachedLease::Kind::kShard;
     lease->shard = *number;

@@ -126,7 +126,7 @@ void Membership::tell(const char* what, const Error& error) {
   log_.warn(what, fields);
 }
 
-// The number of shards is put on record by whoever creates the first shard's Lease.
+// The replica that creates shard 0's Lease records the number of shards.
 Task<Status> Membership::check_shards() {
   const std::string name = shard_lease_name(0);
   if (!leases_.store().get(config_.namespace_ + "/" + name)) {
@@ -309,7 +309,7 @@ void Membership::world_read() {
   state_ = State::kActing;
   log_.info("this replica acts again", {{"member", self_}});
   evaluate_soon();
-  // The others plan without us until they are told.
+  // The others plan without us until our Lease says that we are back.
   if (!aside_.empty()) beat_if_allowed();
 }
 

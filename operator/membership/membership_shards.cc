@@ -55,7 +55,7 @@ bool Membership::is_draining(int shard) const {
 
 void Membership::time_travelled() {
   for (Shard& shard : shards_) shard.written.reset();
-  // The caches are listed anew one by one: until all of them are, they tell of different times.
+  // The caches are listed again one by one. Until all are listed, they show different times.
   lapse("the API server's data was set back");
 }
 
@@ -270,7 +270,7 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   const auto live = as_lease(decode_lease(*answer));
   kube::Object bare;
   if (!live && kube::decode_meta(*answer, bare)) {
-    // Its label was taken off, so the watch does not show it: reads like this one do.
+    // Somebody removed its label, so the watch does not show it. Live reads like this one do.
     const Duration now = clock_.read(loop_.now());
     tracker_.seen(name, bare.version, now);
     const auto silent = tracker_.silent_for(name, now, clock_.epoch());

@@ -13,7 +13,7 @@ std::string Membership::windows_of(int shard) const {
   return handlers_.record ? handlers_.record(shard) : "";
 }
 
-// Nothing is written where there is nothing to say, and nothing stands there to take back.
+// Writes nothing if there is nothing to record and no old record to remove.
 void Membership::keep_records() {
   if (!handlers_.record || state_ != State::kActing || time_left() <= Duration::zero()) return;
   const SteadyTime now = loop_.now();
@@ -28,8 +28,8 @@ void Membership::keep_records() {
   }
 }
 
-// By compare-and-swap on the Lease that names us: whoever has taken the shard meanwhile has the
-// record too. A failure is no trouble of its own: the next tick writes it again.
+// A compare-and-swap on the Lease that names us: a replica that has taken the shard meanwhile also
+// has the record. Failures need no handling: the next tick writes it again.
 Task<void> Membership::write_record(int shard, std::shared_ptr<const CachedLease> before,
                                     std::string windows) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMessageLimit = 256;
 constexpr double kLongestAge = 366.0 * 24 * 3600;
 
-// Seconds, with a fraction or without; a worker wrote it, so anything may stand there.
+// Seconds, with or without a fraction. A worker wrote the text, so it may be anything.
 Duration decode_age(const std::string& text) {
   double age = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), age);

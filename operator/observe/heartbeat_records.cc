@@ -7,7 +7,7 @@
 namespace holdfast::controller {
 namespace {
 
-// What stands still while a Lease is taken, or ended.
+// The mark that does not change while a Lease is taken, or ended.
 std::uint64_t taken_mark(const reconciler::LeaseView& lease) {
   return reconciler::hash64(lease.uid + "/" + lease.granted);
 }

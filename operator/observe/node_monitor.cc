@@ -153,7 +153,7 @@ void NodeMonitor::on_node(const cache::Change& change) {
 }
 
 void NodeMonitor::mark_missing(const std::string& node) {
-  // Bounded: forgetting only starts windows anew.
+  // Bounded: forgetting only starts windows again.
   if (missing_.size() >= kMaxRemembered) missing_ = reconciler::RecordTracker();
   missing_.seen(node, 0, node_time().now);
 }
@@ -163,7 +163,7 @@ void NodeMonitor::look(const std::string& node) {
   update_clocks();
   if (!nodes_.store().get(node)) return mark_missing(node);
   if (const auto version = lease_tracker_.version(node)) {
-    // One that is on record, and is not there any more, is silent from its last change on.
+    // A recorded Lease that no longer exists is silent since its last change.
     lease_tracker_.seen(node, *version, lease_time().now);
   } else if (leaseless_.size() < kMaxRemembered && leaseless_.insert(node).second) {
     unread_.insert(node);

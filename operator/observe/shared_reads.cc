@@ -84,7 +84,7 @@ Task<void> SharedReads::State::run(std::shared_ptr<State> state, std::string nam
   } else if (subject.under_way == 0) {
     state->subjects.erase(name);
   }
-  // Last: whoever gets its answer may ask again.
+  // Last, because a caller with its answer may ask again.
   for (const Done& done : asked) done(status);
 }
 

@@ -19,7 +19,7 @@ bool parse_mark(const std::string& text, std::uint64_t& mark) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Of "<kind>/<namespace>/<name>" the namespace; a node is nobody's, and stands for itself.
+// The namespace in "<kind>/<namespace>/<name>". A node has no namespace and counts as its own.
 std::string namespace_in(const std::string& subject) {
   const std::size_t name = subject.find('/') + 1;
   return subject.substr(name, subject.find('/', name) - name);

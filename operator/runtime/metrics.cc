@@ -49,8 +49,8 @@ const Buckets& request_buckets() {
       new Buckets{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
   return *buckets;
 }
-// Bounds are R = 1 s for what an event tells, W + R and 2W + R for what a window tells: 15 s and
-// 40 s are the least and the default window, 600 s the default startDeadlineSeconds.
+// The bounds are R = 1 s for recoveries after an event, W + R and 2W + R after a window W. The
+// windows are 15 s (least), 40 s (default) and 600 s (default startDeadlineSeconds).
 const Buckets& recovery_buckets() {
   static const auto* const buckets =
       new Buckets{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 16, 20, 30, 41, 60, 81, 120, 300, 601};
@@ -216,7 +216,7 @@ void Metrics::State::create_at_zero() {
   build_info.Set(1);
 }
 
-// Counters only go up: what is told as a total is laid on top of what was told before.
+// Counters only rise: adds the difference between the new total and the last one.
 void raise_to(Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
 }

@@ -47,7 +47,7 @@ bool is_dns_label(const std::string& text, std::size_t max_length) {
 // Hostnames may have capitals, dots and underscores; an id may not.
 std::string id_from_hostname(const std::string& hostname) {
   std::string id;
-  // A pod's name is told apart by its end.
+  // The end of a pod's name makes it unique.
   const std::size_t skip = hostname.size() - std::min(hostname.size(), kMaxIdLength);
   for (const char c : hostname.substr(skip)) {
     const bool is_upper = c >= 'A' && c <= 'Z';

@@ -25,8 +25,8 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 
-// After the answer, what the client still sends is read and dropped for this long: a close with
-// unread bytes would reset the connection and could take the answer with it.
+// After the answer, the server reads and drops further bytes for this long. A close with unread
+// bytes would reset the connection, and the client could lose the answer.
 constexpr std::chrono::milliseconds kLinger{500};
 // Accepting failed (no file descriptors): the next try comes after this.
 constexpr std::chrono::milliseconds kAcceptPause{100};
@@ -121,7 +121,7 @@ class Session : public std::enable_shared_from_this<Session> {
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->reply({503, "the operator's loop did not answer in time\n"});
     });
-    // The mailbox alone is kept alive by whoever keeps the answer; the session is not.
+    // The answer callback keeps only the mailbox alive, not the session.
     handler([mailbox = shared_.mailbox, weak = weak_from_this()](ProbeAnswer answer) {
       mailbox->post([weak, answer = std::move(answer)]() mutable {
         if (const auto self = weak.lock()) self->reply(std::move(answer));

@@ -23,8 +23,8 @@ constexpr minutes kSyncLimit{2};
 // While pages of long lists still come.
 constexpr minutes kLongSyncLimit{10};
 constexpr seconds kSyncReport{20};
-// 30 s are what Kubernetes gives a pod: what still hangs after half of it is cancelled, and cut off
-// before the kubelet does it.
+// Kubernetes gives a pod 30 s. Requests that still hang after half of it are cancelled, before the
+// kubelet kills the process.
 constexpr seconds kLeaveLimit{15};
 constexpr seconds kStopLimit{28};
 constexpr seconds kIdleLimit{3};
@@ -216,7 +216,7 @@ void Process::controller_stopped() {
   end_when_idle();
 }
 
-// Cancelled requests answer, too: whoever awaits one is left before the client goes.
+// Cancelled requests answer too. So all callers get their answers before the client is destroyed.
 void Process::end_when_idle() {
   if (!connection_->client().idle() && loop_.now() < idle_deadline_) {
     loop_.call_after(kIdlePoll, [this] { end_when_idle(); });

@@ -22,9 +22,9 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr seconds kPoll{1};
-// A clean stop takes 30 s at most, and a replica that died is known to be dead after its Lease's
-// duration: the limit is this, or a minute more than the longest duration. Lists and patches come
-// on top: the chart's hook has 40 s more than the limit.
+// A clean stop takes 30 s at most. A dead replica is known to be dead after its Lease's duration.
+// So the limit is this, or the longest duration + 1 min, if that is longer. The chart's hook has 40
+// s more, for lists and patches.
 constexpr minutes kStopLimit{4};
 constexpr minutes kLeaseMargin{1};
 constexpr int kPageSize = 500;
@@ -179,7 +179,7 @@ Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) 
       ++pass.found;
       auto task = release(client, pod.namespace_, pod.name, pod.uid);
       const Status released = co_await task;
-      // One that a webhook keeps must not keep the others.
+      // A webhook that blocks one pod must not block the others.
       if (!released && !pass.refused) pass.refused = released.error();
     }
     token = page->continue_token;

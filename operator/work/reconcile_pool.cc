@@ -49,8 +49,8 @@ struct ReconcilePool::State : std::enable_shared_from_this<ReconcilePool::State>
 
 void ReconcilePool::State::dispatch() {
   if (!started) return;
-  // Reconciles that end without waiting for anything must not keep the loop from its other work:
-  // one turn starts so many, the next goes on.
+  // Reconciles that end without a wait must not starve the loop. So each turn starts a limited
+  // number.
   const auto admits = [this](const std::string& tenant) { return share.admits(tenant); };
   for (int begun = 0;; ++begun) {
     if (begun == config.workers) return dispatch_later();
@@ -105,7 +105,7 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
     } else {
       const Duration asked = result.error->retry_after.value_or(Duration::zero());
       queue.add_rate_limited(key, asked, result.priority);
-      // What fails may be less urgent than what is due.
+      // A failing job may be less urgent than a due one.
       if (result.wake_after) {
         queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
       }

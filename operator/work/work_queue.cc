@@ -12,8 +12,8 @@
 namespace holdfast::controller {
 namespace {
 
-// A key that has waited so long takes turns with those of higher priority: behind them, but not
-// starved by a stream of them that never ends.
+// After this wait a key takes turns with keys of higher priority, so that an endless stream of them
+// cannot starve it.
 constexpr Duration kPatience = std::chrono::seconds(5);
 
 // 5 ms * 2^40 is past every cap.
@@ -217,8 +217,7 @@ void WorkQueue::State::sweep_buckets(double rate, double burst) {
   std::erase_if(buckets, [&](const auto& one) { return one.second.at(now, rate) >= burst; });
 }
 
-// The first lane that has something; or, by turns, the later one that has waited longest, if that
-// is too long.
+// The first lane with a key. In turns with it: the later lane that has waited longest, if too long.
 Lane* WorkQueue::State::next_lane(const Admits& admits, const std::string** key) {
   Lane* first = nullptr;
   Lane* patient = nullptr;
