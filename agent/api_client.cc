@@ -28,7 +28,7 @@ using boost::system::error_code;
 
 constexpr std::size_t kMaxTokenBytes = 64 << 10;
 constexpr std::size_t kMaxCaBytes = 1 << 20;
-// No object is larger in etcd.
+// etcd stores no larger object.
 constexpr std::size_t kMaxBodyBytes = 2 << 20;
 constexpr std::size_t kMaxHeaderBytes = 32 << 10;
 constexpr int kHttpVersion = 11;
@@ -44,7 +44,7 @@ std::string host_header(const ApiServer& server) {
 
 }  // namespace
 
-// Lives until its last handler has run. What was aborted tells nobody.
+// Lives until its last handler has run. An aborted connection calls nobody.
 class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(asio::io_context& io, const ApiServer& server)
@@ -169,11 +169,11 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
   const ApiServer server_;
   asio::ssl::context context_;
   std::optional<Stream> stream_;
-  bool open_ = false;  // connected, and the last answer was whole
+  bool open_ = false;  // connected, and the last answer was complete
   beast_http::request<beast_http::string_body> request_;
   std::optional<beast_http::response_parser<beast_http::string_body>> parser_;
   boost::beast::flat_buffer buffer_;
-  Handler handler_;  // none: nothing is under way, or nobody wants to know
+  Handler handler_;  // none: no request in progress, or it was aborted
 };
 
 struct ApiClient::Call {
@@ -210,7 +210,7 @@ void ApiClient::send(const std::string& method, const std::string& path, std::st
   call.handler = std::move(handler);
   call.request = {beast_http::string_to_verb(method), path, kHttpVersion};
   call.request.set(beast_http::field::user_agent, kUserAgent);
-  // The renewed Lease comes back without managedFields where the server knows how.
+  // The answer has no managedFields if the server supports that.
   call.request.set(beast_http::field::accept, "application/json;drop=metadata.managedFields");
   if (!body.empty()) call.request.set(beast_http::field::content_type, "application/json");
   call.request.body() = std::move(body);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kNotFound = 127;
 constexpr int kCannotRun = 126;
-// Faults of the agent's own, and what cannot be or is not to be caught.
+// Not handled: signals of the agent's own faults, and signals that cannot or must not be caught.
 constexpr std::array kNotHandled = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
                                     SIGSYS,  SIGPIPE, SIGKILL, SIGSTOP, SIGTTIN, SIGTTOU};
 
@@ -67,13 +67,13 @@ void say(const char* first, const char* second, const char* third) {
   }
 }
 
-// In the new process. Only the agent's thread was here, so that nothing can be locked.
+// In the new process. No other thread was forked, so no lock can be held.
 [[noreturn]] void become(const std::vector<char*>& arguments, pid_t agent, SteadyTime before) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The agent may have gone before that took effect.
+  // The agent may have ended before PDEATHSIG took effect.
   if (::getppid() != agent) ::_exit(kCannotRun);
-  // A terminal that was the agent's is the child's.
+  // The child takes over the agent's terminal.
   if (::tcgetpgrp(STDIN_FILENO) == ::getpgid(agent)) {
     std::signal(SIGTTOU, SIG_IGN);
     ::tcsetpgrp(STDIN_FILENO, ::getpid());
@@ -117,19 +117,19 @@ std::string Child::start(const std::vector<std::string>& command, SteadyTime bef
   pid_ = ::fork();
   if (pid_ == 0) become(arguments, agent, before);
   if (pid_ < 0) return std::generic_category().message(errno);
-  ::setpgid(pid_, pid_);  // in both: whoever comes first
+  ::setpgid(pid_, pid_);  // in both processes: the first wins
   return "";
 }
 
 void Child::signal(int number) const {
-  // Not yet reaped, so the number is nobody else's.
+  // Not yet reaped, so no other process can have the number.
   if (pid_ > 0 && !ended_) ::kill(-pid_, number);
 }
 
 void Child::kill_all() const {
   const pid_t self = ::getpid();
   if (self == 1) {
-    // All of the container at once; the kernel lets nobody slip through by forking.
+    // All of the container at once: the kernel also catches processes that fork.
     ::kill(-1, SIGKILL);
     return;
   }

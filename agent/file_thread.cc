@@ -10,16 +10,16 @@
 
 namespace holdfast::agent {
 
-// Lives until both sides have gone.
+// Lives until both sides are gone.
 struct FileThread::Shared {
-  // The loop's.
+  // Loop only.
   std::thread thread;
   bool busy = false;
   bool closed = false;
 
   Mutex mutex;
   std::condition_variable_any changed;
-  boost::asio::io_context* io HOLDFAST_GUARDED_BY(mutex) = nullptr;  // null: the loop has gone
+  boost::asio::io_context* io HOLDFAST_GUARDED_BY(mutex) = nullptr;  // null: the loop is gone
   Work next HOLDFAST_GUARDED_BY(mutex);
 
   // False: there will be none.

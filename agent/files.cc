@@ -34,8 +34,7 @@ int write_all(int file, std::string_view content) {
   return 0;
 }
 
-// A new file, whatever somebody has put there: a link would lead elsewhere, a pipe would be waited
-// for.
+// Always a new file: an existing link would lead elsewhere, and an existing pipe would block.
 int make_file(const std::string& path, mode_t mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   const int file = ::open(path.c_str(), kFlags, mode);
@@ -43,14 +42,14 @@ int make_file(const std::string& path, mode_t mode) {
   return ::open(path.c_str(), kFlags, mode);
 }
 
-// Beside its place, under a name of this process's own.
+// In the same folder, under a name unique to this process.
 template <class Fill>
 Status make_and_rename(const std::string& path, mode_t mode, Fill fill) {
   const std::string scratch = path + "." + std::to_string(::getpid());
   const int file = make_file(scratch, mode);
   if (file < 0) return system_error(scratch, errno);
   int error = fill(file);
-  // Not what the mask of this process makes of it: others read and run it.
+  // Independent of this process's umask, because others read and run the file.
   if (error == 0 && ::fchmod(file, mode) != 0) error = errno;
   if (::close(file) != 0 && error == 0) error = errno;
   if (error == 0 && ::rename(scratch.c_str(), path.c_str()) != 0) error = errno;
@@ -115,14 +114,14 @@ void leave_last_words(const std::string& path, const std::string& words, Duratio
   if (::pipe2(over.data(), O_CLOEXEC) != 0) return;
   const pid_t writer = ::fork();
   if (writer == 0) {
-    // Whoever waits goes when it must, and takes this process along.
+    // The waiting agent may end at any time, and ends this process too.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     write_termination_message(path, line);
     write_to_stderr(line);
     ::_exit(0);
   }
   ::close(over[1]);
-  // Nobody writes: the other end is closed when the writer ends.
+  // Nobody writes to the pipe. Its other end closes when the writer ends.
   pollfd end = {over[0], POLLIN, 0};
   const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
   if (writer > 0) ::poll(&end, 1, static_cast<int>(wait.count()));

@@ -11,13 +11,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kPoll = seconds(1);  // for the turn
+constexpr Duration kPoll = seconds(1);  // while it waits for the Lease
 constexpr double kPollJitter = 0.2;
 constexpr Duration kLongestRetry = seconds(1);
 constexpr double kRetryJitter = 0.1;
 constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
-// Its last words when nothing lives any more: they decide whether the attempt was lost or failed.
+// The limit of the last words when no process is left. They decide whether the attempt was lost or
+// failed.
 constexpr Duration kLastWordsLimit = seconds(2);
 // How often SIGKILL is repeated until all processes are gone: they may have forked meanwhile.
 constexpr Duration kKillAgain = milliseconds(50);
@@ -29,13 +30,15 @@ constexpr Duration kLeftoversLimit = milliseconds(200);
 Duration terminate_after(Duration duration) { return duration * 2 / 3; }
 // A sixtieth before 5/6 D, when everything must be dead: a busy machine needs some time.
 Duration kill_after(Duration duration) { return duration * 49 / 60; }
-// From the refusal: dead within a sixth, with the same reserve. It comes before 2/3, so that this
-// is never later than the kill above.
+// After a refusal everything is dead within D/6, with the same reserve. A refusal comes before 2/3
+// D, so this is never later than the kill above.
 Duration grace(Duration duration) { return duration * 9 / 60; }
-// From the first SIGKILL: half of that reserve, so that the agent has ended by 5/6 too, whatever
-// did not die. In the shortest Lease (10 s) that is less than three kills take, which also fit.
+// After the first SIGKILL: half of that reserve, so that the agent too has ended by 5/6 D, even if
+// a process did not die. With the shortest Lease (10 s), three kills take longer than that, but
+// they also fit.
 Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
-// Its last words while something may still live that only its end kills: from there to 5/6.
+// The limit of the last words while processes may live that only the agent's end kills: until 5/6
+// D.
 Duration hurried_words(Duration duration) { return duration / 200; }
 // As long as a kubelet lets a renewal hang. A restarted operator depends on it: earlier silence
 // counts only after it has watched for longer than this (kFirstLook in reconciler).
@@ -103,9 +106,10 @@ Orders Guard::all_dead(SteadyTime now) {
 Orders Guard::told_to_end(SteadyTime now) {
   return step(now, [&] {
     told_to_end_ = true;
-    // Nothing of the job has run, so there is nothing of it to judge: a lost turn, no failure.
+    // The job's command has not run, so there is nothing to judge: the turn is lost, without a
+    // failure.
     if (phase_ == Phase::kWaiting) {
-      finish(reconciler::kFencedExitCode, "told to end before it had the Lease");
+      finish(reconciler::kFencedExitCode, "asked to end before it had the Lease");
     }
   });
 }
@@ -144,7 +148,7 @@ void Guard::check_deadlines(SteadyTime now) {
     settle(now, std::min(now + kLastRenewalLimit, *renewed_ + kill_after(duration)));
   }
   if (phase_ == Phase::kDone || !pending_) return;
-  // So no answer is heard that comes late: by then the Lease may be somebody else's.
+  // So late answers are ignored: by then the Lease may belong to somebody else.
   if (now - pending_->sent >= request_limit(duration)) {
     pending_.reset();
     orders_.abort_request = true;
@@ -177,7 +181,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
     return wait(now, answer.lease.holder.empty() ? "it is not given to this pod yet"
                                                  : "it is " + answer.lease.holder + "'s");
   }
-  if (request.put && answer.lease.uid != uid_) return wait(now, "it was made anew");
+  if (request.put && answer.lease.uid != uid_) return wait(now, "it was created again");
   uid_ = answer.lease.uid;
   may_renew_ = true;
   if (!request.put) return;
@@ -212,8 +216,8 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
   if (request.put) renewed(request);
 }
 
-// The child's end is no news for a Lease that is somebody else's: then its exit code is all that is
-// left to tell.
+// If the Lease belongs to somebody else, the child's end is not written to it. Only the exit code
+// reports it.
 void Guard::answered_ending(SteadyTime now, const Pending& request, const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kNone:
@@ -249,7 +253,7 @@ void Guard::renewed(const Pending& request) {
 }
 
 std::string Guard::lost(const LeaseView& lease) const {
-  if (!uid_.empty() && lease.uid != uid_) return "the Lease was deleted and made anew";
+  if (!uid_.empty() && lease.uid != uid_) return "the Lease was deleted and created again";
   if (lease.attempt != settings_.attempt) {
     return "the Lease is attempt " + std::to_string(lease.attempt) + "'s; this is attempt " +
            std::to_string(settings_.attempt);
@@ -265,7 +269,7 @@ void Guard::failed(SteadyTime now, const std::string& why) {
   not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
 }
 
-// The Lease is read again at once; somebody who writes it all the time costs a pause each.
+// The Lease is read again at once. After repeated conflicts there is a pause before each read.
 void Guard::conflict(SteadyTime now) {
   may_renew_ = false;
   if (++conflicts_ > 1) {
@@ -297,7 +301,7 @@ void Guard::kill(SteadyTime now) {
   orders_.stop = Orders::Stop::kKill;
 }
 
-// The last renewal is next, where there is time for it and still a Lease to renew.
+// The last renewal is next, if there is time and the Lease is still ours.
 void Guard::settle(SteadyTime now, SteadyTime give_up) {
   settled_ = true;
   give_up_ = give_up;
@@ -357,7 +361,7 @@ void Guard::plan(SteadyTime now) {
   wake(pending_ ? pending_->sent + request_limit(duration) : renewal_due());
 }
 
-// The duration, more or less by up to this part of it.
+// The duration plus or minus up to `part` of it.
 Duration Guard::about(Duration duration, double part) {
   return duration +
          std::chrono::duration_cast<Duration>(duration * part * (2 * random_.uniform() - 1));

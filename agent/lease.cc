@@ -8,13 +8,13 @@
 namespace holdfast::agent {
 namespace {
 
-// What a message of the fence in the API server contains (a ValidatingAdmissionPolicy).
+// Part of the message of the fence in the API server (a ValidatingAdmissionPolicy).
 constexpr std::string_view kFenceMark = "fenced:";
 constexpr std::size_t kMaxWhyBytes = 512;
 
-// As it stands, with all annotations: a renewal removes what it leaves out. But one empty entry
-// makes the API server drop its record of who wrote which field, and keep none until somebody
-// applies the Lease. That makes each renewal cheaper for it.
+// The whole Lease with all annotations, because a renewal removes the fields that it leaves out.
+// One empty entry in managedFields makes the API server drop its record of field owners, until
+// somebody applies the Lease. That makes each renewal cheaper.
 Json parse_lease(std::string_view text) {
   Result<Json> parsed = parse_json(text);
   if (!parsed || !parsed->is_object() || !at(*parsed, "metadata").is_object()) return Json();
@@ -69,7 +69,8 @@ Answer LeaseRecord::read(int status, std::string_view body) {
   const Json& reason = parsed.ok() ? parsed.value() : at(Json(), "");
   const std::string message = string_at(reason, "message");
   if (status == 409) return verdict(Answer::Kind::kConflict, message);
-  // A server that does not serve Leases (yet), or a proxy, answers 404 too, and says nothing of it.
+  // A proxy, or a server that does not serve Leases (yet), also answers 404. That says nothing
+  // about the Lease.
   if (status == 404 && string_at(at(reason, "details"), "name") == name_) {
     return verdict(Answer::Kind::kGone, "the Lease was deleted");
   }
@@ -95,7 +96,7 @@ std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   if (!annotations.is_object()) annotations = Json::object();
   annotations[reconciler::kProgressAnnotation] = std::to_string(renewal.mark);
   annotations[reconciler::kProgressAgeAnnotation] = std::to_string(renewal.age_seconds);
-  // An empty one takes an old one away; none is made of nothing.
+  // An empty message removes an old one, but creates no annotation.
   if (!renewal.message.empty() || annotations.contains(reconciler::kProgressMessageAnnotation)) {
     annotations[reconciler::kProgressMessageAnnotation] =
         clean_text(renewal.message, kMaxMessageBytes);

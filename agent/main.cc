@@ -1,5 +1,5 @@
-// holdfast-agent. Exit codes of its own: 2 wrong arguments or environment, 85 fenced, 126 and 127
-// as a shell has them, 1 what was asked for could not be done.
+// holdfast-agent. Its own exit codes: 1 failure, 2 wrong arguments or environment, 85 fenced, 126
+// and 127 as in a shell.
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,7 +35,7 @@ constexpr const char* kHelp =
     "holdfast-agent: the heartbeat of a worker of a DurableJob\n\n"
     "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
     "                                and end the command in time when that fails\n"
-    "  progress [MESSAGE]            tell that there was progress\n"
+    "  progress [MESSAGE]            report progress\n"
     "  check                         0 while the command runs and the Lease is fresh, or the "
     "agent\n"
     "                                waits for it and is at work; else 1\n"
@@ -67,7 +67,7 @@ int run(std::vector<std::string> arguments) {
   }
   Result<Settings> settings = read_settings(process_environment);
   if (!settings.ok()) {
-    // stderr is for who has the logs; this is for who has the pod.
+    // Not everybody who sees the pod can read its logs on stderr.
     write_termination_message(
         termination_log_of(process_environment),
         "holdfast: " + clean_text(settings.error().message, kMaxReasonBytes) + "\n");

@@ -11,7 +11,7 @@ bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-// st_ctim too: a new file may get the number of an old one.
+// st_ctim too: a new file may get the inode number of an old one.
 bool same(const struct stat& a, const struct stat& b) {
   return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_size == b.st_size &&
          same_time(a.st_mtim, b.st_mtim) && same_time(a.st_ctim, b.st_ctim);
@@ -29,7 +29,7 @@ std::optional<std::string> ProgressFile::look() {
   if (!first && same(now, *seen_)) return std::nullopt;
   seen_ = now;
   if (first || now.st_ino == 0) return std::nullopt;
-  // The beginning is enough.
+  // The beginning of the file is enough.
   return clean_text(read_regular_file(path_, 4 * kMaxMessageBytes).value_or(""), kMaxMessageBytes);
 }
 

@@ -10,7 +10,7 @@
 namespace holdfast::agent {
 namespace {
 
-// As the schema of a DurableJob has it; the least that it takes is 10.
+// The DurableJob schema's maximum; its minimum is 10.
 constexpr std::int64_t kLongestLeaseSeconds = 3600;
 constexpr std::int64_t kLongestSeconds = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMaxNameLength = 253;
@@ -23,7 +23,7 @@ Error wrong(const std::string& what) {
                     what + "; the Holdfast operator sets it in the pods of jobs with a heartbeat");
 }
 
-// Collects values; after the first error nothing more is looked at.
+// Collects values, and stops after the first error.
 class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}

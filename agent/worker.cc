@@ -25,11 +25,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kCannotRun = 126;
-// One look at the progress file costs one stat(); it may be this late, and never by much of a
-// Lease.
+// How often the progress file is checked, with one stat(). A small part of the Lease's duration.
 constexpr Duration kLongestLookPeriod = seconds(1);
 constexpr Duration kShortestLookPeriod = milliseconds(50);
-// That wait to be said; more come only where stderr hangs.
+// The most waiting lines. More come only if stderr hangs.
 constexpr std::size_t kMostLines = 16;
 
 int checked(int descriptor, const char* what) {
@@ -140,7 +139,7 @@ void Worker::obey(const Orders& orders) {
   if (orders.stop == Orders::Stop::kKill) child_.kill_all();
   if (orders.stop == Orders::Stop::kTerminate) {
     child_.signal(SIGTERM);
-    child_.signal(SIGCONT);  // one that is stopped would not hear it
+    child_.signal(SIGCONT);  // a stopped process would not handle the signal
   }
   if (orders.abort_request) {
     ++request_;
@@ -203,7 +202,7 @@ void Worker::set_timer() {
   SteadyTime due = wake_at_;
   if (started_) due = std::min(due, look_at_);
   itimerspec when{};
-  // Never zero: that would mean never.
+  // Not zero, because zero disarms the timer.
   const Duration since_boot = std::max(due.time_since_epoch(), Duration(1));
   when.it_value.tv_sec = since_boot / seconds(1);
   when.it_value.tv_nsec = (since_boot % seconds(1)).count();
@@ -216,7 +215,7 @@ std::string Worker::state() const {
   AgentState state;
   state.duration = settings_.guard.duration;
   if (guard_.phase() == Guard::Phase::kWaiting) {
-    // In steps of a sixth, so that not each look at the Lease is a write.
+    // In steps of D/6, so that not every read of the Lease writes the file.
     const Duration now = steady_now().time_since_epoch();
     state.phase = AgentState::Phase::kWaiting;
     state.renewed = SteadyTime(now - now % (state.duration / 6));

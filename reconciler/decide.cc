@@ -14,7 +14,7 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Deadlines are computed from what is left on several clocks: differences below this are noise.
+// Deadlines are computed from the time left on several clocks. Differences below this are noise.
 constexpr seconds kDeadlineNoise{2};
 
 bool says_the_same(const std::optional<Waiting>& a, const std::optional<Waiting>& b) {
@@ -42,7 +42,7 @@ void tell_since(const Context& context, Status& next) {
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 
-// The API server would refuse all of this, and each of it would be a bug.
+// The API server would refuse any of these, and each would be a bug.
 void check_planned(const Status& before, const Status& next) {
   invariant(is_edge(before.phase, next.phase), "a status follows an edge of the state machine");
   invariant(next.attempt >= before.attempt, "the attempt, which fences, never falls");
@@ -71,8 +71,8 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
       if (ours && pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
         writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt});
       }
-      // A later attempt's pod: the job in this view is older than its pods, and another replica's
-      // attempt is not ours to stop. A job that has ended has no later ones.
+      // A later attempt's pod: this view of the job is older than its pods, and we must not stop
+      // another replica's attempt. An ended job has no later attempts.
       if (attempt > next.attempt && !is_terminal(next.phase)) continue;
       if (&pod == stays) continue;
     }
@@ -81,7 +81,7 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
     if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
       writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
     }
-    // One without an owner that only carries our label is released, never touched else.
+    // A pod without an owner that only has our label is released, and nothing else is done to it.
     if (pod.has_finalizer) writes.emplace_back(ReleasePod{pod.name, pod.uid});
   }
 }
@@ -110,7 +110,7 @@ void Plan::write(WriteStatus status) {
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_within_schema(status);
-  // No write is made for it alone.
+  // It causes no write by itself.
   const Status& before = context_.job.status;
   const bool goes_on = status.status.attempt == before.attempt && !is_terminal(before.phase);
   if (goes_on && status.status.pod_uid.empty()) {
@@ -154,7 +154,7 @@ Decision decide(const JobView& view, Time now) {
   const Context context{view, view.job, view.job.spec, now};
   Plan plan(context);
   if (view.job.deleting) {
-    // Its labels may be stripped; our finalizer must not hold the deletion up.
+    // Its labels may be gone, but our finalizer must not block its deletion.
     if (!view.job.status.pod_name.empty() && !current_pod(view) && !view.observed.confirmed) {
       plan.confirm();
       return plan.decision();
@@ -194,7 +194,7 @@ Decision decide(const JobView& view, Time now) {
   if (next.phase == Phase::kRunning && next.attempt != view.job.status.attempt) {
     plan.create_pod();
   }
-  // No phase waits for events alone: what nobody tells of is found by looking again.
+  // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {
     plan.wake_in(view.job.spec.lost_after);
   }

@@ -55,7 +55,7 @@ void record_history(const Context& context, Status& status, const Verdict& verdi
   if (status.history.size() > kHistoryLimit) status.history.erase(status.history.begin());
 }
 
-// What the ended attempt leaves in status: where and since when it ran.
+// The fields of the ended attempt in the status: where and since when it ran.
 void keep_last_attempt(const Context& context, Status& status) {
   const PodView* const pod = current_pod(context.view);
   if (!pod) return;
@@ -96,11 +96,11 @@ Event attempt_event(const Status& before, const Verdict& verdict, const Status& 
   return event;
 }
 
-// Past any growth that maxSeconds allows.
+// Beyond any growth that maxSeconds allows.
 constexpr std::int64_t kMostEnds = 1000;
 
-// The pause before the attempt that follows `status`, whose newest history entry has just ended.
-// The first loss in a row goes on at once.
+// The pause before the next attempt. The newest history entry in `status` has just ended. After the
+// first loss in a row there is no pause.
 Duration pause_before_next(const Context& context, const Status& status, Outcome outcome) {
   const Budget budget = budget_of(outcome);
   int ends = ends_in_a_row(status.history, budget);
@@ -114,7 +114,7 @@ Duration pause_before_next(const Context& context, const Status& status, Outcome
   return backoff_delay(context.spec.retry_backoff, n, context.job.uid, status.attempt);
 }
 
-// With how many others the attempt was lost in an outage; zero: not in one.
+// How many attempts the same outage lost; zero: no outage.
 int lost_in_outage(const Context& context, Outcome outcome) {
   return outcome == Outcome::kLost ? context.view.observed.lease.lost_together : 0;
 }
@@ -166,7 +166,7 @@ void set_condition(Status& status, const std::string& type, bool value, const st
     if (condition.type == type) found = &condition;
   }
   if (!found) {
-    // kstatus takes the first that is true, and a job that needs a person is not in progress.
+    // kstatus uses the first that is true, and a job that needs a human is not in progress.
     const auto place = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
     found = &*status.conditions.insert(place, Condition{type, !value, "", "", now});
   }
@@ -204,17 +204,16 @@ Waiting old_pod_waiting(const Context& context) {
   }
   return Waiting{Reason::kOldPodNotEnded,
                  "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
-                 "the next attempt starts when it has, or when its node object is deleted",
+                 "the next attempt starts when it has ended, or when its node object is deleted",
                  active_deadline(context)};
 }
 
 Waiting turn_waiting(const Context& context, const Status& status) {
-  return Waiting{
-      Reason::kPodCreationQueued,
-      "as many pods of the job's namespace as may be asked for at once are being created",
-      "attempt " + std::to_string(status.attempt + 1) +
-          " starts when the API server has answered for one of them",
-      active_deadline(context, status)};
+  return Waiting{Reason::kPodCreationQueued,
+                 "the job's namespace has used up its pod creations in flight",
+                 "attempt " + std::to_string(status.attempt + 1) +
+                     " starts when the API server has answered one of them",
+                 active_deadline(context, status)};
 }
 
 bool told_deadline_has_passed(const Context& context) {
@@ -267,13 +266,13 @@ void start_attempt(const Context& context, Status& status) {
   status.pod_uid.clear();
   status.node_name.clear();
   status.progress.clear();
-  // Milliseconds are the time, the six digits behind them are this process's mark.
+  // The milliseconds are the time; the six digits after them are this process's mark.
   status.attempt_start_time =
       std::chrono::floor<std::chrono::milliseconds>(context.now) +
       Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
   if (!status.start_time) status.start_time = context.now;
   status.next_attempt_time.reset();
-  // From when startDeadlineSeconds counts nobody knows before the pod is bound.
+  // startDeadlineSeconds counts from the pod's binding, which is still to come.
   status.waiting =
       Waiting{Reason::kPodStarting, "pod " + status.pod_name + " is being created and started",
               "attempt " + std::to_string(status.attempt) + " runs once its pod has started",

@@ -9,7 +9,7 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Whoever was granted a Lease that is not there any more: nobody can say that it is stopped.
+// The unknown holder of a Lease that no longer exists. Nothing can prove that it is stopped.
 constexpr const char* kUnknownHolder = "unknown";
 
 const ContainerView* worker_of(const PodView& pod) {
@@ -30,19 +30,21 @@ bool is_taken(const LeaseView& lease, std::int64_t attempt) {
   return lease.holder.empty() && lease.attempt == attempt;
 }
 
-// Its holder has not renewed it since it was granted: the child, which starts after an acknowledged
-// renewal, has not run. A renewal that comes yet makes the write on this version a conflict.
+// The holder has not renewed the Lease since its grant. So the child has not run, because it starts
+// only after an acknowledged renewal. A later renewal would make a write on this version a
+// conflict.
 bool never_ran(const LeaseView& lease) {
   return !lease.holder.empty() && lease.holder == lease.granted && !lease.renewed;
 }
 
-// Of the current attempt: this process recorded it, has held its shard since, and has not asked.
+// True if this process recorded the current attempt, has held its shard since, and has not written
+// its Lease.
 bool was_never_written(const Observed& observed) {
   return observed.own_intent && !observed.took_over && !observed.lease_asked;
 }
 
-// The pod runs, and its agent has not spoken: either it was not granted the Lease, or it is silent
-// from the start.
+// The pod runs, but its agent has never renewed: it has no grant yet, or it was silent from the
+// start.
 Limit never_renewed(const Context& context, const PodView& pod) {
   const auto& lease = context.view.lease;
   const bool holds = holds_lease(context, pod);
@@ -58,7 +60,7 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.trouble_for = context.now - since;
   const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
-  // An agent that was cut off tries again at once: it needs no whole duration.
+  // An agent that was cut off retries at once, and does not need the whole duration.
   const Duration watched =
       std::min<Duration>({window, context.spec.heartbeat->lease_duration, kFirstLook}) -
       context.view.observed.live_for;
@@ -78,7 +80,7 @@ Limit silent(const Context& context, const PodView& pod) {
   limit.verdict.orphan_class = OrphanClass::kHolderSilent;
   limit.left = allowed - seen.silent_for;
   limit.trouble_for = seen.silent_for;
-  // An agent renews after a third; one renewal may be lost.
+  // An agent renews after D/3, and one renewal may be lost.
   const Duration notice = window * 3 / 4 - seen.silent_for;
   limit.quiet = notice > Duration::zero();
   if (limit.quiet) limit.look_in = notice;
@@ -148,13 +150,13 @@ bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* p
 
 void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
-  // Nobody renews any more, whether or not the end mark was written; another container may work on.
+  // No more renewals come, with or without the end mark. Another container may still work.
   if (worker_is_stopped(pod)) return;
   if (!holds_lease(context, pod) || !context.view.lease->renewed) {
     limits.push_back(never_renewed(context, pod));
     return;
   }
-  if (context.view.lease->ended) return;  // from here on pod and node decide
+  if (context.view.lease->ended) return;  // from now on pod and node decide
   limits.push_back(silent(context, pod));
   if (context.spec.heartbeat->progress_deadline) limits.push_back(stalled(context));
 }
@@ -179,7 +181,7 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
     const auto& refusal = context.view.observed.lease_refusal;
     if (refusal && !holds_lease(context, pod)) {
       return Waiting{Reason::kLeaseWriteRefused, refusal->message,
-                     "the job's Lease is written again, after 5 to 30 s each time; " + attempt +
+                     "the operator retries the write every 5 to 30 s; " + attempt +
                          " ends as StartTimeout unless its agent has renewed it by then. Is "
                          "the namespace among the chart's workerNamespaces?",
                      then};
@@ -214,14 +216,14 @@ void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   const auto& lease = context.view.lease;
   if (!lease) {
     if (!pod) return;
-    // A Lease that is gone may have had a holder, unless none was ever written.
+    // A missing Lease may have had a holder, unless it was never written.
     const bool first = next.attempt == 1 && was_never_written(context.view.observed);
     writes.emplace_back(
         WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder});
     return;
   }
   const bool taken = is_taken(*lease, next.attempt);
-  // Granted already, or the job in this view is older than its Lease.
+  // Already granted, or this view of the job is older than its Lease.
   if (!taken && lease->attempt >= next.attempt) return;
   const bool unused = never_ran(*lease);
   const bool stopped = is_stopped(context.view, lease->granted);

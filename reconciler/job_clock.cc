@@ -17,15 +17,15 @@ bool is_gated(const Context& context) {
          pod->placement() == Placement::kGated;
 }
 
-// Whole seconds, as status keeps times: counted like this the roundings of many stretches cancel
-// out. No stretch is longer than the job's life.
+// Whole seconds, as in status, so that the rounding errors of many stops cancel out. No stop is
+// longer than the job's life.
 seconds between(const Context& context, Time from, Time to) {
   const auto whole = [](Time time) { return std::chrono::floor<seconds>(time); };
   return std::max(whole(to) - whole(std::max(from, context.job.created)), seconds(0));
 }
 
-// For how long the pod was gated, as far as suspendedSeconds does not have it: until it was bound,
-// if nobody looked meanwhile.
+// How long the pod was gated, without the time already in suspendedSeconds. If nobody looked
+// meanwhile, the time ends when the pod was bound.
 seconds uncounted_gate(const Context& context) {
   const Status& status = context.job.status;
   if (!says_gated(status)) return seconds(0);

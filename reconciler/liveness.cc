@@ -12,12 +12,12 @@ namespace {
 // After an outage of the API server the kubelets' reports may be this late. A pod that started
 // meanwhile must not end as StartTimeout before they arrive.
 constexpr seconds kReportGrace{15};
-// A kubelet renews its Lease every 10 s: silence up to here is nothing to speak of.
+// A kubelet renews its Lease every 10 s, so silence up to here is normal.
 constexpr seconds kNodeRenewal{12};
-// While the breaker holds a verdict back, whether it still does is asked this often.
+// How often to check whether the breaker still holds a verdict back.
 constexpr seconds kBreakerLook{1};
 
-// A node's silence is worth telling from here on.
+// A node's silence is reported from here on.
 Duration worth_telling(const Context& context) {
   return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
 }
@@ -44,9 +44,9 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
                           "node " + pod.node_name + " has not existed for " + in_seconds(window),
                           OrphanClass::kNodeGone, window - *node.missing_for, *node.missing_for));
   }
-  // Its kubelet alone is silent while the worker on it proves that it lives.
+  // Only the kubelet is silent: the node's worker still renews.
   if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
-    // Until its end mark the worker spoke for itself; its kubelet has the window from then on.
+    // Until its end mark the worker itself renewed. The kubelet's window starts then.
     const auto& ended_for = context.view.observed.lease.ended_for;
     const Duration silent_for = holds_lease(context, pod) && ended_for
                                     ? std::min(*node.silent_for, *ended_for)
@@ -73,7 +73,7 @@ Duration watched_left(const Context& context, Duration window) {
   return std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
 }
 
-// A pod that no node has waits without limit, unless the user has set one.
+// A pod without a node waits without limit, unless the user has set one.
 void add_schedule_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.schedule_deadline) return;
   const seconds window = *context.spec.schedule_deadline;
@@ -93,7 +93,7 @@ void add_schedule_limit(const Context& context, const PodView& pod, std::vector<
 // container counts from when it was seen to be its turn: an image after an init container may be
 // missing too.
 void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
-  // A worker that renews the Lease has started, whatever its kubelet has told.
+  // A worker that renews the Lease has started, even if its kubelet has not reported that.
   const bool worker_spoke =
       worker_is_starting(pod) && holds_lease(context, pod) && context.view.lease->renewed;
   if (pod.started() && (!pod.stands_still() || worker_spoke)) return;
@@ -156,7 +156,7 @@ std::string attempt_text(const Context& context) {
   return "attempt " + std::to_string(context.job.status.attempt);
 }
 
-// What a pod without a node waits for. Time alone does nothing, unless a limit says so.
+// What a pod without a node waits for. Only a limit lets time alone end the attempt.
 Waiting describe_unbound(const Context& context, const PodView& pod) {
   Waiting waiting;
   waiting.next_action = attempt_text(context) + " goes on once a node has its pod";
@@ -179,7 +179,7 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
       waiting.message = "pod " + pod.name + " is being scheduled";
       if (unseen_left(context, pod) > Duration::zero()) break;
       waiting.reason = Reason::kNoScheduler;
-      waiting.message = "no scheduler has looked at pod " + pod.name + "; its schedulerName is " +
+      waiting.message = "no scheduler has reported on pod " + pod.name + "; its schedulerName is " +
                         (pod.scheduler.empty() ? "not set" : pod.scheduler);
       waiting.next_action = "check that a scheduler of that name runs; " + waiting.next_action;
   }
@@ -232,7 +232,7 @@ std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
   std::vector<Limit> limits;
   if (const auto left = overstay_left(context, pod)) {
     limits.push_back(lost(Reason::kPodStuckTerminating,
-                          "the pod was told to go and had not ended " +
+                          "the pod was deleted and had not ended " +
                               in_seconds(context.spec.lost_after) + " after its grace",
                           OrphanClass::kPodStuckTerminating, *left,
                           std::max<Duration>(Duration::zero(), context.now - *pod.deletion)));

@@ -1,4 +1,4 @@
-// Phase Running: an attempt is on record. Its pod runs, ended, is silent, or is not there.
+// Phase Running: an attempt is recorded. Its pod runs, has ended, is silent, or does not exist.
 #include <algorithm>
 
 #include "reconciler/authorship.h"
@@ -12,17 +12,17 @@ namespace holdfast::reconciler {
 namespace {
 
 constexpr seconds kSlowStart{10};
-// Another replica's creation is on its way for a moment; told is what lasts longer.
+// Another replica's creation is normally in progress only briefly. Longer waits are reported.
 constexpr seconds kIntentNotice{5};
 // For this long, and this often, the API server must call a template invalid if the dry run does
 // not confirm it. A webhook may break the pod.
 constexpr seconds kTemplateDoubt{120};
 constexpr int kTemplateTries = 3;
 constexpr const char* kTemplateDoubted =
-    "the same pod is asked for again; the job fails as PodTemplateInvalid if this refusal stands";
-// A pod's times are whole seconds, rounded down: it may have run for so much less than they say.
+    "the operator retries the same pod; the job fails as PodTemplateInvalid if it is still refused";
+// A pod's times are whole seconds, rounded down, so the pod may have run for this much less.
 constexpr seconds kPodTimeStep{1};
-// New words alone, of a worker's progress or of a scheduler, are written at most this often.
+// A new message alone, of a worker or a scheduler, is written at most this often.
 constexpr seconds kWordsInterval{30};
 
 Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
@@ -40,7 +40,7 @@ void end(const Context& context, Plan& plan, const Verdict& verdict,
   plan.write(end_attempt(context, AttemptEnd{verdict, trouble_for}));
 }
 
-// A verdict that hangs on a live look.
+// A verdict that needs a live read.
 void end_when_confirmed(const Context& context, Plan& plan, const Verdict& verdict,
                         Duration trouble_for = Duration::zero()) {
   if (context.view.observed.confirmed) {
@@ -100,7 +100,7 @@ void fail_for_template(const Context& context, Plan& plan) {
   plan.write(std::move(write));
 }
 
-// The refusal stands: it came again when the time was over, and often enough.
+// The refusal is final: it came again after the time was over, and often enough.
 bool template_has_failed(const Context& context) {
   const auto& refusal = context.view.observed.refusal;
   if (!refusal || refusal->kind != CreationRefusal::Kind::kTemplateRefused) return false;
@@ -114,7 +114,7 @@ Waiting refused_waiting(const Context& context, const CreationRefusal& refusal) 
     return Waiting{
         refusal.kind == Kind::kNameTaken ? Reason::kPodNameTaken : Reason::kPodCreationRefused,
         refusal.message,
-        "the same pod is asked for again, after 5 to 30 s each time; no attempt and no "
+        "the operator retries the same pod every 5 to 30 s; no attempt and no "
         "budget is spent",
         active_deadline(context)};
   }
@@ -125,7 +125,7 @@ Waiting refused_waiting(const Context& context, const CreationRefusal& refusal) 
                  too_few ? context.now + refusal.retry_in : until};
 }
 
-// When the creation may be tried again. A template in doubt is tried when its time is over.
+// When the creation may be retried. A template in doubt is also retried when its time is over.
 Duration retry_left(const Context& context, const CreationRefusal& refusal) {
   const auto until = template_doubted_until(context.job.status);
   if (refusal.kind != CreationRefusal::Kind::kTemplateRefused || !until) return refusal.retry_in;
@@ -223,14 +223,15 @@ void decide_no_pod(const Context& context, Plan& plan) {
         observed.no_pod_for);
   } else {
     end(context, plan,
-        verdict_of(Outcome::kLost, Reason::kPodNeverCreated,
-                   "the attempt was recorded, and whoever recorded it did not create its pod",
-                   OrphanClass::kIntentWithoutPod),
+        verdict_of(
+            Outcome::kLost, Reason::kPodNeverCreated,
+            "the attempt was recorded, but the replica that recorded it did not create its pod",
+            OrphanClass::kIntentWithoutPod),
         observed.no_pod_for);
   }
 }
 
-// A scheduler may say something new of each of thousands of pods whenever a node comes or goes.
+// When a node comes or goes, a scheduler may report something new for thousands of pods.
 void keep_old_words(const Context& context, Status& status, Plan& plan) {
   const auto& told = context.job.status.waiting;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
@@ -242,7 +243,7 @@ void keep_old_words(const Context& context, Status& status, Plan& plan) {
   plan.wake_in(pause);
 }
 
-// Node, start and what it waits for, once there is something to tell.
+// Records node, start and what the job waits for, if there is something new.
 void inform(const Context& context, const PodView& pod, const std::vector<Limit>& limits,
             Plan& plan) {
   Status status = context.job.status;
@@ -303,12 +304,12 @@ void decide_running(const Context& context, Plan& plan) {
     end_with_pod(context, plan, *pod);
     return;
   }
-  // Whatever took its owner off, it would outlive its job: nothing else collects it.
+  // Without an owner the pod would outlive its job, because nothing else collects it.
   if (pod->owner_uid != context.job.uid) {
     end_when_confirmed(
         context, plan,
         verdict_of(Outcome::kLost, Reason::kOwnerRemoved,
-                   "pod " + pod->name + " is owned by the job no more; it is stopped",
+                   "the job no longer owns pod " + pod->name + "; the operator stops it",
                    OrphanClass::kPodVanished));
     return;
   }

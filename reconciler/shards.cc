@@ -9,7 +9,7 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Spreads what FNV leaves close together (the finalizer of MurmurHash3).
+// Spreads similar FNV hashes (the finalizer of MurmurHash3).
 std::uint64_t mixed(std::uint64_t hash) {
   hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
   hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
@@ -31,7 +31,7 @@ ShardDecision decide_one(const ShardsView& view, const ShardState& shard,
                                             ? "its Lease was emptied"
                                             : "its Lease was taken by " + shard.holder);
   }
-  if (shard.pending) return decision(ShardAction::kNone, "a write of its Lease is under way");
+  if (shard.pending) return decision(ShardAction::kNone, "a write of its Lease is in progress");
   if (shard.held && planned) return decision(ShardAction::kNone, "held, as planned");
   if (shard.held) {
     return shard.busy
@@ -47,7 +47,7 @@ ShardDecision decide_one(const ShardsView& view, const ShardState& shard,
   const auto holder = view.members.find(shard.holder);
   if (holder == view.members.end()) {
     return decision(ShardAction::kTakeOver,
-                    "its holder " + shard.holder + " is no member any more");
+                    "its holder " + shard.holder + " is no longer a member");
   }
   if (!holder->second.alive) {
     return decision(ShardAction::kTakeOver,

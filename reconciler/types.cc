@@ -102,7 +102,7 @@ int PodView::steps() const {
   int steps = 0;
   for (const ContainerView& container : containers) {
     steps += container.started ? 1 : 0;
-    // A sidecar ends and starts again without end.
+    // A sidecar may end and start again without limit.
     steps += ended_for_good(*this, container) && !container.sidecar ? 1 : 0;
   }
   return steps;

@@ -7,17 +7,17 @@
 namespace holdfast::reconciler {
 namespace {
 
-// What kubelets call a container that the kernel killed for its memory, with exit code 137.
+// The kubelets' reason for a container that the kernel killed for its memory (exit code 137).
 constexpr const char* kOomKilled = "OOMKilled";
 // The kubelets' reason for a pod that exceeded its own activeDeadlineSeconds.
 constexpr const char* kPodDeadlineReason = "DeadlineExceeded";
-// By so much the clocks of a node and of the API server may differ.
+// How much the clocks of a node and of the API server may differ.
 constexpr seconds kClockSkew{30};
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
 
-// The container that made the pod fail: the first of the regular ones to end badly, else the first
-// such init container. Sidecars are stopped by the kubelet and tell nothing.
+// The container that made the pod fail: the first regular container that ended badly, else the
+// first such init container. Sidecars do not count, because the kubelet stops them.
 const ContainerView* culprit(const PodView& pod) {
   const ContainerView* found = nullptr;
   for (const bool init : {false, true}) {
@@ -57,7 +57,7 @@ bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrd
   const Time asked = std::chrono::floor<seconds>(*pod.deletion - pod.deletion_grace);
   const Time finished = std::chrono::floor<seconds>(*terminated.finished);
   if (finished > asked) return true;
-  // How the container ended is all that is left to tell, unless the kubelet says why it ended it.
+  // Only the container's end is known, unless the kubelet gives a reason.
   const bool stopped = (terminated.exit_code == kSigkillExit && terminated.reason != kOomKilled) ||
                        terminated.exit_code == kSigtermExit;
   return stopped && pod.reason != kPodDeadlineReason &&
@@ -82,7 +82,7 @@ Verdict lost(const PodView& pod, AnyReason reason, const std::string& message, O
   return verdict;
 }
 
-// With what the container itself said last, its termination message.
+// Includes the container's termination message.
 std::string how_it_ended(const ContainerView& container) {
   std::string text = container.init ? "init container " : "container ";
   text +=

@@ -18,7 +18,7 @@ WriteStatus start_write(const Context& context) {
   return write;
 }
 
-// Cancel, overspent budgets and the job's own time end it wherever no attempt runs.
+// If no attempt runs, a cancel, an overspent budget or the job's own time ends the job.
 bool end_idle(const Context& context, Plan& plan) {
   WriteStatus write = start_write(context);
   if (context.spec.cancel) {
@@ -71,7 +71,7 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
   plan.inform(std::move(status));
 }
 
-// The clock follows the API server's and may go back by a moment.
+// The clock follows the API server's and may go back slightly.
 constexpr seconds kClockNoise{2};
 
 // No back-off is longer than maxSeconds, plus kLongestSpread after an outage. If the recorded time
@@ -90,7 +90,7 @@ std::optional<Time> end_of_backoff(const Context& context) {
 // after a minute.
 constexpr seconds kTurnNotice{5};
 constexpr seconds kTurnPatience{60};
-// How often a line that moves is looked at, for it may stop.
+// How often a moving queue is checked, because it may stop.
 constexpr seconds kTurnLook{20};
 // A reported deadline is overdue for at most this long.
 constexpr seconds kOverdueNotice{1};
@@ -143,7 +143,7 @@ void decide_ready(const Context& context, Plan& plan) {
       wait_for_old_pod(context, plan);
       return;
     }
-    // The pods' watch may lag behind the job's, and labels may be stripped.
+    // The pods' watch may lag behind the job's, and somebody may have removed labels.
     if (!context.view.observed.confirmed && !status.pod_name.empty()) {
       plan.confirm();
       return;
@@ -172,8 +172,8 @@ void decide_suspended(const Context& context, Plan& plan) {
 
 namespace {
 
-// For a pod that is not told to go yet: the tidying does that now, and its answer changes the view.
-// Where a policy forbids it nothing does.
+// For a pod that is not deleted yet. The same decision deletes it, and the answer changes the view,
+// unless a policy forbids the deletion.
 Duration untold_left(const Context& context) {
   const Observed& observed = context.view.observed;
   return context.spec.lost_after - observed.cancelling_for;
@@ -182,7 +182,7 @@ Duration untold_left(const Context& context) {
 }  // namespace
 
 void decide_cancelling(const Context& context, Plan& plan) {
-  std::optional<Duration> left;  // until the slowest pod is given up
+  std::optional<Duration> left;  // until the last pod is given up
   const PodView* slowest = nullptr;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
@@ -198,10 +198,10 @@ void decide_cancelling(const Context& context, Plan& plan) {
   }
   if (left && *left > Duration::zero()) {
     Status status = context.job.status;
-    status.waiting =
-        Waiting{Reason::kPodTerminating,
-                "the job was cancelled; pod " + slowest->name + " is being stopped",
-                "the job is Cancelled when the pod has ended, or then", context.now + *left};
+    status.waiting = Waiting{Reason::kPodTerminating,
+                             "the job was cancelled; pod " + slowest->name + " is being stopped",
+                             "the job is Cancelled when the pod has ended, or at waiting.deadline",
+                             context.now + *left};
     plan.wake_in(*left);
     plan.inform(std::move(status));
     return;

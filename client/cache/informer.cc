@@ -15,7 +15,8 @@ constexpr Duration kListTimeout = std::chrono::seconds(60);
 
 kube::Kind look_kind(const kube::Kind& kind) {
   kube::Kind look = kind;
-  // Any object will do: with a selector that few match the server would have to read them all.
+  // Without the selectors, because any object will do. If few objects matched, the server would
+  // have to read them all.
   look.label_selector.clear();
   look.field_selector.clear();
   look.metadata_only = true;
@@ -35,8 +36,8 @@ kube::Kind metadata_kind(const kube::Kind& kind) {
 
 }  // namespace
 
-// Answers and timers may come after the informer is gone: what they hold is the state, which knows
-// that it was stopped.
+// Answers and timers may come after the informer's end. They hold the state, which knows that it
+// was stopped.
 struct Informer::State : std::enable_shared_from_this<Informer::State> {
   struct Reflector {
     Reflector(std::string name, ReflectorMachine::Config config, Random& random)
@@ -45,9 +46,9 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     ReflectorMachine machine;
     kube::Client::WatchId watch = 0;
     TimerId timer = 0;
-    std::uint64_t version = 0;  // of the store, which trails the machine by one turn at most
+    std::uint64_t version = 0;  // of the store, at most one turn behind the machine
     bool delivered = false;     // the first list
-    bool live = false;          // as it was told last
+    bool live = false;          // as last reported
     bool fresh = false;         // likewise
     bool to_refresh = false;    // the machine is told in a turn of its own
     SteadyTime last_life{};
@@ -64,14 +65,14 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
            std::any_of(reflectors.begin(), reflectors.end(),
                        [](const auto& other) { return other->machine.live(); });
   }
-  // Whether it holds for every reflector that is not set aside.
+  // True if the condition is true for every reflector that is not set aside.
   template <typename Predicate>
   bool all(Predicate predicate) const {
     return std::all_of(reflectors.begin(), reflectors.end(), [&](const auto& reflector) {
       return set_aside(*reflector) || predicate(*reflector);
     });
   }
-  // Null: it is not watched.
+  // Null: the namespace is not watched.
   Reflector* find(const std::string& namespace_) const {
     const auto of_all = by_namespace.find("");
     const auto found = of_all != by_namespace.end() ? of_all : by_namespace.find(namespace_);
@@ -119,7 +120,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
 void Informer::State::feed(Reflector& reflector, Actions actions) {
   const std::uint64_t version = reflector.version;
   std::vector<Change> changes;
-  // Carrying one out may tell the machine something, which then says more.
+  // Carrying out one action may feed the machine, which then adds more.
   for (std::size_t i = 0; i < actions.size(); ++i) {
     Action action = std::move(actions[i]);
     Actions more = carry_out(reflector, action, changes);
@@ -137,7 +138,7 @@ void Informer::State::feed(Reflector& reflector, Actions actions) {
     live = live_now;
     live_changed_at = deps.loop.now();
   }
-  // The store stands as the whole batch left it: no handler sees a part of it.
+  // Handlers run after the whole batch: none sees a part of it.
   deliver(changes);
   if (!reflector.delivered && reflector.machine.synced()) {
     reflector.delivered = true;

@@ -43,7 +43,7 @@ Actions ReflectorMachine::watch_lags(Log::Fields seen, SteadyTime now) {
   lagged_at_ = now;
   Actions actions = relist(now);
   actions.emplace_back(action::Note{
-      LogLevel::kWarn, "the watch lags behind a live read; listing anew", std::move(seen)});
+      LogLevel::kWarn, "the watch lags behind a live read; listing again", std::move(seen)});
   return actions;
 }
 
@@ -109,7 +109,8 @@ Actions ReflectorMachine::page(Epoch epoch, kube::ListPage&& page, SteadyTime no
   undecodable_ += static_cast<std::uint64_t>(page.undecodable);
   if (continue_token_.empty()) {
     list_version_ = page.version;
-    // Known from the first page on, should the list break and a later one show higher versions.
+    // Recorded from the first page on, because the list may break and a later one may show higher
+    // versions.
     if (freshness_ == Freshness::kConsistent && list_version_ < version_) set_back_ = true;
   }
   items_.insert(items_.end(), std::make_move_iterator(page.items.begin()),
@@ -120,7 +121,7 @@ Actions ReflectorMachine::page(Epoch epoch, kube::ListPage&& page, SteadyTime no
     return actions;
   }
   if (freshness_ != Freshness::kConsistent && list_version_ < version_) {
-    // A server that is behind: its view must not undo what was seen.
+    // The server lags: its view must not undo newer changes.
     list_consistently(make_error(ErrorCode::kTransient, "the list is older than what was seen"),
                       now, actions);
     return actions;
@@ -143,7 +144,7 @@ Actions ReflectorMachine::list_failed(Epoch epoch, const Error& error, SteadyTim
   }
   if (state_ != State::kListing) return actions;
   if (error.code == ErrorCode::kGone) {
-    // A token that expired between two pages would do so again.
+    // The token expired between two pages, and it would expire again.
     if (!continue_token_.empty()) paged_ = false;
     list_consistently(error, now, actions);
   } else if (version_ahead(error)) {
@@ -156,7 +157,7 @@ Actions ReflectorMachine::list_failed(Epoch epoch, const Error& error, SteadyTim
   return actions;
 }
 
-// Some servers give all in one answer at version 0, whatever the limit.
+// Some servers ignore the limit at version 0 and answer everything at once.
 void ReflectorMachine::list_in_smaller_parts(const Error& error, SteadyTime now, Actions& actions) {
   const bool in_one = freshness_ == Freshness::kAny || !paged_;
   if (in_one) {
@@ -181,7 +182,7 @@ void ReflectorMachine::listed(std::vector<ObjectPtr>&& items, std::uint64_t vers
     ++time_travels_;
     actions.emplace_back(
         action::Note{LogLevel::kWarn,
-                     "the server's versions went back; everything was listed anew",
+                     "the server's versions went back; everything was listed again",
                      {{"seen", std::to_string(version_)}, {"listed", std::to_string(version)}}});
   }
   version_ = version;
@@ -299,7 +300,7 @@ void ReflectorMachine::list_consistently(const Error& error, SteadyTime now, Act
   const Duration delay = backoff_after(error).next(now, random_);
   if (delay > Duration::zero()) return wait_for(delay, Next::kList, error, now, actions);
   actions.emplace_back(action::Note{
-      LogLevel::kInfo, "version expired; listing anew", {{"version", std::to_string(version_)}}});
+      LogLevel::kInfo, "version expired; listing again", {{"version", std::to_string(version_)}}});
   list(actions);
 }
 

@@ -1,4 +1,4 @@
-// How ReflectorMachine shows, after a refresh, that the store is as new as the server was.
+// ReflectorMachine's check, after a refresh, that the store is as new as the server was.
 #include <utility>
 
 #include "client/cache/reflector_machine.h"
@@ -72,7 +72,7 @@ Actions ReflectorMachine::compared(Epoch epoch, std::size_t behind, SteadyTime n
   } else {
     actions = relist(now);
     actions.emplace_back(action::Note{LogLevel::kWarn,
-                                      "the watch does not bring what has changed; listing anew",
+                                      "the watch does not bring the changes; listing again",
                                       {{"objects", std::to_string(behind)}}});
   }
   return actions;

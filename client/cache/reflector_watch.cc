@@ -1,4 +1,4 @@
-// What ReflectorMachine makes of a watch's events and of its end.
+// How ReflectorMachine handles a watch's events and its end.
 #include <utility>
 
 #include "client/cache/reflector_machine.h"
@@ -89,7 +89,7 @@ void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Ac
     return;
   }
   if (event.version < version_ && !std::exchange(set_back_, true)) {
-    // Versions meant something until here: what came may be the store's own objects.
+    // Versions were reliable until here, so the items may share the store's own objects.
     close_watch(actions);
     return list(actions);
   }

@@ -31,7 +31,7 @@ void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change
     case kube::WatchEventType::kDeleted:
       if (!known || known->uid != event.object->uid) return;
       if (event.object->version < known->version) return;
-      // The event's object is the last state, which may be newer than what is stored.
+      // The event's object is the last state, which may be newer than the stored one.
       store.erase(known->key());
       changes.push_back({event.object, nullptr, false});
       return;

@@ -62,7 +62,7 @@ std::string explain(X509_STORE_CTX* verification, const std::string& host) {
   X509* const current = X509_STORE_CTX_get_current_cert(verification);
   if (leaf == nullptr) return "it did not send one";
   switch (error) {
-    case X509_V_OK:  // OpenSSL took it; the one check after it is cpprestsdk's own, of the name
+    case X509_V_OK:  // OpenSSL accepted it; only cpprestsdk's check of the name comes after it
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return wrong_name(leaf, host);
@@ -82,7 +82,7 @@ std::string explain(X509_STORE_CTX* verification, const std::string& host) {
   }
 }
 
-// In place of OpenSSL's own call of X509_verify_cert(), which is all that it adds to.
+// Replaces OpenSSL's call of X509_verify_cert(), calls it, and records the result.
 int verify(X509_STORE_CTX* verification, void* recorder_pointer) {
   const int verified = X509_verify_cert(verification);
   if (verified <= 0) {

@@ -57,7 +57,7 @@ struct PendingCall {
   Request request;
   ResponseHandler handler;
   SteadyTime expires{};
-  TimerId deadline = 0;  // its timer
+  TimerId deadline = 0;  // the timer's id
   bool started = false;
   CpprestWire::Cancel cancel;  // once started
 };
@@ -110,7 +110,7 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   void watch_idleness(CallId id);
   void end_stream(CallId id, std::optional<Error> error);
 
-  // Runs on the loop unless the transport is gone by then.
+  // Runs on the loop, unless the transport is gone.
   template <class Function>
   Loop::Callback while_alive(Function function) {
     return [weak = weak_from_this(), function = std::move(function)]() mutable {
@@ -125,7 +125,7 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   const std::unique_ptr<CpprestWire> wire;
   const std::shared_ptr<Outbox> outbox;
 
-  // The loop's.
+  // Loop only.
   CallId next_id = 1;
   std::size_t in_flight = 0;
   std::array<std::deque<CallId>, kUrgencies> waiting;  // by urgency
@@ -141,7 +141,7 @@ void CpprestTransport::Impl::start_waiting() {
       queue.pop_front();
       const auto found = calls.find(id);
       if (found == calls.end()) continue;  // answered while it waited
-      // Late, because this process stood still: its timer answers it.
+      // Past its deadline, because this process was paused. Its timer answers it.
       if (loop.now() < found->second.expires) start(id, found->second);
     }
   }
@@ -185,7 +185,7 @@ void CpprestTransport::Impl::answer(CallId id, Result<Response> result) {
 void CpprestTransport::Impl::on_deadline(CallId id) {
   const auto found = calls.find(id);
   if (found == calls.end()) return;
-  // Answered at once: what hangs in a name look-up may take long to notice.
+  // Answered at once, because a hanging name look-up may take long to notice the cancellation.
   const bool started = found->second.started;
   if (started) found->second.cancel();
   answer(id, transient(started ? "no complete answer in time" : "too many requests in flight",
@@ -254,7 +254,7 @@ void CpprestTransport::Impl::watch_idleness(CallId id) {
   if (found == streams.end()) return;
   OpenStream& stream = *found->second;
   const SteadyTime now = loop.now();
-  // A stream that waits for us is not idle, whatever the server does.
+  // A stream that waits for us is not idle.
   if (stream.inbox->paused()) stream.inbox->touch(now);
   const SteadyTime limit = stream.inbox->last_activity().value_or(now) + stream.idle_timeout;
   if (limit <= now) {

@@ -18,9 +18,9 @@
 #include "client/http/tls.h"
 #include "core/steady_now.h"
 
-// Stands before OpenSSL's own: cpprestsdk lets every connection read all of the system's CAs, also
-// where the cluster's CA takes their place at once. That is milliseconds of the loop's time and a
-// megabyte for each. apply_tls() asks for them where they count.
+// Replaces OpenSSL's own function. cpprestsdk makes every connection read all of the system's CAs,
+// even if the cluster's CA replaces them at once. That costs milliseconds of the loop's time and a
+// megabyte for each connection. apply_tls() reads them where they are needed.
 extern "C" int SSL_CTX_set_default_verify_paths(SSL_CTX*) { return 1; }
 
 namespace holdfast::http {
@@ -31,8 +31,8 @@ using web::http::http_response;
 using web::http::client::http_client;
 using web::http::client::http_client_config;
 
-// cpprestsdk's own limit for one step of I/O. Exchanges have limits of ours, so these only clear
-// away what hangs where a cancellation cannot reach it (a CONNECT to a proxy).
+// cpprestsdk's own limit for one step of I/O. Exchanges have our limits, so this one only ends
+// steps that cannot be cancelled (a CONNECT to a proxy).
 constexpr std::chrono::seconds kRequestStepLimit{120};
 constexpr std::chrono::seconds kStreamStepLimit{1800};
 
@@ -102,7 +102,7 @@ concurrency::streams::ostream output(Sink::Consume consume) {
   return concurrency::streams::ostream(SinkBuffer(std::make_shared<Sink>(std::move(consume))));
 }
 
-// What the I/O of one request finds out.
+// The results of one request's I/O.
 struct Exchange {
   std::atomic<bool> left{false};  // the request's head was written
   bool too_large = false;
@@ -110,7 +110,7 @@ struct Exchange {
   std::unique_ptr<BodyReader> reader;
   Response response;
 
-  // The status may not be known yet: a reader is given whatever comes. False: too large.
+  // The status may not be known yet, so a reader gets all bytes. False: too large.
   bool take(std::string_view piece, std::size_t limit) {
     size += piece.size();
     too_large = too_large || size > limit;
@@ -149,7 +149,7 @@ void read_head(const http_response& from, Response& response) {
   response.received = steady_now();
 }
 
-// cpprestsdk hands on OpenSSL's error as a number, and says little itself.
+// cpprestsdk reports OpenSSL's error as a number, with little text.
 std::string explain(const web::http::http_exception& exception, const CertificateRefusal& refusal) {
   const auto code = static_cast<unsigned long>(exception.error_code().value());
   if (ERR_GET_LIB(code) != ERR_LIB_SSL) return exception.what();
@@ -239,7 +239,7 @@ Result<std::unique_ptr<CpprestWire>> CpprestWire::create(Config config, const Tl
   std::call_once(pool_once, [&config] {
     try {
       crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(config.threads));
-    } catch (const std::exception&) {  // somebody else has started it: then it is as it is
+    } catch (const std::exception&) {  // already started: its threads stay as they are
     }
   });
   std::unique_ptr<CpprestWire> wire(new CpprestWire(std::move(config)));
@@ -286,7 +286,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
     request.set_body(std::move(asked.body), content_type);
     request.headers()["Content-Type"] = content_type;
   }
-  // The first thing that is reported of an upload is that the head was written.
+  // The first report of an upload means that the head was written.
   request.set_progress_handler(
       [exchange](web::http::message_direction::direction direction, utility::size64_t) {
         if (direction == web::http::message_direction::upload) exchange->left = true;
@@ -298,7 +298,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
     if (!exchange->take({data, size}, limit)) cancellation.cancel();
     return pplx::task_from_result(size);
   }));
-  // Holds the client: its connections live as long as somebody uses them.
+  // Holds the client, so that its connections live while they are in use.
   const auto finish = [exchange, client, refusal = clients_->refusal,
                        decode = std::move(asked.decode), limit = asked.max_response_bytes,
                        done = std::move(done)](const pplx::task<http_response>& ended) {

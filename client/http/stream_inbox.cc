@@ -42,7 +42,7 @@ void StreamInbox::set_status(int status) {
   {
     MutexLock lock(mutex_);
     status_ = status;
-    if (partial_.empty()) return;  // no reader waits; from here on partial_ is the reader's
+    if (partial_.empty()) return;  // no reader waits; partial_ belongs to the reader from now on
     early.swap(partial_);
     if (status != 200) body_ = early.substr(0, kMaxBodyBytes);
   }
@@ -50,7 +50,7 @@ void StreamInbox::set_status(int status) {
   {
     MutexLock lock(mutex_);
     cut_off_ = !partial_.empty();
-    if (waiting_bytes_ + taken_bytes_ > config_.max_waiting_bytes) return;  // the loop lets it go
+    if (waiting_bytes_ + taken_bytes_ > config_.max_waiting_bytes) return;  // resumed by the loop
   }
   resume();
 }

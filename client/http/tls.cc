@@ -43,7 +43,7 @@ Status trust_only(SSL_CTX* context, const std::string& ca) {
   }
   if (count == 0 || !at_end()) return invalid("the CA is not a list of PEM certificates");
   ERR_clear_error();
-  // A certificate that is trusted by itself ends the chain, self-signed or not, as with Go.
+  // A trusted certificate ends the chain even if it is not self-signed, as in Go.
   X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);
   SSL_CTX_set_cert_store(context, store.release());
   return Unit{};

@@ -99,7 +99,7 @@ int spawn(const ProgramRun& run, int output, pid_t& pid) {
 
 enum class Ending { kExited, kTooMuchOutput, kTooLong, kStopped };
 
-// Reads what is there. False: the output is at its end.
+// Reads the available output. False: end of output.
 bool read_some(int fd, std::string& output) {
   char block[16 << 10];
   const ssize_t count = ::read(fd, block, sizeof block);
@@ -108,7 +108,7 @@ bool read_some(int fd, std::string& output) {
   return count > 0;
 }
 
-// Until the program ends; what its children still write after that is not waited for.
+// Runs until the program ends. Does not wait for output of its children after that.
 Ending follow(const ProgramRun& run, int process, FileDescriptor& pipe, const StopEvent& stop,
               std::string& output) {
   const auto deadline = std::chrono::steady_clock::now() + run.limit;
@@ -177,7 +177,7 @@ Result<std::string> run_program(const ProgramRun& run, const StopEvent& stop) {
   std::string output;
   const Ending ending =
       process.get() < 0 ? Ending::kStopped : follow(run, process.get(), reading, stop, output);
-  // Not yet waited for, so that the group's number cannot belong to somebody else.
+  // Not yet reaped, so no other group can have the number.
   if (ending != Ending::kExited) ::kill(-pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -78,7 +78,8 @@ Task<bool> Client::State::pause(Duration delay, const Limits& limits) {
 }
 
 Task<Result<std::string>> Client::State::authorization(SteadyTime deadline) {
-  // Credentials may take long (a program is run); a caller with less time gets its answer.
+  // Credentials may take long, because a program may run. A caller with less time gets an answer
+  // first.
   struct Race {
     Callback<Result<std::string>>::Done done;
     TimerId timer = 0;
@@ -161,7 +162,7 @@ Task<Result<Response>> Client::State::call(http::Request request, Limits limits)
     http::Request copy = request;
     if (!credentials.value().empty()) copy.headers.emplace_back("Authorization", *credentials);
     copy.timeout = deadline - deps.loop.now();
-    // This process may have stood still meanwhile: what is late must not act.
+    // This process may have been paused meanwhile. A late request must not be sent.
     if (copy.timeout <= Duration::zero()) co_return timed_out("the request");
     const SteadyTime started = deps.loop.now();
     Task<Result<Response>> attempting = attempt(std::move(copy), limits.cancellation);

@@ -9,7 +9,7 @@
 namespace holdfast::kube {
 namespace {
 
-// A server that does not say how long its watch may be silent must not be able to hold it forever.
+// The longest silence of a watch, for any server, so that none can hold a dead watch forever.
 constexpr std::chrono::seconds kIdleGrace{5};
 // Every watch asks for bookmarks, which come once a minute (the watch cache's bookmarkFrequency). A
 // dead connection is found after two and a half bookmark periods.

@@ -10,7 +10,7 @@ namespace holdfast::kube {
 namespace {
 
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
-// PEM bundles of a few dozen CAs are far below.
+// PEM bundles of a few dozen CAs are far smaller.
 constexpr std::size_t kMaxPemBytes = 1u << 20;
 constexpr std::size_t kMaxNamespaceBytes = 1u << 10;
 
@@ -33,7 +33,7 @@ std::vector<std::string> split_paths(const std::string& list) {
   return paths;
 }
 
-// Files of a list that do not exist are passed over, as kubectl does, but not all of them.
+// Missing files of a list are skipped, as in kubectl, but at least one must exist.
 Result<ClusterConfig> from_kubeconfigs(const ConfigRequest& request, const std::string& list,
                                        const std::string& named_by) {
   std::vector<Kubeconfig> files;

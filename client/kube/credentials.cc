@@ -45,7 +45,7 @@ void TokenFileCredentials::read() {
   }
   const std::string message = "cannot read the token: " + content.error().message;
   if (!std::exchange(failing_, true)) log_.warn(message, {{"kept", current_.ok() ? "yes" : "no"}});
-  // A file that is missing now may be there in a moment: worth another try by the caller.
+  // A missing file may appear soon, so the caller should retry.
   if (!current_.ok()) current_ = make_error(ErrorCode::kTransient, message);
 }
 

@@ -53,7 +53,7 @@ Error error_from_response(const http::Response& response) {
   error.message = clean_text(string_at(status, "message"), kMaxMessageBytes);
   error.code = code_of(response.status, error.reason);
   if (error.message.empty()) {
-    // Not the API server's: a proxy before it, perhaps.
+    // Not from the API server, perhaps from a proxy before it.
     error.message = "the server answered with HTTP status " + std::to_string(response.status);
     if (!response.body.empty()) error.message += ": " + clean_text(response.body, kMaxQuotedBytes);
   }

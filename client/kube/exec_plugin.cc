@@ -143,7 +143,7 @@ void ExecCredentials::start() {
   run.arguments = config_.arguments;
   run.environment = config_.environment;
   run.environment.emplace_back("KUBERNETES_EXEC_INFO", exec_info(config_));
-  // Everything by value: the thread owns what it needs. `self` is looked into on the loop only.
+  // Everything by value: the thread owns its data. Only the loop reads `self`.
   thread_ = std::thread(
       [run = std::move(run), stop = stop_, self = self_, program = deps_.run, &loop = deps_.loop] {
         Result<std::string> output = program(run, *stop);
@@ -167,7 +167,7 @@ void ExecCredentials::finished(Result<std::string> output) {
     failures_ = 0;
   } else {
     failure_ = accepted.error();
-    // Without credentials everything stands still: no back-off then.
+    // Without credentials nothing works, so there is no back-off.
     Duration wait = kExecRetry;
     if (usable()) {
       wait = std::min(kExecRetry * (1 << std::min(failures_, 10)), kExecLongestRetry);
@@ -182,7 +182,7 @@ void ExecCredentials::finished(Result<std::string> output) {
   answer_all();
 }
 
-// Of a success also sets when the next run is.
+// A success also schedules the next run.
 Status ExecCredentials::accept(Result<std::string> output) {
   const auto failed = [this](const Error& error) {
     std::string message = "the kubeconfig's exec plugin failed: " + error.message;

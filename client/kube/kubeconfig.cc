@@ -18,14 +18,14 @@ std::string resolve(const std::string& path, const std::string& kubeconfig_path)
   return slash == std::string::npos ? path : kubeconfig_path.substr(0, slash + 1) + path;
 }
 
-// Reads members of one mapping and keeps the first thing that is wrong with them.
+// Reads members of one mapping and keeps the first error.
 class Reader {
  public:
   Reader(const Json& map, std::string where) : map_(map), where_(std::move(where)) {}
 
   bool has(const char* key) const {
     const Json& value = at(map_, key);
-    // Scalars are texts here, and empty() says of a text that it is not.
+    // Scalars are texts here, and empty() is false for a text.
     return value.is_string() ? !value.get_ref<const std::string&>().empty() : !value.empty();
   }
 
@@ -69,7 +69,7 @@ struct Entry {
   const Json* value = nullptr;
 };
 
-// Of each name the first file's entry counts.
+// For each name the first file's entry counts.
 Entry find_entry(const std::vector<Kubeconfig>& files, const char* list, const char* member,
                  const std::string& name) {
   for (const Kubeconfig& file : files) {
@@ -116,7 +116,7 @@ void read_cluster(Reader& cluster, const std::string& kubeconfig_path, ClusterCo
   }
 }
 
-// What the cluster looks like to an exec plugin that asked for it (provideClusterInfo).
+// The cluster's data for an exec plugin with provideClusterInfo.
 Json exec_cluster(const Json& cluster, const ClusterConfig& config) {
   Json info = {{"server", config.server}};
   if (!config.server_name.empty()) info["tls-server-name"] = config.server_name;
@@ -170,7 +170,7 @@ ExecConfig read_exec(const Json& map, Reader& exec, const std::string& kubeconfi
   }
   if (mode == "Always") {
     exec.fail(
-        "interactiveMode is Always, but nobody is there to answer its questions; use "
+        "interactiveMode is Always, but nobody can answer its questions here; use "
         "credentials that need no person, such as a service account's token");
   } else if (!mode.empty() && mode != "Never" && mode != "IfAvailable") {
     exec.fail("interactiveMode must be Never, IfAvailable or Always");
@@ -244,7 +244,7 @@ void add_warnings(ClusterConfig& config) {
 Result<Kubeconfig> parse_kubeconfig(const std::string& path, const std::string& text) {
   Result<Json> root = parse_yaml(text);
   if (!root.ok()) return invalid(path + ": " + root.error().message);
-  // kubectl takes an empty file for a kubeconfig without entries.
+  // For kubectl, an empty file is a kubeconfig without entries.
   if (root->is_null()) *root = Json::object();
   if (!root->is_object()) return invalid(path + " is not a kubeconfig: it is not a YAML mapping");
   const std::string kind = string_at(*root, "kind", "Config");

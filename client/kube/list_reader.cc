@@ -8,7 +8,7 @@
 namespace holdfast::kube {
 namespace {
 
-// Where the items' array lies, and where an item.
+// The depth of the items' array, and of an item.
 constexpr int kDepthOfList = 1;
 constexpr int kDepthOfItems = 2;
 
@@ -83,7 +83,8 @@ void ListReader::item_ended() {
   if (ObjectPtr object = decode_object(*kind_, *parsed)) page_.items.push_back(std::move(object));
 }
 
-// A key with an escape in it is no key of the API server's; page() finds its items uncounted.
+// The API server's keys contain no escapes. For another key with the same meaning, page() reports
+// that its items were not read.
 bool ListReader::is_after_items_key() const {
   static constexpr std::string_view kKey = "\"items\"";
   std::string_view text = without_trailing_blanks(frame_);

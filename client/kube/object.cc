@@ -8,7 +8,7 @@ namespace holdfast::kube {
 namespace {
 
 std::string encode_segment(const std::string& segment) {
-  // A segment of dots alone would be resolved away before the request is sent.
+  // A segment of only dots would be removed from the path before the request is sent.
   if (segment == ".") return "%2E";
   if (segment == "..") return "%2E%2E";
   return percent_encode(segment);
@@ -51,7 +51,7 @@ bool parse_version(const std::string& text, std::uint64_t& version) {
 ObjectPtr decode_object(const Kind& kind, const JsonView& json) {
   try {
     return kind.decode(json);
-  } catch (const std::exception&) {  // a decoder met what it did not foresee: not usable
+  } catch (const std::exception&) {  // the decoder met unexpected JSON: not usable
     return nullptr;
   }
 }
@@ -85,7 +85,7 @@ std::string collection_path(const std::string& group_path, const std::string& pl
 std::string object_path(const std::string& group_path, const std::string& plural,
                         const std::string& namespace_, const std::string& name,
                         const std::string& subresource) {
-  // No object has this name, and the collection must not be what is asked for instead.
+  // No object has this name. An empty name must not turn the request into one for the collection.
   static constexpr const char* kNoName = "-";
   std::string path = collection_path(group_path, plural, namespace_);
   path += "/" + (name.empty() ? kNoName : encode_segment(name));

@@ -16,8 +16,8 @@ std::string position(const YAML::Mark& mark) {
   return "line " + std::to_string(mark.line + 1) + ", column " + std::to_string(mark.column + 1);
 }
 
-// yaml-cpp shares the nodes behind aliases, so that a small file can unfold to billions of them:
-// it is the visits that are counted.
+// yaml-cpp shares the nodes behind aliases, so a small file can unfold to billions of nodes. So the
+// limit counts visits.
 Json convert(const YAML::Node& node, int depth, Walk& walk) {
   if (++walk.nodes > kMaxYamlNodes) {
     walk.problem = "it has more than " + std::to_string(kMaxYamlNodes) +
@@ -41,8 +41,8 @@ Json convert(const YAML::Node& node, int depth, Walk& walk) {
     if (!entry.first.IsScalar()) {
       walk.problem = "the key at " + position(entry.first.Mark()) + " is not a text";
     } else if (map.contains(entry.first.Scalar())) {
-      // yaml-cpp would take the first of them, kubectl refuses.
-      walk.problem = "the key at " + position(entry.first.Mark()) + " is there twice";
+      // yaml-cpp would use the first of the two; kubectl refuses them.
+      walk.problem = "the key at " + position(entry.first.Mark()) + " occurs twice";
     } else {
       map[entry.first.Scalar()] = convert(entry.second, depth + 1, walk);
     }

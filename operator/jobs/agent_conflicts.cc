@@ -22,8 +22,8 @@ bool is_ours(const std::string& volume) {
   return volume == kAgentName || volume == kAgentCredentials;
 }
 
-// As the container's runtime reads it: without "..", "." and "//", from the root on. In most images
-// /var/run is a link to /run.
+// The path as the container's runtime reads it: absolute, without "..", "." and "//". In most
+// images /var/run is a link to /run.
 std::string clean_path(const std::string& path) {
   std::string clean = std::filesystem::path("/" + path).lexically_normal().string();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
@@ -32,7 +32,7 @@ std::string clean_path(const std::string& path) {
   return clean;
 }
 
-// Paths above are the template's own: a runtime mounts the shorter ones first.
+// The template may mount parent folders: a runtime mounts shorter paths first.
 Status check_path(const char* what, const std::string& path) {
   const std::string clean = clean_path(path);
   for (const char* const folder : {kAgentFolder, kAgentCredentialsFolder}) {
@@ -44,8 +44,8 @@ Status check_path(const char* what, const std::string& path) {
   return Unit{};
 }
 
-// The volumes are the agent's, so a container that names one of them would get at its program, its
-// state or its token.
+// A container that mounts one of the agent's volumes could change its program or state, or read its
+// token.
 Status check_container(const Json& container) {
   if (string_at(container, "name") == kAgentName) {
     return refused(std::string("the template has a container called ") + kAgentName +

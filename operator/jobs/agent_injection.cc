@@ -13,8 +13,8 @@ constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
 // small files: its state and the child's progress.
 constexpr const char* kAgentVolumeLimit = "32Mi";
 
-// As the worker's own, so that what admits the one admits the other, but with nothing that copying
-// a file does not need.
+// Like the worker's, so that policies that admit the worker admit this too, but without everything
+// that copying a file does not need.
 Json installer_security(const Json& worker) {
   Json security = at(worker, "securityContext");
   if (!security.is_object()) security = Json::object();
@@ -33,12 +33,12 @@ Json installer(const std::string& image, const Json& worker) {
       {"command", Json::array({"/holdfast-agent", "install", kAgentFolder})},
       {"securityContext", installer_security(worker)},
       {"volumeMounts", Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}}})}};
-  // Namespaces with a quota take no container without them.
+  // Namespaces with a quota refuse containers without them.
   if (at(worker, "resources").is_object()) container["resources"] = at(worker, "resources");
   return container;
 }
 
-// In memory: the agent's program and its files must not hang with the node's disk.
+// In memory, because the agent's program and files must not hang with the node's disk.
 Json volumes() {
   return Json::array(
       {{{"name", kAgentName},
@@ -139,7 +139,7 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
                       {{"name", kAgentCredentials},
                        {"mountPath", kAgentCredentialsFolder},
                        {"readOnly", true}}}));
-  // First, so that the template's own variables can refer to them; ours win.
+  // First, so that the template's own variables can refer to them. On equal names ours win.
   for (const Json& variable : at(worker, "env")) {
     if (!sets(environment, string_at(variable, "name"))) environment.push_back(variable);
   }

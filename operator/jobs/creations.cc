@@ -19,15 +19,15 @@ struct Creations::State : std::enable_shared_from_this<State> {
   bool give_turn(const std::string& tenant);
 
   Loop& loop;
-  FairShare share;  // slots that are held, or promised
+  FairShare share;  // slots that are held or promised
   const std::function<void(const std::string&)> turn;
   struct Line {
     std::list<std::string> keys;
-    SteadyTime last_turn{};  // or since there has been one
+    SteadyTime last_turn{};  // or the start of the line
   };
   std::unordered_map<std::string, Line> waiting;      // by tenant
   std::unordered_map<std::string, SteadyTime> waits;  // keys, and since when
-  std::list<std::string> tenants;                     // that have some waiting, in turn
+  std::list<std::string> tenants;                     // with waiting keys, in turn
   std::unordered_map<std::string, Slot> promised;     // to keys whose turn it is
   bool giving = false;
   bool stopped = false;
@@ -69,7 +69,7 @@ void Creations::State::give_turns() {
   }
 }
 
-// Whether the tenant has more that wait.
+// True if the tenant has more waiting keys.
 bool Creations::State::give_turn(const std::string& tenant) {
   Line& line = waiting.at(tenant);
   line.last_turn = loop.now();

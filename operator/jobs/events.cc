@@ -33,7 +33,8 @@ constexpr std::size_t kRemembered = 4096;
 // Series of one namespace that wait to be written.
 constexpr int kMaxQueue = 1000;
 constexpr Duration kWriteTimeout = std::chrono::seconds(10);
-// Events are worth little load on the API server: one write of each namespace, and so many in all.
+// Events must cost the API server little: one write at a time for each namespace, and this many in
+// all.
 constexpr int kMostInFlight = 8;
 // After a write that took this long, its namespace waits as long again. So namespaces with hanging
 // writes or a slow webhook leave half of the writes to others.
@@ -45,7 +46,7 @@ struct Bucket {
   SteadyTime filled{};
 };
 
-// One Event object: what was recorded, and what the server knows of it.
+// One Event object: what was recorded, and what the server has.
 struct Series {
   ObjectReference regarding;
   bool warning = false;
@@ -54,7 +55,7 @@ struct Series {
   Time first{};
   Time last{};
   std::int64_t count = 0;    // recorded
-  std::int64_t written = 0;  // of these, told to the server
+  std::int64_t written = 0;  // of these, written to the server
   bool exists = false;       // the server has it
   bool queued = false;
 };
@@ -70,7 +71,7 @@ std::string series_key(const Series& series) {
   return key + (series.warning ? 'W' : 'N');
 }
 
-// The same on every replica and after a restart, so that repeats meet in one object.
+// The same on every replica and after a restart, so that repeats share one object.
 std::string event_name(const Series& series) {
   std::array<char, 20> hash;
   std::snprintf(hash.data(), hash.size(), ".%016llx",
@@ -102,7 +103,7 @@ std::string event_json(const Series& series, const std::string& instance) {
       {"action", series.action},
       {"note", series.note},
   };
-  if (series.count > 1) event["series"] = series_json(series);  // fewer are no series to the API
+  if (series.count > 1) event["series"] = series_json(series);  // the API refuses fewer
   return event.dump();
 }
 
@@ -160,7 +161,7 @@ void EventRecorder::State::enqueue(const SeriesPtr& one) {
   go_on_soon();
 }
 
-// In a later turn: a reconcile is not held up by what it tells.
+// In a later turn, so that Events do not delay a reconcile.
 void EventRecorder::State::go_on_soon() {
   if (std::exchange(going_on, true)) return;
   loop.post([self = shared_from_this()] {
@@ -202,7 +203,7 @@ Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesP
   self->go_on_soon();
 }
 
-// Until when the namespace has to wait.
+// Until when the namespace must wait.
 SteadyTime EventRecorder::State::failed(const SeriesPtr& one, const Error& error) {
   SteadyTime not_before = loop.now();
   heed(error, loop.now(), not_before);
@@ -276,7 +277,7 @@ void EventRecorder::State::lost(const Series& one, const Error& error) {
                               {"uid", one.regarding.uid},
                               {"reason", one.reason},
                               {"error", error.message}};
-  // A namespace that is being deleted refuses new objects; that is as it should be.
+  // A namespace that is being deleted refuses new objects. That is normal.
   const bool is_terminating = error.code == ErrorCode::kForbidden &&
                               error.message.find("being terminated") != std::string::npos;
   if (is_terminating || error.code == ErrorCode::kNotFound) {
@@ -304,7 +305,7 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
                            const std::string& note) {
   assert(!reason.empty() && !action.empty());
   State& state = *state_;
-  // Without the server's time there is no eventTime; nothing can have happened before its first
+  // Without the server's time there is no eventTime. Nothing can happen before the server's first
   // answer.
   if (state.stopped || !state.client.server_clock().known() || !state.take_token(regarding.uid)) {
     ++state.dropped;

@@ -18,7 +18,7 @@ Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
 
 Status Executor::may_write(const Ownership::Claim& claim) const {
   if (ownership_.holds(claim)) return Unit{};
-  return make_error(ErrorCode::kCancelled, "the job's shard is not ours any more");
+  return make_error(ErrorCode::kCancelled, "this replica no longer holds the job's shard");
 }
 
 kube::CallOptions Executor::within_time() const {

@@ -1,4 +1,4 @@
-// The executor's creations of pods: what a refusal means, and whose the name is.
+// The executor's creations of pods: the meaning of refusals, and the owner of an existing name.
 #include <algorithm>
 
 #include "operator/jobs/executor.h"
@@ -14,20 +14,20 @@ using reconciler::CreationRefusal;
 // lost request never gets an answer, so only the second try waits this long.
 constexpr std::chrono::seconds kCreationLimit{65};
 
-// 422 whose causes all name a field: the API server calls the pod invalid. A policy's refusal, and
-// most webhooks', name none.
+// A 422 whose causes all name a field: the API server calls the pod invalid. Refusals of policies
+// and most webhooks name no field.
 bool names_fields(const Error& error) {
   return error.http_status == 422 && error.cause_count > 0 &&
          static_cast<int>(error.cause_fields.size()) == error.cause_count;
 }
 
-// So does 413, which a proxy on the way may say, too.
+// The same for 413, which may also come from a proxy.
 bool puts_template_in_doubt(const Error& error) {
   return error.http_status == 413 || names_fields(error);
 }
 
-// The API server itself refuses the bare template. A webhook for templates may do so as well, and
-// says who it is.
+// The API server itself refuses the bare template. A webhook for templates may do that too, but its
+// message names it.
 bool confirms(const Error& error) {
   const auto in_template = [](const std::string& field) { return field.starts_with("template."); };
   return names_fields(error) && !error.message.starts_with("admission webhook") &&
@@ -63,7 +63,7 @@ Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationR
   JobMemory& memory = setting.memory;
   if (memory.refused_attempt != write.attempt) memory.refusals = 0;
   if (memory.refusals == 0 || memory.refusal.kind != kind) {
-    // The one on record may be an earlier process's.
+    // The recorded refusal may be an earlier process's.
     const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
                            reconciler::template_doubted_until(setting.job.job.status);
     memory.refused_in_a_row = on_record ? 1 : 0;
@@ -106,7 +106,7 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
     co_return refuse(
         write, CreationRefusal::Kind::kRefused,
         make_error(ErrorCode::kInvalid,
-                   "spec.heartbeat needs the agent's image, and the operator was not told of it: "
+                   "spec.heartbeat needs the agent's image, but the operator has none: "
                    "start it with --agent-image"),
         setting);
   }
@@ -147,8 +147,8 @@ Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& wri
                 setting);
 }
 
-// A mutating webhook that breaks pods looks like a template that is wrong. The API server's own
-// word on the bare template, which no webhook for pods touches, tells one from the other.
+// A mutating webhook that breaks pods looks like a wrong template. The API server's answer on the
+// bare template shows which it is, because no webhook for pods sees that.
 Task<CreationRefusal::Kind> Executor::refusal_kind(Error error, std::string body,
                                                    const Setting& setting) {
   if (!puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
@@ -169,7 +169,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
     if (answer.error().code == ErrorCode::kCancelled) co_return answer.error();
     co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error(), setting);
   }
-  // Created before, and that answer was lost: it bears the mark of this intent.
+  // Created before, but the answer was lost: the pod has the mark of this intent.
   const auto pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
   const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent;
   if (is_the_same && write.intent) {

@@ -62,7 +62,7 @@ Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Set
   co_return answer.error();
 }
 
-// The cache does not show it: it is new, or somebody took the label off.
+// The cache does not show the Lease: it is new, or somebody removed its label.
 Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
                                        const Setting& setting) {
   const CachedJob& job = setting.job;
@@ -82,7 +82,7 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   memory.lease_version = std::max(memory.lease_version, meta.version);
   const JsonView labels = at(at(*answer, "metadata"), "labels");
   if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
-    co_return make_error(ErrorCode::kConflict, "the job's Lease is there and not cached yet");
+    co_return make_error(ErrorCode::kConflict, "the job's Lease exists but is not cached yet");
   }
   reconciler::WriteLease again = write;
   again.uid = meta.uid;

@@ -12,8 +12,8 @@ namespace {
 // fails.
 constexpr std::chrono::seconds kStopPatience{5};
 
-// A patch that carries a UID met another object of the same name: 422 that names metadata.uid,
-// where other writes answer 409.
+// A patch with a UID met another object of the same name: a 422 that names metadata.uid. Other
+// writes answer 409 then.
 bool met_another_object(const Error& error) {
   return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
 }
@@ -65,8 +65,8 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   co_return Unit{};
 }
 
-// Whether the pod still is at the version that a deletion met a conflict on. Else the watch is
-// waited for, or replaced.
+// True if the pod still has the version on which its deletion met a conflict. Otherwise wait for
+// the watch, or replace it.
 Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting) {
   JobMemory& memory = setting.memory;
   auto get = client_.get(pod_path(setting.job.namespace_, write.name), within_time());

@@ -1,4 +1,4 @@
-// The executor's writes of a job's status, and what they tell.
+// The executor's writes of a job's status, and their Events and metrics.
 #include "operator/jobs/executor.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
@@ -21,7 +21,7 @@ void remember_intent(const reconciler::Status& status, JobMemory& memory) {
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& write,
                                                 const Setting& setting) {
   if (write.status.attempt > setting.job.job.status.attempt) {
-    // Before it is sent: if the answer is lost, this is how the intent is known again.
+    // Recorded before the request, to recognise the intent if the answer is lost.
     remember_intent(write.status, setting.memory);
   }
   const CachedJob& job = setting.job;
@@ -43,7 +43,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   co_return Outcome{};
 }
 
-// A finished job's is not cached.
+// A finished job's metadata is not cached.
 Task<Result<std::string>> Executor::read_shared_metadata(const Setting& setting) {
   const CachedJob& job = setting.job;
   auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,

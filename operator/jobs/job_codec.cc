@@ -227,7 +227,7 @@ std::string status_update_body(const reconciler::Job& job, const std::string& sh
                      {"kind", reconciler::kJobKind},
                      {"metadata", std::move(metadata)},
                      {"status", encode_status(status)}};
-  // Whatever a text was made of, the status is written.
+  // The status must be written even if a text is not valid UTF-8.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -73,7 +73,7 @@ JobController::JobController(Dependencies dependencies, Config config,
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
   pods_.on_change([this](const cache::Change& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });
-  // The reflectors' back-offs may have grown to half a minute, in which nothing would be seen.
+  // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
     for (cache::Informer* informer : informers()) informer->server_answers();
   });
@@ -310,7 +310,8 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
                        memory);
 }
 
-// Whoever comes to hold its job has seen from the first moment on that the node is lost.
+// Tracks the pod's node, so that any later holder of the job has seen its loss from the first
+// moment.
 void JobController::look_at_node(const CachedPod& pod) {
   if (!pod.pod.node_name.empty() && !pod.pod.ended()) nodes_.look(pod.pod.node_name);
 }
@@ -321,7 +322,7 @@ void JobController::on_node(const std::string& node) {
   }
 }
 
-// A renewal that says nothing new is no news: the next look at the job is set by the last one.
+// A renewal without new content needs no reconcile: the last one has set the next.
 void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after) {
   const CachedHeartbeat& lease = after ? *after : *before;
   const std::string key = lease.namespace_ + "/" + lease.job_name;
@@ -371,11 +372,11 @@ void JobController::on_progress() {
   }
 }
 
-// The server's data was set back: our own writes may never show, and what the other caches hold may
-// be of the future. Once for a restore: an informer that has found it by itself does not list
-// again.
+// The server's data was set back: our own writes may never show, and other caches may be newer than
+// the data. Runs once for a restore: an informer that has noticed it does not list again.
 void JobController::on_time_travel() {
-  log_.error("the API server's data was set back (restored from a snapshot?); looking at all anew");
+  log_.error(
+      "the API server's data was set back (restored from a snapshot?); checking all jobs again");
   for (auto& [key, memory] : memory_) {
     memory->job_version = 0;
     memory->pod_version = 0;

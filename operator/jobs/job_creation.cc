@@ -1,11 +1,10 @@
-// The creation of one job's pod, by itself: no worker waits for it.
+// The creation of one job's pod. No worker waits for it.
 #include "operator/jobs/job_controller.h"
 
 namespace holdfast::controller {
 namespace {
 
-// A shard that is to be handed over waits so long for creations. Nobody works on its other jobs
-// meanwhile.
+// How long a shard's hand-over waits for creations. Nobody works on its other jobs meanwhile.
 constexpr std::chrono::seconds kHandOverPatience{1};
 
 }  // namespace
@@ -26,7 +25,7 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
   const Result<Executor::Outcome> done = co_await task;
   creating_.erase(memory);
   if (done && done->decide_again) {
-    memory->creation->under_way = false;  // a refusal goes on record first
+    memory->creation->under_way = false;  // a refusal is recorded first
   } else {
     memory->creation.reset();
   }

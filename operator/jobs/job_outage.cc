@@ -4,7 +4,7 @@
 namespace holdfast::controller {
 namespace {
 
-// After an outage each of thousands asks, and one count walks through all Leases.
+// After an outage thousands of jobs ask, and one count walks through all Leases.
 constexpr std::chrono::seconds kCountInterval{1};
 
 }  // namespace

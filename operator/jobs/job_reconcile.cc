@@ -9,13 +9,13 @@
 namespace holdfast::controller {
 namespace {
 
-// A watch that has not shown our own write by then lags.
+// A watch that has not shown our own write after this time lags.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
-// All live reads of a verdict together: a shard that is to be handed over waits for them.
+// The limit of all live reads of a verdict, because a shard's hand-over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
 
-// Not a matter of time or of an old view: rights, a policy, a schema. Said, because the job is
-// stuck.
+// Not caused by time or an old view, but by permissions, a policy or a schema. Logged, because the
+// job is stuck.
 bool person_must_help(ErrorCode code) {
   return code == ErrorCode::kForbidden || code == ErrorCode::kUnauthorized ||
          code == ErrorCode::kInvalid || code == ErrorCode::kTerminal;
@@ -38,11 +38,11 @@ ReconcileResult again_after(std::optional<Duration> delay) {
 struct JobController::Live {
   bool read = false;
   std::string pod_name;
-  std::shared_ptr<const CachedPod> pod;  // null: it is not there
-  HeartbeatPtr lease;                    // likewise
+  std::shared_ptr<const CachedPod> pod;  // null: it does not exist
+  HeartbeatPtr lease;                    // null: it does not exist
 };
 
-// A shard is not handed over while one of these is there.
+// A shard is not handed over while one of these exists.
 class JobController::Work {
  public:
   Work(JobController& controller, int shard) : controller_(controller), shard_(shard) {
@@ -61,8 +61,7 @@ class JobController::Work {
   const int shard_;
 };
 
-// One look at a job, whatever comes of it: a turn to create its pod that it does not use is
-// another's.
+// A reconcile of a job. If it does not use its turn to create a pod, another job gets the turn.
 class JobController::Look {
  public:
   Look(Creations& creations, const std::string& key) : creations_(creations), key_(key) {}
@@ -132,12 +131,12 @@ void JobController::forget(const std::string& key) {
 
 Task<ReconcileResult> JobController::reconcile(std::string key) {
   const Look look(creations_, key);
-  // It is looked at when its namespace is read.
+  // It is reconciled when its namespace has been read.
   if (!readings_.read(namespace_of(key))) co_return ReconcileResult{};
   const kube::ObjectPtr before = jobs_.store().get(key);
   auto strangers = release_strangers(key, before ? before->uid : "");
   const Status released = co_await strangers;
-  // The cache may have moved meanwhile, and it is its version that held() judges.
+  // The cache may have changed meanwhile, and held() judges its version.
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job) {
     memory_.erase(key);
@@ -168,7 +167,7 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
   while (true) {
     auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
-    // By now a refusal is on record, or could not be.
+    // By now a refusal is recorded, or could not be.
     if (!memory->creating()) memory->creation.reset();
     if (done) {
       if (is_terminal(current->job.status.phase) && !done->error) forget(key);
@@ -290,7 +289,7 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
     if (!lease) co_return lease.error();
     live.lease = *lease;
   }
-  // Last: a pod can have come and gone unseen only if the job has changed since.
+  // Last, because a pod can have come and gone unseen only if the job has changed since.
   auto get_job = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                                job.namespace_, job.name),
                              kube::live_look(by, loop_.now()));
@@ -301,11 +300,11 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
     if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
-  // The answer to a creation came meanwhile: that the pod is not there is older than the pod.
+  // The answer to a creation came meanwhile: the read without a pod is older than the pod.
   if (!live.pod && memory.pod_attempt != known_before) {
     co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
   }
-  // The reads may have taken long, and the watch be further by now.
+  // The reads may have taken long, and the watch may be newer by now.
   const auto cached = std::static_pointer_cast<const CachedPod>(
       pods_.store().get(job.namespace_ + "/" + live.pod_name));
   if (live.pod && cached && cached->uid == live.pod->uid && cached->version > live.pod->version) {
@@ -349,7 +348,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
     view.pods.push_back(pod.pod);
   }
   if (live.pod) view.pods.push_back(live.pod->pod);
-  // The order of an index is not one: decisions must not hang on it.
+  // An index has no fixed order, and decisions must not depend on it.
   std::sort(view.pods.begin(), view.pods.end(), [](const auto& a, const auto& b) {
     return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
   });
@@ -423,7 +422,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     memory.bare_since = steady;
   }
   observed.no_pod_for = steady - memory.bare_since;
-  // Whoever recorded what stood there at the take-over had its time while others held the shard.
+  // The replica that recorded an inherited attempt had its time while others held the shard.
   if (observed.took_over && status.attempt_start_time) {
     observed.no_pod_for = std::max(observed.no_pod_for, now() - *status.attempt_start_time);
   }

@@ -1,4 +1,4 @@
-// Whose silence is put on record, and for which shard: only what a job's verdict hangs on.
+// Which silences are recorded, and for which shards: only those that a job's verdict needs.
 #include <algorithm>
 
 #include "operator/jobs/job_controller.h"
@@ -73,8 +73,8 @@ Wanted JobController::pod_wanted(const std::string& key, bool going) {
   return wanted;
 }
 
-// A healthy holder with a long Lease is silent for longer than a life may last. Whether it is late
-// is a matter of dates then: they only say whether its silence is worth a record.
+// A healthy holder with a long Lease may be silent for longer than this process lives. So dates say
+// whether it is late; they only decide whether to record its silence.
 Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
   Wanted wanted;
   const auto lease =

@@ -11,7 +11,7 @@ using reconciler::LiveTime;
 
 constexpr std::uint64_t kStepsMask = 0xFFFF;
 
-// Of a pod of this UID, after so many steps: the more steps, the greater.
+// The mark of a pod with this UID after so many steps. It grows with the steps.
 std::uint64_t still_mark(const reconciler::PodView& pod) {
   const auto steps = static_cast<std::uint64_t>(std::max(pod.steps(), 0));
   return (reconciler::hash64(pod.uid) & ~kStepsMask) | std::min(steps, kStepsMask);
@@ -34,7 +34,7 @@ void JobWindows::see(const CachedPod& pod, LiveTime time) {
   if (!pod.pod.started() || !pod.pod.stands_still() || pod.pod.ended()) {
     still_.gone(key);
   } else {
-    // Fewer steps than before: what the kubelet forgot, not a start.
+    // Fewer steps than before: the kubelet forgot some. This is not a start.
     const auto before = still_.version(key);
     const std::uint64_t mark = still_mark(pod.pod);
     const bool fewer = before && same_pod(*before, mark) && mark < *before;

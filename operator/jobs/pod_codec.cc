@@ -93,7 +93,7 @@ void decode_containers(const JsonView& json, PodView& pod) {
     pod.containers.push_back(decode_container(container, false));
     pod.containers.back().worker = pod.containers.back().name == worker;
   }
-  // "Always" is what a pod has that says nothing.
+  // "Always" is the default of a pod's restartPolicy.
   const std::string pod_policy = string_at(spec, "restartPolicy", "Always");
   for (const char* const list : {"initContainers", "containers"}) {
     for (const JsonView container : at(spec, list)) {
@@ -106,7 +106,8 @@ void decode_containers(const JsonView& json, PodView& pod) {
   }
 }
 
-// After its gates are removed a pod keeps the API server's word on them until a scheduler speaks.
+// After its gates are removed, a pod keeps the API server's message on them until a scheduler
+// reports.
 void decode_scheduled(const JsonView& condition, bool bound, PodView& pod) {
   const std::string reason = text_at(condition, "reason");
   if (bound != !pod.node_name.empty()) return;
@@ -158,7 +159,7 @@ void distrust_owner(const JsonView& meta, kube::Object& pod) {
   }
 }
 
-// The attempt's own name is made of it and of the UID: that cannot be edited.
+// The pod's own name is made from it and from the UID, and users cannot edit the name.
 std::string job_in_name(const PodView& pod, const std::string& job_uid) {
   const std::size_t hash = pod.name.rfind('-');
   if (hash == std::string::npos || hash == 0) return "";
@@ -187,7 +188,7 @@ Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
 void add_environment(Json& spec, const char* list, const Json& ours) {
   if (!at(spec, list).is_array()) return;
   for (Json& container : spec[list]) {
-    if (!container.is_object()) continue;  // the API server says what is wrong with it
+    if (!container.is_object()) continue;  // the API server will report the error
     Json environment = ours;
     for (const Json& variable : at(container, "env")) {
       const std::string name = string_at(variable, "name");

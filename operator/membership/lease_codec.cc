@@ -32,7 +32,7 @@ std::optional<int> small_number(std::string_view text) {
   return number;
 }
 
-// Else no member Lease can bear its name, and there is no such member.
+// Otherwise no member Lease can have this name, so there is no such member.
 bool may_be_member(const std::string& holder) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -86,13 +86,13 @@ kube::ObjectPtr decode_lease(const JsonView& json) {
   lease->shards = small_number(string_at(at(meta, "annotations"), kShardsAnnotation)).value_or(0);
   const JsonView spec = at(json, "spec");
   if (lease->kind == CachedLease::Kind::kMember) {
-    // A member is who its Lease's name says: what somebody wrote into the field is no other member.
+    // The Lease's name identifies the member, even if somebody changed the field.
     lease->holder = lease->name.substr(kMemberPrefix.size());
     lease->steps_aside = string_at(at(meta, "annotations"), kAsideAnnotation);
   } else if (std::string holder = string_at(spec, "holderIdentity"); may_be_member(holder)) {
     lease->holder = std::move(holder);
   }
-  // Bounded, whatever somebody wrote there: a member that dies is found.
+  // Bounded for any content of the field, so that a dead member is always found.
   lease->duration = std::chrono::seconds(
       std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 1), 1, kLongestSeconds));
   lease->transitions =

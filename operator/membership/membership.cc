@@ -14,9 +14,9 @@ using std::chrono::seconds;
 constexpr seconds kGoodbyeLimit{3};
 constexpr Duration kLongestCall = seconds(30);
 constexpr int kSuffixLength = 5;
-// A lapse that is over sooner moves no shards.
+// A shorter lapse moves no shards.
 constexpr seconds kReadingPatience{3};
-// After a lapse each moment counts: how often a renewal is tried within a retry period.
+// How often a renewal is tried within a retry period after a lapse, when time matters most.
 constexpr int kTriesAfterLapse = 4;
 
 }  // namespace
@@ -158,7 +158,7 @@ Task<Status> Membership::check_shards() {
 }
 
 bool Membership::refuse_wrong_number(const CachedLease& lease) {
-  // Somebody took the annotation off: that is no other number.
+  // Somebody removed the annotation. That does not mean another number.
   if (lease.shards == 0) return false;
   if (lease.shards == config_.shards || lease.kind != CachedLease::Kind::kShard) return false;
   const std::string ours = std::to_string(config_.shards);
@@ -206,7 +206,7 @@ Task<Status> Membership::renew() {
   for (int i = 0; i < kTries; ++i) {
     const SteadyTime sent = loop_.now();
     kube::CallOptions options;
-    // Another try fits into what is left when this one hangs.
+    // If this try hangs, another one still fits into the time left.
     const Duration patience = std::max<Duration>(2 * config_.timings.retry_period, seconds(1));
     const Duration left = time_left();
     options.timeout = left > Duration::zero() ? std::min(patience, left) : patience / 2;
@@ -233,7 +233,7 @@ Task<Status> Membership::renew() {
   co_return make_error(ErrorCode::kConflict, "somebody else writes our member Lease");
 }
 
-// After an answer that was lost, or because somebody wrote or deleted it.
+// After a lost answer, or after somebody wrote or deleted the Lease.
 Task<Status> Membership::reread_member() {
   kube::CallOptions options;
   options.timeout = config_.timings.renew_deadline;
@@ -253,7 +253,7 @@ Task<Status> Membership::reread_member() {
 
 void Membership::renewed(SteadyTime sent) {
   const SteadyTime now = loop_.now();
-  // A process that was paused finds out here at the latest.
+  // A process that was paused notices it here at the latest.
   if (state_ == State::kActing || state_ == State::kReading) {
     if (time_left() <= Duration::zero())
       lapse("our last renewal was older than the renew deadline");
@@ -322,7 +322,7 @@ std::string Membership::reason_to_step_aside() const {
     return aside_;
   }
   const std::string unseen = handlers_.unseen ? handlers_.unseen(patience) : "";
-  return unseen.empty() && state_ == State::kReading ? "it reads the world again" : unseen;
+  return unseen.empty() && state_ == State::kReading ? "it reads everything again" : unseen;
 }
 
 void Membership::stepped_aside(const std::string& why) {
@@ -350,7 +350,7 @@ void Membership::leave(std::function<void()> left) {
 
 Task<void> Membership::say_goodbye() {
   if (!uid_.empty()) {
-    // Whatever the server has asked for: it is our last request, and spares it a take-over.
+    // Sent even during a Retry-After: it is our last request, and saves the server a take-over.
     kube::CallOptions options;
     options.timeout = kGoodbyeLimit;
     options.urgency = http::Urgency::kVital;

@@ -1,4 +1,4 @@
-// The shards: what to do about each is the reconciler's to decide, here it is carried out.
+// Carries out the reconciler's decisions about shards.
 #include <algorithm>
 
 #include "core/pause.h"
@@ -9,13 +9,14 @@ namespace {
 
 using reconciler::ShardAction;
 
-// Writes of shard Leases under way at a time.
+// The most writes of shard Leases in progress at a time.
 constexpr int kMostPending = 16;
-// A Lease that was just made is shown by the watch before it is asked for as often as this.
+// The watch shows a new Lease before this many tries to create it.
 constexpr int kUnseenIsForeign = 3;
 // A member Lease that is stale for this many of its durations, and holds nothing, is deleted.
 constexpr int kTidyDurations = 10;
-// No life of a replica that is killed often lasts that long: more dead ones than this are too many.
+// A replica that is killed often never lives that long, so more dead Leases than this are also
+// deleted.
 constexpr int kMostDead = 16;
 
 std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
@@ -80,7 +81,7 @@ void Membership::on_lease(const cache::Change& change) {
   } else if (lease->holder != self_ && !lease->windows.empty() && handlers_.recorded) {
     handlers_.recorded(lease->windows);
   }
-  // Only what is the record; a newcomer that is wrong about it refuses by itself.
+  // Check shard 0 only: a misconfigured newcomer rejects itself.
   if (change.after && lease->name == shard_lease_name(0)) refuse_wrong_number(*lease);
 }
 
@@ -129,7 +130,7 @@ reconciler::ShardsView Membership::view() {
   return view;
 }
 
-// While it reads it may still have shards to give up.
+// While it reads, it may still have shards to give up.
 bool Membership::evaluates() const {
   return state_ == State::kActing || (state_ == State::kReading && !aside_.empty());
 }
@@ -161,7 +162,7 @@ bool Membership::room() const {
 
 void Membership::carry_out(int shard, const reconciler::ShardDecision& decision) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
-  // Nobody could take it before its Lease is written.
+  // No other member could take it before its Lease is written.
   const bool stays =
       ours.held && shards_wait() &&
       (decision.action == ShardAction::kDrain || decision.action == ShardAction::kRelease);
@@ -231,7 +232,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   if (!answer && answer.error().code != ErrorCode::kConflict) {
     tell("a shard's Lease could not be taken", answer.error());
   }
-  // After a failure the watch or the next tick brings us back: at once would be a hot loop.
+  // After a failure the watch or the next tick retries. An immediate retry would be a hot loop.
 }
 
 void Membership::tell_of_foreign(int shard) {
@@ -241,7 +242,7 @@ void Membership::tell_of_foreign(int shard) {
        {"lease", shard_lease_name(shard)},
        {"error", "it exists without the label " + std::string(kLeaseLabel) + "=" + kShardLease},
        {"what_to_do",
-        "delete it in the namespace " + config_.namespace_ + ", and it is made anew"}});
+        "delete it in the namespace " + config_.namespace_ + "; Holdfast then creates it again"}});
 }
 
 Task<void> Membership::take_over(int shard) {
@@ -254,12 +255,12 @@ Task<void> Membership::take_over(int shard) {
   ours.pending = false;
   if (!dead || tenure != tenure_) co_return;
   log_.info("a shard is taken over", {{"shard", std::to_string(shard)}, {"from", lease->holder}});
-  // Over the version that was judged and no other: the holder may have given it to somebody since.
+  // Only on the version that was judged, because the holder may have given it to somebody since.
   auto task = take(shard, lease);
   co_await task;
 }
 
-// The watch may lag: what the verdict rests on is read once more.
+// The watch may lag, so read the verdict's evidence again.
 Task<bool> Membership::holder_is_dead(std::string holder) {
   const std::string name = member_lease_name(holder);
   const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
@@ -314,7 +315,7 @@ void Membership::note_written(Shard& ours, const JsonView& answer) {
   ours.recorded_at = loop_.now();
 }
 
-// Nobody else misses them: every process start leaves one behind when it is killed.
+// Every killed process leaves a member Lease behind, and nobody else deletes it.
 void Membership::tidy() {
   if (state_ != State::kActing || shards_wait()) return;
   std::set<std::string> holders;

@@ -1,10 +1,10 @@
-// What is seen of silent subjects, on record for a shard's next owner.
+// Records silent subjects for a shard's next holder.
 #include "operator/membership/membership.h"
 
 namespace holdfast::controller {
 namespace {
 
-// A shard's record is written again after so long.
+// How often a shard's record is written.
 constexpr std::chrono::seconds kRecordEvery{10};
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace holdfast::controller {
 namespace {
 
-// As the schema has it for status.progress.
+// The schema's limit for status.progress.
 constexpr std::size_t kMessageLimit = 256;
 constexpr double kLongestAge = 366.0 * 24 * 3600;
 
@@ -48,7 +48,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   lease.version = cached->version;
   lease.holder = string_at(spec, "holderIdentity");
   lease.attempt = int_at(spec, "leaseTransitions");
-  // Somebody took it off: nobody can say who was granted it.
+  // Somebody removed the annotation: nobody knows who was granted the Lease.
   lease.granted = string_at(annotations, reconciler::kGrantedAnnotation, "unknown");
   lease.acquired = time_at(spec, "acquireTime");
   lease.renewed = at(spec, "renewTime").is_string();
@@ -82,8 +82,8 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   if (!write.holder.empty()) {
     spec["holderIdentity"] = write.holder;
     spec["acquireTime"] = format_time_micros(now);
-    // The API server drops its record of who wrote which field, as at renewals (agent/lease.cc). At
-    // a creation it would not.
+    // Makes the API server drop its record of field owners, as at renewals (agent/lease.cc). This
+    // does not work at a creation.
     if (!write.uid.empty()) meta["managedFields"] = Json::array({Json::object()});
   }
   const Json body = {{"apiVersion", "coordination.k8s.io/v1"},

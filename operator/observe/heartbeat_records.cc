@@ -15,7 +15,8 @@ std::uint64_t ended_mark(const reconciler::LeaseView& lease) {
   return reconciler::hash64(lease.uid + "/" + lease.holder);
 }
 
-// Half a duration is enough for an agent, which tries each second, and shorter than any window.
+// Half a duration is enough for an agent, which retries every second, and is shorter than any
+// window.
 Duration first_look(Duration window) {
   return std::min<Duration>(window / 2, reconciler::kFirstLook);
 }
@@ -65,7 +66,7 @@ void HeartbeatRecords::seen(const CachedHeartbeat& lease, bool worked_on, Steady
   if (added || marks.holder != lease.lease.holder) {
     marks.holder = lease.lease.holder;
     marks.progress = lease.mark;
-    // A life that begins knows from the agent since when there is no progress.
+    // A new process knows from the agent how old the last progress is.
     marks.progressed = live - (added ? lease.lease.progress_age : Duration::zero());
     marks.first_seen = live;
     if (tracker_.knows(key)) tracker_.gone(key);
@@ -74,7 +75,7 @@ void HeartbeatRecords::seen(const CachedHeartbeat& lease, bool worked_on, Steady
     marks.progressed = std::max(marks.progressed, live - lease.lease.progress_age);
     marks.first_seen = live;
   }
-  // Only what is being renewed can fall silent, alone or with others.
+  // Only a Lease that is being renewed can fall silent.
   if (!worked_on || lease.lease.holder.empty() || !lease.lease.renewed || lease.lease.ended) {
     if (tracker_.knows(key)) tracker_.gone(key);
   } else {
@@ -109,7 +110,7 @@ reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& le
         stands_for(taken_, key, taken_mark(lease.lease), now).value_or(Duration::zero());
   }
   observation.ended_for = stands_for(ended_, key, ended_mark(lease.lease), now);
-  // A gap before this life saw the mark is the agent's to know of: its own count went on.
+  // A gap before this process saw the mark does not matter: the agent's own count went on.
   const bool gap = live.epoch > marks.first_seen;
   const Duration since = gap ? std::max(marks.progressed, live.epoch) : marks.progressed;
   observation.stalled_for = std::max(Duration::zero(), live.now - since);

@@ -8,7 +8,7 @@ namespace holdfast::controller {
 namespace {
 
 constexpr std::size_t kMaxRemembered = 10'000;
-// Reads of nodes' conditions under way at a time.
+// The most reads of nodes' conditions in progress at a time.
 constexpr int kMostReads = 8;
 
 kube::Kind node_kind() {
@@ -126,7 +126,7 @@ void NodeMonitor::keep_windows(WindowKeeper& windows, const Wanted& wanted) {
 
 void NodeMonitor::on_lease(const cache::Change& change) {
   update_clocks();
-  // A Lease that is deleted is silent from its last change on: its node may be dead.
+  // A deleted Lease is silent since its last change: its node may be dead.
   if (!change.after) return;
   const std::string& name = change.after->name;
   lease_tracker_.seen(name, change.after->version, lease_clock_.read(loop_.now()));
@@ -178,7 +178,7 @@ void NodeMonitor::read_conditions() {
   }
 }
 
-// A read that fails is tried again with the next renewal of ours that succeeds.
+// A failed read is retried after our next successful renewal.
 Task<void> NodeMonitor::read_condition(std::string node) {
   auto get = client_.get(node_path(node));
   const Result<JsonDocument> object = co_await get;

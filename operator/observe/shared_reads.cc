@@ -16,10 +16,10 @@ struct SharedReads::State : std::enable_shared_from_this<State> {
   using Done = Callback<Status>::Done;
   struct Subject {
     std::vector<Done> waiting;
-    SteadyTime by = SteadyTime::max();  // the first of those who wait
+    SteadyTime by = SteadyTime::max();  // the earliest of the waiting callers
     int under_way = 0;
     SteadyTime last_sent{};
-    TimerId timer = 0;  // until the next one is sent
+    TimerId timer = 0;  // until the next read is sent
   };
 
   State(Loop& the_loop, Read function) : loop(the_loop), read(std::move(function)) {}
@@ -46,7 +46,7 @@ Task<Status> SharedReads::ask(std::string name, SteadyTime by) {
     State::Subject& subject = state_->subjects[name];
     subject.waiting.push_back(std::move(done));
     subject.by = std::min(subject.by, by);
-    // Those who ask in the same turn share it.
+    // Callers of the same turn share the read.
     if (subject.timer == 0) state_->send_later(name, Duration::zero());
   });
   const Status status = co_await answered;

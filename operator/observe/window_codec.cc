@@ -25,7 +25,8 @@ std::string namespace_in(const std::string& subject) {
   return subject.substr(name, subject.find('/', name) - name);
 }
 
-// In the order in which they are kept: each tenant's most silent one first, then each one's second.
+// The order in which they are kept: first the most silent subject of each tenant, then the second
+// of each.
 void put_in_turns(std::vector<SilentSubject>& subjects) {
   std::unordered_map<std::string, std::size_t> of;
   std::vector<std::pair<std::size_t, SilentSubject>> turns;

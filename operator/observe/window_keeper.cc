@@ -5,7 +5,7 @@
 namespace holdfast::controller {
 namespace {
 
-// Many shards ask at once: what was found for the first of them is young enough for all.
+// Many shards ask at once, and the result for the first is recent enough for all.
 constexpr std::chrono::milliseconds kYoungEnough{100};
 constexpr std::chrono::minutes kTellEvery{5};
 
@@ -30,7 +30,7 @@ std::string WindowKeeper::record(int shard) {
     told_at_ = loop_.now();
     log_.warn(
         "a shard has more silent subjects than its Lease can keep; if this process dies, "
-        "the windows of the least silent ones begin anew",
+        "the windows of the least silent ones start again",
         {{"shard", std::to_string(shard)}, {"left_out", std::to_string(left_out)}});
   }
   return encode_windows(found->second);

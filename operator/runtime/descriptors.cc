@@ -17,8 +17,8 @@ using controller::JobController;
 
 // The old connection of a watch and the new one.
 constexpr std::uint64_t kPerWatch = 2;
-// Standard streams, the loop's and the libraries' events and timers, the listener, an exec plugin's
-// pipe, files that are being read: about 20.
+// About 20: standard streams, events and timers of the loop and the libraries, the listener, an
+// exec plugin's pipe, open files.
 constexpr std::uint64_t kOwn = 64;
 
 std::uint64_t beside_namespaces(std::size_t requests) {

@@ -3,7 +3,7 @@
 namespace holdfast::runtime {
 namespace {
 
-// The server answers when its last answer is at most this old: a consistent read is made each few
+// The server answers if its last answer is at most this old. A consistent read is made every few
 // seconds.
 constexpr Duration kAnsweredLately = std::chrono::minutes(1);
 

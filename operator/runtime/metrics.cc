@@ -142,16 +142,16 @@ struct Metrics::State {
                  "From the beginning of the trouble to the next attempt's pod (or the job's end).");
   Family<Counter>& fenced = counters(registry, "holdfast_fenced_outcomes_total",
                                      "Ends that pods of old attempts reported; they do not count.");
-  Gauge& overdue = gauges(registry, "holdfast_oldest_overdue_seconds",
-                          "Longest time by which a job is past its deadline without a move; 0.")
-                       .Add({});
+  Gauge& overdue =
+      gauges(registry, "holdfast_oldest_overdue_seconds",
+             "Longest time that a job's deadline has passed without an action; should be 0.")
+          .Add({});
   Family<Gauge>& watch_quiet = gauges(registry, "holdfast_watch_quiet_seconds",
                                       "Since the last byte on the kind's quietest watch.");
   Family<Gauge>& watch_live =
       gauges(registry, "holdfast_watch_live", "1 while a watch of the kind is open.");
-  Family<Gauge>& watch_closed =
-      gauges(registry, "holdfast_watch_closed_namespaces",
-             "Namespaces to be watched whose objects of the kind are not watched now.");
+  Family<Gauge>& watch_closed = gauges(registry, "holdfast_watch_closed_namespaces",
+                                       "Namespaces without an open watch of the kind.");
   Family<Gauge>& cached =
       gauges(registry, "holdfast_cache_objects", "Objects of the kind in the cache.");
   Gauge& acting = gauges(registry, "holdfast_member_acting",

@@ -21,12 +21,12 @@ constexpr const char* kDefaultNamespace = "holdfast-system";
 constexpr const char* kReleasePods = "release-pods";
 constexpr const char* kNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 constexpr int kMaxWorkers = 1000;
-constexpr double kLeastQps = 0.1;  // with less not even the caches' lists get through in time
-// Of the 63 characters of a label, room is left for a random suffix.
+constexpr double kLeastQps = 0.1;  // with less, even the caches' lists would be too late
+// 63 characters of a label, minus a random suffix.
 constexpr std::size_t kMaxIdLength = 52;
 constexpr std::size_t kMaxNamespaceLength = 63;  // an RFC 1123 label
 
-// A setting as it was given, and where: messages name the flag or the variable that is wrong.
+// A setting and its source: messages name the wrong flag or variable.
 struct Setting {
   std::string source;
   std::string value;
@@ -220,7 +220,7 @@ std::optional<Error> parse_retry_period(const Setting& setting, Options& options
   return parse_duration(setting, options.timings.retry_period);
 }
 
-// Its syntax is the kubelet's matter; what no image is called is a mistake of the command line.
+// The kubelet checks the image's syntax. This only finds mistakes on the command line.
 std::optional<Error> parse_agent_image(const Setting& setting, Options& options) {
   constexpr std::size_t kMaxLength = 512;
   const bool blank = setting.value.find_first_of(" \t\n\r") != std::string::npos;
@@ -282,15 +282,15 @@ constexpr std::array<Flag, 15> kFlags = {{
      "name",
      parse_id},
     {"--shards", "HOLDFAST_SHARDS", "NUMBER",
-     "Parts into which the jobs fall, shared out among the replicas, 1 to 1024; the same for all, "
+     "Number of shards of jobs, shared by the replicas, 1 to 1024; the same for all replicas, "
      "and fixed for an installation. Default: 32",
      parse_shards},
     {"--lease-duration", "HOLDFAST_LEASE_DURATION", "TIME",
-     "A replica whose member Lease has not changed for so long is dead: the others take its shards "
-     "over. Default: 15s",
+     "A replica whose member Lease has not changed for this long is dead: the others take its "
+     "shards over. Default: 15s",
      parse_lease_duration},
     {"--renew-deadline", "HOLDFAST_RENEW_DEADLINE", "TIME",
-     "A replica that has not renewed its member Lease for so long stops acting; less than the "
+     "A replica that has not renewed its member Lease for this long stops acting; less than the "
      "lease duration. Default: 10s",
      parse_renew_deadline},
     {"--retry-period", "HOLDFAST_RETRY_PERIOD", "TIME",
@@ -301,7 +301,7 @@ constexpr std::array<Flag, 15> kFlags = {{
      "With release-pods: the replicas' Deployment, scaled to zero first", parse_deployment},
 }};
 
-constexpr std::size_t kHelpColumn = 32;  // where the descriptions begin
+constexpr std::size_t kHelpColumn = 32;  // the column of the descriptions
 constexpr std::size_t kHelpWidth = 96;
 
 // "  --workers NUMBER          Reconciles ..." with the descriptions wrapped.
@@ -312,7 +312,7 @@ std::string help_text() {
       "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no "
       "replica "
       "is\n"
-      "           alive, and takes the operator's finalizer off all pods\n\n";
+      "           alive, and removes the operator's finalizer from all pods\n\n";
   const auto add = [&text](const std::string& head, const std::string& description) {
     std::string line = "  " + head;
     line.resize(std::max(kHelpColumn, line.size() + 1), ' ');

@@ -35,7 +35,7 @@ std::chrono::steady_clock::duration steady(Duration duration) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
 }
 
-// The way from other threads back to the server's; closed by stop().
+// Posts from other threads to the server's thread. stop() closes it.
 struct Mailbox {
   Mutex mutex;
   asio::io_context* io HOLDFAST_GUARDED_BY(mutex) = nullptr;  // null: closed
@@ -81,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
     error_code ignored;
     timer_.cancel(ignored);
     stream_.close();
-    on_close_(this);  // may be the last reference but for the caller's
+    on_close_(this);  // may drop the last reference except the caller's
   }
 
  private:
@@ -90,7 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
       return reply({431, "the request's header is longer than 8 KB\n"});
     }
-    // Errors of the parser are the client's; others mean that nobody is there any more.
+    // Parser errors are the client's fault. Other errors mean that the client has gone.
     if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
         error != http::error::end_of_stream && error != http::error::partial_message) {
       return reply({400, "not an HTTP request\n"});
@@ -214,7 +214,7 @@ error_code ProbeServer::State::listen(const tcp::endpoint& at) {
   acceptor.open(at.protocol(), error);
   if (error) return error;
   acceptor.set_option(tcp::acceptor::reuse_address(true), ignored);
-  // "All addresses" means those of IPv4 too; on a host without IPv6, start() falls back.
+  // "All addresses" includes IPv4. On a host without IPv6, start() falls back to IPv4.
   if (at.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), ignored);
   acceptor.bind(at, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 constexpr int kExitFailed = 1;
 constexpr seconds kTick{1};
 constexpr minutes kSyncLimit{2};
-// While pages of long lists still come.
+// Long enough for the pages of long lists.
 constexpr minutes kLongSyncLimit{10};
 constexpr seconds kSyncReport{20};
 // Kubernetes gives a pod 30 s. Requests that still hang after half of it are cancelled, before the
@@ -30,8 +30,8 @@ constexpr seconds kStopLimit{28};
 constexpr seconds kIdleLimit{3};
 constexpr milliseconds kIdlePoll{5};
 
-// Reconciles and creations may be twice as many each as the workers; the rest is for lists, Events
-// and shards. A request never waits for one of another namespace.
+// There may be twice as many reconciles, and as many creations, as workers. The rest is for lists,
+// Events and shards. So a request never waits for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
   return 4 * static_cast<std::size_t>(options.workers) + 32;
 }
@@ -116,7 +116,7 @@ Status Process::connect() {
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
   config.agent_image = options_.agent_image;
   config.pool.workers = options_.workers;
-  // In a turn of its own: what asks for it goes on to its end first.
+  // In a later turn, so that the caller finishes first.
   config.refuse = [this](const Error& error) {
     loop_.post([this, message = error.message] {
       if (stopping_) return;
@@ -147,7 +147,7 @@ std::vector<WatchHealth> Process::watch_health() {
     watches.push_back({informer->kind().name, informer->synced(), informer->live(),
                        informer->quiet_for(), now - informer->live_changed_at()});
   }
-  // Once only: an outage makes no replica unready.
+  // Only once: an outage must not make a replica unready.
   watches.push_back({"membership", controller_->membership().has_joined(), true, {}, {}});
   return watches;
 }
@@ -226,7 +226,7 @@ void Process::end_when_idle() {
   controller_.reset();
   events_.reset();
   connection_.reset();
-  loop_.post([this] { loop_.stop(); });  // after what these have posted
+  loop_.post([this] { loop_.stop(); });  // after the callbacks that they posted
 }
 
 // ---- What the others ask.
@@ -255,7 +255,7 @@ kube::RequestObserver Process::request_observer() {
   kube::RequestObserver counted = metrics_->request_observer();
   return {[this, count = std::move(counted.on_request)](const std::string& verb, int code,
                                                         Duration took) {
-    // Any answer that is no complaint of the server's own; the loop's probe of it gets 404.
+    // Any answer except the server's own errors. The probe of the API server gets a 404.
     if (code >= 200 && code < 500 && code != 429) answered_at_ = loop_.now();
     count(verb, code, took);
   }};

@@ -30,7 +30,7 @@ constexpr minutes kLeaseMargin{1};
 constexpr int kPageSize = 500;
 constexpr int kExitFailed = 1;
 constexpr seconds kSignalLimit{5};
-// Somebody who makes pods with our finalizer all the time is not to be outrun.
+// The most passes: if somebody creates pods with our finalizer all the time, this must end.
 constexpr int kMostPasses = 20;
 
 Task<void> pause(Loop& loop, Duration duration) {
@@ -60,14 +60,14 @@ Task<Result<std::vector<kube::ObjectPtr>>> members(kube::Client& client, std::st
   co_return page->items;
 }
 
-// What a member Lease was when it was last seen to change, by its UID.
+// The last change of a member Lease, by its UID.
 struct Seen {
   std::uint64_t version = 0;
   SteadyTime since{};
 };
 using Members = std::map<std::string, Seen>;
 
-// Those that are left then are of replicas that died.
+// The remaining member Leases are those of dead replicas.
 Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
   Loop& loop = client.loop();
   const SteadyTime began = loop.now();
@@ -99,7 +99,8 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
   }
 }
 
-// An autoscaler or a GitOps tool may have started one meanwhile, whose pods nobody would release.
+// An autoscaler or a GitOps tool may have started a replica meanwhile, and nobody would release its
+// pods.
 Task<Status> none_came_back(kube::Client& client, std::string namespace_, Members dead) {
   auto list = members(client, namespace_);
   const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
@@ -130,7 +131,7 @@ kube::ObjectPtr decode_pod_name(const JsonView& json) {
 
 Task<Status> release(kube::Client& client, std::string namespace_, std::string name,
                      std::string uid) {
-  // As controller::Executor does: one value off the list; the UID is a precondition.
+  // As in controller::Executor: removes one value from the list; the UID is a precondition.
   const Json body = {
       {"metadata",
        {{"uid", uid},
@@ -150,7 +151,7 @@ Task<Status> release(kube::Client& client, std::string namespace_, std::string n
 
 struct Pass {
   int found = 0;                 // pods with the finalizer
-  bool whole = true;             // the list was seen to its end
+  bool whole = true;             // the list was read to its end
   std::optional<Error> refused;  // the first pod that could not be released
 };
 
@@ -187,7 +188,7 @@ Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) 
   co_return pass;
 }
 
-// Until a whole list of the namespace (empty: of all) has none. How many were released.
+// Releases pods until a whole list of the namespace (empty: of all) has none. Returns how many.
 Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, Log log) {
   int released = 0;
   for (int passes = 1;; ++passes) {
@@ -195,7 +196,7 @@ Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, 
     const Result<Pass> pass = co_await task;
     const bool listed = !namespace_.empty();
     if (listed && !pass && pass.error().code == ErrorCode::kForbidden) {
-      // It may have been deleted, and the right to look at it with it.
+      // The namespace may have been deleted, and our permission with it.
       auto get = client.get("/api/v1/namespaces/" + kube::percent_encode(namespace_));
       const Result<JsonDocument> found = co_await get;
       if (!found && found.error().code == ErrorCode::kNotFound) {

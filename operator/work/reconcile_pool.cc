@@ -10,7 +10,7 @@
 namespace holdfast::controller {
 namespace {
 
-// A reconcile that fails does so at most this often for what is due, whatever it asks for.
+// A failing reconcile with due work is retried at most this often.
 constexpr std::chrono::seconds kSoonestAfterError{1};
 
 }  // namespace

@@ -19,7 +19,8 @@ constexpr Duration kPatience = std::chrono::seconds(5);
 // 5 ms * 2^40 is past every cap.
 constexpr int kMaxExponent = 40;
 
-// However many tenants have failures, so many of one are not delayed by its bucket.
+// A tenant's bucket always allows this many failures without a delay, for any number of failing
+// tenants.
 constexpr double kLeastBurst = 10;
 constexpr Duration kSweepInterval = std::chrono::seconds(1);
 
@@ -44,7 +45,7 @@ class Lane {
     of_.erase(tenant);
     turns_.remove(tenant);
   }
-  // Null: none that is admitted.
+  // Null: no key of an admitted tenant.
   const std::string* next(const WorkQueue::Admits& admits) const {
     for (const std::string& tenant : turns_) {
       if (!admits || admits(tenant)) return &of_.at(tenant).front();
@@ -83,10 +84,10 @@ class Lane {
 
 struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   struct Item {
-    bool dirty = false;  // to be handed out
+    bool dirty = false;  // must be handed out
     bool processing = false;
-    Priority priority = Priority::kLow;  // of a dirty one
-    Keys::iterator place;                // in its lane; of one that is dirty and not processing
+    Priority priority = Priority::kLow;  // if dirty
+    Keys::iterator place;                // in its lane; only if dirty and not processing
     SteadyTime dirty_since{};
     SteadyTime taken_at{};
     TimerId timer = 0;  // 0: no delay is pending

@@ -106,7 +106,7 @@ def test_a_signal_ends_it_while_it_waits(turn, tmp_path):
     with turn.agent(beats(tmp_path / "beats")) as agent:
         agent.wait_said("it is not given to this pod yet")
         agent.signal(signal.SIGTERM)
-        agent.check_fenced("told to end before it had the Lease")
+        agent.check_fenced("asked to end before it had the Lease")
     assert not (tmp_path / "beats").exists()
 
 

@@ -57,7 +57,7 @@ def made_anew(turn):
     (taken, "the Lease is attempt 2's; this is attempt 1"),
     (given_to_the_next, "the Lease is attempt 2's; this is attempt 1"),
     (given_to_another_pod, "the Lease is job-1-other/some-uid's"),
-    (made_anew, "the Lease was deleted and made anew"),
+    (made_anew, "the Lease was deleted and created again"),
 ])  # fmt: skip
 def test_a_worker_whose_lease_is_lost_is_dead_within_a_sixth_of_its_duration(
     turn, tmp_path, loss, words
@@ -113,7 +113,7 @@ def test_a_worker_whose_job_is_deleted_has_its_pods_grace(turn, tmp_path):
         assert heart.living()
         # The job was not deleted after all: somebody has it work again.
         turn.make("job-2-next/some-uid")
-        agent.check_fenced("the Lease was deleted and made anew")
+        agent.check_fenced("the Lease was deleted and created again")
 
 
 # -- no answers --------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def wait_refused(jobs, name, text, reason="PodCreationRefused"):
     """Until the job waits because its pod is refused, with these words; nothing is spent."""
     status = jobs.wait(name, lambda s: s.get("waiting", {}).get("reason") == reason, 30)
     assert text in status["waiting"]["message"]
-    assert "asked for again" in status["waiting"]["nextAction"]
+    assert "retries the same pod" in status["waiting"]["nextAction"]
     assert_nothing_spent(status)
     wait_for(
         f"an event about {name}",
@@ -163,7 +163,7 @@ def test_a_webhook_that_breaks_pods_for_a_while_fails_no_job(jobs):
     with pods_broken_in_passing(jobs, MUTATING):
         jobs.apply(job("broken", annotations=runs(0)))
         status = wait_refused(jobs, "broken", "spec.activeDeadlineSeconds")
-        assert "PodTemplateInvalid if this refusal stands" in status["waiting"]["nextAction"]
+        assert "PodTemplateInvalid if it is still refused" in status["waiting"]["nextAction"]
         assert status["waiting"]["deadline"]
     assert_goes_on(jobs, "broken")
 

@@ -124,7 +124,7 @@ WRONG = {
     ),
     "restart-policy-on-failure": (
         pod(restartPolicy="OnFailure"),
-        "say with spec.backoffLimit how often",
+        "set spec.backoffLimit to limit",
     ),
     "container-restart-policy": (
         container(restartPolicy="Always"),
@@ -136,11 +136,11 @@ WRONG = {
     ),
     "container-restart-rules": (
         container(restartPolicyRules=RESTART_RULES),
-        "say with spec.backoffLimit how often a failed attempt is tried again",
+        "set spec.backoffLimit to limit the retries",
     ),
     "init-container-restart-policy": (
         pod(initContainers=[{**MAIN, "name": "init", "restartPolicy": "OnFailure"}]),
-        "the restartPolicy of an init container is Always",
+        "an init container's restartPolicy must be Always",
     ),
     "init-container-restart-rules": (
         pod(initContainers=[{**MAIN, "name": "init", "restartPolicyRules": RESTART_RULES}]),

@@ -208,10 +208,10 @@ void check_progress(const Json& status, const Json& old, Causes& causes) {
     forbid(causes, "status.attempt", "attempt rises by at most 10000 in one write");
   }
   if (risen <= 0 && old.contains("podName") && at(status, "podName") != old["podName"]) {
-    forbid(causes, "status.podName", "podName is the current attempt's");
+    forbid(causes, "status.podName", "podName belongs to the current attempt");
   }
   if (risen <= 0 && old.contains("podUID") && at(status, "podUID") != old["podUID"]) {
-    forbid(causes, "status.podUID", "podUID is that of the current attempt's pod");
+    forbid(causes, "status.podUID", "podUID belongs to the current attempt's pod");
   }
   if (int_at(status, "suspendedSeconds") < int_at(old, "suspendedSeconds") ||
       (old.contains("suspendedSeconds") && !status.contains("suspendedSeconds"))) {

@@ -156,7 +156,7 @@ TEST_F(GuardRunningRule, AnAnswerBetweenTheTwoDeadlinesChangesNothing) {
 TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixth) {
   const std::vector<std::pair<Answer, std::string>> verdicts = {
       {answer(Kind::kFenced, "not the holder"), "not the holder"},
-      {lease(kAttempt, kHolder, "lease-2"), "made anew"},
+      {lease(kAttempt, kHolder, "lease-2"), "created again"},
   };
   for (const auto& [verdict, words] : verdicts) {
     start();

@@ -129,7 +129,7 @@ TEST_F(GuardWaitingRule, ASignalThatAsksToEndEndsIt) {
   // Lost, and no failure of the job's.
   EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
   EXPECT_TRUE(orders.abort_request);
-  EXPECT_EQ(orders.fenced, "told to end before it had the Lease");
+  EXPECT_EQ(orders.fenced, "asked to end before it had the Lease");
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST(Yaml, AnAliasToItselfIsRefused) {
 TEST(Yaml, AKeyThatIsThereTwiceIsRefused) {
   const Result<Json> json = parse_yaml("token: a\ntoken: b\n");
   ASSERT_FALSE(json.ok());
-  EXPECT_EQ(json.error().message, "the key at line 2, column 1 is there twice");
+  EXPECT_EQ(json.error().message, "the key at line 2, column 1 occurs twice");
 }
 
 TEST(Yaml, AnErrorNamesThePlaceAndNotTheText) {
