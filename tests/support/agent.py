@@ -206,10 +206,11 @@ class Turn:
         when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
         return when - time.time() + boot_time()
 
-    def wait_renewed(self):
-        """Until there is another renewal than now."""
+    def wait_renewed(self, agent=None):
+        """Until there is another renewal than now, or that agent ended."""
         before = self.get()["spec"].get("renewTime")
-        wait_for("a renewal", lambda: self.get()["spec"].get("renewTime") not in (None, before), LIMIT)
+        wait_for("a renewal", lambda: self.get()["spec"].get("renewTime") not in (None, before), LIMIT,
+                 alive=agent and (lambda: agent.process.poll() is None))
 
     # -- the pod ------------------------------------------------------------------------------
 
