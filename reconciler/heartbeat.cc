@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "reconciler/authorship.h"
 #include "reconciler/pod_times.h"
 #include "reconciler/staleness.h"
@@ -230,6 +231,7 @@ void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
   const Duration left =
       context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
   if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
+    invariant(pod->name == next.pod_name, "a Lease is granted to the pod of the attempt on record");
     writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, holder, holder});
   } else if (!taken && !stopped) {
     writes.emplace_back(

@@ -37,7 +37,6 @@ void LiveClock::watch(bool open, SteadyTime at) {
   if (open && proven_ && at - last_proof_ <= kGapLimit && stopped_since_) {
     if (at - *stopped_since_ > kGapLimit) {
       epoch_ = live_;
-      ++epochs_;
     }
     stopped_since_.reset();
   }
@@ -51,7 +50,6 @@ void LiveClock::proof(SteadyTime at) {
   if (!open_ || (!stopped_since_ && !first)) return;
   if (first || (stopped_since_ && at - *stopped_since_ > kGapLimit)) {
     epoch_ = live_;
-    ++epochs_;
   }
   stopped_since_.reset();
 }

@@ -39,8 +39,6 @@ class LiveClock {
   // The earliest start of windows: the live time at the end of the last gap over kGapLimit. Call
   // read() first.
   Duration epoch() const { return epoch_; }
-  // The number of gaps, for trackers to compare.
-  std::uint64_t epochs() const { return epochs_; }
   bool running(SteadyTime at) const;
 
  private:
@@ -53,7 +51,6 @@ class LiveClock {
   std::optional<SteadyTime> stopped_since_{SteadyTime{}};
   Duration live_{0};
   Duration epoch_{0};
-  std::uint64_t epochs_ = 0;
 };
 
 // A reading of a LiveClock.

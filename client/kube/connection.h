@@ -54,8 +54,6 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   Client& client() { return *client_; }
-  // The context's or the service account's; "default" if they name none.
-  const std::string& default_namespace() const { return config_.namespace_; }
   // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }

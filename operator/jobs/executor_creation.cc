@@ -14,66 +14,38 @@ using reconciler::CreationRefusal;
 // lost request never gets an answer, so only the second try waits this long.
 constexpr std::chrono::seconds kCreationLimit{65};
 
-// A 422 whose causes all name a field: the API server calls the pod invalid. Refusals of policies
-// and most webhooks name no field.
-bool names_fields(const Error& error) {
-  return error.http_status == 422 && error.cause_count > 0 &&
-         static_cast<int>(error.cause_fields.size()) == error.cause_count;
-}
-
-// The same for 413, which may also come from a proxy.
-bool puts_template_in_doubt(const Error& error) {
-  return error.http_status == 413 || names_fields(error);
-}
-
-// The API server itself refuses the bare template. A webhook for templates may do that too, but its
-// message names it.
-bool confirms(const Error& error) {
-  const auto in_template = [](const std::string& field) { return field.starts_with("template."); };
-  return names_fields(error) && !error.message.starts_with("admission webhook") &&
-         std::all_of(error.cause_fields.begin(), error.cause_fields.end(), in_template);
-}
-
 }  // namespace
 
 kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& memory) const {
   kube::CallOptions options = for_its_version();
-  const bool asked_again = memory.refused_attempt == attempt && memory.refusals > 0;
-  if (asked_again) options.timeout = kCreationLimit;
+  const AttemptMemory* const known = memory.find_attempt(attempt);
+  if (known && known->refusals.any()) options.timeout = kCreationLimit;
   if (memory.creation) options.cancellation = memory.creation->request;
   return options;
 }
 
 void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
+  memory.attempts[attempt].refusals = {};
   pod_exists(attempt, string_at(at(pod, "metadata"), "uid"), memory);
-  memory.refused_attempt = 0;
-  memory.refusals = 0;
   raise(memory.pod_version, pod);
 }
 
 void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
-  if (!memory.pod_is_known(attempt, uid) || memory.orphan_class == reconciler::OrphanClass::kNone)
-    return;
-  telemetry_.recovered(memory.orphan_class, loop_.now() - memory.trouble_began);
-  memory.orphan_class = reconciler::OrphanClass::kNone;
+  AttemptMemory* const known = memory.find_attempt(attempt);
+  if (!known || known->pod_existed) return;
+  known->pod_existed = true;
+  known->pod_uid = uid;
+  if (known->recovers_from == reconciler::OrphanClass::kNone) return;
+  telemetry_.recovered(known->recovers_from, loop_.now() - known->trouble_began);
+  known->recovers_from = reconciler::OrphanClass::kNone;
 }
 
 Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationRefusal::Kind kind,
                                    const Error& error, const Setting& setting) {
-  JobMemory& memory = setting.memory;
-  if (memory.refused_attempt != write.attempt) memory.refusals = 0;
-  if (memory.refusals == 0 || memory.refusal.kind != kind) {
-    // The recorded refusal may be an earlier process's.
-    const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
-                           reconciler::template_doubted_until(setting.job.job.status);
-    memory.refused_in_a_row = on_record ? 1 : 0;
-  }
-  ++memory.refused_in_a_row;
-  memory.refused_attempt = write.attempt;
-  memory.refused_at = loop_.now();
-  memory.refusal = CreationRefusal{kind, error.message, Duration::zero()};
-  memory.retry_at = loop_.now() + retry_delay(memory.refusals++);
-  heed(error, loop_.now(), memory.retry_at);
+  // The recorded refusal may be an earlier process's.
+  const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
+                         reconciler::template_doubted_until(setting.job.job.status);
+  setting.memory.attempts[write.attempt].refusals.add(kind, error, on_record, loop_.now());
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
   const bool refused = error.code != ErrorCode::kCancelled;
   if (refused && kind != CreationRefusal::Kind::kTemplateInvalid) {
@@ -151,13 +123,14 @@ Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& wri
 // bare template shows which it is, because no webhook for pods sees that.
 Task<CreationRefusal::Kind> Executor::refusal_kind(Error error, std::string body,
                                                    const Setting& setting) {
-  if (!puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
+  if (!reconciler::puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
   auto post = client_.post(
       kube::collection_path("/api/v1", "podtemplates", setting.job.namespace_) + "?dryRun=All",
       bare_template_body(body), within_time());
   const Result<JsonDocument> answer = co_await post;
-  co_return !answer && confirms(answer.error()) ? CreationRefusal::Kind::kTemplateInvalid
-                                                : CreationRefusal::Kind::kTemplateRefused;
+  co_return !answer && reconciler::confirms_doubt(answer.error())
+      ? CreationRefusal::Kind::kTemplateInvalid
+      : CreationRefusal::Kind::kTemplateRefused;
 }
 
 Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::CreatePod& write,

@@ -18,7 +18,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
                                                 const Setting& setting) {
   JobMemory& memory = setting.memory;
   // Recorded before the request, because a lost answer may have been a grant.
-  const std::int64_t asked_before = std::exchange(memory.lease_attempt, write.attempt);
+  const bool asked_before = std::exchange(memory.attempts[write.attempt].lease_asked, true);
   auto task = send_lease(write, setting);
   const Status done = co_await task;
   if (done) {
@@ -28,9 +28,9 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
   }
   const Error& error = done.error();
   if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
-  memory.lease_attempt = asked_before;
+  memory.attempts[write.attempt].lease_asked = asked_before;
   memory.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
-  memory.lease_retry_at = loop_.now() + retry_delay(memory.lease_refusals++);
+  memory.lease_retry_at = loop_.now() + reconciler::retry_delay(memory.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
   events_.record(reference(setting.job.job), true, "LeaseRefused", "WriteLease",
                  memory.lease_refusal);

@@ -8,10 +8,6 @@
 namespace holdfast::controller {
 namespace {
 
-// The next pod's creation waits for the old pod's deletion, but for at most this long if that
-// fails.
-constexpr std::chrono::seconds kStopPatience{5};
-
 // A patch with a UID met another object of the same name: a 422 that names metadata.uid. Other
 // writes answer 409 then.
 bool met_another_object(const Error& error) {
@@ -54,7 +50,7 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   }
   // A policy forbids the deletion, or it fails again and again. The pod is fenced anyway, so the
   // job must not wait for its deletion.
-  const bool refused = error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid;
+  const bool refused = reconciler::deletion_is_refused(error.code);
   if (!refused && !memory.stop_failing_since) memory.stop_failing_since = began;
   if (!refused && !may_go_on_without(error, memory)) co_return error;
   setting.log.warn("a fenced pod cannot be deleted",
@@ -80,8 +76,8 @@ Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Se
 }
 
 bool Executor::may_go_on_without(const Error& error, const JobMemory& memory) const {
-  return error.code != ErrorCode::kCancelled && memory.stop_failing_since &&
-         loop_.now() - *memory.stop_failing_since >= kStopPatience;
+  if (error.code == ErrorCode::kCancelled || !memory.stop_failing_since) return false;
+  return reconciler::may_start_beside_old_pod(loop_.now() - *memory.stop_failing_since);
 }
 
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleasePod& write,

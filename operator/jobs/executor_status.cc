@@ -4,25 +4,11 @@
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
-namespace {
-
-// In a long outage the first or the last try may have been applied.
-void remember_intent(const reconciler::Status& status, JobMemory& memory) {
-  constexpr std::size_t kMostStamps = 16;
-  if (memory.intent_attempt != status.attempt) memory.intent_stamps.clear();
-  memory.intent_attempt = status.attempt;
-  if (!status.attempt_start_time) return;
-  if (memory.intent_stamps.size() == kMostStamps) memory.intent_stamps.pop_back();
-  memory.intent_stamps.push_back(*status.attempt_start_time);
-}
-
-}  // namespace
-
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& write,
                                                 const Setting& setting) {
   if (write.status.attempt > setting.job.job.status.attempt) {
     // Recorded before the request, to recognise the intent if the answer is lost.
-    remember_intent(write.status, setting.memory);
+    setting.memory.attempts[write.status.attempt].add_intent(write.status.attempt_start_time);
   }
   const CachedJob& job = setting.job;
   std::string metadata = job.shared_metadata;
@@ -76,8 +62,9 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
   if (write.ended) telemetry_.attempt_ended(to_string(*write.ended));
   if (write.orphan_class != reconciler::OrphanClass::kNone) {
     if (after.attempt > before.attempt) {
-      setting.memory.orphan_class = write.orphan_class;
-      setting.memory.trouble_began = loop_.now() - write.trouble_for;
+      AttemptMemory& next = setting.memory.attempts[after.attempt];
+      next.recovers_from = write.orphan_class;
+      next.trouble_began = loop_.now() - write.trouble_for;
     } else {
       telemetry_.recovered(write.orphan_class, write.trouble_for);
     }

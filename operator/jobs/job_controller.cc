@@ -210,7 +210,7 @@ void JobController::look_at_all(const Gained& is_gained) {
     if (!is_gained(object->namespace_, object->uid)) return;
     const auto& job = static_cast<const CachedJob&>(*object);
     if (job.job.status.phase == reconciler::Phase::kRunning) {
-      remember(job)->inherited_attempt = job.job.status.attempt;
+      remember(job)->at_attempt(job.job.status.attempt).inherited = true;
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });
@@ -300,14 +300,13 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
   JobMemory& memory = *found->second;
   if (is_there) memory.pods.see(pod.pod, now());
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-  const auto& stamps = memory.intent_stamps;
-  const bool is_marked =
-      pod.pod.intent &&
-      (std::find(stamps.begin(), stamps.end(), *pod.pod.intent) != stamps.end() ||
-       (job && job->uid == memory.uid && job->job.status.attempt_start_time == pod.pod.intent));
-  if (!is_marked) return;
-  executor_.pod_exists(reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name), pod.uid,
-                       memory);
+  const std::int64_t number = reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name);
+  const bool is_on_record = job && job->uid == memory.uid && job->job.status.attempt == number &&
+                            job->job.status.attempt_start_time == pod.pod.intent;
+  if (is_on_record) memory.at_attempt(number);
+  const AttemptMemory* const attempt = memory.find_attempt(number);
+  if (!pod.pod.intent || !attempt || !(is_on_record || attempt->has_intent(pod.pod.intent))) return;
+  executor_.pod_exists(number, pod.uid, memory);
 }
 
 // Tracks the pod's node, so that any later holder of the job has seen its loss from the first

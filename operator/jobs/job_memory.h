@@ -1,9 +1,11 @@
-// One replica's memory of one job between reconciles. A crash may lose all of it at any moment.
-// Correctness depends only on `status`; the memory saves time and writes.
+// What one replica remembers of one job between reconciles. All of it may be lost at any moment,
+// because a crash loses it. Correctness rests on `status` alone; this record makes the operator
+// quick and quiet.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,15 +15,40 @@
 #include "core/time.h"
 #include "operator/membership/ownership.h"
 #include "reconciler/decide.h"
+#include "reconciler/refusals.h"
 #include "reconciler/sightings.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
 
+// What it remembers of one attempt. The record of another attempt is another record.
+struct AttemptMemory {
+  // The intents that this process has sent, whatever the answers were. Each try has a stamp of its
+  // own. Any of them may have been applied although its answer was lost.
+  std::vector<Time> intent_stamps;
+  // This process created a pod of the attempt or saw one, and this was its UID. The first one
+  // counts. A later pod of the same name is another pod.
+  bool pod_existed = false;
+  std::string pod_uid;
+  // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
+  bool inherited = false;
+  // Since when the attempt has been seen without a pod.
+  std::optional<SteadyTime> bare_since;
+  reconciler::CreationRefusals refusals;
+  // This process has sent a write of the job's Lease for the attempt.
+  bool lease_asked = false;
+  // The recovery that ends when the attempt's pod exists.
+  reconciler::OrphanClass recovers_from = reconciler::OrphanClass::kNone;
+  SteadyTime trouble_began{};
+
+  void add_intent(const std::optional<Time>& stamp);
+  bool has_intent(const std::optional<Time>& stamp) const;
+};
+
 struct JobMemory {
   std::string uid;
 
-  // Our own writes: do not reconcile the job before the cache has these versions.
+  // The versions of our own writes. The job is looked at again when the cache has reached them.
   std::uint64_t job_version = 0;
   std::uint64_t pod_version = 0;
   std::uint64_t lease_version = 0;
@@ -29,61 +56,38 @@ struct JobMemory {
 
   std::optional<SteadyTime> last_write;
 
-  // The intents that this process has sent for one attempt, whatever the answers. Each try has its
-  // own stamp. Any of them may have been applied although its answer was lost.
-  std::int64_t intent_attempt = 0;
-  std::vector<Time> intent_stamps;
-  // The last attempt for which this process created or saw a pod, and that pod's UID. Only the
-  // first pod counts: a later pod of the same name is a different one.
-  std::int64_t pod_attempt = 0;
-  std::string pod_uid;
-  // Records the pod. True if it was not known yet.
-  bool pod_is_known(std::int64_t attempt, const std::string& known_uid) {
-    if (attempt <= pod_attempt) return false;
-    pod_attempt = attempt;
-    pod_uid = known_uid;
-    return true;
-  }
+  // By number: the attempt in the status, and the one whose intent was sent last. See at_attempt().
+  std::map<std::int64_t, AttemptMemory> attempts;
+  // The status has reached this attempt: the records of earlier ones are dropped.
+  AttemptMemory& at_attempt(std::int64_t number);
+  // Null: nothing is remembered of it.
+  const AttemptMemory* find_attempt(std::int64_t number) const;
+  AttemptMemory* find_attempt(std::int64_t number);
+
   reconciler::Sightings pods;
 
-  // The attempt that existed when we got the shard. The replica that recorded it has stopped
-  // acting.
-  std::int64_t inherited_attempt = 0;
-  // The attempt that was first seen running without a pod, and when.
-  std::int64_t bare_attempt = 0;
-  SteadyTime bare_since{};
-
-  // A pod's creation that is in progress, or whose refusal is not recorded yet. Until then the
-  // shard is not handed over: the next holder would treat the attempt as abandoned.
+  // The creation of a pod that is under way, or whose refusal is not on record yet. The shard is
+  // not handed over before that, because the next owner would take the attempt for an abandoned
+  // one.
   struct Creation {
     Ownership::Claim claim;
     std::shared_ptr<void> shard;  // keeps the shard
     bool under_way = true;
     kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
-    bool handed_over = false;  // cancelled for a hand-over; the next holder creates the pod again
+    bool handed_over = false;  // it was cancelled for that; the next owner asks again
   };
   std::optional<Creation> creation;
   bool creating() const { return creation && creation->under_way; }
 
-  // The API server's Retry-After, for each kind of write and for live reads: send none before.
+  // The API server has asked for a pause until these times: for each kind of write, and for live
+  // reads.
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
 
-  // The creation of this attempt's pod was refused.
-  std::int64_t refused_attempt = 0;
-  reconciler::CreationRefusal refusal;
-  int refusals = 0;
-  int refused_in_a_row = 0;  // in the same way
-  SteadyTime refused_at{};
-  SteadyTime retry_at{};
-
-  // Since when all deletions of ended attempts' pods have failed.
+  // Since when deletions of pods of ended attempts have failed: none has succeeded since.
   std::optional<SteadyTime> stop_failing_since;
 
-  // The last attempt for which this process has, or may have, written the job's Lease.
-  std::int64_t lease_attempt = 0;
-
-  // Why the last write of the job's Lease was refused; empty: it was not.
+  // The last write of the job's Lease was refused; empty: it was not.
   std::string lease_refusal;
   int lease_refusals = 0;
   SteadyTime lease_retry_at{};
@@ -91,10 +95,6 @@ struct JobMemory {
   // The last holder of the job's Lease whose worker this process saw terminate. Its pod may be
   // gone.
   std::string stopped_holder;
-
-  // The current recovery. It ends when the next attempt's pod exists.
-  reconciler::OrphanClass orphan_class = reconciler::OrphanClass::kNone;
-  SteadyTime trouble_began{};
 };
 
 }  // namespace holdfast::controller

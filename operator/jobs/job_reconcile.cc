@@ -14,13 +14,6 @@ constexpr std::chrono::seconds kOwnWriteTimeout{5};
 // The limit of all live reads of a verdict, because a shard's hand-over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
 
-// Not caused by time or an old view, but by permissions, a policy or a schema. Logged, because the
-// job is stuck.
-bool person_must_help(ErrorCode code) {
-  return code == ErrorCode::kForbidden || code == ErrorCode::kUnauthorized ||
-         code == ErrorCode::kInvalid || code == ErrorCode::kTerminal;
-}
-
 ReconcileResult failed(Error error) {
   ReconcileResult result;
   result.error = std::move(error);
@@ -119,12 +112,16 @@ void JobController::forget(const std::string& key) {
   const JobMemory& memory = *found->second;
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   // An intent that was sent may still be applied, or may not show yet.
-  const auto stands = [&](const reconciler::Status& status) {
-    if (memory.intent_attempt > status.attempt) return !is_terminal(status.phase);
-    return memory.intent_attempt == status.attempt && status.phase == reconciler::Phase::kRunning;
-  };
-  const bool is_intent = job && job->uid == memory.uid && stands(job->job.status) &&
-                         memory.pod_attempt != memory.intent_attempt;
+  const bool is_same = job && job->uid == memory.uid;
+  const bool is_intent =
+      is_same &&
+      std::any_of(memory.attempts.begin(), memory.attempts.end(), [&](const auto& entry) {
+        const auto& [number, attempt] = entry;
+        const reconciler::Status& status = job->job.status;
+        if (attempt.intent_stamps.empty() || attempt.pod_existed) return false;
+        if (number > status.attempt) return !is_terminal(status.phase);
+        return number == status.attempt && status.phase == reconciler::Phase::kRunning;
+      });
   if (is_intent || memory.creating()) return;
   memory_.erase(found);
 }
@@ -240,7 +237,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
       if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
-      if (person_must_help(done.error().code)) {
+      if (reconciler::person_must_help(done.error().code)) {
         log.warn("a write was refused; it is tried again", {{"error", done.error().message}});
       } else {
         log.debug("a write failed; deciding again", {{"error", done.error().message}});
@@ -267,7 +264,12 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
 Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& live) {
   const SteadyTime by = loop_.now() + kLiveLook;
   live.pod_name = job.job.status.pod_name;
-  const std::int64_t known_before = memory.pod_attempt;
+  const std::int64_t attempt = job.job.status.attempt;
+  const auto pod_is_known = [&] {
+    const AttemptMemory* const known = memory.find_attempt(attempt);
+    return known && known->pod_existed;
+  };
+  const bool known_before = pod_is_known();
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
                          kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
@@ -275,7 +277,8 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
   if (answer) {
     live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
     const bool was_the_jobs =
-        live.pod && (live.pod->uid == job.job.status.pod_uid || live.pod->uid == memory.pod_uid);
+        live.pod && (live.pod->uid == job.job.status.pod_uid ||
+                     (known_before && live.pod->uid == memory.find_attempt(attempt)->pod_uid));
     if (live.pod && !live.pod->names(job.uid) && !was_the_jobs) live.pod.reset();
   }
   if (live.pod && !live.pod->pod.node_name.empty()) {
@@ -301,7 +304,7 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
   // The answer to a creation came meanwhile: the read without a pod is older than the pod.
-  if (!live.pod && memory.pod_attempt != known_before) {
+  if (!live.pod && pod_is_known() != known_before) {
     co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
   }
   // The reads may have taken long, and the watch may be newer by now.
@@ -402,13 +405,12 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
   }
   if (status.phase != reconciler::Phase::kRunning) return;
-  observed.own_intent = memory.intent_attempt == status.attempt &&
-                        std::find(memory.intent_stamps.begin(), memory.intent_stamps.end(),
-                                  status.attempt_start_time) != memory.intent_stamps.end();
-  observed.took_over = memory.inherited_attempt == status.attempt;
-  observed.lease_asked = memory.lease_attempt == status.attempt;
-  observed.pod_existed = memory.pod_attempt == status.attempt;
-  if (observed.pod_existed) observed.pod_uid = memory.pod_uid;
+  AttemptMemory& attempt = memory.at_attempt(status.attempt);
+  observed.own_intent = attempt.has_intent(status.attempt_start_time);
+  observed.took_over = attempt.inherited;
+  observed.lease_asked = attempt.lease_asked;
+  observed.pod_existed = attempt.pod_existed;
+  observed.pod_uid = attempt.pod_uid;
   if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
     if (pod->owner_uid == job.uid) executor_.pod_exists(status.attempt, pod->uid, memory);
     observed.pod = memory.pods.of(*pod);
@@ -417,21 +419,13 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
     }
     return;
   }
-  if (memory.bare_attempt != status.attempt) {
-    memory.bare_attempt = status.attempt;
-    memory.bare_since = steady;
-  }
-  observed.no_pod_for = steady - memory.bare_since;
+  if (!attempt.bare_since) attempt.bare_since = steady;
+  observed.no_pod_for = steady - *attempt.bare_since;
   // The replica that recorded an inherited attempt had its time while others held the shard.
   if (observed.took_over && status.attempt_start_time) {
     observed.no_pod_for = std::max(observed.no_pod_for, now() - *status.attempt_start_time);
   }
-  if (memory.refused_attempt == status.attempt) {
-    observed.refusal = memory.refusal;
-    observed.refusal->retry_in = std::max(Duration::zero(), memory.retry_at - steady);
-    observed.refusal->in_a_row = memory.refused_in_a_row;
-    observed.refusal->age = steady - memory.refused_at;
-  }
+  observed.refusal = attempt.refusals.last(steady);
 }
 
 }  // namespace holdfast::controller

@@ -6,16 +6,6 @@
 #include "core/json.h"
 
 namespace holdfast::controller {
-namespace {
-
-constexpr std::chrono::seconds kFirstRetry{5};
-constexpr std::chrono::seconds kLastRetry{30};
-
-}  // namespace
-
-Duration retry_delay(int refusals) {
-  return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
-}
 
 void raise(std::uint64_t& mark, const JsonView& object) {
   kube::Object meta;

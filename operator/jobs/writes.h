@@ -1,5 +1,5 @@
-// The parts of the executor's writes: versions from answers, references, preconditions, paths and
-// pauses. Pure.
+// The parts of the executor's writes: versions from answers, references, preconditions and paths.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,5 @@ ObjectReference reference(const reconciler::Job& job);
 std::string preconditions(const std::string& uid, std::uint64_t version);
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
-
-// How long a refused write waits, after `refusals` earlier ones.
-Duration retry_delay(int refusals);
 
 }  // namespace holdfast::controller

@@ -165,7 +165,6 @@ class Membership : public Ownership {
   void world_read();
   std::string reason_to_step_aside() const;
   void stepped_aside(const std::string& why);
-  void arm_lapse();
   bool refuse_wrong_number(const CachedLease& lease);
   std::string new_name();
   void update_clock();

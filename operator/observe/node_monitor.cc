@@ -75,11 +75,6 @@ void NodeMonitor::start() {
   leases_.start();
 }
 
-void NodeMonitor::stop() {
-  nodes_.stop();
-  leases_.stop();
-}
-
 void NodeMonitor::update_clocks() {
   const SteadyTime now = loop_.now();
   node_clock_.watch(nodes_.synced() && nodes_.live(), now);

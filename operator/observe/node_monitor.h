@@ -47,7 +47,6 @@ class NodeMonitor {
   void on_answers_again(std::function<void()> handler);
 
   void start();
-  void stop();
 
   // One of our writes or consistent reads succeeded: the API server and its storage answer.
   void proof();

@@ -89,10 +89,6 @@ struct Metrics::State {
   Counter& reconcile_errors = counters(registry, "controller_runtime_reconcile_errors_total",
                                        "Reconciles that ended with an error.")
                                   .Add(controller_labels());
-  Counter& terminal_errors =
-      counters(registry, "controller_runtime_terminal_reconcile_errors_total",
-               "Reconciles that ended with an error that no retry helps.")
-          .Add(controller_labels());
   Counter& panics = counters(registry, "controller_runtime_reconcile_panics_total",
                              "Reconciles that an exception ended.")
                         .Add(controller_labels());
@@ -317,7 +313,6 @@ controller::ReconcilePool::Metrics Metrics::pool_metrics() {
     if (result == std::string("error")) state->reconcile_errors.Increment();
     state->reconcile_time.Observe(to_seconds(took));
   };
-  metrics.on_terminal_error = [state] { state->terminal_errors.Increment(); };
   metrics.on_exception = [state] { state->panics.Increment(); };
   return metrics;
 }

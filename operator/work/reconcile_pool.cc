@@ -99,16 +99,11 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
   const char* label = "success";
   if (result.error) {
     label = "error";
-    if (result.terminal) {
-      queue.forget(key);
-      if (metrics.on_terminal_error) metrics.on_terminal_error();
-    } else {
-      const Duration asked = result.error->retry_after.value_or(Duration::zero());
-      queue.add_rate_limited(key, asked, result.priority);
-      // A failing job may be less urgent than a due one.
-      if (result.wake_after) {
-        queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
-      }
+    const Duration asked = result.error->retry_after.value_or(Duration::zero());
+    queue.add_rate_limited(key, asked, result.priority);
+    // A failing job may be less urgent than a due one.
+    if (result.wake_after) {
+      queue.add_after(key, std::max<Duration>(*result.wake_after, kSoonestAfterError));
     }
   } else if (result.wake_after && *result.wake_after > Duration::zero()) {
     label = "requeue_after";

@@ -5,7 +5,6 @@
 //
 // What happens to the key afterwards:
 //   error            -> retried after its back-off (an exception counts as an error)
-//   terminal error   -> not retried until something changes
 //   wake_after       -> failures are forgotten; retried after that time. If the time has passed
 //                       already, the back-off applies, so that the key cannot spin
 //   nothing          -> failures are forgotten
@@ -36,7 +35,6 @@ namespace holdfast::controller {
 
 struct ReconcileResult {
   std::optional<Error> error;
-  bool terminal = false;  // a retry of the error cannot help
   std::optional<Duration> wake_after;
   Priority priority = Priority::kFresh;  // of the next reconcile
 };
@@ -58,7 +56,6 @@ class ReconcilePool {
     WorkQueue::Metrics queue;
     std::function<void(int active)> on_active;
     std::function<void(const char* result, Duration took)> on_result;
-    std::function<void()> on_terminal_error;
     std::function<void()> on_exception;
   };
 

@@ -58,6 +58,10 @@ class ExecutorTest : public kube::ClientTest {
   SilentEvents events_;
   Executor executor_{loop_, client_, ownership_, telemetry_, events_, "agent"};
   CachedJob job_;
+  reconciler::CreationRefusal last_refusal() const {
+    return memory_.attempts.at(1).refusals.last(loop_.now()).value();
+  }
+
   JobMemory memory_;
   reconciler::Decision decision_;
   std::shared_ptr<std::optional<Result<Executor::Outcome>>> created_;
@@ -220,8 +224,8 @@ TEST_F(ExecutorTest, ThePodsUidIsKnownFromTheAnswerToItsCreation) {
   transport_.answer(201, R"({"metadata": {"name": "p", "uid": "made", "resourceVersion": "8"}})");
   loop_.run_ready();
   EXPECT_TRUE(done->has_value());
-  EXPECT_EQ(memory_.pod_attempt, 1);
-  EXPECT_EQ(memory_.pod_uid, "made");
+  EXPECT_TRUE(memory_.attempts.at(1).pod_existed);
+  EXPECT_EQ(memory_.attempts.at(1).pod_uid, "made");
 }
 
 TEST_F(ExecutorTest, APodOfTheNameIsTheSameOnlyWithTheMarkOfTheIntent) {
@@ -248,11 +252,11 @@ TEST_F(ExecutorTest, APodOfTheNameIsTheSameOnlyWithTheMarkOfTheIntent) {
     transport_.answer(200, there);
     loop_.run_ready();
     EXPECT_TRUE((*done)->ok());
-    return memory_.pod_uid;
+    return memory_.attempts[1].pod_uid;
   };
   EXPECT_EQ(met(pod("job-uid", intent)), "there");
   EXPECT_EQ(met(pod("job-uid", intent + Duration(1))), "");
-  EXPECT_EQ(memory_.refusal.kind, reconciler::CreationRefusal::Kind::kNameTaken);
+  EXPECT_EQ(last_refusal().kind, reconciler::CreationRefusal::Kind::kNameTaken);
   EXPECT_EQ(met(pod("another-uid", intent)), "");
 }
 
@@ -269,8 +273,8 @@ TEST_F(ExecutorTest, ARefusalThatNamesFieldsIsFinalOnlyIfTheBareTemplateIsRefuse
     transport_.answer(status, dry_run);
     loop_.run_ready();
     EXPECT_TRUE(done->has_value());
-    EXPECT_NE(memory_.refusal.message.find("is invalid"), std::string::npos);
-    return memory_.refusal.kind;
+    EXPECT_NE(last_refusal().message.find("is invalid"), std::string::npos);
+    return last_refusal().kind;
   };
   const std::string of_template =
       R"({"kind": "Status", "reason": "Invalid", "code": 422, "message": "PodTemplate is invalid",
@@ -302,7 +306,7 @@ TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
     transport_.answer(201, "{}");
     loop_.run_ready();
     EXPECT_TRUE(done->has_value());
-    return memory_.refused_in_a_row;
+    return last_refusal().in_a_row;
   };
   EXPECT_EQ(refuse(), 1);
   EXPECT_EQ(refuse(), 2);
@@ -318,11 +322,11 @@ TEST_F(ExecutorTest, AGrantWhoseAnswerIsLostMayHaveBeenMade) {
   transport_.answer(200,
                     R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
   loop_.run_ready();
-  EXPECT_EQ(memory_.lease_attempt, 1) << "before there is an answer";
+  EXPECT_TRUE(memory_.attempts[1].lease_asked) << "before there is an answer";
   transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden", "code": 403})");
   loop_.run_ready();
   EXPECT_TRUE(done->has_value());
-  EXPECT_EQ(memory_.lease_attempt, 0) << "a refusal is no grant";
+  EXPECT_FALSE(memory_.attempts[1].lease_asked) << "a refusal is no grant";
 }
 
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {

@@ -96,7 +96,6 @@ TEST_F(ConnectionTest, ATokenGoesWithEveryRequest) {
   EXPECT_EQ(get(), "ok");
   EXPECT_EQ(last_request().headers.at("authorization"), "Bearer abc");
   EXPECT_EQ(last_request().headers.at("user-agent"), "test-agent");
-  EXPECT_EQ(connection_->default_namespace(), "jobs");
   EXPECT_EQ(connection_->server(), server_.url());
 }
 

@@ -34,7 +34,6 @@ TEST_F(MetricsTest, EveryPromisedSeriesIsThereAtZeroFromTheStart) {
       "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"requeue\"}",
       "controller_runtime_reconcile_total{controller=\"durablejob\",result=\"requeue_after\"}",
       "controller_runtime_reconcile_errors_total" + controller,
-      "controller_runtime_terminal_reconcile_errors_total" + controller,
       "controller_runtime_reconcile_panics_total" + controller,
       "controller_runtime_reconcile_time_seconds_count" + controller,
       "controller_runtime_active_workers" + controller,
@@ -147,7 +146,6 @@ TEST_F(MetricsTest, TheQueueAndItsWorkersAreCounted) {
   pool.on_active(3);
   pool.on_result("error", milliseconds(20));
   pool.on_result("success", milliseconds(20));
-  pool.on_terminal_error();
   pool.on_exception();
   const std::string text = metrics_.text();
   const std::string queue = "{controller=\"durablejob\",name=\"durablejob\"}";
@@ -159,7 +157,6 @@ TEST_F(MetricsTest, TheQueueAndItsWorkersAreCounted) {
   EXPECT_EQ(sample(text, "controller_runtime_active_workers" + controller), 3.0);
   EXPECT_EQ(sample(text, "controller_runtime_reconcile_errors_total" + controller), 1.0);
   EXPECT_EQ(sample(text, "controller_runtime_reconcile_time_seconds_count" + controller), 2.0);
-  EXPECT_EQ(sample(text, "controller_runtime_terminal_reconcile_errors_total" + controller), 1.0);
   EXPECT_EQ(sample(text, "controller_runtime_reconcile_panics_total" + controller), 1.0);
 }
 

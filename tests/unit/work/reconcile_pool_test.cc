@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::ManualLoop;
 
-class WorkerPoolTest : public ::testing::Test {
+class ReconcilePoolTest : public ::testing::Test {
  protected:
   // Waits until the test finishes it.
   Task<ReconcileResult> wait(std::string key) {
@@ -45,7 +45,6 @@ class WorkerPoolTest : public ::testing::Test {
       ++results[result];
       last_took = took;
     };
-    metrics.on_terminal_error = [this] { ++terminal_errors; };
     metrics.on_exception = [this] { ++exceptions; };
     ReconcilePool::Config config;
     config.workers = workers;
@@ -70,9 +69,7 @@ class WorkerPoolTest : public ::testing::Test {
     loop.post([done, result] { done(result); });
     loop.run_ready();
   }
-  ReconcileResult failure(bool terminal = false) {
-    return {make_error(ErrorCode::kTransient, "no"), terminal, std::nullopt};
-  }
+  ReconcileResult failure() { return {make_error(ErrorCode::kTransient, "no"), std::nullopt}; }
 
   ManualLoop loop;
   std::vector<std::string> begun;
@@ -80,14 +77,14 @@ class WorkerPoolTest : public ::testing::Test {
   ReconcileResult next_result;
   bool throws = false;
   std::map<std::string, int> results;
-  int most_active = 0, terminal_errors = 0, exceptions = 0;
+  int most_active = 0, exceptions = 0;
   Duration last_took{};
   std::unique_ptr<ReconcilePool> pool;
 };
 
 using Keys = std::vector<std::string>;
 
-TEST_F(WorkerPoolTest, KeysWaitUntilItIsStarted) {
+TEST_F(ReconcilePoolTest, KeysWaitUntilItIsStarted) {
   make([this](std::string key) { return at_once(std::move(key)); });
   add({"a"});
   EXPECT_TRUE(begun.empty());
@@ -96,7 +93,7 @@ TEST_F(WorkerPoolTest, KeysWaitUntilItIsStarted) {
   EXPECT_EQ(begun, (Keys{"a"}));
 }
 
-TEST_F(WorkerPoolTest, AtMostSoManyReconcilesAreInFlight) {
+TEST_F(ReconcilePoolTest, AtMostSoManyReconcilesAreInFlight) {
   make_waiting(2);
   add({"a", "b", "c"});
   EXPECT_EQ(begun, (Keys{"a", "b"}));
@@ -106,7 +103,7 @@ TEST_F(WorkerPoolTest, AtMostSoManyReconcilesAreInFlight) {
   EXPECT_EQ(most_active, 2);
 }
 
-TEST_F(WorkerPoolTest, AReconcileThatWaitsHoldsUpNoOtherKey) {
+TEST_F(ReconcilePoolTest, AReconcileThatWaitsHoldsUpNoOtherKey) {
   make_waiting(2);
   add({"slow"});
   for (int i = 0; i < 50; ++i) {
@@ -118,7 +115,7 @@ TEST_F(WorkerPoolTest, AReconcileThatWaitsHoldsUpNoOtherKey) {
   EXPECT_EQ(pool->active(), 1);
 }
 
-TEST_F(WorkerPoolTest, AKeyIsReconciledOnceAtATime) {
+TEST_F(ReconcilePoolTest, AKeyIsReconciledOnceAtATime) {
   make_waiting(2);
   add({"a"});
   add({"a"});
@@ -127,7 +124,7 @@ TEST_F(WorkerPoolTest, AKeyIsReconciledOnceAtATime) {
   EXPECT_EQ(begun, (Keys{"a", "a"}));
 }
 
-TEST_F(WorkerPoolTest, SuccessIsNotRepeated) {
+TEST_F(ReconcilePoolTest, SuccessIsNotRepeated) {
   make_at_once();
   add({"a"});
   loop.advance(1h);
@@ -135,7 +132,7 @@ TEST_F(WorkerPoolTest, SuccessIsNotRepeated) {
   EXPECT_EQ(results, (std::map<std::string, int>{{"success", 1}}));
 }
 
-TEST_F(WorkerPoolTest, AnErrorIsRetriedWithDoublingDelays) {
+TEST_F(ReconcilePoolTest, AnErrorIsRetriedWithDoublingDelays) {
   make_at_once();
   next_result = failure();
   add({"a"});
@@ -148,28 +145,12 @@ TEST_F(WorkerPoolTest, AnErrorIsRetriedWithDoublingDelays) {
   EXPECT_EQ(results["error"], 3);
 }
 
-TEST_F(WorkerPoolTest, ATerminalErrorIsNotRetriedAndForgetsFailures) {
+TEST_F(ReconcilePoolTest, WakeAfterForgetsFailuresAndThenWaits) {
   make_at_once();
   next_result = failure();
   add({"a"});
   loop.advance(5ms);
-  next_result = failure(/*terminal=*/true);
-  loop.advance(1h);
-  EXPECT_EQ(begun.size(), 3u);
-  EXPECT_EQ(terminal_errors, 1);
-  EXPECT_EQ(results["error"], 3);
-  next_result = failure();
-  add({"a"});
-  loop.advance(5ms);
-  EXPECT_EQ(begun.size(), 5u) << "the count starts over";
-}
-
-TEST_F(WorkerPoolTest, WakeAfterForgetsFailuresAndThenWaits) {
-  make_at_once();
-  next_result = failure();
-  add({"a"});
-  loop.advance(5ms);
-  next_result = {std::nullopt, false, Duration(10s)};
+  next_result = {std::nullopt, Duration(10s)};
   loop.advance(10ms);
   ASSERT_EQ(begun.size(), 3u);
   EXPECT_EQ(results["requeue_after"], 1);
@@ -182,7 +163,7 @@ TEST_F(WorkerPoolTest, WakeAfterForgetsFailuresAndThenWaits) {
   EXPECT_EQ(begun.size(), 5u) << "the failure is the first again";
 }
 
-TEST_F(WorkerPoolTest, AnErrorBeatsWakeAfter) {
+TEST_F(ReconcilePoolTest, AnErrorBeatsWakeAfter) {
   make_at_once();
   next_result = failure();
   next_result.wake_after = 1h;
@@ -192,7 +173,7 @@ TEST_F(WorkerPoolTest, AnErrorBeatsWakeAfter) {
   EXPECT_EQ(results["error"], 2);
 }
 
-TEST_F(WorkerPoolTest, AfterManyErrorsWhatIsDueIsNotLate) {
+TEST_F(ReconcilePoolTest, AfterManyErrorsWhatIsDueIsNotLate) {
   make_at_once();
   next_result = failure();
   add({"a"});
@@ -212,16 +193,16 @@ TEST_F(WorkerPoolTest, AfterManyErrorsWhatIsDueIsNotLate) {
   EXPECT_EQ(begun.size(), before + 20) << "once a second at most";
 }
 
-TEST_F(WorkerPoolTest, AWakeTimeThatHasPassedComesBackWithoutSpinning) {
+TEST_F(ReconcilePoolTest, AWakeTimeThatHasPassedComesBackWithoutSpinning) {
   make_at_once();
-  next_result = {std::nullopt, false, Duration::zero()};
+  next_result = {std::nullopt, Duration::zero()};
   add({"a"});
   loop.advance(1s);
   EXPECT_EQ(begun.size(), 8u) << "5 ms doubling: 8 within a second";
   EXPECT_EQ(results["requeue"], 8);
 }
 
-TEST_F(WorkerPoolTest, AnExceptionIsARetryAndHurtsNoOtherKey) {
+TEST_F(ReconcilePoolTest, AnExceptionIsARetryAndHurtsNoOtherKey) {
   make_at_once();
   throws = true;
   add({"a"});
@@ -234,7 +215,7 @@ TEST_F(WorkerPoolTest, AnExceptionIsARetryAndHurtsNoOtherKey) {
   EXPECT_EQ(pool->active(), 0);
 }
 
-TEST_F(WorkerPoolTest, AnExceptionBeforeTheFirstStepOrOfAnyTypeIsARetryToo) {
+TEST_F(ReconcilePoolTest, AnExceptionBeforeTheFirstStepOrOfAnyTypeIsARetryToo) {
   bool first = true;
   make([&](std::string key) -> Task<ReconcileResult> {
     if (std::exchange(first, false)) throw 42;
@@ -247,7 +228,7 @@ TEST_F(WorkerPoolTest, AnExceptionBeforeTheFirstStepOrOfAnyTypeIsARetryToo) {
   EXPECT_EQ(begun, (Keys{"a"}));
 }
 
-TEST_F(WorkerPoolTest, OneTurnStartsSoManyReconcilesThatOthersGetTheirTurn) {
+TEST_F(ReconcilePoolTest, OneTurnStartsSoManyReconcilesThatOthersGetTheirTurn) {
   make_at_once(4);
   for (int i = 0; i < 100; ++i) pool->queue().add("k" + std::to_string(i));
   std::size_t begun_before_other = 0;
@@ -258,7 +239,7 @@ TEST_F(WorkerPoolTest, OneTurnStartsSoManyReconcilesThatOthersGetTheirTurn) {
   EXPECT_LT(begun_before_other, 20u);
 }
 
-TEST_F(WorkerPoolTest, TellsHowLongAReconcileTook) {
+TEST_F(ReconcilePoolTest, TellsHowLongAReconcileTook) {
   make_waiting();
   add({"a"});
   loop.advance(3s);
@@ -266,7 +247,7 @@ TEST_F(WorkerPoolTest, TellsHowLongAReconcileTook) {
   EXPECT_EQ(last_took, Duration(3s));
 }
 
-TEST_F(WorkerPoolTest, StopWaitsForWhatIsInFlightOnly) {
+TEST_F(ReconcilePoolTest, StopWaitsForWhatIsInFlightOnly) {
   make_waiting(1);
   add({"a", "b"});
   int idle = 0;
@@ -281,7 +262,7 @@ TEST_F(WorkerPoolTest, StopWaitsForWhatIsInFlightOnly) {
   EXPECT_EQ(idle, 1);
 }
 
-TEST_F(WorkerPoolTest, StopWithNothingInFlightIsIdleInTheNextTurn) {
+TEST_F(ReconcilePoolTest, StopWithNothingInFlightIsIdleInTheNextTurn) {
   make([this](std::string key) { return at_once(std::move(key)); });
   add({"a"});
   int idle = 0;
@@ -294,7 +275,7 @@ TEST_F(WorkerPoolTest, StopWithNothingInFlightIsIdleInTheNextTurn) {
   EXPECT_TRUE(begun.empty());
 }
 
-TEST_F(WorkerPoolTest, ReconcilesThatHangLeaveRoomForOtherTenants) {
+TEST_F(ReconcilePoolTest, ReconcilesThatHangLeaveRoomForOtherTenants) {
   make_waiting(4);
   Keys hanging;
   for (const char* tenant : {"a/", "b/", "c/"}) {
@@ -310,7 +291,7 @@ TEST_F(WorkerPoolTest, ReconcilesThatHangLeaveRoomForOtherTenants) {
   }
 }
 
-TEST_F(WorkerPoolTest, AnErrorThatSaysHowLongToWaitIsNotRetriedBeforeUnlessSomethingIsDue) {
+TEST_F(ReconcilePoolTest, AnErrorThatSaysHowLongToWaitIsNotRetriedBeforeUnlessSomethingIsDue) {
   make_at_once();
   next_result = failure();
   next_result.error->retry_after = Duration(20s);
@@ -324,7 +305,7 @@ TEST_F(WorkerPoolTest, AnErrorThatSaysHowLongToWaitIsNotRetriedBeforeUnlessSomet
   EXPECT_EQ(begun.size(), 3u);
 }
 
-TEST_F(WorkerPoolTest, MayBeDestroyedWhileReconcilesAreInFlight) {
+TEST_F(ReconcilePoolTest, MayBeDestroyedWhileReconcilesAreInFlight) {
   make_waiting(2);
   add({"a"});
   pool.reset();

@@ -1,0 +1,66 @@
+#include "reconciler/refusals.h"
+
+#include <algorithm>
+
+#include "core/pause.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr seconds kFirstRetry{5};
+constexpr seconds kLastRetry{30};
+constexpr seconds kStopPatience{5};
+
+bool names_fields(const Error& error) {
+  return error.http_status == 422 && error.cause_count > 0 &&
+         static_cast<int>(error.cause_fields.size()) == error.cause_count;
+}
+
+}  // namespace
+
+Duration retry_delay(int refusals) {
+  return std::min<Duration>(kFirstRetry * (1 << std::min(refusals, 3)), kLastRetry);
+}
+
+bool person_must_help(ErrorCode code) {
+  return code == ErrorCode::kForbidden || code == ErrorCode::kUnauthorized ||
+         code == ErrorCode::kInvalid || code == ErrorCode::kTerminal;
+}
+
+bool deletion_is_refused(ErrorCode code) {
+  return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid;
+}
+
+bool may_start_beside_old_pod(const std::optional<Duration>& failing_for) {
+  return failing_for && *failing_for >= kStopPatience;
+}
+
+bool puts_template_in_doubt(const Error& error) {
+  return error.http_status == 413 || names_fields(error);
+}
+
+bool confirms_doubt(const Error& error) {
+  const auto in_template = [](const std::string& field) { return field.starts_with("template."); };
+  return names_fields(error) && !error.message.starts_with("admission webhook") &&
+         std::all_of(error.cause_fields.begin(), error.cause_fields.end(), in_template);
+}
+
+void CreationRefusals::add(CreationRefusal::Kind kind, const Error& error, bool on_record,
+                           SteadyTime now) {
+  const bool goes_on = count_ > 0 && last_.kind == kind;
+  const int before = goes_on ? last_.in_a_row : on_record ? 1 : 0;
+  last_ = CreationRefusal{kind, error.message, Duration::zero(), before + 1, Duration::zero()};
+  at_ = now;
+  retry_at_ = now + retry_delay(count_++);
+  heed(error, now, retry_at_);
+}
+
+std::optional<CreationRefusal> CreationRefusals::last(SteadyTime now) const {
+  if (count_ == 0) return std::nullopt;
+  CreationRefusal refusal = last_;
+  refusal.retry_in = std::max(Duration::zero(), retry_at_ - now);
+  refusal.age = now - at_;
+  return refusal;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,49 @@
+// What it means that the API server refuses a write, and when the write is tried again. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "reconciler/types.h"
+
+namespace holdfast::reconciler {
+
+// The pause before a refused write is tried again, after `refusals` earlier refusals: 5 to 30 s.
+Duration retry_delay(int refusals);
+
+// Time or a newer view does not help: rights, a policy or a schema are in the way. It is logged,
+// because the job cannot go on by itself.
+bool person_must_help(ErrorCode code);
+
+// A refused deletion of an old pod is no reason to wait: the pod is fenced, and a person must help.
+bool deletion_is_refused(ErrorCode code);
+// The old pod is deleted before the next one is created, unless deletions have failed for so long
+// already. `failing_for`: none: none has failed.
+bool may_start_beside_old_pod(const std::optional<Duration>& failing_for);
+
+// The API server calls the pod invalid: 422 with causes that all name a field. A policy's refusal
+// and most webhooks' refusals name none. A proxy on the way may also answer 413.
+bool puts_template_in_doubt(const Error& error);
+// The answer to a dry run of the bare template: the API server itself refuses it. A webhook for
+// templates may do so as well, and its message says that it is one.
+bool confirms_doubt(const Error& error);
+
+// The refusals of one attempt's pod.
+class CreationRefusals {
+ public:
+  // `on_record`: the status already has a refusal of this kind, from an earlier process perhaps.
+  void add(CreationRefusal::Kind kind, const Error& error, bool on_record, SteadyTime now);
+  bool any() const { return count_ > 0; }
+  // The last one, with its times as they are now; none: there was none.
+  std::optional<CreationRefusal> last(SteadyTime now) const;
+
+ private:
+  CreationRefusal last_;
+  int count_ = 0;
+  SteadyTime at_{};
+  SteadyTime retry_at_{};
+};
+
+}  // namespace holdfast::reconciler
