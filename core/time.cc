@@ -81,12 +81,8 @@ void read_clock(Reader& reader, Civil& civil) {
   civil.second = reader.number(2);
 }
 
-// Times beyond these limits are read as the limit, because "never" is often written as the year
-// 9999. Within them, sums of a few times and durations of up to 68 years never overflow.
-constexpr seconds kEarliest =
-    std::chrono::sys_days(std::chrono::year(1970) / 1 / 1).time_since_epoch();
-constexpr seconds kLatest =
-    std::chrono::sys_days(std::chrono::year(2100) / 1 / 1).time_since_epoch();
+constexpr seconds kEarliest = std::chrono::floor<seconds>(kEarliestTime.time_since_epoch());
+constexpr seconds kLatest = std::chrono::floor<seconds>(kLatestTime.time_since_epoch());
 
 // No value: no such day or hour.
 std::optional<Time> to_time(const Civil& civil, Duration fraction, seconds offset) {
@@ -96,8 +92,8 @@ std::optional<Time> to_time(const Civil& civil, Duration fraction, seconds offse
   if (!date.ok() || civil.hour > 23 || civil.minute > 59 || civil.second > 59) return std::nullopt;
   const seconds since_epoch = std::chrono::sys_days(date).time_since_epoch() + hours(civil.hour) +
                               minutes(civil.minute) + seconds(civil.second) - offset;
-  if (since_epoch < kEarliest) return Time(kEarliest);
-  if (since_epoch >= kLatest) return Time(kLatest);
+  if (since_epoch < kEarliest) return kEarliestTime;
+  if (since_epoch >= kLatest) return kLatestTime;
   return Time(Duration(since_epoch) + fraction);
 }
 

@@ -17,6 +17,12 @@ using Duration = std::chrono::nanoseconds;
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
+// Times beyond these are read as these, because "never" is often written as the year 9999. Within
+// them, sums of a few times and durations of up to 68 years never overflow.
+inline constexpr Time kEarliestTime{};
+inline constexpr Time kLatestTime{
+    std::chrono::sys_days(std::chrono::year(2100) / 1 / 1).time_since_epoch()};
+
 // RFC 3339, as in metav1.Time and metav1.MicroTime: up to nine fractional digits, any offset. No
 // value: not such a time.
 std::optional<Time> parse_time(std::string_view text);

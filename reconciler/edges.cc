@@ -1,6 +1,7 @@
 #include "reconciler/edges.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/utf8.h"
 #include "reconciler/authorship.h"
@@ -45,7 +46,8 @@ void record_history(const Context& context, Status& status, const Verdict& verdi
   entry.pod_uid = pod ? pod->uid : known_pod_uid(context.view);
   entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.node_name;
   entry.outcome = verdict.outcome;
-  entry.reason = verdict.reason;
+  // Only the new entry's: the API server refuses any change of an old one.
+  entry.reason = bounded(verdict.reason);
   entry.exit_code = verdict.exit_code;
   const std::optional<Time> start = pod ? attempt_start(context, *pod) : std::nullopt;
   entry.start_time = start ? start : status.attempt_start_time;
@@ -170,8 +172,12 @@ void set_condition(Status& status, const std::string& type, bool value, const st
     const auto place = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
     found = &*status.conditions.insert(place, Condition{type, !value, "", "", now});
   }
-  if (found->status != value) found->last_transition_time = now;
+  if (found->status != value || found->unknown) {
+    found->last_transition_time = std::chrono::floor<seconds>(now);
+  }
   found->status = value;
+  found->unknown = false;
+  found->observed_generation.reset();
   found->reason = reason;
   found->message = bounded(message);
 }
@@ -222,15 +228,34 @@ bool told_deadline_has_passed(const Context& context) {
 }
 
 void keep_within_schema(Waiting& waiting) {
+  if (waiting.deadline) waiting.deadline = std::min(*waiting.deadline, kLatestTime);
   waiting.reason = bounded(waiting.reason);
   waiting.message = bounded(std::move(waiting.message));
 }
 
+namespace {
+
+bool is_foreign(const Condition& condition) {
+  constexpr const char* kOurs[] = {"Cancelled",   "Complete", "Failed",
+                                   "Reconciling", "Stalled",  "Suspended"};
+  return std::none_of(std::begin(kOurs), std::end(kOurs),
+                      [&](const char* type) { return condition.type == type; });
+}
+
+// The last ones, and no more than needed.
+void drop_foreign_conditions(std::vector<Condition>& conditions) {
+  for (std::size_t i = conditions.size(); i-- > 0 && conditions.size() > kConditionLimit;) {
+    if (is_foreign(conditions[i])) {
+      conditions.erase(conditions.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+}  // namespace
+
 void keep_within_schema(WriteStatus& write) {
   if (write.status.waiting) keep_within_schema(*write.status.waiting);
-  for (HistoryEntry& entry : write.status.history) {
-    entry.reason = bounded(entry.reason);
-  }
+  drop_foreign_conditions(write.status.conditions);
   for (Event& event : write.events) event.note = bounded(std::move(event.note));
 }
 
@@ -318,6 +343,16 @@ void resume(const Context& context, Status& status) {
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
 }
 
+namespace {
+
+void count(Budget budget, Status& status) {
+  if (budget == Budget::kNone) return;
+  std::int64_t& spent = budget == Budget::kFailures ? status.failures : status.disruptions;
+  spent = std::min(spent + 1, kCountLimit);
+}
+
+}  // namespace
+
 WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
   const Verdict& verdict = end.verdict;
   WriteStatus write;
@@ -326,8 +361,7 @@ WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
   status.observed_generation = context.job.generation;
   keep_last_attempt(context, status);
   record_history(context, status, verdict);
-  if (budget_of(verdict.outcome) == Budget::kFailures) ++status.failures;
-  if (budget_of(verdict.outcome) == Budget::kDisruptions) ++status.disruptions;
+  count(budget_of(verdict.outcome), status);
   write.ended = verdict.outcome;
   write.orphan_class = verdict.orphan_class;
   write.trouble_for = end.trouble_for;

@@ -60,8 +60,8 @@ Waiting turn_waiting(const Context& context, const Status& status);
 // True if the deadline in status.waiting has passed without an action.
 bool told_deadline_has_passed(const Context& context);
 
-// Cuts texts of schedulers, webhooks and kubelets to less than the schema's limits. A message must
-// never make a status write fail.
+// Cuts texts of schedulers, webhooks and kubelets to less than the schema's limits, and drops
+// conditions of other programs that leave ours no room. Neither must make a status write fail.
 void keep_within_schema(Waiting& waiting);
 void keep_within_schema(WriteStatus& write);
 

@@ -38,6 +38,10 @@ seconds uncounted_gate(const Context& context) {
   return between(context, status.waiting->since.value_or(intent), until);
 }
 
+void add(seconds stop, Status& next) {
+  next.suspended = std::min(next.suspended + stop, kSuspendedLimit);
+}
+
 }  // namespace
 
 std::optional<Time> active_deadline(const Context& context, const Status& status) {
@@ -53,13 +57,13 @@ std::optional<Time> active_deadline(const Context& context) {
 }
 
 void count_gated_time(const Context& context, Status& next) {
-  if (!says_gated(next)) next.suspended += uncounted_gate(context);
+  if (!says_gated(next)) add(uncounted_gate(context), next);
 }
 
 void count_suspension(const Context& context, Status& next) {
   const Condition* const suspended = next.condition("Suspended");
   if (!next.start_time || !suspended || !suspended->status) return;
-  next.suspended += between(context, suspended->last_transition_time, context.now);
+  add(between(context, suspended->last_transition_time, context.now), next);
 }
 
 }  // namespace holdfast::reconciler

@@ -103,7 +103,11 @@ struct HistoryEntry {
   std::optional<Time> end_time;
   bool operator==(const HistoryEntry&) const = default;
 };
+// The limits of the CRD's schema.
 inline constexpr std::size_t kHistoryLimit = 10;
+inline constexpr std::size_t kConditionLimit = 16;
+inline constexpr std::int64_t kCountLimit = 2'147'483'648;
+inline constexpr seconds kSuspendedLimit{2'147'483'647};
 
 struct Condition {
   std::string type;
@@ -111,6 +115,9 @@ struct Condition {
   std::string reason;
   std::string message;
   Time last_transition_time{};
+  // Conditions of other programs only.
+  bool unknown = false;
+  std::optional<std::int64_t> observed_generation = std::nullopt;
   bool operator==(const Condition&) const = default;
 };
 

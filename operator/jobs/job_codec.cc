@@ -58,6 +58,10 @@ reconciler::Condition decode_condition(const JsonView& json) {
   reconciler::Condition condition;
   condition.type = string_at(json, "type");
   condition.status = string_at(json, "status") == "True";
+  condition.unknown = string_at(json, "status") == "Unknown";
+  if (at(json, "observedGeneration").is_number_integer()) {
+    condition.observed_generation = int_at(json, "observedGeneration");
+  }
   condition.reason = string_at(json, "reason");
   condition.message = string_at(json, "message");
   condition.last_transition_time = time_at(json, "lastTransitionTime").value_or(Time{});
@@ -65,11 +69,13 @@ reconciler::Condition decode_condition(const JsonView& json) {
 }
 
 Json encode_condition(const reconciler::Condition& condition) {
+  const char* const known = condition.status ? "True" : "False";
   Json json = {{"type", condition.type},
-               {"status", condition.status ? "True" : "False"},
-               {"reason", condition.reason},
-               {"lastTransitionTime", format_time(condition.last_transition_time)}};
+               {"status", condition.unknown ? "Unknown" : known},
+               {"reason", condition.reason}};
   put_text(json, "message", condition.message);
+  put_time(json, "lastTransitionTime", condition.last_transition_time);
+  if (condition.observed_generation) json["observedGeneration"] = *condition.observed_generation;
   return json;
 }
 
@@ -196,6 +202,10 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.spec = decode_spec(spec);
   job.status = decode_status(at(json, "status"));
+  // The attempt gives its pod's name, so an edit may leave the name out.
+  if (job.status.phase == reconciler::Phase::kRunning && job.status.pod_name.empty()) {
+    job.status.pod_name = reconciler::pod_name(job.name, job.uid, job.status.attempt);
+  }
   const JsonView pod_template = at(spec, "template");
   if (!pod_template.is_object()) return nullptr;
   if (!is_terminal(job.status.phase)) {

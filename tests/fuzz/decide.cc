@@ -40,7 +40,7 @@ bool in_schema(const reconciler::Status& status) {
   if (!reconciler::testing::refused_by_api(status, status).empty() && !(status == none))
     return false;
   return between(status.attempt, 0, kInt32) && between(status.failures, 0, kInt32 + 1) &&
-         between(status.disruptions, 0, kInt32 + 1) && between(status.suspended, 0, 9'223'372'036);
+         between(status.disruptions, 0, kInt32 + 1) && between(status.suspended, 0, kInt32);
 }
 
 reconciler::Observed observed(fuzz::Input input) {

@@ -126,6 +126,12 @@ def test_the_pods_name_changes_with_the_attempt_alone(api):
     written(api, current, podName="job-2-abcde", attempt=2)
 
 
+@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "progress"])
+def test_no_text_is_empty(api, field):
+    """The operator leaves out what is empty, and so would take it away."""
+    refused(put(api, api.job_in("Running"), **{field: ""}), f"status.{field}", "at least 1 chars long")
+
+
 def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
     current = written(api, written(api, api.job_in("Running"), podName="job-1-abcde"), podUID="uid-1")
     rule = ("status.podUID: Forbidden", "changes only together with attempt")
@@ -137,24 +143,46 @@ def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
 # -- times ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fraction", [".5", ".000001", ".999999999"])
-def test_start_time_has_no_fraction(api, fraction):
-    """The operator writes whole seconds: the next write would change it."""
-    time = f"2026-01-02T03:04:05{fraction}Z"
-    refused(api.put_status(api.job_in(None), status("Pending", startTime=time)),
-            "status.startTime", "whole seconds")
+WHOLE_SECONDS = r"should match '^(19[7-9]\d|20\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ$'"
+WITH_FRACTION = r"should match '^(19[7-9]\d|20\d\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$'"
+# The operator would read another time than is there, or none, and its next write would change it.
+ODD_TIMES = ["1969-12-31T23:59:59Z", "2100-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z",
+             "1970-01-01T00:00:00+01:00", "2026-01-02T04:04:05+01:00", "2026-01-02t03:04:05z",
+             "2026-01-02T03:04:05.1234567890Z"]
+FRACTIONS = ["2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05.000001Z", "2026-01-02T03:04:05.999999999Z"]
+TIMES = ["1970-01-01T00:00:00Z", "2026-01-02T03:04:05Z", "2099-12-31T23:59:59Z"]
 
 
-def test_completion_time_has_no_fraction(api):
-    refused(api.put_status(api.job_in("Running"),
-                           status("Failed", completionTime="2026-01-02T04:04:05.5Z")),
-            "status.completionTime", "whole seconds")
+@pytest.mark.parametrize("time", ODD_TIMES + FRACTIONS)
+@pytest.mark.parametrize("field", ["startTime", "completionTime", "history[0].startTime", "history[0].endTime"])
+def test_a_recorded_time_is_a_whole_second_that_the_operator_can_read(api, field, time):
+    name = field.rpartition(".")[2]
+    fields = {"history": [ended(1, **{name: time})]} if "history" in field else {name: time}
+    refused(api.put_status(api.job_in("Running"), status("Failed", **fields)), f"status.{field}", WHOLE_SECONDS)
 
 
-def test_a_time_may_be_written_in_another_way(api):
+@pytest.mark.parametrize("time", ODD_TIMES)
+@pytest.mark.parametrize("field", ["attemptStartTime", "nextAttemptTime", "conditions[0].lastTransitionTime"])
+def test_other_times_are_those_that_the_operator_can_read(api, field, time):
+    fields = {field: time}
+    if "conditions" in field:
+        fields = {"conditions": [condition("Stalled", lastTransitionTime=time)]}
+    refused(api.put_status(api.job_in(None), status("Running", **fields)), f"status.{field}", WITH_FRACTION)
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_times_of_a_century_are_taken(api, time):
+    fields = status("Failed", startTime=time, completionTime=time, attemptStartTime=time, nextAttemptTime=time,
+                    history=[ended(1, startTime=time, endTime=time)],
+                    conditions=[condition("Failed", lastTransitionTime=time)])
+    code, answer = api.put_status(api.job_in(None), fields)
+    assert code == 200, answer
+
+
+def test_suspended_seconds_are_as_many_as_the_operator_reads(api):
     current = api.job_in("Running")
-    for time in ("2026-01-02T03:04:05.000Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05Z"):
-        current = written(api, current, startTime=time)
+    refused(put(api, current, suspendedSeconds=2**31), "status.suspendedSeconds", "less than or equal to 2147483647")
+    written(api, current, suspendedSeconds=2**31 - 1)
 
 
 def test_suspended_seconds_never_fall(api):
@@ -220,6 +248,20 @@ def test_a_full_history_is_never_another_altogether(api):
 def test_ten_entries_come_from_any_number_before(api, three):
     entries = three["status"]["history"]
     written(api, three, history=[*entries, *(ended(n) for n in range(4, 12))][-10:])
+
+
+@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "reason"])
+def test_no_text_of_an_entry_is_empty(api, field):
+    refused(put(api, api.job_in("Running"), history=[ended(1, **{field: ""})]),
+            f"status.history[0].{field}", "at least 1 chars long")
+
+
+def test_no_entry_is_there_twice(api, three):
+    """Its place could not be told, and no further entry could be added."""
+    entries = three["status"]["history"]
+    refused(put(api, three, history=[*entries, entries[2]]), *RULE)
+    refused(put(api, api.job_in("Running"), history=[ended(1), ended(1)]), *RULE)
+    written(api, three, history=[*entries, ended(3, exitCode=2)])
 
 
 def test_a_first_history_is_taken(api):

@@ -14,6 +14,7 @@ holdfast_test(
   reconciler/kstatus_test.cc
   reconciler/requests_test.cc
   reconciler/waiting_test.cc
+  reconciler/foreign_status_test.cc
   reconciler/tidy_test.cc
   reconciler/authorship_test.cc
   reconciler/shards_test.cc

@@ -22,6 +22,13 @@ std::optional<double> number_at(const Json& json, const char* key) {
   return value.get<double>();
 }
 
+// RE2's syntax, of which the definition uses what ECMAScript has too.
+std::optional<std::regex> pattern_at(const Json& json) {
+  const Json& value = at(json, "pattern");
+  if (!value.is_string()) return std::nullopt;
+  return std::regex(value.get<std::string>());
+}
+
 std::vector<std::string> strings_at(const Json& json, const char* key) {
   std::vector<std::string> strings;
   for (const Json& value : at(json, key)) strings.push_back(value.get<std::string>());
@@ -61,6 +68,7 @@ Schema::Schema(const Json& text)
       maximum_(number_at(text, "maximum")),
       min_length_(size_at(text, "minLength")),
       max_length_(size_at(text, "maxLength")),
+      pattern_(pattern_at(text)),
       min_items_(size_at(text, "minItems")),
       max_items_(size_at(text, "maxItems")),
       list_type_(string_at(text, "x-kubernetes-list-type")),
@@ -154,6 +162,9 @@ void Schema::validate_string(const std::string& text, const std::string& path,
   }
   if (min_length_ && length_of(text) < *min_length_) {
     causes.push_back({"FieldValueInvalid", path, "Invalid value: is too short"});
+  }
+  if (pattern_ && !std::regex_search(text, *pattern_)) {
+    causes.push_back({"FieldValueInvalid", path, "Invalid value: should match a pattern"});
   }
   if (format_ == "date-time" && !parse_time(text)) {
     causes.push_back({"FieldValueTypeInvalid", path, "Invalid value: must be of type date-time"});

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Schema {
   std::optional<double> maximum_;
   std::optional<std::size_t> min_length_;
   std::optional<std::size_t> max_length_;
+  std::optional<std::regex> pattern_;
   std::optional<std::size_t> min_items_;
   std::optional<std::size_t> max_items_;
   std::string list_type_;

@@ -96,6 +96,31 @@ TEST(JobCodec, AStatusSurvivesTheRoundTripWithItsFractions) {
   EXPECT_EQ(decode_status(document(encode_status(status))), status);
 }
 
+TEST(JobCodec, ConditionsOfOthersSurviveTheRoundTrip) {
+  const Json status = json(R"json({
+    "phase": "Pending", "attempt": 1, "failures": 0, "disruptions": 0, "observedGeneration": 1,
+    "conditions": [
+      {"type": "Ready", "status": "Unknown", "reason": "r", "message": "m", "observedGeneration": 7,
+       "lastTransitionTime": "2026-01-02T03:04:05.500000000Z"},
+      {"type": "Complete", "status": "False", "reason": "r", "message": "m",
+       "observedGeneration": 0, "lastTransitionTime": "2026-01-02T03:04:05Z"}]})json");
+  EXPECT_EQ(encode_status(decode_status(document(status))), status);
+}
+
+// A job that runs without it would not be written until its attempt is given up.
+TEST(JobCodec, AnAttemptOnRecordWithoutAPodsNameHasTheNameOfItsNumber) {
+  Json object = job_json();
+  object["status"] = {{"phase", "Running"}, {"attempt", 3}};
+  const auto pod_name_of = [&] {
+    return static_cast<const CachedJob&>(*decode_job(document(object))).job.status.pod_name;
+  };
+  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
+  object["status"]["podName"] = "encode-3-other";
+  EXPECT_EQ(pod_name_of(), "encode-3-other");
+  object["status"] = {{"phase", "Pending"}, {"attempt", 3}};
+  EXPECT_EQ(pod_name_of(), "");
+}
+
 // As the schema's default has it.
 TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
   const char* const text = R"json({"phase": "Pending", "observedGeneration": 0, "attempt": 0,

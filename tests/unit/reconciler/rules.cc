@@ -15,6 +15,16 @@ bool same_but_conditions(Status a, Status b) {
   return a == b;
 }
 
+bool may_follow(const std::vector<HistoryEntry>& next, const std::vector<HistoryEntry>& old) {
+  for (std::size_t dropped = 0; dropped < old.size() || dropped == 0; ++dropped) {
+    const auto first = old.begin() + static_cast<std::ptrdiff_t>(dropped);
+    const auto kept = static_cast<std::size_t>(old.end() - first);
+    if (kept > next.size() || !std::equal(first, old.end(), next.begin())) continue;
+    return dropped == 0 || next.size() == 10;
+  }
+  return false;
+}
+
 std::string refused_text(const Status& status) {
   if (status.waiting) {
     const Waiting& waiting = *status.waiting;
@@ -28,6 +38,9 @@ std::string refused_text(const Status& status) {
   for (const HistoryEntry& entry : status.history) {
     if (entry.reason.text().size() > 1024) return "history reason size";
   }
+  constexpr std::int64_t kMostCounted = 2'147'483'648;
+  if (status.failures > kMostCounted || status.disruptions > kMostCounted) return "S8: too many";
+  if (status.suspended > seconds(2'147'483'647)) return "suspendedSeconds is too long";
   if (status.conditions.size() > 16) return "too many conditions";
   for (const Condition& condition : status.conditions) {
     if (condition.reason.empty()) return "condition without a reason";
@@ -187,6 +200,8 @@ std::string refused_by_api(const Status& old, const Status& next) {
   if (old.completion_time && next.completion_time != old.completion_time) {
     return "completionTime changes";
   }
+  if (next.suspended < old.suspended) return "suspendedSeconds falls";
+  if (!may_follow(next.history, old.history)) return "history is rewritten";
   return refused_text(next);
 }
 
