@@ -7,7 +7,9 @@ namespace {
 
 constexpr int kBreakerMinimum = 3;
 constexpr int kBreakerPercent = 55;
-constexpr std::size_t kMaxHeldBack = 10'000;
+constexpr std::size_t kMaxHeldBack = 100'000;
+// Far less than half of the shortest window.
+constexpr std::chrono::milliseconds kTallyAge{100};
 constexpr std::size_t kMaxWaiting = 10'000;
 
 }  // namespace
@@ -77,6 +79,12 @@ void RecordTracker::seen(const std::string& name, std::uint64_t version, Duratio
   found->second.carried = Duration::zero();
 }
 
+void RecordTracker::seen_within(std::size_t limit, const std::string& name, std::uint64_t version,
+                                Duration live_now) {
+  if (records_.size() >= limit && !knows(name)) records_.clear();
+  seen(name, version, live_now);
+}
+
 void RecordTracker::gone(const std::string& name) {
   records_.erase(name);
   waiting_.erase(name);
@@ -144,22 +152,51 @@ void RecordTracker::for_each_silent(Duration at_least, const ClockOf& clock,
   }
 }
 
-bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
-  int counted = 0;
-  int silent = 0;
-  for (const auto& [other, record] : records_) {
-    if (other == name || (!record.changed && record.carried == Duration::zero())) continue;
-    const LiveTime time = clock(other);
-    const Duration before = carried(record, time);
-    const bool lived = record.changed && *record.changed >= time.epoch;
-    if (!lived && before == Duration::zero()) continue;
-    ++counted;
-    if (seen_here(record, time) + before > window / 2) ++silent;
+// Only a record that has changed or was carried, since the epoch.
+RecordTracker::Tally RecordTracker::tally_of(const Record& record, Duration window, LiveTime time) {
+  const Duration before = carried(record, time);
+  const bool lived = record.changed && *record.changed >= time.epoch;
+  if (!lived && before == Duration::zero()) return {};
+  return {1, seen_here(record, time) + before > window / 2 ? 1 : 0};
+}
+
+RecordTracker::Tally RecordTracker::tally(Duration window, const ClockOf& clock) const {
+  Tally all;
+  for (const auto& [name, record] : records_) {
+    if (!record.changed && record.carried == Duration::zero()) continue;
+    const Tally one = tally_of(record, window, clock(name));
+    all.counted += one.counted;
+    all.silent += one.silent;
   }
+  return all;
+}
+
+RecordTracker::Tally RecordTracker::recent_tally(Duration window, const ClockOf& clock,
+                                                 SteadyTime now) {
+  if (now - tallied_at_ >= kTallyAge) {
+    tallies_.clear();
+    tallied_at_ = now;
+  }
+  const auto found = tallies_.find(window);
+  if (found != tallies_.end()) return found->second;
+  return tallies_[window] = tally(window, clock);
+}
+
+bool RecordTracker::in_doubt(Tally all, Tally own) {
+  const int counted = all.counted - own.counted;
+  const int silent = all.silent - own.silent;
   return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
 }
 
-bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock) {
+bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
+  const auto found = records_.find(name);
+  const Tally own =
+      found == records_.end() ? Tally() : tally_of(found->second, window, clock(name));
+  return in_doubt(tally(window, clock), own);
+}
+
+bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock,
+                              SteadyTime now) {
   const LiveTime time = clock(name);
   const std::optional<Duration> silent = silent_for(name, time.now, time.epoch);
   const auto key = std::pair(name, window);
@@ -168,14 +205,17 @@ bool RecordTracker::held_back(const std::string& name, Duration window, const Cl
     return false;
   }
   // The carried silence may grow meanwhile. It is still the same silence.
-  const Duration since = time.now - seen_here(records_.at(name), time);
+  const Record& record = records_.at(name);
+  const Duration since = time.now - seen_here(record, time);
   const auto before = held_back_.find(key);
   const bool held = (before != held_back_.end() && before->second == since) ||
-                    (*silent < 2 * window && breaker(name, window, clock));
+                    (*silent < 2 * window &&
+                     in_doubt(recent_tally(window, clock, now), tally_of(record, window, time)));
+  if (!held) return false;
   // Bounded: forgetting an entry ends its window at once, or checks the breaker again.
-  if (held_back_.size() >= kMaxHeldBack) held_back_.clear();
-  if (held) held_back_[key] = since;
-  return held;
+  if (before == held_back_.end() && held_back_.size() >= kMaxHeldBack) held_back_.clear();
+  held_back_[key] = since;
+  return true;
 }
 
 }  // namespace holdfast::reconciler

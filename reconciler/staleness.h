@@ -74,6 +74,10 @@ class RecordTracker {
 
   // A record was seen with this version. An unchanged version is no sign of life.
   void seen(const std::string& name, std::uint64_t version, Duration live_now);
+  // The same, for at most `limit` records. If a new one has no room, all others are forgotten,
+  // which only starts their windows again.
+  void seen_within(std::size_t limit, const std::string& name, std::uint64_t version,
+                   Duration live_now);
   void gone(const std::string& name);
   bool knows(const std::string& name) const { return records_.count(name) != 0; }
 
@@ -102,8 +106,9 @@ class RecordTracker {
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
-  // breaker() is true it waits for one more window, once for each silence.
-  bool held_back(const std::string& name, Duration window, const ClockOf& clock);
+  // breaker() is true it waits for one more window, once for each silence. The breaker's count of
+  // the others may be 100 ms old, so that many looks cost no more than one.
+  bool held_back(const std::string& name, Duration window, const ClockOf& clock, SteadyTime now);
 
   std::size_t size() const { return records_.size(); }
 
@@ -120,6 +125,15 @@ class RecordTracker {
     Duration silent{0};
     Duration at{0};
   };
+  // How many records count for the breaker, and how many of these are silent.
+  struct Tally {
+    int counted = 0;
+    int silent = 0;
+  };
+  static Tally tally_of(const Record& record, Duration window, LiveTime time);
+  static bool in_doubt(Tally all, Tally own);
+  Tally tally(Duration window, const ClockOf& clock) const;
+  Tally recent_tally(Duration window, const ClockOf& clock, SteadyTime now);
   static Duration seen_here(const Record& record, LiveTime time);
   static Duration carried(const Record& record, LiveTime time);
 
@@ -127,6 +141,8 @@ class RecordTracker {
   std::unordered_map<std::string, Waiting> waiting_;  // carried, before the record was seen
   // By record and window: the start of the silence whose verdict was held back.
   std::map<std::pair<std::string, Duration>, Duration> held_back_;
+  std::map<Duration, Tally> tallies_;  // by window
+  SteadyTime tallied_at_{};
 };
 
 }  // namespace holdfast::reconciler

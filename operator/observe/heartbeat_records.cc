@@ -116,8 +116,8 @@ reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& le
   observation.stalled_for = std::max(Duration::zero(), live.now - since);
   observation.silent_for =
       tracker_.counted(key, window, first_look(window), live).value_or(Duration::zero());
-  observation.breaker =
-      tracker_.held_back(key, window, [&](const std::string& other) { return time(other, now); });
+  observation.breaker = tracker_.held_back(
+      key, window, [&](const std::string& other) { return time(other, now); }, now);
   return observation;
 }
 

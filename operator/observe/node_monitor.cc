@@ -7,7 +7,8 @@
 namespace holdfast::controller {
 namespace {
 
-constexpr std::size_t kMaxRemembered = 10'000;
+// Kubernetes supports 5,000 nodes. Nodes that were deleted count too.
+constexpr std::size_t kMaxRemembered = 50'000;
 // The most reads of nodes' conditions in progress at a time.
 constexpr int kMostReads = 8;
 
@@ -148,9 +149,7 @@ void NodeMonitor::on_node(const cache::Change& change) {
 }
 
 void NodeMonitor::mark_missing(const std::string& node) {
-  // Bounded: forgetting only starts windows again.
-  if (missing_.size() >= kMaxRemembered) missing_ = reconciler::RecordTracker();
-  missing_.seen(node, 0, node_time().now);
+  missing_.seen_within(kMaxRemembered, node, 0, node_time().now);
 }
 
 void NodeMonitor::look(const std::string& node) {
@@ -211,7 +210,7 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     const auto clock = [this](const std::string&) { return lease_time(); };
     observation.silent_for =
         lease_tracker_.counted(node, window, reconciler::kFirstLook, lease_time());
-    observation.breaker = lease_tracker_.held_back(node, window, clock);
+    observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
   } else {
     observation.silent_for = unready_.counted(node, window, reconciler::kFirstLook, node_time());
     observation.has_lease = false;

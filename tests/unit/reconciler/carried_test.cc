@@ -85,7 +85,8 @@ TEST(Carried, AMassOutageIsOneForTheNextLifeToo) {
       tracker.carry(name, 7, silent, live(0));
       tracker.seen(name, 7, seconds(0));
     }
-    return tracker.held_back("a", seconds(40), [](const std::string&) { return live(16); });
+    return tracker.held_back(
+        "a", seconds(40), [](const std::string&) { return live(16); }, SteadyTime(seconds(1000)));
   };
   EXPECT_TRUE(held_back(seconds(25)));
   EXPECT_FALSE(held_back(seconds(65))) << "one window more, not two";

@@ -192,5 +192,50 @@ TEST_F(Breaker, OnlyRecordsThatChangedSinceTheLastGapCount) {
   EXPECT_TRUE(trips(seconds(100))) << "records that never changed say nothing";
 }
 
+// With 10,000 nodes that fall silent together, each look at each of them would walk over all.
+TEST(BreakerTally, ManyRecordsThatFallSilentTogetherAreCountedOnce) {
+  constexpr int kRecords = 500;
+  const auto name = [](int i) { return "node-" + std::to_string(i); };
+  RecordTracker tracker;
+  for (const std::uint64_t version : {1, 2}) {
+    for (int i = 0; i < kRecords; ++i) {
+      tracker.seen(name(i), version, seconds(static_cast<int>(version)));
+    }
+  }
+  int reads = 0;
+  const auto clock = [&](const std::string&) {
+    ++reads;
+    return LiveTime{seconds(50), seconds(0)};
+  };
+  for (int i = 0; i < kRecords; ++i) {
+    EXPECT_TRUE(tracker.held_back(name(i), seconds(40), clock, at(0)));
+  }
+  EXPECT_LE(reads, 3 * kRecords);
+}
+
+TEST(BreakerTally, ACountIsSoonOutOfDate) {
+  RecordTracker tracker;
+  const std::string names[] = {"a", "b", "c", "d", "e"};
+  for (const std::uint64_t version : {1, 2}) {
+    for (const std::string& name : names) tracker.seen(name, version, seconds(1));
+  }
+  const auto clock = [&](const std::string&) { return LiveTime{seconds(50), seconds(0)}; };
+  EXPECT_TRUE(tracker.held_back("a", seconds(40), clock, at(0)));
+  for (const char* name : {"c", "d", "e"}) tracker.seen(name, 3, seconds(50));
+  EXPECT_FALSE(tracker.held_back("b", seconds(40), clock, at(1)));
+  EXPECT_TRUE(tracker.held_back("a", seconds(40), clock, at(1))) << "once held, for its window";
+}
+
+TEST(RecordTrackerRule, AFullTrackerForgetsNothingForARecordThatItKnows) {
+  RecordTracker tracker;
+  tracker.seen_within(2, "a", 0, seconds(1));
+  tracker.seen_within(2, "b", 0, seconds(2));
+  tracker.seen_within(2, "a", 0, seconds(9));
+  EXPECT_EQ(tracker.silent_for("a", seconds(9), seconds(0)), seconds(8));
+  EXPECT_TRUE(tracker.knows("b"));
+  tracker.seen_within(2, "c", 0, seconds(10));
+  EXPECT_EQ(tracker.size(), 1u);
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing
