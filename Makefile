@@ -140,11 +140,11 @@ format: ## Format the C++ code
 
 .PHONY: check-format
 check-format: setup ## Say which C++ files are not formatted
-	@git ls-files '*.cc' '*.h' | xargs clang-format --dry-run -Werror
+	@set -o pipefail; git ls-files '*.cc' '*.h' | xargs clang-format --dry-run -Werror
 
 .PHONY: tidy
 tidy: configure ## Run clang-tidy over everything
-	@git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'operator/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
+	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'operator/*.cc' 'agent/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
 generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew
