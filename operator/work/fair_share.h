@@ -1,5 +1,6 @@
 // How many slots each tenant may use: no more than are still free. So one tenant gets at most half
-// of all, two tenants a third each. However many hang, another tenant finds a free slot.
+// of all, and each further tenant that fills up gets half of what the others left. Of 32 slots six
+// tenants that hang get 16, 8, 4, 2, 1 and 1. A seventh waits until one of their requests ends.
 #pragma once
 
 #include <string>

@@ -55,7 +55,8 @@ constexpr const char* kNames[] = {"create-job",
                                   "namespace-fails",
                                   "forge-pod",
                                   "strip-owner",
-                                  "broken-pods"};
+                                  "broken-pods",
+                                  "delete-lease"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -73,8 +73,10 @@ enum class Act {
   kForgePod,
   kStripOwner,
   kBrokenPods,
+  // The Lease of a job with a heartbeat.
+  kDeleteLease,
 };
-inline constexpr int kActs = static_cast<int>(Act::kBrokenPods) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kDeleteLease) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

@@ -43,6 +43,17 @@ Cluster::Beat Cluster::renew_lease(const Process& process) {
   return written && written->status == 200 ? Beat::kRenewed : Beat::kNoAnswer;
 }
 
+// Two children of one job at once are what the heartbeat is there to prevent.
+void Cluster::look_for_overlap(const Process& process) const {
+  for (const auto& [uid, other] : processes_) {
+    const bool same = other.namespace_ == process.namespace_ && other.lease == process.lease;
+    if (!same || uid == process.uid || !other.works) continue;
+    if (other.state == Process::State::kRunning && on_overlap) {
+      on_overlap("the workers of " + other.name + " and " + process.name + " run at once");
+    }
+  }
+}
+
 void Cluster::beat(const std::string& uid) {
   const auto found = processes_.find(uid);
   if (found == processes_.end() || found->second.state != Process::State::kRunning) return;
@@ -52,7 +63,10 @@ void Cluster::beat(const std::string& uid) {
   if (answer == Beat::kRenewed) {
     process.acknowledged = scheduler_.now();
     next = process.lease_duration / 3;
-    if (!process.works) work(uid);
+    if (!process.works) {
+      look_for_overlap(process);
+      work(uid);
+    }
   } else if (process.works &&
              (answer == Beat::kNotMine ||
               scheduler_.now() - process.acknowledged >= process.lease_duration * 2 / 3)) {

@@ -434,7 +434,8 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     return;
   }
   Duration takes = std::min<Duration>(grace, milliseconds(50) * static_cast<int>(how % 100));
-  int code = how % 4 == 1 ? 0 : 143;
+  // An agent whose child has not begun never tells of a success.
+  int code = how % 4 == 1 && process.works ? 0 : 143;
   if (process.work) {
     takes = std::min(grace, process.work->sigterm_takes);
     code = takes == grace ? 137 : process.work->exit_code_on_sigterm;

@@ -75,6 +75,8 @@ class Cluster {
     Duration sigterm_takes{0};
   };
   std::function<std::optional<Work>(const std::string& pod)> work_of;
+  // The workers of two attempts of a job with a heartbeat run at once.
+  std::function<void(const std::string& what)> on_overlap;
   // From now on workers end soon and succeed.
   void calm() { calm_ = true; }
 
@@ -97,7 +99,7 @@ class Cluster {
     std::string lease;
     Duration lease_duration{0};
     Duration acknowledged{0};  // when the last renewal was acknowledged
-    bool works = false;        // the child runs; always true without an agent
+    bool works = false;        // the child runs; true at once without an agent
     std::string message;       // the termination message
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
@@ -128,6 +130,7 @@ class Cluster {
   void beat(const std::string& uid);
   enum class Beat { kRenewed, kNotMine, kNoAnswer };
   Beat renew_lease(const Process& process);
+  void look_for_overlap(const Process& process) const;
   Node* find_node(const std::string& name);
   Duration some(Duration least, Duration most);
   std::optional<ApiAnswer> patch(const std::string& user, const std::string& target,

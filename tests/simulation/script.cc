@@ -71,6 +71,7 @@ constexpr Habit kHabits[] = {
     {kStripOwner, 15},
     // Shorter than what makes such a refusal final.
     {kBrokenPods, 8, seconds(2), seconds(100)},
+    {kDeleteLease, 60},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -105,6 +106,7 @@ class Drawing {
     script_.profile = profile.name;
     script_.length = length;
     script_.kills_every = profile.kills_every;
+    script_.heartbeats = profile.heartbeats;
   }
 
   Script draw() {
@@ -213,6 +215,12 @@ const std::vector<Profile>& profiles() {
                {kForceDeletePod, kStripLabels, kWorkerFails, kLoseAnswer, kCrash, kCleanRestart,
                 kNodePowerLoss}}),
        false},
+      {"heartbeats",
+       all_of({{kDeleteLease, kForceDeletePod, kDeletePod, kWorkerFails, kNodePowerLoss, kSuspend,
+                kCrash, kCleanRestart, kPause, kLoseRequest, kLoseAnswer, kDelayRequest}}),
+       false,
+       {},
+       true},
       {"everything", all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses}), false},
       {"restore", all_of({{kRestore, kCrash, kCancel, kDeleteJob, kWorkerFails, kNodeSilent}}),
        false},

@@ -17,6 +17,7 @@ struct Profile {
   bool draws_subset = false;
   // One replica is killed this often, to the end of the run, and restarts at once. Zero: none.
   Duration kills_every{0};
+  bool heartbeats = false;  // each job has one
 };
 
 const std::vector<Profile>& profiles();
@@ -29,6 +30,7 @@ struct Script {
   int replicas = 1;
   int shards = 1;
   bool by_namespace = false;           // a watch for each namespace
+  bool heartbeats = false;             // the profile's
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // the faults stop after it

@@ -84,7 +84,10 @@ void Users::later(Duration delay, std::function<void()> what) {
   scheduler_.after(delay, std::move(what));
 }
 
-void Users::start() { ensure_namespaces(); }
+void Users::start(bool heartbeats) {
+  heartbeats_ = heartbeats;
+  ensure_namespaces();
+}
 
 void Users::ensure_namespaces() {
   for (const char* name : {kNamespaces[0], kNamespaces[1], "holdfast-system", "kube-node-lease"}) {
@@ -199,6 +202,8 @@ bool Users::act(const ScriptEvent& event) {
       return fired(!key.empty() && !gateway_.in_trouble() && forge_pod(key, event.seed));
     case Act::kStripOwner:
       return fired(!key.empty() && !gateway_.in_trouble() && strip_owner(key));
+    case Act::kDeleteLease:
+      return fired(!gateway_.in_trouble() && delete_lease(event.seed));
     case Act::kBrokenPods:
       strikes_.fired(event.act);
       gateway_.broken_pods(true);
@@ -263,7 +268,11 @@ void Users::make_peace() {
 
 void Users::create_drawn(const std::string& name, std::uint64_t seed) {
   const std::string ns = kNamespaces[(seed >> 4) % 2];
-  if (create(ns, name, drawn_spec(seed))) return strikes_.fired(Act::kCreateJob);
+  Json spec = drawn_spec(seed);
+  if (heartbeats_) {
+    spec["heartbeat"] = {{"leaseDurationSeconds", 15 + static_cast<int>(mix(seed, 8) % 30)}};
+  }
+  if (create(ns, name, spec)) return strikes_.fired(Act::kCreateJob);
   const Json* const there = gateway_.server().find("durablejobs", ns, name);
   if (there || gateway_.server().find("namespaces", "", ns)) {
     if (!gateway_.in_trouble()) return;
@@ -341,6 +350,20 @@ bool Users::forge_pod(const std::string& key, std::uint64_t seed) {
   const bool made = answer && answer->status == 201;
   if (made && !meta.contains("ownerReferences")) squats_.insert(ns + "/" + pod_name);
   return made;
+}
+
+bool Users::delete_lease(std::uint64_t seed) {
+  std::vector<std::string> keys;
+  gateway_.server().for_each("leases", [&](const Json& lease) {
+    const std::string key = key_of(lease);
+    const std::string ns = split_key(key).first;
+    if (ns == kNamespaces[0] || ns == kNamespaces[1]) keys.push_back(key);
+  });
+  if (keys.empty()) return false;
+  const auto [ns, name] = split_key(keys[mix(seed, 9) % keys.size()]);
+  const auto answer = gateway_.ask(
+      kUser, "DELETE", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases/" + name);
+  return answer && answer->status / 100 == 2;
 }
 
 bool Users::strip_owner(const std::string& job_key) {

@@ -19,7 +19,8 @@ class Users {
   Users(Scheduler& scheduler, Gateway& gateway, Ledger& ledger, Strikes& strikes)
       : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
 
-  void start();
+  // `heartbeats`: the jobs that are drawn have one.
+  void start(bool heartbeats);
   // False: not an act of users.
   bool act(const ScriptEvent& event);
   void end(const ScriptEvent& event);
@@ -39,6 +40,8 @@ class Users {
  private:
   void create_drawn(const std::string& name, std::uint64_t seed);
   void strip_labels(const std::string& key, std::uint64_t seed);
+  // False: no job has a Lease.
+  bool delete_lease(std::uint64_t seed);
   // False: there was nothing to forge.
   bool forge_pod(const std::string& key, std::uint64_t seed);
   std::string pick_job(std::uint64_t seed) const;  // empty: there is none
@@ -49,6 +52,7 @@ class Users {
   Gateway& gateway_;
   Ledger& ledger_;
   Strikes& strikes_;
+  bool heartbeats_ = false;
   std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 

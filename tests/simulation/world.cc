@@ -41,6 +41,9 @@ World::World(Options options)
     scheduler_.stop();
   };
   ledger_.shards(options_.script.shards);
+  cluster_.on_overlap = [this](const std::string& what) {
+    ledger_.complain("S22 OnePlace: " + what);
+  };
   server_.on_applied([this](const Applied& write) { applied(write); });
   network_.on_send = [this](const Delivery& delivery) { ledger_.sent(delivery); };
   network_.on_answer = [this](const Delivery& delivery, const ApiAnswer& answer) {
@@ -178,7 +181,7 @@ void World::stop_cleanly(int index, Duration down_for) {
 // ---- The run.
 
 void World::set_up() {
-  users_.start();
+  users_.start(options_.script.heartbeats);
   cluster_.start(options_.script.nodes);
   seats_.resize(static_cast<std::size_t>(options_.script.replicas));
   std::int64_t slowest = 1'000'000;
