@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
@@ -21,6 +22,10 @@ Status Executor::may_write(const Ownership::Claim& claim) const {
   return make_error(ErrorCode::kCancelled, "this replica no longer holds the job's shard");
 }
 
+void Executor::check_claim(const Ownership::Claim& claim, const CachedJob& job) const {
+  invariant(ownership_.covers(claim, job.uid), "a claim is used for a job of its shard alone");
+}
+
 kube::CallOptions Executor::within_time() const {
   kube::CallOptions options;
   options.timeout = std::min(options.timeout, ownership_.time_left());
@@ -38,6 +43,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log,
                                                   BeginCreation begin_creation) {
+  check_claim(claim, job);
   const Setting setting{job, claim, memory, log, begin_creation};
   Outcome outcome;
   const auto stops = [](const reconciler::Write& write) {

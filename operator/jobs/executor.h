@@ -70,6 +70,7 @@ class Executor {
   Task<Result<Outcome>> apply(const reconciler::DeleteJob& write, const Setting& setting);
 
   Status may_write(const Ownership::Claim& claim) const;
+  void check_claim(const Ownership::Claim& claim, const CachedJob& job) const;
   kube::CallOptions within_time() const;
   kube::CallOptions for_its_version() const;
   kube::CallOptions for_creation(std::int64_t attempt, const JobMemory& memory) const;

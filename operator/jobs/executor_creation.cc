@@ -63,6 +63,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::CreatePod& wri
 Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job, Ownership::Claim claim,
                                                      const reconciler::CreatePod& write,
                                                      JobMemory& memory, Log log) {
+  check_claim(claim, job);
   const BeginCreation none;
   const Setting setting{job, claim, memory, log, none};
   const Status allowed = may_write(claim);

@@ -7,10 +7,6 @@
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
-namespace {
-
-// The limit of a reason in an annotation.
-constexpr std::size_t kMaxReasonBytes = 256;
 
 kube::Kind job_kind() {
   kube::Kind kind;
@@ -31,8 +27,6 @@ kube::Kind pod_kind() {
   return kind;
 }
 
-}  // namespace
-
 JobController::JobController(Dependencies dependencies, Config config,
                              ReconcilePool::Metrics metrics)
     : loop_(dependencies.loop),
@@ -41,26 +35,18 @@ JobController::JobController(Dependencies dependencies, Config config,
       log_(dependencies.log),
       telemetry_(dependencies.telemetry),
       config_(std::move(config)),
-      jobs_({loop_, client_, random_, log_}, job_kind(), config_.namespaces),
-      pods_({loop_, client_, random_, log_}, pod_kind(), config_.namespaces),
-      nodes_({loop_, client_, random_, log_, pods_, config_.namespaces}),
-      heartbeats_({loop_, client_, random_, log_}, config_.namespaces,
-                  [this](const CachedHeartbeat& lease) { return is_worked_on(lease); }),
-      windows_(loop_, log_),
-      membership_({loop_, client_, random_, log_}, config_.membership, membership_handlers()),
-      readings_({loop_,
-                 log_,
-                 {&nodes_.nodes(), &nodes_.leases(), &membership_.leases()},
-                 {&jobs_, &pods_, &heartbeats_.leases()}},
-                config_.namespaces,
-                [this](const std::string& watched) { begin_namespace(watched); }),
+      jobs_(dependencies.jobs),
+      pods_(dependencies.pods),
+      nodes_(dependencies.nodes),
+      heartbeats_(dependencies.heartbeats),
+      membership_(dependencies.membership),
+      readings_(dependencies.readings),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
       creations_(loop_, config_.pool.workers,
-                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
-      in_flight_(static_cast<std::size_t>(config_.membership.shards), 0) {
+                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }) {
   pods_.store().add_index(kByJob, [](const kube::Object& object) {
     const std::string key = job_key(static_cast<const CachedPod&>(object));
     return key.empty() ? std::vector<std::string>{} : std::vector<std::string>{key};
@@ -73,16 +59,9 @@ JobController::JobController(Dependencies dependencies, Config config,
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
   pods_.on_change([this](const cache::Change& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });
-  // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
-  nodes_.on_answers_again([this] {
-    for (cache::Informer* informer : informers()) informer->server_answers();
-  });
-  jobs_.on_progress([this] { on_progress(); });
-  pods_.on_progress([this] { on_progress(); });
-  heartbeats_.leases().on_progress([this] { on_progress(); });
   heartbeats_.on_change(
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
-  keep_windows();
+  keep_windows(dependencies.windows);
 }
 
 JobController::~JobController() {
@@ -92,32 +71,9 @@ JobController::~JobController() {
   for (auto& [key, memory] : memory_) memory->creation.reset();
 }
 
-std::vector<cache::Informer*> JobController::informers() {
-  return {&jobs_,
-          &pods_,
-          &nodes_.nodes(),
-          &nodes_.leases(),
-          &heartbeats_.leases(),
-          &membership_.leases()};
-}
-
-void JobController::start() {
-  jobs_.start();
-  pods_.start();
-  nodes_.start();
-  heartbeats_.leases().start();
-  membership_.leases().start();
-  readings_.begin([this] { begin(); });
-}
-
-bool JobController::synced() const { return started_; }
-
 void JobController::begin() {
   started_ = true;
-  log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
-                                  {"pods", std::to_string(pods_.store().size())}});
   pods_.store().for_each([this](const kube::ObjectPtr& pod) { look_at_node(as_pod(pod)); });
-  membership_.join();
   pool_.start();
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
@@ -130,60 +86,32 @@ void JobController::resync() {
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
-void JobController::stop(std::function<void()> stopped) {
+void JobController::stop(std::function<void()> idle) {
   stopping_ = true;
-  stopped_ = std::move(stopped);
-  readings_.stop();
+  idle_ = std::move(idle);
   loop_.cancel(resync_timer_);
   loop_.cancel(std::exchange(hand_over_timer_, 0));
-  membership_.take_no_more();
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
     stopped_hard_ = true;
     wake_waiters(/*all=*/true);
     client_.wind_down();
   });
   to_end_ = 2;
-  pool_.stop([this] { leave_when_idle(); });
-  creations_.stop([this] { leave_when_idle(); });
+  pool_.stop([this] { one_ended(); });
+  creations_.stop([this] { one_ended(); });
 }
 
-void JobController::leave_when_idle() {
+void JobController::one_ended() {
   if (--to_end_ > 0) return;
   loop_.cancel(grace_timer_);
-  membership_.leave([this] {
-    for (cache::Informer* informer : informers()) informer->stop();
-    stopped_();
-  });
+  idle_();
 }
 
 // ---- Shards come and go.
 
-Membership::Handlers JobController::membership_handlers() {
-  Membership::Handlers handlers;
-  handlers.gained = [this](int shard) {
-    telemetry_.shard_moved("gained");
-    look_at_all(shard);
-  };
-  handlers.kept = [this](int shard) { look_at_all(shard); };
-  handlers.lost = [this](int shard, const char* why) {
-    gained_.erase(shard);
-    telemetry_.shard_moved(why);
-    cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
-  };
-  handlers.draining = [this](int) { hand_over_soon(); };
-  handlers.busy = [this](int shard) { return in_flight_[static_cast<std::size_t>(shard)] > 0; };
-  handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
-  handlers.unseen = [this](Duration patience) { return unseen(patience); };
-  handlers.proof = [this] {
-    nodes_.proof();
-    heartbeats_.proof();
-  };
-  handlers.record = [this](int shard) { return windows_.record(shard); };
-  handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
-  handlers.refuse = [this](Error error) {
-    if (config_.refuse) config_.refuse(std::move(error));
-  };
-  return handlers;
+void JobController::lost(int shard) {
+  gained_.erase(shard);
+  cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
 }
 
 // Many shards come together: their jobs are looked at in one go.
@@ -219,21 +147,6 @@ void JobController::look_at_all(const Gained& is_gained) {
       look_at_job_of(as_pod(object), Priority::kLow);
     }
   });
-}
-
-void JobController::refresh(std::function<void()> done) {
-  for (cache::Informer* informer : informers()) informer->refresh();
-  if (!stopping_) readings_.begin(std::move(done));
-}
-
-std::string JobController::unseen(Duration patience) {
-  for (cache::Informer* informer : informers()) {
-    if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
-    const std::string trouble = informer->trouble();
-    const std::string what = informer->kind().name + " cannot be watched: " + trouble;
-    return as_utf8(what.substr(0, kMaxReasonBytes));
-  }
-  return "";
 }
 
 // ---- What the caches tell.
@@ -352,12 +265,6 @@ bool JobController::is_worked_on(const CachedHeartbeat& lease) {
 }
 
 void JobController::on_progress() {
-  std::uint64_t travels = 0;
-  for (cache::Informer* informer : informers()) travels += informer->time_travels();
-  if (travels != time_travels_) {
-    time_travels_ = travels;
-    on_time_travel();
-  }
   wake_waiters(/*all=*/false);
   for (auto key = held_.begin(); key != held_.end();) {
     const auto memory = memory_.find(*key);
@@ -371,21 +278,11 @@ void JobController::on_progress() {
   }
 }
 
-// The server's data was set back: our own writes may never show, and other caches may be newer than
-// the data. Runs once for a restore: an informer that has noticed it does not list again.
-void JobController::on_time_travel() {
-  log_.error(
-      "the API server's data was set back (restored from a snapshot?); checking all jobs again");
+void JobController::time_travelled() {
   for (auto& [key, memory] : memory_) {
     memory->job_version = 0;
     memory->pod_version = 0;
     memory->lease_version = 0;
-  }
-  membership_.time_travelled();
-  for (cache::Informer* informer : informers()) {
-    std::uint64_t& seen = travelled_[informer];
-    if (informer->time_travels() == seen) informer->relist();
-    seen = informer->time_travels();
   }
 }
 

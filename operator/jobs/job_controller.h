@@ -1,4 +1,5 @@
-// The controller of DurableJobs: caches, queue and memory around reconciler::decide().
+// The controller of DurableJobs: queue and memory around reconciler::decide(), on the caches and
+// shards that runtime::Manager has for all controllers.
 //
 // A reconcile of a job in one of our shards: wait until the caches show our own last writes, build
 // the view, decide, confirm live if a verdict needs it, perform the writes. Loop only. Destroy it
@@ -44,6 +45,9 @@ inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
 inline std::string job_key(const CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
 }
+// What the caches of jobs and pods watch.
+kube::Kind job_kind();
+kube::Kind pod_kind();
 inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
 // Jobs that wait to start never delay a verdict.
@@ -63,38 +67,46 @@ class JobController {
     Log log;
     Telemetry& telemetry;
     EventSink& events;
+    // Shared with other controllers. `jobs` and `pods` are of job_kind() and pod_kind().
+    cache::Informer& jobs;
+    cache::Informer& pods;
+    NodeMonitor& nodes;
+    HeartbeatMonitor& heartbeats;
+    WindowKeeper& windows;
+    Membership& membership;
+    const NamespaceReadings& readings;
   };
   struct Config {
-    std::vector<std::string> namespaces;  // empty: all
-    Membership::Config membership;
     ReconcilePool::Config pool;
     std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
     Duration resync = std::chrono::minutes(30);
-    // The operator can never work here; the error says what to do.
-    std::function<void(Error)> refuse = nullptr;
   };
   JobController(Dependencies dependencies, Config config, ReconcilePool::Metrics metrics = {});
   ~JobController();
 
-  // Starts the caches. Once they are synced, it joins the other replicas and works on the shards
-  // that it gets.
-  void start();
-  bool synced() const;
-  // Stops cleanly. It begins no new reconciles. Those in flight get kStopGrace, then their requests
-  // are cancelled. Then it frees its shards for others, closes the watches and calls `stopped`.
-  // Queued work is left to the next holders.
+  // The caches are synced: it works on the jobs of this replica's shards from now on.
+  void begin();
+  // Begins no new reconciles. Those in flight get kStopGrace, then their requests are cancelled.
+  // `idle` runs after the last.
   static constexpr std::chrono::milliseconds kStopGrace{500};
-  void stop(std::function<void()> stopped);
+  void stop(std::function<void()> idle);
 
-  // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats.
-  // Others: nodes, node Leases, this installation's Leases.
-  static constexpr std::size_t kWatchesPerNamespace = 3;
-  static constexpr std::size_t kOtherWatches = 3;
+  // The shard's jobs are due: it was gained, or kept although it should have been handed over.
+  // Forgets earlier knowledge about them.
+  void look_at_all(int shard);
+  void lost(int shard);
+  // A shard will be handed over once its work in hand has ended.
+  void hand_over_soon();
+  // A namespace was read later than the others; "" means all.
+  void begin_namespace(const std::string& watched);
+  // A cache has advanced. Call it after time_travelled(), if both are due.
+  void on_progress();
+  // The API server's data was set back: the versions of our own writes no longer count.
+  void time_travelled();
+  // A known worker should renew the Lease.
+  bool is_worked_on(const CachedHeartbeat& lease);
 
-  // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
-  std::vector<cache::Informer*> informers();
   WorkQueue& queue() { return pool_.queue(); }
-  Membership& membership() { return membership_; }
   // The jobs in the shards held here, by phase. The sum over all replicas is the total.
   std::map<std::string, std::size_t> jobs_by_phase() const;
   // How long the oldest `waiting.deadline` of such a job has passed without an action. Should stay
@@ -103,7 +115,6 @@ class JobController {
 
  private:
   struct Live;  // the results of a live read, which replace the caches' for one reconcile
-  class Work;   // a reconcile in flight, counted for its shard
   class Look;   // a reconcile in flight, which may have a turn
 
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
@@ -113,29 +124,19 @@ class JobController {
   void on_node(const std::string& node);
   void look_at_node(const CachedPod& pod);
   void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
-  bool is_worked_on(const CachedHeartbeat& lease);
-  void on_progress();
-  void on_time_travel();
-  void begin();
   void resync();
 
   // job_wanted.cc: which silences to record, and for which shards.
-  void keep_windows();
+  void keep_windows(WindowKeeper& windows);
   WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
   WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
   WindowKeeper::Wanted lease_wanted(const std::string& key, Duration silent);
   std::shared_ptr<const CachedJob> job_of(const CachedPod& pod);
 
-  Membership::Handlers membership_handlers();
-  void look_at_all(int shard);
   void begin_gained();
-  void begin_namespace(const std::string& watched);
   using Gained = std::function<bool(const std::string& namespace_, const std::string& job_uid)>;
   void look_at_all(const Gained& is_gained);
-  void refresh(std::function<void()> done);
-  std::string unseen(Duration patience);
-
-  void leave_when_idle();
+  void one_ended();
 
   // job_creation.cc
   void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
@@ -146,10 +147,8 @@ class JobController {
                     reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
-  void hand_over_soon();
   // The right to act on the job. An open creation keeps the claim under which it began.
   std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
-  std::shared_ptr<void> keep_shard(int shard);
 
   Task<ReconcileResult> reconcile(std::string key);
   Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
@@ -188,14 +187,13 @@ class JobController {
   Telemetry& telemetry_;
   Config config_;
   JobCensus census_;
-  cache::Informer jobs_;
-  cache::Informer pods_;
-  NodeMonitor nodes_;
-  HeartbeatMonitor heartbeats_;
+  cache::Informer& jobs_;
+  cache::Informer& pods_;
+  NodeMonitor& nodes_;
+  HeartbeatMonitor& heartbeats_;
+  Membership& membership_;
+  const NamespaceReadings& readings_;
   JobWindows job_windows_;
-  WindowKeeper windows_;
-  Membership membership_;
-  NamespaceReadings readings_;
   Executor executor_;
   ReconcilePool pool_;
   Creations creations_;
@@ -209,11 +207,8 @@ class JobController {
     TimerId timer = 0;
   };
   std::list<Waiter> waiters_;
-  std::vector<int> in_flight_;  // reconciles, by shard
-  std::set<int> gained_;        // shards whose jobs must still be queued
-  std::uint64_t time_travels_ = 0;
+  std::set<int> gained_;          // shards whose jobs must still be queued
   std::uint64_t reconciles_ = 0;  // names each one in the log
-  std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
   reconciler::HolderCount holders_;
   std::optional<SteadyTime> holders_counted_;
   TimerId resync_timer_ = 0;
@@ -223,7 +218,7 @@ class JobController {
   int to_end_ = 0;             // of the pool and the creations, when it stops
   TimerId grace_timer_ = 0;
   TimerId hand_over_timer_ = 0;
-  std::function<void()> stopped_;
+  std::function<void()> idle_;
 };
 
 }  // namespace holdfast::controller

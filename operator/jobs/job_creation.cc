@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kHandOverPatience{1};
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                                    const reconciler::CreatePod& write, const Log& log) {
-  memory->creation = JobMemory::Creation{claim, keep_shard(claim.shard)};
+  memory->creation = JobMemory::Creation{claim, membership_.keep(claim.shard)};
   creating_.insert(memory);
   if (membership_.is_draining(claim.shard)) hand_over_soon();
   spawn(create(std::move(job), claim, std::move(memory), std::move(slot), write, log));

@@ -35,25 +35,6 @@ struct JobController::Live {
   HeartbeatPtr lease;                    // null: it does not exist
 };
 
-// A shard is not handed over while one of these exists.
-class JobController::Work {
- public:
-  Work(JobController& controller, int shard) : controller_(controller), shard_(shard) {
-    ++controller_.in_flight_[static_cast<std::size_t>(shard_)];
-  }
-  ~Work() {
-    if (--controller_.in_flight_[static_cast<std::size_t>(shard_)] == 0) {
-      controller_.membership_.work_ended(shard_);
-    }
-  }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
-
- private:
-  JobController& controller_;
-  const int shard_;
-};
-
 // A reconcile of a job. If it does not use its turn to create a pod, another job gets the turn.
 class JobController::Look {
  public:
@@ -66,10 +47,6 @@ class JobController::Look {
   Creations& creations_;
   const std::string& key_;
 };
-
-std::shared_ptr<void> JobController::keep_shard(int shard) {
-  return std::make_shared<Work>(*this, shard);
-}
 
 bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
   return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns) ||
@@ -153,7 +130,7 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
 Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
                                                        std::shared_ptr<const CachedJob> job,
                                                        Ownership::Claim claim) {
-  const Work work(*this, claim.shard);
+  const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     co_return again_after(wait);
@@ -334,7 +311,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   for (const kube::ObjectPtr& pod : strangers) {
     const auto claim = membership_.claim(as_pod(pod).job_uid());
     if (!claim || as_pod(pod).names(live_uid)) continue;
-    const Work work(*this, claim->shard);
+    const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
     auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
     const Status released = co_await task;
     if (!released) co_return released;

@@ -22,7 +22,7 @@ bool is_current(const CachedPod& pod, const CachedJob& job) {
 
 }  // namespace
 
-void JobController::keep_windows() {
+void JobController::keep_windows(WindowKeeper& windows) {
   const auto cancelling = [this](const std::string& key, Duration) {
     Wanted wanted;
     const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
@@ -33,11 +33,11 @@ void JobController::keep_windows() {
   const auto going = [this](const auto& key, Duration) { return pod_wanted(key, true); };
   const auto lease = [this](const auto& key, Duration silent) { return lease_wanted(key, silent); };
   const auto clock = [this](const std::string& key) { return nodes_.pods_time(namespace_of(key)); };
-  nodes_.keep_windows(windows_, [this](const std::string& node, bool missing) {
+  nodes_.keep_windows(windows, [this](const std::string& node, bool missing) {
     return node_wanted(node, missing);
   });
-  heartbeats_.keep_windows(windows_, {lease, lease, lease});
-  job_windows_.keep_windows(windows_, clock, {still, going, cancelling});
+  heartbeats_.keep_windows(windows, {lease, lease, lease});
+  job_windows_.keep_windows(windows, clock, {still, going, cancelling});
 }
 
 std::shared_ptr<const CachedJob> JobController::job_of(const CachedPod& pod) {

@@ -90,8 +90,6 @@ class Membership : public Ownership {
     std::function<void(int shard, const char* why)> lost;
     // The shard will be handed over once its work in hand has ended. May be null.
     std::function<void(int shard)> draining = nullptr;
-    // True while reconciles of its jobs are in flight. Call work_ended() after the last.
-    std::function<bool(int shard)> busy;
     // Reads everything again, consistently, and then calls `done`.
     std::function<void(std::function<void()> done)> refresh;
     // What this replica has not seen for `patience`, for humans; empty: it sees everything. May be
@@ -117,7 +115,10 @@ class Membership : public Ownership {
   // Call it when no reconcile is in flight. `left` runs once the member Lease is deleted, or could
   // not be deleted within the limit.
   void leave(std::function<void()> left);
-  void work_ended(int shard);
+
+  // Work for the shard is in hand: the shard is not handed over while one of these exists. Each
+  // must be destroyed before the membership.
+  std::shared_ptr<void> keep(int shard);
 
   int shard_of(const std::string& job_uid) const;
   // True while the job's shard is held, even if it will be handed over.
@@ -125,6 +126,9 @@ class Membership : public Ownership {
   bool holds_shard(int shard) const;
   bool is_draining(int shard) const;
   std::optional<Claim> claim(const std::string& job_uid) const override;
+  bool covers(const Claim& claim, const std::string& job_uid) const override {
+    return claim.shard == shard_of(job_uid);
+  }
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;
 
@@ -148,6 +152,7 @@ class Membership : public Ownership {
     std::string why;
     std::string planned;
     SteadyTime recorded_at{};  // when its windows were last written here
+    int kept = 0;              // the results of keep() that exist
     int unseen = 0;            // creations in a row that found a Lease unknown to the watch
   };
 
@@ -179,6 +184,7 @@ class Membership : public Ownership {
   bool shards_wait() const;
   void heed_shards(const Result<JsonDocument>& answer);
   void carry_out(int shard, const reconciler::ShardDecision& decision);
+  void work_ended(int shard);
   // `before`: the Lease that the decision was based on; null: none.
   Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
   Task<void> take_over(int shard);

@@ -85,6 +85,14 @@ void Membership::on_lease(const cache::Change& change) {
   if (change.after && lease->name == shard_lease_name(0)) refuse_wrong_number(*lease);
 }
 
+std::shared_ptr<void> Membership::keep(int shard) {
+  int& kept = shards_[static_cast<std::size_t>(shard)].kept;
+  ++kept;
+  return std::shared_ptr<void>(&kept, [this, shard](int* count) {
+    if (--*count == 0) work_ended(shard);
+  });
+}
+
 void Membership::work_ended(int shard) {
   if (shards_[static_cast<std::size_t>(shard)].draining) evaluate_soon();
 }
@@ -124,8 +132,7 @@ reconciler::ShardsView Membership::view() {
   for (int shard = 0; shard < config_.shards; ++shard) {
     const Shard& ours = shards_[static_cast<std::size_t>(shard)];
     const auto lease = shard_lease(shard);
-    view.shards.push_back(
-        {lease ? lease->holder : "", ours.held, handlers_.busy(shard), ours.pending});
+    view.shards.push_back({lease ? lease->holder : "", ours.held, ours.kept > 0, ours.pending});
   }
   return view;
 }

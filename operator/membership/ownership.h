@@ -23,6 +23,9 @@ class Ownership {
   // None: the job belongs to another replica, now or soon. Begin nothing.
   virtual std::optional<Claim> claim(const std::string& job_uid) const = 0;
 
+  // True if the claim is of the job's shard, whether or not it still holds.
+  virtual bool covers(const Claim& claim, const std::string& job_uid) const = 0;
+
   // True while work under the claim may go on. The shard is still held, and the last acknowledged
   // renewal was sent less than the renew deadline ago. Check this before every write.
   virtual bool holds(const Claim& claim) const = 0;

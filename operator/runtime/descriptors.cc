@@ -7,13 +7,11 @@
 #include <string>
 #include <system_error>
 
-#include "operator/jobs/job_controller.h"
+#include "operator/runtime/manager.h"
 #include "operator/runtime/probe_server.h"
 
 namespace holdfast::runtime {
 namespace {
-
-using controller::JobController;
 
 // The old connection of a watch and the new one.
 constexpr std::uint64_t kPerWatch = 2;
@@ -22,20 +20,19 @@ constexpr std::uint64_t kPerWatch = 2;
 constexpr std::uint64_t kOwn = 64;
 
 std::uint64_t beside_namespaces(std::size_t requests) {
-  return kOwn + ProbeServer::Limits().connections + requests +
-         kPerWatch * JobController::kOtherWatches;
+  return kOwn + ProbeServer::Limits().connections + requests + kPerWatch * Manager::kOtherWatches;
 }
 
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorUse& use) {
   const std::uint64_t parts = std::max<std::size_t>(use.namespaces, 1);
-  return beside_namespaces(use.requests) + kPerWatch * JobController::kWatchesPerNamespace * parts;
+  return beside_namespaces(use.requests) + kPerWatch * Manager::kWatchesPerNamespace * parts;
 }
 
 std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests) {
   const std::uint64_t beside = beside_namespaces(requests);
-  return limit < beside ? 0 : (limit - beside) / (kPerWatch * JobController::kWatchesPerNamespace);
+  return limit < beside ? 0 : (limit - beside) / (kPerWatch * Manager::kWatchesPerNamespace);
 }
 
 std::uint64_t soft_limit(std::uint64_t needed, std::uint64_t soft, std::uint64_t hard) {

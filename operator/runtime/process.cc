@@ -92,7 +92,7 @@ void Process::start() {
     begin_stop("it could not start", kExitFailed);
     return;
   }
-  controller_->start();
+  manager_->start();
   tick();
 }
 
@@ -111,11 +111,11 @@ Status Process::connect() {
 
   kube::Client& client = connection_->client();
   events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);
-  controller::JobController::Config config;
+  Manager::Config config;
   config.namespaces = options_.watch_namespaces;
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
-  config.agent_image = options_.agent_image;
-  config.pool.workers = options_.workers;
+  config.jobs.agent_image = options_.agent_image;
+  config.jobs.pool.workers = options_.workers;
   // In a later turn, so that the caller finishes first.
   config.refuse = [this](const Error& error) {
     loop_.post([this, message = error.message] {
@@ -124,9 +124,9 @@ Status Process::connect() {
       begin_stop("it cannot work here", kExitFailed);
     });
   };
-  controller_ = std::make_unique<controller::JobController>(
-      controller::JobController::Dependencies{loop_, client, random_, log_, *metrics_, *events_},
-      std::move(config), metrics_->pool_metrics());
+  manager_ = std::make_unique<Manager>(
+      Manager::Dependencies{loop_, client, random_, log_, *metrics_, *events_}, std::move(config),
+      metrics_->pool_metrics());
   metrics_->set_sources(metric_sources());
   return Unit{};
 }
@@ -134,7 +134,7 @@ Status Process::connect() {
 // ---- While it runs.
 
 void Process::tick() {
-  if (!controller_) return;  // stopped
+  if (!manager_) return;  // stopped
   health_.beat(loop_.now(), watch_health(), answered_at_);
   if (!stopping_) look_at_caches();
   loop_.call_after(kTick, [this] { tick(); });
@@ -143,18 +143,18 @@ void Process::tick() {
 std::vector<WatchHealth> Process::watch_health() {
   std::vector<WatchHealth> watches;
   const SteadyTime now = loop_.now();
-  for (cache::Informer* const informer : controller_->informers()) {
+  for (cache::Informer* const informer : manager_->informers()) {
     watches.push_back({informer->kind().name, informer->synced(), informer->live(),
                        informer->quiet_for(), now - informer->live_changed_at()});
   }
   // Only once: an outage must not make a replica unready.
-  watches.push_back({"membership", controller_->membership().has_joined(), true, {}, {}});
+  watches.push_back({"membership", manager_->membership().has_joined(), true, {}, {}});
   return watches;
 }
 
 void Process::look_at_caches() {
   const SteadyTime now = loop_.now();
-  if (controller_->synced()) {
+  if (manager_->synced()) {
     if (!std::exchange(ready_told_, true)) {
       log_.info("ready", {{"took", human_duration(now - started_at_)}});
       spawn(report_fence(connection_->client(), log_));
@@ -164,7 +164,7 @@ void Process::look_at_caches() {
   const bool too_late = now - started_at_ >= (caches_come() ? kLongSyncLimit : kSyncLimit);
   if (!too_late && now - last_report_ < kSyncReport) return;
   last_report_ = now;
-  for (cache::Informer* const informer : controller_->informers()) {
+  for (cache::Informer* const informer : manager_->informers()) {
     if (informer->live()) continue;
     const kube::Kind& kind = informer->kind();
     const Log::Fields fields = {
@@ -182,7 +182,7 @@ void Process::look_at_caches() {
 }
 
 bool Process::caches_come() {
-  const auto informers = controller_->informers();
+  const auto informers = manager_->informers();
   return std::any_of(informers.begin(), informers.end(), [](const cache::Informer* informer) {
     return !informer->synced() && informer->quiet_for() < kSyncLimit;
   });
@@ -196,20 +196,20 @@ void Process::begin_stop(const std::string& why, int exit_code) {
   log_.info("stopping", {{"why", why}});
   signals_->stop_has_begun();
   health_.stopping();
-  if (!controller_) {
+  if (!manager_) {
     loop_.stop();
     return;
   }
   loop_.call_after(kLeaveLimit, [this] {
-    if (controller_stopped_) return;
+    if (manager_stopped_) return;
     log_.warn("all requests are cancelled", {{"after", human_duration(kLeaveLimit)}});
     connection_->shut_down();
   });
-  controller_->stop([this] { controller_stopped(); });
+  manager_->stop([this] { manager_stopped(); });
 }
 
-void Process::controller_stopped() {
-  if (std::exchange(controller_stopped_, true)) return;
+void Process::manager_stopped() {
+  if (std::exchange(manager_stopped_, true)) return;
   events_->stop();
   connection_->shut_down();
   idle_deadline_ = loop_.now() + kIdleLimit;
@@ -223,7 +223,7 @@ void Process::end_when_idle() {
     return;
   }
   metrics_->set_sources({});
-  controller_.reset();
+  manager_.reset();
   events_.reset();
   connection_.reset();
   loop_.post([this] { loop_.stop(); });  // after the callbacks that they posted
@@ -244,8 +244,8 @@ std::map<std::string, ProbeServer::Handler> Process::probe_handlers() {
       {"/debug/ownership",
        [this](ProbeServer::Answer answer) {
          loop_.post([this, answer = std::move(answer)] {
-           if (!controller_) return answer({503, "not connected yet\n"});
-           answer({200, ownership_json(controller_->membership().report()), "application/json"});
+           if (!manager_) return answer({503, "not connected yet\n"});
+           answer({200, ownership_json(manager_->membership().report()), "application/json"});
          });
        }},
   };
@@ -263,21 +263,21 @@ kube::RequestObserver Process::request_observer() {
 
 Metrics::Sources Process::metric_sources() {
   Metrics::Sources sources;
-  sources.jobs_by_phase = [this] { return controller_->jobs_by_phase(); };
-  sources.oldest_overdue = [this] { return controller_->oldest_overdue(); };
+  sources.jobs_by_phase = [this] { return manager_->jobs().jobs_by_phase(); };
+  sources.oldest_overdue = [this] { return manager_->jobs().oldest_overdue(); };
   sources.watches = [this] {
     std::map<std::string, Metrics::WatchState> watches;
-    for (cache::Informer* const informer : controller_->informers()) {
+    for (cache::Informer* const informer : manager_->informers()) {
       watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
                                         informer->store().size(), informer->closed()};
     }
     return watches;
   };
-  sources.ownership = [this] { return controller_->membership().report(); };
+  sources.ownership = [this] { return manager_->membership().report(); };
   sources.events_dropped = [this] { return events_->dropped(); };
-  sources.queue_depth = [this] { return controller_->queue().depth(); };
-  sources.unfinished_work = [this] { return controller_->queue().unfinished_work(); };
-  sources.longest_running = [this] { return controller_->queue().longest_running(); };
+  sources.queue_depth = [this] { return manager_->jobs().queue().depth(); };
+  sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
+  sources.longest_running = [this] { return manager_->jobs().queue().longest_running(); };
   return sources;
 }
 

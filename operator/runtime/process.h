@@ -18,8 +18,8 @@
 #include "core/random.h"
 #include "core/real_loop.h"
 #include "operator/jobs/events.h"
-#include "operator/jobs/job_controller.h"
 #include "operator/runtime/health.h"
+#include "operator/runtime/manager.h"
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/probe_server.h"
@@ -46,7 +46,7 @@ class Process {
   bool caches_come();
   std::vector<WatchHealth> watch_health();
   void begin_stop(const std::string& why, int exit_code);
-  void controller_stopped();
+  void manager_stopped();
   void end_when_idle();
 
   std::map<std::string, ProbeServer::Handler> probe_handlers();
@@ -64,7 +64,7 @@ class Process {
   std::unique_ptr<ProbeServer> probes_;
   std::unique_ptr<kube::Connection> connection_;
   std::unique_ptr<controller::EventRecorder> events_;
-  std::unique_ptr<controller::JobController> controller_;
+  std::unique_ptr<Manager> manager_;
   std::unique_ptr<StopSignals> signals_;
 
   // Loop only.
@@ -74,7 +74,7 @@ class Process {
   SteadyTime idle_deadline_{};
   bool ready_told_ = false;
   bool stopping_ = false;
-  bool controller_stopped_ = false;
+  bool manager_stopped_ = false;
   int exit_code_ = 0;
 };
 

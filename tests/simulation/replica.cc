@@ -26,24 +26,23 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   client_ = std::make_unique<kube::Client>(
       kube::Client::Dependencies{loop_, wire, credentials_, random_, config_.log, {}, name, 0});
   events_ = std::make_unique<controller::EventRecorder>(loop_, *client_, name, config_.log);
-  controller::JobController::Config controller;
-  controller.membership.id = name;
-  controller.membership.shards = config_.shards;
-  controller.namespaces = config_.namespaces;
-  controller.agent_image = "agent";
-  controller.refuse = config_.on_refusal;
-  controller_ = std::make_unique<controller::JobController>(
-      controller::JobController::Dependencies{loop_, *client_, random_, config_.log, *this,
-                                              *events_},
-      std::move(controller));
-  loop_.post([this] { controller_->start(); });
+  runtime::Manager::Config manager;
+  manager.membership.id = name;
+  manager.membership.shards = config_.shards;
+  manager.namespaces = config_.namespaces;
+  manager.jobs.agent_image = "agent";
+  manager.refuse = config_.on_refusal;
+  manager_ = std::make_unique<runtime::Manager>(
+      runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_},
+      std::move(manager));
+  loop_.post([this] { manager_->start(); });
 }
 
 Replica::~Replica() {
   loop_.detach();
   loop_.run_as_loop([this] {
     transport_->die();
-    controller_->stop([] {});
+    manager_->stop([] {});
     events_->stop();
     client_->shut_down();
   });
@@ -52,7 +51,7 @@ Replica::~Replica() {
   assert(client_->idle());
   assert(transport_->open_calls() == 0);
   loop_.run_as_loop([this] {
-    controller_.reset();
+    manager_.reset();
     events_.reset();
     client_.reset();
   });
@@ -65,16 +64,16 @@ void Replica::stop(std::function<void()> stopped) {
   loop_.post([this, stopped = std::move(stopped)]() mutable {
     if (std::exchange(stopping_, true)) return;
     stopped_ = std::move(stopped);
-    const auto controller_stopped = [this] {
-      if (std::exchange(controller_stopped_, true)) return;
+    const auto manager_stopped = [this] {
+      if (std::exchange(manager_stopped_, true)) return;
       events_->stop();
       client_->shut_down();
       end_when_idle();
     };
     loop_.call_after(kLeaveLimit, [this] {
-      if (!controller_stopped_) client_->shut_down();
+      if (!manager_stopped_) client_->shut_down();
     });
-    controller_->stop(controller_stopped);
+    manager_->stop(manager_stopped);
   });
 }
 
@@ -89,8 +88,7 @@ void Replica::end_when_idle() {
 
 std::size_t Replica::objects_held() {
   std::size_t count = 0;
-  for (cache::Informer* const informer : controller_->informers())
-    count += informer->store().size();
+  for (cache::Informer* const informer : manager_->informers()) count += informer->store().size();
   return count;
 }
 

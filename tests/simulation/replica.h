@@ -12,7 +12,7 @@
 #include "client/kube/credentials.h"
 #include "core/random.h"
 #include "operator/jobs/events.h"
-#include "operator/jobs/job_controller.h"
+#include "operator/runtime/manager.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scheduler.h"
 
@@ -46,12 +46,12 @@ class Replica : private controller::Telemetry {
   int index() const { return config_.index; }
   std::uint64_t life() const { return config_.life; }
   Duration started_at() const { return started_at_; }
-  bool synced() const { return controller_->synced(); }
+  bool synced() const { return manager_->synced(); }
   std::int64_t rate_ppm() const { return config_.clock.rate_ppm; }
   // The size of its memory, which must not grow with time.
   std::size_t objects_held();
-  std::size_t queued() { return controller_->queue().depth(); }
-  Duration oldest_overdue() const { return controller_->oldest_overdue(); }
+  std::size_t queued() { return manager_->jobs().queue().depth(); }
+  Duration oldest_overdue() const { return manager_->jobs().oldest_overdue(); }
   // The reported values of the metric.
   std::vector<std::pair<std::string, Duration>> recoveries;
 
@@ -75,10 +75,10 @@ class Replica : private controller::Telemetry {
   std::unique_ptr<http::Transport> between_;
   std::unique_ptr<kube::Client> client_;
   std::unique_ptr<controller::EventRecorder> events_;
-  std::unique_ptr<controller::JobController> controller_;
+  std::unique_ptr<runtime::Manager> manager_;
   std::function<void()> stopped_;
   bool stopping_ = false;
-  bool controller_stopped_ = false;
+  bool manager_stopped_ = false;
 };
 
 }  // namespace holdfast::simulation

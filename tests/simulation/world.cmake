@@ -18,7 +18,7 @@ add_library(simulation_world STATIC
             world.cc
             world_acts.cc
             ../unit/reconciler/rules.cc)
-target_link_libraries(simulation_world PUBLIC simulation_server holdfast_jobs)
+target_link_libraries(simulation_world PUBLIC simulation_server holdfast_manager)
 target_compile_options(simulation_world PRIVATE -O2)
 
 add_executable(holdfast-simulate simulate.cc)

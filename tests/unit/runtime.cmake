@@ -7,3 +7,4 @@ holdfast_test(program_test SOURCES runtime/program_test.cc)
 target_compile_definitions(program_test
                            PRIVATE HOLDFAST_OPERATOR="$<TARGET_FILE:holdfast-operator>")
 add_dependencies(program_test holdfast-operator)
+holdfast_test(manager_test SOURCES runtime/manager_test.cc LIBRARIES holdfast_manager)

@@ -1,6 +1,7 @@
 // The executor writes only while the job's shard is held, one write after the other.
 #include "operator/jobs/executor.h"
 
+#include "core/invariant.h"
 #include "tests/unit/kube/client_fixture.h"
 
 namespace holdfast::controller {
@@ -11,6 +12,7 @@ class FakeOwnership : public Ownership {
   std::optional<Claim> claim(const std::string&) const override { return Claim{}; }
   bool holds(const Claim&) const override { return held; }
   Duration time_left() const override { return std::chrono::seconds(8); }
+  bool covers(const Claim& claim, const std::string&) const override { return claim.shard == 0; }
   bool held = true;
 };
 
@@ -66,6 +68,24 @@ class ExecutorTest : public kube::ClientTest {
   reconciler::Decision decision_;
   std::shared_ptr<std::optional<Result<Executor::Outcome>>> created_;
 };
+
+Task<Result<bool>> breaks_an_invariant(Task<Result<Executor::Outcome>> task) {
+  try {
+    co_await task;
+  } catch (const BrokenInvariant&) {
+    co_return true;
+  }
+  co_return false;
+}
+
+TEST_F(ExecutorTest, AClaimOfAnotherShardWritesNothing) {
+  const Ownership::Claim foreign{/*shard=*/1, /*tenure=*/0};
+  const auto broken = start(breaks_an_invariant(
+      executor_.perform(job_, foreign, decision_, memory_, Log(), [](const auto&) {})));
+  loop_.run_ready();
+  EXPECT_TRUE(broken->value().value());
+  EXPECT_EQ(transport_.pending(), 0u);
+}
 
 TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
   const auto done = perform();

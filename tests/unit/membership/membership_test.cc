@@ -16,7 +16,6 @@ class MembershipTest : public kube::ClientTest {
     handlers.gained = [this](int) { told_.emplace_back("gained"); };
     handlers.kept = [this](int) { told_.emplace_back("kept"); };
     handlers.lost = [this](int, const char* why) { told_.emplace_back(why); };
-    handlers.busy = [this](int) { return busy_; };
     handlers.refresh = [this](auto done) { reading_ = std::move(done); };
     handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
     handlers.proof = [] {};
@@ -39,6 +38,7 @@ class MembershipTest : public kube::ClientTest {
   void TearDown() override {
     membership_->leases().stop();
     ClientTest::TearDown();
+    in_hand_.reset();
     membership_.reset();
   }
 
@@ -144,7 +144,7 @@ class MembershipTest : public kube::ClientTest {
   std::vector<std::string> recorded_;
   std::vector<Json> writes_;       // of the shard's Lease
   std::string refusal_of_shards_;  // the Retry-After of it; empty: they are not refused
-  bool busy_ = false;
+  std::shared_ptr<void> in_hand_;
   int deletes_ = 0;
   int version_ = 1;
   std::function<void()> reading_;
@@ -156,12 +156,11 @@ using Told = std::vector<std::string>;
 
 TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   ASSERT_EQ(told_, Told{"gained"});
-  busy_ = true;
+  in_hand_ = membership_->keep(0);
   tell("ADDED", other_member(/*stronger=*/true));
   EXPECT_FALSE(membership_->claim("job")) << "nothing new is begun";
   EXPECT_TRUE(membership_->holds("job")) << "what is in hand goes on";
-  busy_ = false;
-  membership_->work_ended(0);
+  in_hand_.reset();
   serve();
   EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
   EXPECT_FALSE(membership_->holds("job"));
@@ -230,7 +229,7 @@ TEST_F(MembershipTest, WhereNobodyElseIsItGoesOnWithWhatItSees) {
 
 // What came due while nothing new was begun was turned away, and its timer is spent.
 TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
-  busy_ = true;
+  in_hand_ = membership_->keep(0);
   Json other = other_member(/*stronger=*/true);
   tell("ADDED", other);
   ASSERT_FALSE(membership_->claim("job"));
@@ -238,7 +237,7 @@ TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
   tell("DELETED", other);
   EXPECT_TRUE(membership_->claim("job"));
   EXPECT_EQ(told_, (Told{"gained", "kept"}));
-  membership_->work_ended(0);
+  in_hand_.reset();
   serve();
   EXPECT_EQ(told_, (Told{"gained", "kept"})) << "once";
 }
@@ -300,7 +299,7 @@ TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
 // Its next owner must not take its jobs for held up by a write of ours.
 TEST_F(MembershipTest, AShardThatIsToGoIsNotWrittenInBetween) {
   record_ = R"({"node/a":["7",15]})";
-  busy_ = true;
+  in_hand_ = membership_->keep(0);
   tell("ADDED", other_member(/*stronger=*/true));
   writes_.clear();
   record_ = R"({"node/a":["7",16]})";
@@ -358,11 +357,10 @@ TEST_F(MembershipTest, AShardThatCannotBeHandedOverYetIsWorkedOn) {
   go_on(std::chrono::seconds(3));
   ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
   refusal_of_shards_.clear();
-  busy_ = true;
+  in_hand_ = membership_->keep(0);
   tell("ADDED", other_member(/*stronger=*/true));
   EXPECT_TRUE(membership_->claim("job"));
-  busy_ = false;
-  membership_->work_ended(0);
+  in_hand_.reset();
   EXPECT_TRUE(membership_->claim("job"));
 }
 

@@ -1,0 +1,147 @@
+#include "operator/runtime/manager.h"
+
+#include <utility>
+
+#include "core/json.h"
+
+namespace holdfast::runtime {
+namespace {
+
+// The limit of a reason in an annotation.
+constexpr std::size_t kMaxReasonBytes = 256;
+
+}  // namespace
+
+Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Metrics metrics)
+    : loop_(deps.loop),
+      log_(deps.log),
+      telemetry_(deps.telemetry),
+      jobs_({loop_, deps.client, deps.random, log_}, controller::job_kind(), config.namespaces),
+      pods_({loop_, deps.client, deps.random, log_}, controller::pod_kind(), config.namespaces),
+      nodes_({loop_, deps.client, deps.random, log_, pods_, config.namespaces}),
+      heartbeats_({loop_, deps.client, deps.random, log_}, config.namespaces,
+                  [this](const auto& lease) { return job_controller_.is_worked_on(lease); }),
+      windows_(loop_, log_),
+      membership_({loop_, deps.client, deps.random, log_}, config.membership,
+                  membership_handlers(std::move(config.refuse))),
+      readings_({loop_,
+                 log_,
+                 {&nodes_.nodes(), &nodes_.leases(), &membership_.leases()},
+                 {&jobs_, &pods_, &heartbeats_.leases()}},
+                config.namespaces,
+                [this](const std::string& watched) { job_controller_.begin_namespace(watched); }),
+      job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
+                       pods_, nodes_, heartbeats_, windows_, membership_, readings_},
+                      std::move(config.jobs), std::move(metrics)) {
+  // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
+  nodes_.on_answers_again([this] {
+    for (cache::Informer* informer : informers()) informer->server_answers();
+  });
+  for (cache::Informer* informer : {&jobs_, &pods_, &heartbeats_.leases()}) {
+    informer->on_progress([this] {
+      look_for_time_travel();
+      job_controller_.on_progress();
+    });
+  }
+}
+
+std::vector<cache::Informer*> Manager::informers() {
+  return {&jobs_,
+          &pods_,
+          &nodes_.nodes(),
+          &nodes_.leases(),
+          &heartbeats_.leases(),
+          &membership_.leases()};
+}
+
+void Manager::start() {
+  jobs_.start();
+  pods_.start();
+  nodes_.start();
+  heartbeats_.leases().start();
+  membership_.leases().start();
+  readings_.begin([this] { begin(); });
+}
+
+void Manager::begin() {
+  started_ = true;
+  log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
+                                  {"pods", std::to_string(pods_.store().size())}});
+  membership_.join();
+  job_controller_.begin();
+}
+
+void Manager::stop(std::function<void()> stopped) {
+  stopping_ = true;
+  readings_.stop();
+  membership_.take_no_more();
+  job_controller_.stop([this, stopped = std::move(stopped)]() mutable {
+    membership_.leave([this, stopped = std::move(stopped)] {
+      for (cache::Informer* informer : informers()) informer->stop();
+      stopped();
+    });
+  });
+}
+
+controller::Membership::Handlers Manager::membership_handlers(std::function<void(Error)> refuse) {
+  controller::Membership::Handlers handlers;
+  handlers.gained = [this](int shard) {
+    telemetry_.shard_moved("gained");
+    job_controller_.look_at_all(shard);
+  };
+  handlers.kept = [this](int shard) { job_controller_.look_at_all(shard); };
+  handlers.lost = [this](int shard, const char* why) {
+    telemetry_.shard_moved(why);
+    job_controller_.lost(shard);
+  };
+  handlers.draining = [this](int) { job_controller_.hand_over_soon(); };
+  handlers.refresh = [this](std::function<void()> done) { refresh(std::move(done)); };
+  handlers.unseen = [this](Duration patience) { return unseen(patience); };
+  handlers.proof = [this] {
+    nodes_.proof();
+    heartbeats_.proof();
+  };
+  handlers.record = [this](int shard) { return windows_.record(shard); };
+  handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
+  handlers.refuse = [refuse = std::move(refuse)](Error error) {
+    if (refuse) refuse(std::move(error));
+  };
+  return handlers;
+}
+
+void Manager::refresh(std::function<void()> done) {
+  for (cache::Informer* informer : informers()) informer->refresh();
+  if (!stopping_) readings_.begin(std::move(done));
+}
+
+std::string Manager::unseen(Duration patience) {
+  for (cache::Informer* informer : informers()) {
+    if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
+    const std::string trouble = informer->trouble();
+    const std::string what = informer->kind().name + " cannot be watched: " + trouble;
+    return as_utf8(what.substr(0, kMaxReasonBytes));
+  }
+  return "";
+}
+
+void Manager::look_for_time_travel() {
+  std::uint64_t travels = 0;
+  for (cache::Informer* informer : informers()) travels += informer->time_travels();
+  if (std::exchange(time_travels_, travels) != travels) on_time_travel();
+}
+
+// The server's data was set back: our own writes may never show, and other caches may be newer than
+// the data. Runs once for a restore: an informer that has noticed it does not list again.
+void Manager::on_time_travel() {
+  log_.error(
+      "the API server's data was set back (restored from a snapshot?); checking all jobs again");
+  job_controller_.time_travelled();
+  membership_.time_travelled();
+  for (cache::Informer* informer : informers()) {
+    std::uint64_t& seen = travelled_[informer];
+    if (informer->time_travels() == seen) informer->relist();
+    seen = informer->time_travels();
+  }
+}
+
+}  // namespace holdfast::runtime

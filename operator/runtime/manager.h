@@ -1,0 +1,90 @@
+// What the controllers of one replica share, and the controllers themselves: the caches, the
+// replica's shards, what it has seen of nodes and heartbeats. runtime::Process has one; the
+// simulator has one for each replica.
+//
+//   start: the caches list and watch. Once they are synced, the replica joins the others, and the
+//          controllers work on the shards that it gets.
+//   stop:  the controllers end their work, then the replica frees its shards, then the watches
+//          close.
+//
+// Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/cache/informer.h"
+#include "operator/jobs/job_controller.h"
+#include "operator/membership/membership.h"
+#include "operator/observe/heartbeat_monitor.h"
+#include "operator/observe/namespace_readings.h"
+#include "operator/observe/node_monitor.h"
+#include "operator/observe/window_keeper.h"
+
+namespace holdfast::runtime {
+
+class Manager {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Random& random;
+    Log log;
+    controller::Telemetry& telemetry;
+    controller::EventSink& events;
+  };
+  struct Config {
+    std::vector<std::string> namespaces;  // empty: all
+    controller::Membership::Config membership;
+    controller::JobController::Config jobs;
+    // The operator can never work here; the error says what to do.
+    std::function<void(Error)> refuse = nullptr;
+  };
+  Manager(Dependencies dependencies, Config config,
+          controller::ReconcilePool::Metrics metrics = {});
+
+  void start();
+  // The caches are synced, and the replica works or joins the others.
+  bool synced() const { return started_; }
+  // Stops cleanly, then calls `stopped`. Queued work is left to the next holders of the shards.
+  void stop(std::function<void()> stopped);
+
+  // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats.
+  // Others: nodes, node Leases, this installation's Leases.
+  static constexpr std::size_t kWatchesPerNamespace = 3;
+  static constexpr std::size_t kOtherWatches = 3;
+
+  // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
+  std::vector<cache::Informer*> informers();
+  controller::Membership& membership() { return membership_; }
+  controller::JobController& jobs() { return job_controller_; }
+
+ private:
+  controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
+  void begin();
+  void refresh(std::function<void()> done);
+  std::string unseen(Duration patience);
+  void look_for_time_travel();
+  void on_time_travel();
+
+  Loop& loop_;
+  Log log_;
+  controller::Telemetry& telemetry_;
+  cache::Informer jobs_;
+  cache::Informer pods_;
+  controller::NodeMonitor nodes_;
+  controller::HeartbeatMonitor heartbeats_;
+  controller::WindowKeeper windows_;
+  controller::Membership membership_;
+  controller::NamespaceReadings readings_;
+  controller::JobController job_controller_;
+  std::uint64_t time_travels_ = 0;
+  std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
+  bool started_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace holdfast::runtime
