@@ -203,11 +203,12 @@ def test_a_failed_job_is_run_again_by_a_new_job_of_its_name(jobs):
 def test_an_edit_that_puts_the_next_attempt_off_for_ever_puts_it_off_by_the_longest_back_off(cluster, jobs):
     backoff = {"initialSeconds": 6, "factor": 1, "maxSeconds": 6, "jitterPercent": 0}
     jobs.apply(job("put-off", annotations=runs(0, "1,0"), retryBackoff=backoff))
-    for year in (2200, 9999):
+    path = f"{jobs.path}/put-off/status"
+    for year, taken in ((2099, 200), (2200, 422), (9999, 422)):
         jobs.wait_phase("put-off", "Backoff")
-        code, answer = cluster.api("PATCH", f"{jobs.path}/put-off/status",
-                                   {"status": {"nextAttemptTime": f"{year}-01-01T00:00:00Z"}}, content_type="merge")
-        assert code == 200, answer
+        status = {"nextAttemptTime": f"{year}-01-01T00:00:00Z"}
+        code, answer = cluster.api("PATCH", path, {"status": status}, content_type="merge")
+        assert code == taken, answer
     jobs.wait_phase("put-off", "Succeeded", limit=30)
 
 
