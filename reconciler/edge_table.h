@@ -1,5 +1,5 @@
 // The edges of the job's state machine. decide() plans no others (edges.cc makes them), and the CRD
-// accepts no others. docs/state-machine.svg is drawn from this table.
+// accepts no others. docs/pictures/state-machine.svg is drawn from this table.
 #pragma once
 
 #include "reconciler/types.h"
