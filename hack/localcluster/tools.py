@@ -209,10 +209,11 @@ def _build(module, packages, say):
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".build.{os.getpid()}"
     scratch.mkdir()
-    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false"]
+    # Nobody debugs these, and the compiler needs a quarter less time with less debug data and fewer collections.
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"]
     command = ["go", "build", "-v", *flags, "-ldflags", "-s -w" + _version_flags(module),
                "-o", f"{scratch}/", *packages.values()]
-    env = dict(os.environ, CGO_ENABLED="0", GOWORK="off", GOFLAGS="")
+    env = dict(os.environ, CGO_ENABLED="0", GOWORK="off", GOFLAGS="", GOGC="300")
     process = subprocess.Popen(command, cwd=TOOLS_DIR / module, env=env, start_new_session=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:

@@ -61,13 +61,15 @@ class Executor {
   };
   // One overload for each kind of write; a missing overload does not compile.
   Task<Result<Outcome>> apply(const reconciler::WriteStatus& write, const Setting& setting);
-  Task<Result<std::string>> read_shared_metadata(const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::CreatePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeletePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::ReleasePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::RelabelPod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::WriteLease& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeleteJob& write, const Setting& setting);
+
+  // The job's texts, from the cache or live. kConflict: the job or its spec is another one by now.
+  Task<Result<JobTexts>> texts(const Setting& setting, kube::CallOptions options);
 
   Status may_write(const Ownership::Claim& claim) const;
   void check_claim(const Ownership::Claim& claim, const CachedJob& job) const;

@@ -83,7 +83,16 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
                    "start it with --agent-image"),
         setting);
   }
-  const Result<std::string> body = pod_body(job.job, job.pod_template, write, agent_image_);
+  auto read = texts(setting, for_creation(write.attempt, setting.memory));
+  const Result<JobTexts> current = co_await read;
+  if (!current) {
+    const Error& error = current.error();
+    if (error.code == ErrorCode::kCancelled) co_return on_given_up(write, setting);
+    // The next decision waits for the job's new version.
+    if (error.code == ErrorCode::kConflict) co_return error;
+    co_return refuse(write, CreationRefusal::Kind::kRefused, error, setting);
+  }
+  const Result<std::string> body = pod_body(job.job, current->pod_template, write, agent_image_);
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }

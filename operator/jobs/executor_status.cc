@@ -11,16 +11,13 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
     setting.memory.attempts[write.status.attempt].add_intent(write.status.attempt_start_time);
   }
   const CachedJob& job = setting.job;
-  std::string metadata = job.shared_metadata;
-  if (is_terminal(job.job.status.phase)) {
-    auto read = read_shared_metadata(setting);
-    const Result<std::string> current = co_await read;
-    if (!current) co_return current.error();
-    metadata = *current;
-  }
-  auto put = client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                           job.namespace_, job.name, "status"),
-                         status_update_body(job.job, metadata, write.status), for_its_version());
+  auto read = texts(setting, within_time());
+  const Result<JobTexts> current = co_await read;
+  if (!current) co_return current.error();
+  auto put =
+      client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                    job.namespace_, job.name, "status"),
+                  status_update_body(job.job, current->metadata, write.status), for_its_version());
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(setting.memory.job_version, *answer);
@@ -29,20 +26,20 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   co_return Outcome{};
 }
 
-// A finished job's metadata is not cached.
-Task<Result<std::string>> Executor::read_shared_metadata(const Setting& setting) {
+Task<Result<JobTexts>> Executor::texts(const Setting& setting, kube::CallOptions options) {
   const CachedJob& job = setting.job;
+  if (job.texts) co_return *job.texts;
   auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                            job.namespace_, job.name),
-                         within_time());
+                         std::move(options));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   raise(setting.memory.job_version, *answer);
-  kube::Object live;
-  if (!kube::decode_meta(*answer, live) || live.uid != job.uid || live.version != job.version) {
+  const auto live = std::static_pointer_cast<const CachedJob>(decode_job(*answer));
+  if (!live || live->uid != job.uid || live->job.generation != job.job.generation) {
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
-  co_return shared_metadata(at(*answer, "metadata"));
+  co_return decode_texts(*answer);
 }
 
 void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting) {

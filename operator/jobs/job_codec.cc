@@ -206,13 +206,18 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   if (job.status.phase == reconciler::Phase::kRunning && job.status.pod_name.empty()) {
     job.status.pod_name = reconciler::pod_name(job.name, job.uid, job.status.attempt);
   }
-  const JsonView pod_template = at(spec, "template");
-  if (!pod_template.is_object()) return nullptr;
-  if (!is_terminal(job.status.phase)) {
-    cached->pod_template = pod_template.text();
-    cached->shared_metadata = shared_metadata(meta);
+  if (!at(spec, "template").is_object()) return nullptr;
+  if (is_terminal(job.status.phase)) return cached;
+  JobTexts texts = decode_texts(json);
+  if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
+    cached->texts = std::move(texts);
   }
   return cached;
+}
+
+JobTexts decode_texts(const JsonView& json) {
+  return {std::string(at(at(json, "spec"), "template").text()),
+          shared_metadata(at(json, "metadata"))};
 }
 
 std::string shared_metadata(const JsonView& metadata) {

@@ -1,7 +1,9 @@
 // Converts DurableJobs between JSON and the reconciler's types. Pure.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/kube/object.h"
@@ -9,17 +11,29 @@
 
 namespace holdfast::controller {
 
-// The cached job: the fields that the reconciler reads, and two JSON texts. These are the template,
-// and the metadata that a status write repeats. A finished job has neither text: it starts no pods,
-// and is hardly ever written again.
+// What is sent back to the API server as it came, as JSON texts.
+struct JobTexts {
+  std::string pod_template;
+  // See shared_metadata().
+  std::string metadata;
+};
+
+// The most bytes of texts that are cached for one job. With a template of 1 MB each, ten thousand
+// jobs of one tenant would otherwise take all the memory that the operator has.
+constexpr std::size_t kMaxCachedTexts = 16 * 1024;
+
+// The cached job: the fields that the reconciler reads, and the texts. Two kinds of job have no
+// texts: finished ones, which start no pods and are hardly ever written again, and those whose
+// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them.
 struct CachedJob : kube::Object {
   reconciler::Job job;
-  std::string pod_template;
-  std::string shared_metadata;
+  std::optional<JobTexts> texts;
 };
 
 // Null if the JSON is not a DurableJob that the schema accepts.
 kube::ObjectPtr decode_job(const JsonView& json);
+
+JobTexts decode_texts(const JsonView& json);
 
 reconciler::Spec decode_spec(const JsonView& spec);
 reconciler::Status decode_status(const JsonView& status);

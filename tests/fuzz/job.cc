@@ -8,10 +8,11 @@
 using namespace holdfast;
 using controller::CachedJob;
 using controller::CachedPod;
+using controller::JobTexts;
 
 namespace {
 
-void check_status(const CachedJob& cached) {
+void check_status(const CachedJob& cached, const JobTexts& texts) {
   const reconciler::Status& status = cached.job.status;
   const Json written = controller::encode_status(status);
   const reconciler::Status read = controller::decode_status(document(written));
@@ -23,7 +24,7 @@ void check_status(const CachedJob& cached) {
   FUZZ_REQUIRE(read.history.size() == status.history.size());
   FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
   const Result<Json> body =
-      parse_json(controller::status_update_body(cached.job, cached.shared_metadata, status));
+      parse_json(controller::status_update_body(cached.job, texts.metadata, status));
   FUZZ_REQUIRE(body.ok());
   const Json& metadata = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(metadata, "uid") == cached.uid);
@@ -45,14 +46,14 @@ void check_environment(const Json& spec, const char* list) {
   }
 }
 
-void check_pod(const CachedJob& cached) {
+void check_pod(const CachedJob& cached, const JobTexts& texts) {
   const reconciler::Job& job = cached.job;
   const std::string name = reconciler::pod_name(job.name, job.uid, 7);
   FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
   const Result<std::string> body =
-      controller::pod_body(job, cached.pod_template, {7, name}, "agent");
+      controller::pod_body(job, texts.pod_template, {7, name}, "agent");
   // With a heartbeat a template may also use the agent's names, or have no command.
-  const bool has_spec = at(*parse_json(cached.pod_template), "spec").is_object();
+  const bool has_spec = at(*parse_json(texts.pod_template), "spec").is_object();
   FUZZ_REQUIRE(job.spec.heartbeat ? has_spec || !body.ok() : body.ok() == has_spec);
   if (!body.ok()) return;
   Result<Json> pod = parse_json(*body);
@@ -85,7 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (!object) return 0;
   const auto& cached = static_cast<const CachedJob&>(*object);
-  check_status(cached);
-  if (!cached.pod_template.empty()) check_pod(cached);
+  const JobTexts texts = controller::decode_texts(*json);
+  check_status(cached, texts);
+  if (cached.texts) check_pod(cached, texts);
   return 0;
 }

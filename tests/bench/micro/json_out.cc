@@ -15,7 +15,7 @@ void json_out_of_a_status(benchmark::State& state) {
   const auto job = running_job();
   for (auto _ : state) {
     std::string body =
-        controller::status_update_body(job->job, job->shared_metadata, job->job.status);
+        controller::status_update_body(job->job, job->texts->metadata, job->job.status);
     benchmark::DoNotOptimize(body);
   }
 }
@@ -25,7 +25,7 @@ void json_out_of_a_pod(benchmark::State& state) {
   const auto job = running_job();
   for (auto _ : state) {
     Result<std::string> body =
-        controller::pod_body(job->job, job->pod_template, {1, "encode-1-abcde"}, "");
+        controller::pod_body(job->job, job->texts->pod_template, {1, "encode-1-abcde"}, "");
     if (!body.ok()) state.SkipWithError("the template of the sample is not right");
     benchmark::DoNotOptimize(body);
   }

@@ -148,18 +148,30 @@ TEST(JobCodec, TheStatusUpdateRepeatsWhatOthersWroteIntoTheMetadata) {
   object["metadata"]["managedFields"] = Json::array({{{"manager", "helm"}}});
   const kube::ObjectPtr cached = decode_job(document(object));
   const auto& job = static_cast<const CachedJob&>(*cached);
-  const Json body = json(status_update_body(job.job, job.shared_metadata, full_status()));
+  const Json body = json(status_update_body(job.job, job.texts->metadata, full_status()));
   for (const auto& [key, value] : shared.items()) EXPECT_EQ(body["metadata"][key], value) << key;
   EXPECT_FALSE(body["metadata"].contains("managedFields")) << "that would be a change of its own";
   EXPECT_FALSE(body["metadata"].contains("generation"));
 }
 
-TEST(JobCodec, AFinishedJobKeepsNoTemplateInMemory) {
+bool keeps_texts(const Json& object) {
+  return static_cast<const CachedJob&>(*decode_job(document(object))).texts.has_value();
+}
+
+TEST(JobCodec, AFinishedJobKeepsNoTextsInMemory) {
+  EXPECT_TRUE(keeps_texts(job_json()));
   Json finished = job_json();
   finished["status"] = {{"phase", "Succeeded"}};
-  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).pod_template, "");
-  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(finished))).shared_metadata, "");
-  EXPECT_NE(static_cast<const CachedJob&>(*decode_job(document(job_json()))).pod_template, "");
+  EXPECT_FALSE(keeps_texts(finished));
+}
+
+TEST(JobCodec, NoJobKeepsMoreTextThanItsShare) {
+  Json large = job_json();
+  large["spec"]["template"]["metadata"]["annotations"]["note"] = std::string(kMaxCachedTexts, 'x');
+  EXPECT_FALSE(keeps_texts(large)) << "by its template";
+  large = job_json();
+  large["metadata"]["annotations"]["note"] = std::string(kMaxCachedTexts, 'x');
+  EXPECT_FALSE(keeps_texts(large)) << "by its metadata";
 }
 
 TEST(JobCodec, WhatIsNoJobIsLeftOut) {
@@ -171,7 +183,7 @@ Json made_pod() {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const auto& cached = static_cast<const CachedJob&>(*object);
   const Result<std::string> body =
-      pod_body(cached.job, cached.pod_template, {3, "encode-3-abcde"}, "");
+      pod_body(cached.job, cached.texts->pod_template, {3, "encode-3-abcde"}, "");
   return json(*body);
 }
 
@@ -395,7 +407,7 @@ TEST(PodBody, TheMarkOfTheIntentIsReadBackAndATemplatesOwnIsNot) {
   const auto& cached = static_cast<const CachedJob&>(*object);
   reconciler::CreatePod create{3, "encode-3-abcde"};
   create.intent = *parse_time("2026-01-02T03:04:05Z") + std::chrono::nanoseconds(123'004'711);
-  Json given = json(cached.pod_template);
+  Json given = json(cached.texts->pod_template);
   given["metadata"]["annotations"]["holdfast.dev/intent"] = "2026-01-02T03:04:05Z";
   Json pod = json(*pod_body(cached.job, given.dump(), create, ""));
   pod["metadata"]["uid"] = "u";

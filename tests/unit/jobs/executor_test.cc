@@ -7,6 +7,8 @@
 namespace holdfast::controller {
 namespace {
 
+const char* const kTemplate = R"({"spec": {"containers": [{"name": "main", "image": "x"}]}})";
+
 class FakeOwnership : public Ownership {
  public:
   std::optional<Claim> claim(const std::string&) const override { return Claim{}; }
@@ -39,7 +41,7 @@ class ExecutorTest : public kube::ClientTest {
     job_.name = job_.job.name = "train";
     job_.namespace_ = job_.job.namespace_ = "default";
     job_.uid = job_.job.uid = "job-uid";
-    job_.pod_template = R"({"spec": {"containers": [{"name": "main", "image": "x"}]}})";
+    job_.texts = JobTexts{kTemplate, "{}"};
     reconciler::WriteStatus intent;
     intent.status.phase = reconciler::Phase::kRunning;
     intent.status.attempt = 1;
@@ -104,30 +106,64 @@ TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
   EXPECT_EQ(memory_.pod_version, 8u);
 }
 
-// Its shared metadata is not cached.
-TEST_F(ExecutorTest, AStatusWriteOfAFinishedJobReadsFirstWhatItRepeats) {
-  job_.job.status.phase = reconciler::Phase::kSucceeded;
-  job_.version = job_.job.version = 6;
-  reconciler::WriteStatus observed{job_.job.status};
-  decision_.writes = {observed};
-  const auto conflicts = perform();
+std::string live_job(const std::string& version, std::int64_t generation) {
+  const Json job = {{"metadata",
+                     {{"name", "train"},
+                      {"uid", "job-uid"},
+                      {"resourceVersion", version},
+                      {"generation", generation},
+                      {"labels", {{"app", "x"}}}}},
+                    {"spec", {{"template", Json::parse(kTemplate)}}}};
+  return job.dump();
+}
+
+// A finished job's texts are not cached, and those of a job with a large template.
+TEST_F(ExecutorTest, TextsThatAreNotCachedAreReadBeforeTheStatusIsWritten) {
+  job_.texts.reset();
+  job_.job.generation = 3;
+  decision_.writes.pop_back();
+  const auto changed = perform();
   EXPECT_EQ(transport_.request().method, "GET");
-  transport_.answer(200,
-                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  transport_.answer(200, live_job("7", 4));
   loop_.run_ready();
-  ASSERT_TRUE(conflicts->has_value());
-  EXPECT_EQ((*conflicts)->error().code, ErrorCode::kConflict) << "it has changed";
+  ASSERT_TRUE(changed->has_value());
+  EXPECT_EQ((*changed)->error().code, ErrorCode::kConflict) << "its spec has changed";
+  EXPECT_EQ(memory_.job_version, 7u) << "the next decision waits for this version";
   const auto done = perform();
-  transport_.answer(200, R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "6",
-                                          "labels": {"app": "x"}}})");
+  transport_.answer(200, live_job("6", 3));
   loop_.run_ready();
   EXPECT_EQ(transport_.request().method, "PUT");
   EXPECT_NE(transport_.request().body.find(R"("labels":{"app":"x"})"), std::string::npos);
-  transport_.answer(200,
-                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "8"}})");
+  transport_.answer(200, live_job("8", 3));
   loop_.run_ready();
   ASSERT_TRUE(done->has_value());
   EXPECT_TRUE((*done)->ok());
+}
+
+TEST_F(ExecutorTest, ATemplateThatIsNotCachedIsReadBeforeItsPodIsCreated) {
+  job_.texts.reset();
+  job_.job.generation = 3;
+  decision_.writes.erase(decision_.writes.begin());
+  perform();
+  EXPECT_EQ(transport_.request().method, "GET");
+  transport_.answer(200, live_job("7", 4));
+  loop_.run_ready();
+  ASSERT_TRUE(created_->has_value());
+  EXPECT_EQ((*created_)->error().code, ErrorCode::kConflict);
+  perform();
+  transport_.answer(500, R"({"kind": "Status", "code": 500, "message": "etcd is away"})");
+  loop_.run_ready();
+  ASSERT_TRUE(created_->has_value());
+  EXPECT_EQ(last_refusal().kind, reconciler::CreationRefusal::Kind::kRefused);
+  perform();
+  transport_.answer(200, live_job("7", 3));
+  loop_.run_ready();
+  EXPECT_EQ(transport_.request().method, "POST");
+  EXPECT_NE(transport_.request().body.find(R"("image":"x")"), std::string::npos);
+  transport_.answer(201, R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "8"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(created_->has_value());
+  EXPECT_TRUE((*created_)->ok());
 }
 
 TEST_F(ExecutorTest, NothingIsWrittenOnceTheShardIsLost) {
