@@ -64,6 +64,26 @@ Budget budget_of(Outcome outcome) {
   return Budget::kNone;
 }
 
+const RunView& JobView::seen(std::size_t place) const {
+  static const RunView kNothing;
+  return place < runs.size() ? runs[place] : kNothing;
+}
+
+RunView& JobView::begun() {
+  if (runs.empty()) runs.emplace_back();
+  return runs.front();
+}
+
+const Run& Status::run() const {
+  static const Run kNone;
+  return runs.empty() ? kNone : runs.front();
+}
+
+Run& Status::begun() {
+  if (runs.empty()) runs.emplace_back();
+  return runs.front();
+}
+
 const Condition* Status::condition(const std::string& type) const {
   const auto found = std::find_if(conditions.begin(), conditions.end(),
                                   [&](const Condition& c) { return c.type == type; });

@@ -2,6 +2,7 @@
 // values; units in the types. Field names and meanings are as in docs/api.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -101,6 +102,7 @@ struct HistoryEntry {
   std::optional<int> exit_code;
   std::optional<Time> start_time;
   std::optional<Time> end_time;
+  std::string progress = {};  // the worker's last message
   bool operator==(const HistoryEntry&) const = default;
 };
 // The limits of the CRD's schema.
@@ -121,30 +123,47 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
+// A run that has begun and has not ended: its last attempt, and what it has spent.
+struct Run {
+  std::int64_t index = 0;
+  std::int64_t attempt = 0;
+  std::string pod_name;
+  std::string pod_uid;  // set by the first write after the pod's creation
+  std::string node_name;
+  // The intent's time until the pod has run for a second, then the pod's start. An intent has a
+  // fraction of a second, which identifies the replica that wrote it (see Observed::nonce). A start
+  // has none.
+  std::optional<Time> start_time;
+  std::int64_t failures = 0;
+  std::int64_t disruptions = 0;
+  // Set: the last attempt has ended, and the next one may start then.
+  std::optional<Time> next_attempt_time;
+  std::string progress;  // the worker's last message
+  bool operator==(const Run&) const = default;
+
+  bool open() const { return !next_attempt_time; }
+};
+
 struct Status {
   Phase phase = Phase::kNone;
   std::int64_t attempt = 0;
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
-  std::string pod_name;
-  std::string pod_uid;  // set by the first write after the pod's creation
-  std::string node_name;
+  std::vector<Run> runs;
   std::optional<Time> start_time;
-  // The intent's time until the pod has run for a second, then the pod's start. An intent has a
-  // fraction of a second, which identifies the replica that wrote it (see Observed::nonce). A start
-  // has none.
-  std::optional<Time> attempt_start_time;
   std::optional<Time> completion_time;
-  std::optional<Time> next_attempt_time;
   seconds suspended{0};  // or gated, since start_time
   std::optional<Waiting> waiting;
   std::vector<HistoryEntry> history;
-  std::string progress;  // the worker's last message
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions;
   bool operator==(const Status&) const = default;
 
   const Condition* condition(const std::string& type) const;
+  // The job's run; an empty one if it has not begun or has ended.
+  const Run& run() const;
+  // The same, begun if it has not.
+  Run& begun();
 };
 
 struct Job {
@@ -203,7 +222,7 @@ struct PodView {
   std::string owner_uid;  // the controlling owner's
   std::string job_uid_label;
   std::int64_t attempt = 0;  // from its label; 0: none
-  // The mark of its intent: Status::attempt_start_time when it was created.
+  // The mark of its intent: Run::start_time when it was created.
   std::optional<Time> intent;
   std::string node_name;  // empty: not bound
   PodPhase phase = PodPhase::kPending;
@@ -320,30 +339,40 @@ struct TurnWait {
   Duration since_turn{0};  // since the last turn of any job of its namespace
 };
 
-struct Observed {
+// What this process knows of the last attempt of one run.
+struct RunObserved {
   // This process wrote the intent in the status, and knows of no pod for it yet.
   bool own_intent = false;
-  // This process has created or seen a pod of the current attempt.
+  // This process has created or seen a pod of the attempt.
   bool pod_existed = false;
   // That pod's UID, from the answer to its creation, or from the first pod seen. Empty: unknown.
   std::string pod_uid;
-  // This process has sent a write of the job's Lease for the current attempt.
+  // This process has sent a write of the run's Lease for the attempt.
   bool lease_asked = false;
   // The attempt already existed when this replica (again) got the job's shard.
   bool took_over = false;
-  // Since this process first saw the current attempt running without a pod.
+  // Since this process first saw the attempt running without a pod.
   Duration no_pod_for{0};
-  // The job, its current pod, the pod's node with its Lease, and the job's Lease were just read
-  // live. The job has not changed since the view.
+  // The attempt's pod, the pod's node with its Lease, and the run's Lease were just read live, and
+  // then the job. It has not changed since the view.
   bool confirmed = false;
   std::optional<CreationRefusal> refusal;
-  std::map<std::string, NodeObservation> nodes;
   LeaseObservation lease;
   std::optional<LeaseRefusal> lease_refusal;
-  PodSightings pod;  // of the current pod
-  // still_for: how long the current pod, once started, has made no further step. cancelling_for:
-  // how long the job has been Cancelling. Both as seen by this process or earlier observers.
+  PodSightings pod;
+  // How long the pod, once started, has made no further step, as seen by this process or earlier
+  // observers.
   Duration still_for{0};
+};
+
+struct RunView {
+  std::optional<LeaseView> lease;  // only for a job with `heartbeat`
+  RunObserved observed;
+};
+
+struct Observed {
+  std::map<std::string, NodeObservation> nodes;
+  // How long the job has been Cancelling, as seen by this process or earlier observers.
   Duration cancelling_for{0};
   // A new pod may be created now: its namespace has a free slot, and no creation of the job is in
   // progress.
@@ -353,15 +382,22 @@ struct Observed {
   Duration live_for{0};
   // The time since this process last wrote the job's status.
   Duration since_write = std::chrono::hours(1);
-  // Random: makes the intent's attemptStartTime unique to this process.
+  // Random: makes an intent's start_time unique to this process.
   std::uint64_t nonce = 0;
+  // As RunObserved::confirmed, for a job without runs and the pod of its last attempt.
+  bool confirmed = false;
 };
 
 struct JobView {
   Job job;
-  std::vector<PodView> pods;       // with the job in owner or label, or with a recorded UID
-  std::optional<LeaseView> lease;  // only for a job with `heartbeat`
+  std::vector<PodView> pods;  // with the job in owner or label, or with a recorded UID
+  std::vector<RunView> runs;  // of job.status.runs, each in its place
   Observed observed;
+
+  // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.
+  const RunView& seen(std::size_t place) const;
+  // Of the job's first run.
+  RunView& begun();
 };
 
 }  // namespace holdfast::reconciler

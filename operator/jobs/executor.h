@@ -17,7 +17,7 @@
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/ownership.h"
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 
 namespace holdfast::controller {
 

@@ -4,6 +4,7 @@
 #include "operator/jobs/executor.h"
 #include "operator/jobs/pod_codec.h"
 #include "operator/jobs/writes.h"
+#include "reconciler/run/running.h"
 
 namespace holdfast::controller {
 namespace {

@@ -8,7 +8,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
                                                 const Setting& setting) {
   if (write.status.attempt > setting.job.job.status.attempt) {
     // Recorded before the request, to recognise the intent if the answer is lost.
-    setting.memory.attempts[write.status.attempt].add_intent(write.status.attempt_start_time);
+    setting.memory.attempts[write.status.attempt].add_intent(write.status.run().start_time);
   }
   const CachedJob& job = setting.job;
   auto read = texts(setting, within_time());

@@ -39,6 +39,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   }
   entry.start_time = time_at(json, "startTime");
   entry.end_time = time_at(json, "endTime");
+  entry.progress = string_at(json, "progress");
   return entry;
 }
 
@@ -51,6 +52,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry) {
   if (entry.exit_code) json["exitCode"] = *entry.exit_code;
   put_second(json, "startTime", entry.start_time);
   put_second(json, "endTime", entry.end_time);
+  put_text(json, "progress", entry.progress);
   return json;
 }
 
@@ -122,6 +124,38 @@ bool is_default(const reconciler::Status& status) {
 
 }  // namespace
 
+namespace {
+
+reconciler::Run decode_run(const JsonView& json) {
+  reconciler::Run run;
+  run.index = int_at(json, "index");
+  run.attempt = int_at(json, "attempt");
+  run.pod_name = string_at(json, "podName");
+  run.pod_uid = string_at(json, "podUID");
+  run.node_name = string_at(json, "nodeName");
+  run.start_time = time_at(json, "startTime");
+  run.failures = int_at(json, "failures");
+  run.disruptions = int_at(json, "disruptions");
+  run.next_attempt_time = time_at(json, "nextAttemptTime");
+  run.progress = string_at(json, "progress");
+  return run;
+}
+
+Json encode_run(const reconciler::Run& run) {
+  Json json = {{"index", run.index}, {"attempt", run.attempt}};
+  put_text(json, "podName", run.pod_name);
+  put_text(json, "podUID", run.pod_uid);
+  put_text(json, "nodeName", run.node_name);
+  put_time(json, "startTime", run.start_time);
+  if (run.failures > 0) json["failures"] = run.failures;
+  if (run.disruptions > 0) json["disruptions"] = run.disruptions;
+  put_time(json, "nextAttemptTime", run.next_attempt_time);
+  put_text(json, "progress", run.progress);
+  return json;
+}
+
+}  // namespace
+
 reconciler::Status decode_status(const JsonView& json) {
   reconciler::Status status;
   status.phase =
@@ -129,15 +163,9 @@ reconciler::Status decode_status(const JsonView& json) {
   status.attempt = int_at(json, "attempt");
   status.failures = int_at(json, "failures");
   status.disruptions = int_at(json, "disruptions");
-  status.pod_name = string_at(json, "podName");
-  status.pod_uid = string_at(json, "podUID");
-  status.node_name = string_at(json, "nodeName");
   status.start_time = time_at(json, "startTime");
-  status.attempt_start_time = time_at(json, "attemptStartTime");
   status.completion_time = time_at(json, "completionTime");
-  status.next_attempt_time = time_at(json, "nextAttemptTime");
   status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
-  status.progress = string_at(json, "progress");
   status.observed_generation = int_at(json, "observedGeneration");
   if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
     status.waiting = reconciler::Waiting{
@@ -148,6 +176,7 @@ reconciler::Status decode_status(const JsonView& json) {
     status.phase = reconciler::Phase::kNone;
     status.waiting.reset();
   }
+  for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
   }
@@ -163,14 +192,8 @@ Json encode_status(const reconciler::Status& status) {
                {"failures", status.failures},
                {"disruptions", status.disruptions},
                {"observedGeneration", status.observed_generation}};
-  put_text(json, "podName", status.pod_name);
-  put_text(json, "podUID", status.pod_uid);
-  put_text(json, "nodeName", status.node_name);
-  put_text(json, "progress", status.progress);
   put_second(json, "startTime", status.start_time);
-  put_time(json, "attemptStartTime", status.attempt_start_time);
   put_second(json, "completionTime", status.completion_time);
-  put_time(json, "nextAttemptTime", status.next_attempt_time);
   if (status.suspended.count() > 0) json["suspendedSeconds"] = status.suspended.count();
   if (status.waiting) {
     Json waiting = {{"reason", status.waiting->reason.text()},
@@ -180,12 +203,34 @@ Json encode_status(const reconciler::Status& status) {
     put_second(waiting, "since", status.waiting->since);
     json["waiting"] = std::move(waiting);
   }
+  for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
   for (const auto& entry : status.history) json["history"].push_back(encode_history_entry(entry));
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));
   }
   return json;
 }
+
+namespace {
+
+// Whoever may write the status may also write runs that do not fit its phase and attempt. These two
+// decide, and the attempt gives its pod's name.
+void mend_runs(reconciler::Job& job) {
+  reconciler::Status& status = job.status;
+  if (is_terminal(status.phase)) return status.runs.clear();
+  if (status.phase != reconciler::Phase::kRunning) {
+    for (reconciler::Run& run : status.runs) {
+      if (run.open()) run.next_attempt_time = status.start_time.value_or(job.created);
+    }
+    return;
+  }
+  reconciler::Run& run = status.begun();
+  run.attempt = status.attempt;
+  run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
+  run.next_attempt_time.reset();
+}
+
+}  // namespace
 
 kube::ObjectPtr decode_job(const JsonView& json) {
   auto cached = std::make_shared<CachedJob>();
@@ -202,10 +247,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.spec = decode_spec(spec);
   job.status = decode_status(at(json, "status"));
-  // The attempt gives its pod's name, so an edit may leave the name out.
-  if (job.status.phase == reconciler::Phase::kRunning && job.status.pod_name.empty()) {
-    job.status.pod_name = reconciler::pod_name(job.name, job.uid, job.status.attempt);
-  }
+  mend_runs(job);
   if (!at(spec, "template").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
   JobTexts texts = decode_texts(json);

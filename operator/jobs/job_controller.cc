@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/json.h"
-#include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
+#include "reconciler/run/heartbeat.h"
 
 namespace holdfast::controller {
 
@@ -195,7 +195,7 @@ void JobController::on_pod(const cache::Change& change) {
   if (!job || job->uid != pod.job_uid()) return;
   if (!membership_.holds(job->uid)) return;
   const reconciler::Status& status = job->job.status;
-  if (status.phase == reconciler::Phase::kRunning && status.pod_name == pod.name) return;
+  if (status.phase == reconciler::Phase::kRunning && status.run().pod_name == pod.name) return;
   telemetry_.fenced_outcome(to_string(pod.pod.phase));
   log_.info("a fenced pod ended; its outcome does not count",
             {{"job", key},
@@ -215,7 +215,7 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   const std::int64_t number = reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name);
   const bool is_on_record = job && job->uid == memory.uid && job->job.status.attempt == number &&
-                            job->job.status.attempt_start_time == pod.pod.intent;
+                            job->job.status.run().start_time == pod.pod.intent;
   if (is_on_record) memory.at_attempt(number);
   const AttemptMemory* const attempt = memory.find_attempt(number);
   if (!pod.pod.intent || !attempt || !(is_on_record || attempt->has_intent(pod.pod.intent))) return;

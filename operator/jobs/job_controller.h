@@ -173,6 +173,10 @@ class JobController {
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   void observe(const CachedJob& job, JobMemory& memory, const Live& live,
                reconciler::JobView& view);
+  void observe_run(const CachedJob& job, JobMemory& memory, const Live& live,
+                   reconciler::JobView& view, std::size_t place);
+  void observe_lease(const CachedJob& job, JobMemory& memory, const Live& live,
+                     const reconciler::JobView& view, reconciler::RunView& run);
   // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
   // none.
   int lost_together(const CachedJob& job, const CachedHeartbeat& lease);

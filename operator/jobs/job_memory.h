@@ -14,9 +14,9 @@
 #include "client/kube/client.h"
 #include "core/time.h"
 #include "operator/membership/ownership.h"
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/refusals.h"
-#include "reconciler/sightings.h"
+#include "reconciler/run/sightings.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

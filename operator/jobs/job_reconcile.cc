@@ -3,8 +3,9 @@
 
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"
-#include "reconciler/heartbeat.h"
 #include "reconciler/names.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
 
 namespace holdfast::controller {
 namespace {
@@ -240,7 +241,8 @@ Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Liv
 
 Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& live) {
   const SteadyTime by = loop_.now() + kLiveLook;
-  live.pod_name = job.job.status.pod_name;
+  const reconciler::LastPod last = reconciler::last_pod(job.job.status);
+  live.pod_name = last.name;
   const std::int64_t attempt = job.job.status.attempt;
   const auto pod_is_known = [&] {
     const AttemptMemory* const known = memory.find_attempt(attempt);
@@ -254,7 +256,7 @@ Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& 
   if (answer) {
     live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
     const bool was_the_jobs =
-        live.pod && (live.pod->uid == job.job.status.pod_uid ||
+        live.pod && (live.pod->uid == last.uid ||
                      (known_before && live.pod->uid == memory.find_attempt(attempt)->pod_uid));
     if (live.pod && !live.pod->names(job.uid) && !was_the_jobs) live.pod.reset();
   }
@@ -333,7 +335,8 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
     return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
   });
   for (const reconciler::PodView& pod : view.pods) memory.pods.see(pod, now());
-  view.observed.confirmed = live.read;
+  view.runs.resize(job.job.status.runs.size());
+  view.observed.confirmed = live.read && view.runs.empty();
   observe(job, memory, live, view);
   return view;
 }
@@ -352,22 +355,6 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.may_create = !memory.creating() && creations_.admits(job.key());
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
-  if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
-    view.lease = lease->lease;
-    observed.lease = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
-    for (const reconciler::PodView& pod : view.pods) {
-      const std::string holder = reconciler::holder_identity(pod);
-      if (holder == lease->lease.granted && reconciler::worker_is_stopped(pod)) {
-        memory.stopped_holder = holder;
-      }
-    }
-    observed.lease.lost_together = lost_together(job, *lease);
-    observed.lease.granted_stopped = memory.stopped_holder == lease->lease.granted;
-  }
-  if (!memory.lease_refusal.empty()) {
-    observed.lease_refusal = reconciler::LeaseRefusal{
-        memory.lease_refusal, std::max(Duration::zero(), memory.lease_retry_at - steady)};
-  }
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended()) continue;
@@ -381,26 +368,60 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (status.phase == reconciler::Phase::kCancelling) {
     observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
   }
-  if (status.phase != reconciler::Phase::kRunning) return;
-  AttemptMemory& attempt = memory.at_attempt(status.attempt);
-  observed.own_intent = attempt.has_intent(status.attempt_start_time);
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    observe_run(job, memory, live, view, place);
+  }
+}
+
+void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const Live& live,
+                                  const reconciler::JobView& view, reconciler::RunView& run) {
+  if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
+    run.lease = lease->lease;
+    reconciler::LeaseObservation& observed = run.observed.lease;
+    observed = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
+    for (const reconciler::PodView& pod : view.pods) {
+      const std::string holder = reconciler::holder_identity(pod);
+      if (holder == lease->lease.granted && reconciler::worker_is_stopped(pod)) {
+        memory.stopped_holder = holder;
+      }
+    }
+    observed.lost_together = lost_together(job, *lease);
+    observed.granted_stopped = memory.stopped_holder == lease->lease.granted;
+  }
+  if (!memory.lease_refusal.empty()) {
+    run.observed.lease_refusal = reconciler::LeaseRefusal{
+        memory.lease_refusal, std::max(Duration::zero(), memory.lease_retry_at - loop_.now())};
+  }
+}
+
+void JobController::observe_run(const CachedJob& job, JobMemory& memory, const Live& live,
+                                reconciler::JobView& view, std::size_t place) {
+  const SteadyTime steady = loop_.now();
+  const reconciler::Run& run = job.job.status.runs[place];
+  reconciler::RunObserved& observed = view.runs[place].observed;
+  observed.confirmed = live.read;
+  observe_lease(job, memory, live, view, view.runs[place]);
+  if (!run.open()) return;
+  AttemptMemory& attempt = memory.at_attempt(run.attempt);
+  observed.own_intent = attempt.has_intent(run.start_time);
   observed.took_over = attempt.inherited;
   observed.lease_asked = attempt.lease_asked;
   observed.pod_existed = attempt.pod_existed;
   observed.pod_uid = attempt.pod_uid;
-  if (const reconciler::PodView* const pod = reconciler::current_pod(view)) {
-    if (pod->owner_uid == job.uid) executor_.pod_exists(status.attempt, pod->uid, memory);
+  if (const reconciler::PodView* const pod = reconciler::current_pod(view, place)) {
+    if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
     observed.pod = memory.pods.of(*pod);
     if (pod->stands_still()) {
-      observed.still_for = job_windows_.still_for(job.namespace_, *pod, pods_time);
+      observed.still_for =
+          job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));
     }
     return;
   }
   if (!attempt.bare_since) attempt.bare_since = steady;
   observed.no_pod_for = steady - *attempt.bare_since;
   // The replica that recorded an inherited attempt had its time while others held the shard.
-  if (observed.took_over && status.attempt_start_time) {
-    observed.no_pod_for = std::max(observed.no_pod_for, now() - *status.attempt_start_time);
+  if (observed.took_over && run.start_time) {
+    observed.no_pod_for = std::max(observed.no_pod_for, now() - *run.start_time);
   }
   observed.refusal = attempt.refusals.last(steady);
 }

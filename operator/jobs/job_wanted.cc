@@ -17,7 +17,7 @@ void want(Wanted& wanted, int shard, Duration most) {
 }
 
 bool is_current(const CachedPod& pod, const CachedJob& job) {
-  return pod.name == job.job.status.pod_name;
+  return pod.name == job.job.status.run().pod_name;
 }
 
 }  // namespace

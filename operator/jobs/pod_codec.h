@@ -5,7 +5,7 @@
 
 #include "client/kube/object.h"
 #include "operator/jobs/job_codec.h"
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

@@ -11,7 +11,7 @@
 namespace holdfast::controller {
 namespace {
 
-// The schema's limit for status.progress.
+// The schema's limit for status.run().progress.
 constexpr std::size_t kMessageLimit = 256;
 constexpr double kLongestAge = 366.0 * 24 * 3600;
 

@@ -12,7 +12,7 @@
 
 #include "client/kube/object.h"
 #include "core/time.h"
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

@@ -1,6 +1,6 @@
 // What this replica knows about the jobs' heartbeat Leases. Feeds the pure rules of
-// reconciler/heartbeat.h. Each watched namespace has a clock, which runs only while its watch is
-// open and the renewals of our member Lease succeed. Loop only.
+// reconciler/run/heartbeat.h. Each watched namespace has a clock, which runs only while its watch
+// is open and the renewals of our member Lease succeed. Loop only.
 #pragma once
 
 #include <functional>

@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
 
-from holdfast import OPERATOR_USER, Jobs, Operator, install, job  # noqa: E402
+from holdfast import OPERATOR_USER, Jobs, Operator, install, job, place  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from losses import new_namespace, seconds_of  # noqa: E402
 from many_losses import lease_reads, verdicts  # noqa: E402
@@ -39,7 +39,7 @@ def measure(count):
 
             def all_told():
                 found = jobs.list()
-                return sum(bool(one.get("status", {}).get("nodeName")) for one in found) == count
+                return sum(bool(place(one.get("status", {})).get("nodeName")) for one in found) == count
 
             wait_for("all jobs to run", all_told, LIMIT)
             cluster.add_node("other")

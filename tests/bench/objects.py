@@ -70,7 +70,8 @@ def _started():
     """A DurableJob's status with its first attempt's intent."""
     creating = "pod job-$N-1-abcde is being created and started"
     return {"phase": "Running", "attempt": 1, "failures": 0, "disruptions": 0, "suspendedSeconds": 0, "history": [],
-            "observedGeneration": 1, "podName": "job-$N-1-abcde", "startTime": BEGAN, "attemptStartTime": BEGAN,
+            "observedGeneration": 1, "startTime": BEGAN,
+            "runs": [{"index": 0, "attempt": 1, "podName": "job-$N-1-abcde", "startTime": BEGAN}],
             "conditions": [_condition("Reconciling", "True", "PodStarting", creating)],
             "waiting": {"reason": "PodStarting", "message": creating, "since": BEGAN,
                         "nextAction": "attempt 1 runs once its pod has started"}}
@@ -79,14 +80,15 @@ def _started():
 def _running():
     """The same once its pod has run for a while."""
     runs_on = "pod job-$N-1-abcde runs on node node-1"
-    return {**_started(), "podUID": POD_UID, "nodeName": "node-1",
+    run = {**_started()["runs"][0], "podUID": POD_UID, "nodeName": "node-1"}
+    return {**_started(), "runs": [run],
             "conditions": [_condition("Reconciling", "True", "PodRunning", runs_on)],
             "waiting": {"reason": "PodRunning", "message": runs_on, "since": BEGAN,
                         "nextAction": "attempt 1 ends when the pod does"}}
 
 
 def _succeeded():
-    status = {key: value for key, value in _running().items() if key != "waiting"}
+    status = {key: value for key, value in _running().items() if key not in ("waiting", "runs")}
     return status | {
         "phase": "Succeeded", "completionTime": ENDED,
         "history": [{"attempt": 1, "podName": "job-$N-1-abcde", "podUID": POD_UID, "nodeName": "node-1",

@@ -3,6 +3,7 @@
 import base64
 import json
 
+from holdfast import place
 from real_jobs import (container, describe, dump, end_of, logs_of, outcomes, shell_job, sleeps)
 
 ONE_TRY = {"backoffLimit": 0}
@@ -18,7 +19,7 @@ def test_a_command_that_exits_0_succeeds(cluster, jobs):
     status = end_of(jobs, "fine")
     assert status["phase"] == "Succeeded"
     assert (status["attempt"], status.get("failures", 0), status.get("disruptions", 0)) == (1, 0, 0)
-    assert logs_of(cluster, jobs.namespace, status["podName"]) == "attempt 1\n"
+    assert logs_of(cluster, jobs.namespace, place(status)["podName"]) == "attempt 1\n"
     assert "Succeeded" in describe(cluster, jobs.namespace, "fine")
 
 
@@ -81,7 +82,7 @@ def test_a_volume_keeps_what_an_attempt_wrote_for_the_next(cluster, jobs):
         pod={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}))
     status = end_of(jobs, "resumes", limit=180)
     assert (status["phase"], status["attempt"]) == ("Succeeded", 2), dump(status)
-    assert logs_of(cluster, jobs.namespace, status["podName"]) == "half\n"
+    assert logs_of(cluster, jobs.namespace, place(status)["podName"]) == "half\n"
 
 
 def test_a_service_account_of_its_own_is_what_the_pod_runs_as(cluster, jobs):
@@ -92,7 +93,7 @@ def test_a_service_account_of_its_own_is_what_the_pod_runs_as(cluster, jobs):
         "serviceAccountName": "encoder"}))
     status = end_of(jobs, "someone")
     assert status["phase"] == "Succeeded"
-    claims = logs_of(cluster, jobs.namespace, status["podName"]).strip()
+    claims = logs_of(cluster, jobs.namespace, place(status)["podName"]).strip()
     claims = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
     assert claims["sub"] == f"system:serviceaccount:{jobs.namespace}:encoder"
     [pod] = jobs.pods("someone")

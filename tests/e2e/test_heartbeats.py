@@ -2,6 +2,7 @@
 
 import time
 
+from holdfast import place
 from localcluster import wait_for
 from real_jobs import dump, end_of, outcomes, shell_job, sleeps, wait_attempt_pod
 
@@ -34,10 +35,10 @@ def test_a_worker_that_proves_life_and_progress_runs_to_its_end(cluster, jobs):
     jobs.apply(shell_job(
         cluster, "steady", "for n in 1 2 3 4 5 6; do /holdfast/agent progress \"$n of 6\"; sleep 4; done",
         heartbeat={"leaseDurationSeconds": DURATION, "progressDeadlineSeconds": PROGRESS}))
-    jobs.wait("steady", lambda s: "of 6" in s.get("progress", ""), 60, "progress to be shown")
+    jobs.wait("steady", lambda s: "of 6" in place(s).get("progress", ""), 60, "progress to be shown")
     status = end_of(jobs, "steady")
     # Written half a minute apart while it runs; what it said last is written with the end.
-    assert (status["phase"], status["attempt"], status["progress"]) == ("Succeeded", 1, "6 of 6"), dump(status)
+    assert (status["phase"], status["attempt"], place(status)["progress"]) == ("Succeeded", 1, "6 of 6"), dump(status)
 
 
 def test_the_agent_is_in_memory_beside_a_small_worker_and_asks_its_probe(cluster, jobs):
@@ -51,7 +52,7 @@ def test_the_agent_is_in_memory_beside_a_small_worker_and_asks_its_probe(cluster
         backoffLimit=0, heartbeat={"leaseDurationSeconds": DURATION}))
     status = end_of(jobs, "small")
     assert (status["phase"], status["attempt"]) == ("Succeeded", 1), dump(status)
-    assert status["progress"] == "one  [1mline", dump(status)
+    assert place(status)["progress"] == "one  [1mline", dump(status)
 
 
 def test_a_child_that_hangs_is_replaced_within_its_progress_deadline(cluster, jobs, measured):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from holdfast import place
 from localcluster import wait_for
 from real_cluster import node_lease
 from real_jobs import dump, end_of, outcomes, shell_job, sleeps, wait_attempt_pod
@@ -32,7 +33,7 @@ def running_on(jobs, name):
     """The node on which the job's pod runs, once that is on record."""
     pod = jobs.wait_running(name, limit=60)
     node = pod["spec"]["nodeName"]
-    jobs.wait(name, lambda s: s.get("nodeName") == node, 30, "the node to be on record")
+    jobs.wait(name, lambda s: place(s).get("nodeName") == node, 30, "the node to be on record")
     return node
 
 
@@ -52,7 +53,7 @@ def test_a_node_that_loses_power_costs_one_disruption_and_the_job_goes_on_elsewh
                  requeued(cluster, jobs, "survivor", node, PATIENT))
         status = end_of(jobs, "survivor")
     assert (status["phase"], status["attempt"], status["disruptions"]) == ("Succeeded", 2, 1), dump(status)
-    assert status["nodeName"] != node
+    assert place(status)["nodeName"] != node
     assert outcomes(status)[0][1] == "Lost"
 
 
@@ -81,7 +82,7 @@ def test_what_a_node_says_that_comes_back_after_3_minutes_does_not_count(
         measured("node is cut off for 3 minutes (docker pause)", PATIENT + RECONCILE,
                  requeued(cluster, jobs, "stale", node, PATIENT))
         away = time.monotonic()
-        jobs.wait("stale", lambda s: s["attempt"] == 2 and s.get("nodeName") not in (None, "", node), 60)
+        jobs.wait("stale", lambda s: s["attempt"] == 2 and place(s).get("nodeName") not in (None, "", node), 60)
         wait_for("three minutes without the node", lambda: time.monotonic() - away > 180 - PATIENT, 180)
     path = f"{jobs.pods_path}/{old['metadata']['name']}"
 
@@ -134,4 +135,4 @@ def test_a_drained_node_costs_one_disruption_and_no_time(cluster, nodes, jobs, m
         cluster.await_operators()
     status = end_of(jobs, "moved")
     assert (status["phase"], status["attempt"], status["disruptions"]) == ("Succeeded", 2, 1), dump(status)
-    assert status["nodeName"] != node
+    assert place(status)["nodeName"] != node

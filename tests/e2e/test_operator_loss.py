@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from holdfast import place
 from localcluster import wait_for
 
 from real_cluster import SYSTEM
@@ -92,7 +93,7 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
     with cluster.lost(victim, "kill", "start"):
         lost = time.monotonic()
         for name in names:  # each needs its owner now, and half of them have none
-            cluster.kubectl("-n", jobs.namespace, "delete", "pod", jobs.status(name)["podName"],
+            cluster.kubectl("-n", jobs.namespace, "delete", "pod", place(jobs.status(name))["podName"],
                             "--force", "--grace-period=0", "--wait=false")
         seen = [wait_attempt_pod(jobs, name, 2, 90) for name in names]
         measured("operator's node loses power", TAKE_OVER, max(seen) - lost)
@@ -110,7 +111,7 @@ def test_a_node_that_takes_its_jobs_replica_along_costs_the_later_of_window_and_
     victim, _ = nodes
     names = run_on(cluster, jobs, victim, "together", lostAfterSeconds=LEASE)
     for name in names:
-        jobs.wait(name, lambda s: s.get("nodeName") == victim, 30, "the node to be on record")
+        jobs.wait(name, lambda s: place(s).get("nodeName") == victim, 30, "the node to be on record")
     with cluster.lost(victim, "kill", "start"):
         lost = time.monotonic()
         seen = [wait_attempt_pod(jobs, name, 2, 90) for name in names]  # half of them had their owner there

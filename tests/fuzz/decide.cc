@@ -3,7 +3,7 @@
 // the pods.
 #include <algorithm>
 
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
 #include "tests/unit/reconciler/rules.h"
@@ -43,23 +43,24 @@ bool in_schema(const reconciler::Status& status) {
          between(status.disruptions, 0, kInt32 + 1) && between(status.suspended, 0, kInt32);
 }
 
-reconciler::Observed observed(fuzz::Input input) {
-  reconciler::Observed result;
+void observe(fuzz::Input input, reconciler::JobView& view) {
+  reconciler::Observed& result = view.observed;
+  reconciler::RunObserved& run = view.begun().observed;
   const std::uint8_t bits = input.byte();
-  result.own_intent = bits & 1;
-  result.pod_existed = bits & 2;
-  result.took_over = bits & 4;
-  result.confirmed = bits & 8;
-  result.no_pod_for = seconds(input.byte());
+  run.own_intent = bits & 1;
+  run.pod_existed = bits & 2;
+  run.took_over = bits & 4;
+  run.confirmed = result.confirmed = bits & 8;
+  run.no_pod_for = seconds(input.byte());
   result.live_for = seconds(input.byte() * 60);
-  result.still_for = seconds(input.byte() * 10);
+  run.still_for = seconds(input.byte() * 10);
   result.cancelling_for = seconds(input.byte());
   result.since_write = std::chrono::milliseconds(input.byte() * 100);
   if (bits & 16) {
-    result.refusal.emplace();
-    result.refusal->kind = static_cast<reconciler::CreationRefusal::Kind>(input.byte() % 3);
-    result.refusal->message = "no";
-    result.refusal->retry_in = seconds(input.byte() % 31);
+    run.refusal.emplace();
+    run.refusal->kind = static_cast<reconciler::CreationRefusal::Kind>(input.byte() % 3);
+    run.refusal->message = "no";
+    run.refusal->retry_in = seconds(input.byte() % 31);
   }
   if (bits & 32) {
     reconciler::NodeObservation& node = result.nodes["node-1"];
@@ -68,7 +69,6 @@ reconciler::Observed observed(fuzz::Input input) {
     node.breaker = input.byte() & 1;
   }
   result.nonce = input.number();
-  return result;
 }
 
 kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),
@@ -95,8 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const kube::ObjectPtr pod = decode(controller::decode_pod, JsonDocument::parse(input.line()));
     if (pod) view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
   }
-  view.observed =
-      observed(fuzz::Input(reinterpret_cast<const std::uint8_t*>(seen.data()), seen.size()));
+  observe(fuzz::Input(reinterpret_cast<const std::uint8_t*>(seen.data()), seen.size()), view);
   const Time now = *parse_time("2026-06-01T12:00:00.25Z");
   const reconciler::Decision decision = reconciler::decide(view, now);
   const std::string broken = reconciler::testing::broken_by(view, decision, now);

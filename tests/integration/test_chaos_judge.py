@@ -11,6 +11,10 @@ from record import FINALIZER, Version
 JOB = "job-uid"
 
 
+def run(attempt):
+    return {"index": 0, "attempt": attempt, "podName": f"j-{attempt}"}
+
+
 class Story:
     """A run of one job, told version by version."""
 
@@ -30,7 +34,7 @@ class Story:
         return self
 
     def start(self, attempt, **more):
-        return self.job(phase="Running", attempt=attempt, podName=f"j-{attempt}", **more)
+        return self.job(phase="Running", attempt=attempt, runs=[run(attempt)], **more)
 
     def pod(self, attempt, phase, uid=None, name=None, finalizers=(), owner=JOB):
         uid = uid or f"pod-{attempt}"
@@ -65,7 +69,7 @@ def test_a_clean_run_is_clean():
 
 
 def test_an_intent_that_lost_its_writer_is_accounted_for():
-    story = Story().start(1).end(1, "Lost", "Running", attempt=2, podName="j-2", disruptions=1)
+    story = Story().start(1).end(1, "Lost", "Running", attempt=2, runs=[run(2)], disruptions=1)
     story.pod(2, "Succeeded").end(2, "Succeeded", "Succeeded")
     assert not story.found()
 
@@ -79,7 +83,7 @@ def test_an_intent_that_lost_its_writer_is_accounted_for():
         1, "Succeeded", "Succeeded")),
     ("S2 FencedOutcome", lambda: Story().start(1).job(phase="Succeeded")),
     ("S3 Fence", lambda: Story().start(2).start(1)),
-    ("S3 Fence", lambda: Story().start(1).job(podName="j-other")),
+    ("S3 Fence", lambda: Story().start(1).job(runs=[{**run(1), "podName": "j-other"}])),
     ("S4 LegalEdges", lambda: Story().start(1).job(phase="Pending")),
     ("S5 NoLoss", lambda: retried().job(deleted=True)),
     ("S5 NoLoss", lambda: retried().pod(3, "Running", owner="nobody")),
@@ -93,7 +97,7 @@ def test_an_intent_that_lost_its_writer_is_accounted_for():
     ("its pods tell", lambda: Story().start(1).pod(1, "Failed").end(
         1, "Lost", "Failed", disruptions=1)),
     ("had succeeded", lambda: Story().start(1).pod(1, "Succeeded").end(
-        1, "Lost", "Running", attempt=2, podName="j-2", disruptions=1).pod(2, "Succeeded").end(
+        1, "Lost", "Running", attempt=2, runs=[run(2)], disruptions=1).pod(2, "Succeeded").end(
         2, "Succeeded", "Succeeded")),
     ("has not ended", lambda: Story().start(1).pod(1, "Running")),
     ("finalizer", lambda: retried().pod(2, "Succeeded", finalizers=[FINALIZER])),

@@ -15,7 +15,7 @@ import pytest
 
 from chaos import await_work, lapses, unexplained
 from fault_proxy import FAULTS, KILLS, Fault, FaultProxy
-from holdfast import OPERATOR_USER, Operator, job, runs
+from holdfast import OPERATOR_USER, Operator, job, place, runs
 from invariants import violations
 from localcluster import wait_for
 from record import STORE_AS_JSON, TERMINAL, Recorder
@@ -128,7 +128,7 @@ class Doer(threading.Thread):
         if status.get("phase") in TERMINAL or name in self.deleted:
             self._busy.pop(name)
             return
-        pod = self._record.pod(status.get("podName"))
+        pod = self._record.pod(place(status).get("podName"))
         if status.get("phase") != "Running" or not pod or pod["status"].get("phase") != "Running":
             pod = None
         if kind == "suspend" and self._done[name] == 1 and status.get("phase") == "Suspended":

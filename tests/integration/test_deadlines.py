@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import job, runs
+from holdfast import job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -228,7 +228,7 @@ def test_deadlines_that_pass_while_the_operator_is_down_count_when_it_is_back(op
         status = wait_told(jobs, name, "PodRunning")
     operator.kill()
     try:
-        wait_until(seconds_of(status["attemptStartTime"]) + 5)
+        wait_until(seconds_of(place(status)["startTime"]) + 5)
     finally:
         operator.start()
     assert jobs.wait_phase("active", "Failed", limit=15)["history"][0]["reason"] == (

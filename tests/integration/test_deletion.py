@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import FINALIZER, Jobs, job, runs
+from holdfast import FINALIZER, Jobs, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -104,7 +104,7 @@ def test_a_job_that_is_being_deleted_starts_nothing_new(jobs):
     body = job("held", annotations=runs(0, 1), retryBackoff=SHORT_BACKOFF)
     body["metadata"]["finalizers"] = ["example.com/held"]
     jobs.apply(body)
-    due = seconds_of(jobs.wait_phase("held", "Backoff")["nextAttemptTime"])
+    due = seconds_of(place(jobs.wait_phase("held", "Backoff"))["nextAttemptTime"])
     jobs.delete("held", "Foreground")
     wait_until(due + SLACK)
     held = jobs.get("held")
@@ -149,7 +149,7 @@ def assert_new_life(jobs, name, old):
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
     assert (status["phase"], budgets(status)) == ("Succeeded", (1, 0, 0))
     assert outcomes(status) == ["Succeeded"]
-    assert status["podName"] != old["status"]["podName"]
+    assert place(status)["podName"] != place(old["status"])["podName"]
 
     def only_new():
         return {pod["metadata"]["labels"]["holdfast.dev/job-uid"] for pod in jobs.pods()} == {
@@ -206,7 +206,7 @@ def test_an_orphaned_pod_is_not_adopted_by_a_new_job_of_the_name(operator, jobs)
         operator.start()
     status = settle(jobs, "again")
     assert (status["phase"], budgets(status)) == ("Succeeded", (1, 0, 0))
-    assert status["podName"] != old["status"]["podName"]
+    assert place(status)["podName"] != place(old["status"])["podName"]
     pod = pod_named(jobs, orphan["metadata"]["name"])
     assert pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
     assert not has_finalizer(pod)

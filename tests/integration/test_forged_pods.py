@@ -5,7 +5,7 @@ itself makes of it, as where that policy is switched off."""
 
 import copy
 
-from holdfast import job, runs
+from holdfast import job, place, runs
 from localcluster import wait_for
 from losses import pod_name, wait_attempt
 
@@ -58,18 +58,18 @@ def test_a_squatter_that_puts_a_pod_of_the_job_in_its_place_gives_it_no_outcome(
     delete_by_force(jobs, squatter)
     forgery = jobs.api("POST", jobs.pods_path, forged(made, 1, owned=True))
     jobs.end_pod(forgery)
-    running = jobs.wait("squatted", lambda status: status.get("podUID"), 60)
-    assert running["podUID"] != uid(forgery)
+    running = jobs.wait("squatted", lambda status: place(status).get("podUID"), 60)
+    assert place(running)["podUID"] != uid(forgery)
     assert running["phase"] == "Running"
     jobs.end_pod(jobs.wait_running("squatted"))
     jobs.wait_phase("squatted", "Succeeded")
-    assert jobs.status("squatted")["history"][-1]["podUID"] == running["podUID"]
+    assert jobs.status("squatted")["history"][-1]["podUID"] == place(running)["podUID"]
 
 
 def test_the_running_attempts_pod_made_anew_under_its_name_gives_no_outcome(jobs, operator):
     jobs.apply(job("replaced", annotations=LONG))
     pod = jobs.wait_running("replaced")
-    jobs.wait("replaced", lambda status: status.get("podUID") == uid(pod), SOON)
+    jobs.wait("replaced", lambda status: place(status).get("podUID") == uid(pod), SOON)
     operator.kill()
     delete_by_force(jobs, pod)
     forgery = jobs.api("POST", jobs.pods_path, forged(None, 1, owned=True, uid_of=pod))
@@ -85,7 +85,7 @@ def test_the_running_attempts_pod_made_anew_under_its_name_gives_no_outcome(jobs
 def test_a_pod_whose_owner_is_taken_off_is_stopped_and_no_second_attempt_runs_beside_it(jobs, operator):
     jobs.apply(job("disowned", annotations=LONG, podReplacementPolicy="Failed"))
     pod = jobs.wait_running("disowned")
-    jobs.wait("disowned", lambda status: status.get("podUID") == uid(pod), SOON)
+    jobs.wait("disowned", lambda status: place(status).get("podUID") == uid(pod), SOON)
     strip_owner(jobs, pod)
     beside = []
 
@@ -124,7 +124,7 @@ def test_a_pod_that_only_bears_a_jobs_uid_is_left_alone_and_lists_nothing(cluste
 def test_a_running_pod_that_lost_owner_and_job_name_keeps_its_finalizer_until_its_end_is_on_record(jobs, operator):
     jobs.apply(job("nameless", annotations=LONG))
     pod = jobs.wait_running("nameless")
-    jobs.wait("nameless", lambda status: status.get("podUID") == uid(pod), SOON)
+    jobs.wait("nameless", lambda status: place(status).get("podUID") == uid(pod), SOON)
     jobs.api("PATCH", f"{jobs.pods_path}/{pod['metadata']['name']}", {"metadata": {
         "ownerReferences": None, "labels": {"holdfast.dev/job-name": None}}}, content_type="merge")
     status = wait_attempt(jobs, "nameless", 2)

@@ -7,7 +7,7 @@ import pytest
 
 from agent import DURATION, MESSAGE, work  # noqa: F401
 from fence import lease_path
-from holdfast import Operator
+from holdfast import Operator, place
 from host_node import HOSTED
 from host_worker import SOON, beating, jobs, lives, nodes, operator  # noqa: F401
 from lives import BY_HAND, budgets, flush_audit, operator_writes, outcomes, settle, wait_told
@@ -189,8 +189,8 @@ def test_a_cancelled_job_s_worker_is_stopped(operator, nodes, jobs, lives):
 
 def test_kubectl_shows_what_the_worker_says_of_its_progress(cluster, operator, nodes, jobs, lives):
     jobs.apply(beating("tells", lives, {"says": "17 of 42 rows"}))
-    status = jobs.wait("tells", lambda s: s.get("progress"), 30)
-    assert status["progress"] == "17 of 42 rows"
+    status = jobs.wait("tells", lambda s: place(s).get("progress"), 30)
+    assert place(status)["progress"] == "17 of 42 rows"
     assert lease_of(jobs, "tells")["metadata"]["annotations"][MESSAGE] == "17 of 42 rows"
     assert "managedFields" not in lease_of(jobs, "tells")["metadata"]
     shown = cluster.kubectl("get", "dj", "tells", "-n", jobs.namespace).stdout

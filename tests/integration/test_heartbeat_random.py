@@ -11,6 +11,7 @@ import pytest
 
 from agent import work  # noqa: F401
 from chaos import seeded
+from holdfast import place
 from host_node import HOSTED
 from host_worker import Lives, beating, jobs, nodes, operator  # noqa: F401
 from localcluster import wait_for
@@ -61,7 +62,7 @@ class Disturber:
             self.done["operator killed"] += 1
             return
         status = self.jobs.status(self.rng.choice(names))
-        pod = self.nodes.find(status.get("podName", ""))
+        pod = self.nodes.find(place(status).get("podName", ""))
         if not pod or not pod.process or pod.process.poll() is not None:
             return
         if pod.uid in self._disturbed or self.rng.random() < 0.3:

@@ -8,6 +8,7 @@ import pytest
 
 from agent import DURATION, ENDED, work  # noqa: F401
 from fence import TokenClient, expect, lease_path, renewed
+from holdfast import place
 from host_worker import beating, jobs, lives, nodes, operator  # noqa: F401
 from lives import budgets, flush_audit, outcomes, settle, wait_told, wait_until
 from localcluster import wait_for
@@ -64,7 +65,7 @@ class Fall:
         of a disruption, on its class's counter."""
         status = wait_attempt(self.jobs, self.name, 2, limit=40)
         assert_one_disruption(status, reason)
-        created = created_at(self.cluster, self.offset, status["podName"])
+        created = created_at(self.cluster, self.offset, place(status)["podName"])
         last = max(self.renewals(self.pod.pod_name))
         assert least <= created - last <= most + REACTION + NOISE
         operator, (count, total) = before

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast import FINALIZER, OPERATOR_USER, Operator, job, runs
+from holdfast import FINALIZER, OPERATOR_USER, Operator, job, place, runs
 from localcluster import wait_for
 from losses import (
     REACTION,
@@ -34,9 +34,8 @@ def record_attempt(jobs, name, reason="PodStarting", ago=0):
     created["status"] = {
         "phase": "Running",
         "attempt": 1,
-        "podName": pod,
+        "runs": [{"index": 0, "attempt": 1, "podName": pod, "startTime": now}],
         "startTime": now,
-        "attemptStartTime": now,
         "observedGeneration": 1,
         "waiting": {"reason": reason, "message": "as recorded", "nextAction": "as recorded"},
     }
@@ -59,7 +58,7 @@ def create_late(jobs, name, pod):
             "metadata": {
                 "name": pod,
                 "labels": labels,
-                "annotations": {"holdfast.dev/intent": owner["status"]["attemptStartTime"]},
+                "annotations": {"holdfast.dev/intent": owner["status"]["runs"][0]["startTime"]},
                 "finalizers": [FINALIZER],
                 "ownerReferences": [
                     {
@@ -116,7 +115,7 @@ def test_another_replicas_intent_is_lost_after_its_writers_time_and_no_attempt_g
 
     status = wait_attempt(jobs, "bare", 2, WAIT_FOR_ITS_WRITER + REACTION + SLACK)
     assert_one_disruption(status, "PodNeverCreated")
-    took = created_at(cluster, offset, status["podName"]) - began
+    took = created_at(cluster, offset, place(status)["podName"]) - began
     assert WAIT_FOR_ITS_WRITER - SLACK <= took <= WAIT_FOR_ITS_WRITER + REACTION + SLACK
     count, total = recoveries(operator, "intent_without_pod")
     assert count == 1 and WAIT_FOR_ITS_WRITER <= total <= WAIT_FOR_ITS_WRITER + REACTION + SLACK
@@ -135,7 +134,7 @@ def test_an_attempt_whose_pod_vanished_while_no_operator_ran_is_lost_when_one_st
     with Operator(cluster):
         jobs.apply(job("vanished"))
         jobs.wait_running("vanished")
-        jobs.wait("vanished", lambda s: s.get("nodeName"), 15)
+        jobs.wait("vanished", lambda s: place(s).get("nodeName"), 15)
     pod = jobs.pod("vanished")
     path = f"{jobs.pods_path}/{pod['metadata']['name']}"
     jobs.api("PATCH", path, {"metadata": {"finalizers": None}}, content_type="merge")
@@ -157,4 +156,4 @@ def test_a_restarted_operator_takes_up_running_attempts_and_creates_nothing_twic
         for name in names:
             status = jobs.wait_phase(name, "Succeeded")
             assert (status["attempt"], status["disruptions"]) == (1, 0)
-            created_at(cluster, offset, status["podName"])
+            created_at(cluster, offset, place(status)["podName"])

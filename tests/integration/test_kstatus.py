@@ -62,7 +62,7 @@ def test_a_job_that_was_not_observed_since_its_last_edit_is_in_progress(api, kst
 
 
 def conditions(phase, stalled):
-    """As reconciler/kstatus.cc writes them."""
+    """As reconciler/job/kstatus.cc writes them."""
     works = phase not in TERMINAL | {"Suspended"}
     time = "2026-01-02T03:04:05Z"
     return [{"type": name, "status": str(value), "reason": "R", "message": "m", "lastTransitionTime": time}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import FINALIZER, job, runs
+from holdfast import FINALIZER, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -34,13 +34,13 @@ def test_what_is_on_record_of_an_attempt_is_what_its_pod_did(jobs):
     jobs.apply(job("seen", annotations=runs(5)))
     running = wait_told(jobs, "seen", "PodRunning")
     pod = jobs.pod("seen")
-    assert running["nodeName"] == pod["spec"]["nodeName"]
+    assert place(running)["nodeName"] == pod["spec"]["nodeName"]
     started = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
     # A kubelet's whole seconds may lie before the pod's creation, which no start does.
-    assert 0 <= seconds_of(running["attemptStartTime"]) - seconds_of(started) < 1
+    assert 0 <= seconds_of(place(running)["startTime"]) - seconds_of(started) < 1
     status = settle(jobs, "seen")
     (entry,) = status["history"]
-    assert (entry["podName"], entry["nodeName"]) == (status["podName"], running["nodeName"])
+    assert (entry["podName"], entry["nodeName"]) == (place(status)["podName"], place(running)["nodeName"])
     assert entry["reason"] == "Completed"
     assert seconds_of(status["startTime"]) <= seconds_of(entry["startTime"])
     assert seconds_of(entry["startTime"]) <= seconds_of(entry["endTime"])
@@ -55,7 +55,7 @@ def test_the_pod_is_named_owned_and_held_as_promised(jobs):
     pod = jobs.wait_pod("made", lambda pod: True)
     body = jobs.get("made")
     uid = body["metadata"]["uid"]
-    assert pod["metadata"]["name"] == pod_name(body, 1) == body["status"]["podName"]
+    assert pod["metadata"]["name"] == pod_name(body, 1) == place(body["status"])["podName"]
     assert pod["metadata"]["ownerReferences"] == [
         {
             "apiVersion": "holdfast.dev/v1alpha1",
@@ -174,7 +174,7 @@ def test_a_job_says_what_it_waits_for_in_every_phase_that_is_not_terminal(jobs):
     jobs.apply(job("pends", **pends))
 
     status = wait_told(jobs, "starts", "PodStarting")
-    waiting = assert_told(status, "Running", "PodStarting", status["podName"])
+    waiting = assert_told(status, "Running", "PodStarting", place(status)["podName"])
     assert "deadline" not in waiting  # nobody knows when it will have a node
 
     status = wait_told(jobs, "nowhere", "PodUnschedulable")
@@ -184,17 +184,17 @@ def test_a_job_says_what_it_waits_for_in_every_phase_that_is_not_terminal(jobs):
     assert assert_told(status, "Running", "ImagePullBackOff", "container main")["deadline"]
 
     status = wait_told(jobs, "runs", "PodRunning")
-    waiting = assert_told(status, "Running", "PodRunning", status["podName"], status["nodeName"])
+    waiting = assert_told(status, "Running", "PodRunning", place(status)["podName"], place(status)["nodeName"])
     assert "deadline" not in waiting
 
     status = wait_told(jobs, "limited", "PodRunning")
     waiting = assert_told(status, "Running", "PodRunning", "ends as DeadlineExceeded")
-    started = seconds_of(status["attemptStartTime"])
+    started = seconds_of(place(status)["startTime"])
     assert abs(seconds_of(waiting["deadline"]) - started - 2000) <= 2
 
     status = jobs.wait_phase("backs-off", "Backoff")
     waiting = assert_told(status, "Backoff", "RetryBackoff", "attempt 1", "attempt 2 starts")
-    assert waiting["deadline"][:19] == status["nextAttemptTime"][:19]
+    assert waiting["deadline"][:19] == place(status)["nextAttemptTime"][:19]
 
     status = jobs.wait_phase("sleeps", "Suspended")
     assert "deadline" not in assert_told(status, "Suspended", "Suspended", "spec.suspend")
@@ -204,7 +204,7 @@ def test_a_job_says_what_it_waits_for_in_every_phase_that_is_not_terminal(jobs):
     status = jobs.wait("leaves", lambda s: s.get("waiting", {}).get("deadline"), 15)
     jobs.wait_phase("leaves", "Cancelling")
     status = jobs.wait("leaves", lambda s: "deadline" in s["waiting"], 15)
-    assert_told(status, "Cancelling", "PodTerminating", status["podName"], "Cancelled")
+    assert_told(status, "Cancelling", "PodTerminating", place(status)["podName"], "Cancelled")
 
     pod = jobs.wait_running("pends")
     jobs.patch("pends", suspend=True)
@@ -258,7 +258,7 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     jobs.apply(job("waits", annotations=runs(0, 1), retryBackoff=LONG_BACKOFF))
     settle(jobs, "done")
     jobs.wait_phase("waits", "Backoff")
-    node = jobs.status("done")["nodeName"]
+    node = place(jobs.status("waits"))["nodeName"]
 
     heads, rows = table(cluster.kubectl("get", "dj", "-n", jobs.namespace).stdout)
     assert heads == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
@@ -268,7 +268,7 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
 
     heads, rows = table(cluster.kubectl("get", "djob", "-n", jobs.namespace, "-o", "wide").stdout)
     assert heads[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
-    assert (rows[0]["NODE"], rows[0]["DISRUPTIONS"]) == (node, "0")
+    assert (rows[1]["NODE"], rows[1]["DISRUPTIONS"]) == (node, "0")
     assert rows[0]["STARTED"] and rows[0]["COMPLETED"] and not rows[1]["COMPLETED"]
 
     # `all` lists them too.

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from holdfast import OPERATOR_USER, Jobs, job
+from holdfast import OPERATOR_USER, Jobs, job, place
 from localcluster import wait_for
 from losses import LOST_AFTER, new_namespace, write_times
 from many_losses import lease_reads, verdicts
@@ -25,7 +25,7 @@ def lost(cluster, operator):
         list(pool.map(lambda name: jobs.apply(job(name, lostAfterSeconds=LOST_AFTER)), names))
 
     def told():
-        return [one["metadata"]["name"] for one in jobs.list() if one.get("status", {}).get("nodeName")]
+        return [one["metadata"]["name"] for one in jobs.list() if place(one.get("status", {})).get("nodeName")]
 
     wait_for("all jobs to run", lambda: len(told()) == JOBS, LIMIT)
     cluster.add_node("other")
@@ -55,6 +55,6 @@ def test_the_jobs_share_the_live_reads_of_their_node(cluster, lost):
 def test_a_verdict_is_on_record_before_the_next_pod_is_asked_for(cluster, lost):
     told = verdicts(cluster, lost.offset, OPERATOR_USER)
     for one in lost.jobs.list():
-        pod = one["status"]["podName"]
+        pod = place(one["status"])["podName"]
         [created] = write_times(cluster, lost.offset, "create", pod, user=OPERATOR_USER)
         assert told[one["metadata"]["name"]] <= created

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from holdfast import Jobs, Operator, install, job
+from holdfast import Jobs, Operator, install, job, place
 from localcluster import Cluster, wait_for
 from losses import (
     LOST_AFTER,
@@ -100,7 +100,7 @@ def outage(cluster, operator):
             pod = jobs.wait_pod(name, lambda found: True)
             bind(jobs, pod, node)
             set_running(jobs, pod)
-            jobs.wait(name, lambda s: s.get("nodeName"), 15)
+            jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
         offset = cluster.audit_offset()
         nodes.silence("hand-0")
         jobs.wait("alone", lambda s: s["waiting"]["reason"] == "NodeSilent", 20)
@@ -113,7 +113,7 @@ def outage(cluster, operator):
 def test_a_node_that_dies_alone_among_many_is_found_within_one_window(cluster, outage):
     status = wait_attempt(outage.jobs, "alone", 2)
     assert_one_disruption(status, "NodeSilent")
-    took = created_at(cluster, outage.offset, status["podName"]) - outage.nodes.last_renewal(
+    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal(
         "hand-0"
     )
     assert LOST_AFTER <= took <= LOST_AFTER + 1 + REACTION + SLACK
@@ -143,7 +143,7 @@ def test_nodes_that_fell_silent_together_get_one_window_more_and_lose_nothing_if
 def test_a_node_that_died_with_most_others_is_found_within_two_windows(cluster, outage):
     status = wait_attempt(outage.jobs, "dies", 2, limit=60)
     assert_one_disruption(status, "NodeSilent")
-    took = created_at(cluster, outage.offset, status["podName"]) - outage.nodes.last_renewal(
+    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal(
         "hand-6"
     )
     assert 2 * LOST_AFTER <= took <= 2 * LOST_AFTER + 1 + REACTION + SLACK

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from holdfast import Jobs, job
+from holdfast import Jobs, job, place
 from losses import (
     LOST_AFTER,
     REACTION,
@@ -36,7 +36,7 @@ def gone(cluster, operator):
     jobs.apply(job("never", lostAfterSeconds=LOST_AFTER, pod={"schedulerName": "nobody"}))
     for name in ("deleted", "returns", "patient"):
         jobs.wait_running(name)
-        jobs.wait(name, lambda s: s.get("nodeName"), 15)
+        jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
     unbound = jobs.wait_pod("never", lambda pod: True)
     offset = cluster.audit_offset()
     cluster.kill_node("node-2")
@@ -63,7 +63,7 @@ def test_an_attempt_whose_node_object_was_deleted_is_lost_in_time(cluster, opera
     assert_one_disruption(status, "NodeGone")
     assert status["history"][0]["nodeName"] == "node-0"
     deleted = write_time(cluster, gone.offset, "delete", "node-0", resource="nodes")
-    took = created_at(cluster, gone.offset, status["podName"]) - deleted
+    took = created_at(cluster, gone.offset, place(status)["podName"]) - deleted
     assert LOST_AFTER - 1 <= took <= LOST_AFTER + REACTION + SLACK
     count, total = recoveries(operator, "node_gone")
     assert count >= 1 and total / count <= LOST_AFTER + REACTION + SLACK
@@ -77,7 +77,7 @@ def test_an_attempt_bound_to_a_node_that_never_was_is_lost_in_time(cluster, gone
     bound = write_time(
         cluster, gone.offset, "create", status["history"][0]["podName"], subresource="binding"
     )
-    took = created_at(cluster, gone.offset, status["podName"]) - bound
+    took = created_at(cluster, gone.offset, place(status)["podName"]) - bound
     assert LOST_AFTER - 1 <= took <= LOST_AFTER + REACTION + SLACK
     bind(jobs, jobs.pod("never"), "node-1")
     assert finish(jobs, "never")["attempt"] == 2
@@ -107,7 +107,7 @@ def test_with_policy_failed_a_dead_node_holds_the_next_attempt_back_until_its_ob
     cluster.delete_node("node-2")
     status = wait_attempt(jobs, "patient", 2)
     deleted = write_time(cluster, offset, "delete", "node-2", resource="nodes")
-    took = created_at(cluster, offset, status["podName"]) - deleted
+    took = created_at(cluster, offset, place(status)["podName"]) - deleted
     assert LOST_AFTER - 1 <= took <= LOST_AFTER + REACTION + SLACK
     assert jobs.conditions("patient")["Stalled"]["status"] == "False"
     assert status["disruptions"] == 1

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from holdfast import Jobs, job
+from holdfast import Jobs, job, place
 from localcluster import wait_for
 from losses import (
     LOST_AFTER,
@@ -77,7 +77,7 @@ def silence(cluster, operator):
     names = ("moves", "returns", "pinned", "stuck", "overstays")
     pods = {name: jobs.wait_running(name) for name in names}
     for name in pods:
-        jobs.wait(name, lambda s: s.get("nodeName"), 15)
+        jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
     wait_renewals(cluster, (dead, away))
     offset = cluster.audit_offset()
     cluster.kill_node(away)
@@ -133,7 +133,7 @@ def test_the_attempt_on_a_silent_node_is_lost_in_time_and_the_next_one_runs_on_a
     assert_one_disruption(status, "NodeSilent")
     assert status["history"][0]["nodeName"] == silence.dead
     last = seconds_of(cluster.node_lease(silence.dead)["spec"]["renewTime"])
-    took = created_at(cluster, silence.offset, status["podName"]) - last
+    took = created_at(cluster, silence.offset, place(status)["podName"]) - last
     assert LOST_AFTER <= took <= LOST_AFTER + REACTION + SLACK
     count, total = recoveries(operator, "node_silent")
     assert count >= 1 and total / count <= LOST_AFTER + REACTION + SLACK
@@ -168,7 +168,7 @@ def test_a_pod_stuck_terminating_on_a_dead_node_is_lost_and_what_it_reports_late
     assert_one_disruption(status, {"NodeSilent", "PodStuckTerminating"})
     told = seconds_of(pod["metadata"]["deletionTimestamp"])
     assert (
-        created_at(cluster, silence.offset, status["podName"]) - told
+        created_at(cluster, silence.offset, place(status)["podName"]) - told
         <= LOST_AFTER + REACTION + SLACK
     )
     report_late_success(silence, operator, "stuck")
@@ -179,7 +179,7 @@ def test_a_pod_that_overstays_its_grace_on_a_live_node_is_lost(cluster, operator
     status = wait_attempt(jobs, "overstays", 2)
     assert_one_disruption(status, "PodStuckTerminating")
     grace_ended = seconds_of(pod["metadata"]["deletionTimestamp"])
-    took = created_at(cluster, silence.offset, status["podName"]) - grace_ended
+    took = created_at(cluster, silence.offset, place(status)["podName"]) - grace_ended
     # The grace's end is cut to the second, and so is the server's time that it is compared to.
     assert LOST_AFTER - 2 <= took <= LOST_AFTER + REACTION + SLACK
     assert recoveries(operator, "pod_stuck_terminating")[0] >= 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import job
+from holdfast import job, place
 from localcluster import wait_for
 from losses import (
     REACTION,
@@ -43,7 +43,7 @@ def assert_replaced(jobs, name, offset, pod, reason):
     ended = write_time(
         jobs.cluster, offset, "patch", entry["podName"], subresource="status", user="kwok"
     )
-    created = created_at(jobs.cluster, offset, status["podName"])
+    created = created_at(jobs.cluster, offset, place(status)["podName"])
     assert created - ended <= REACTION + SLACK
     wait_for(
         f"an event that {name} lost its attempt",
@@ -133,7 +133,7 @@ def test_a_pod_whose_finalizer_was_taken_off_and_that_vanished_is_lost(cluster, 
     status = wait_attempt(jobs, "vanished", 2)
     assert_one_disruption(status, "PodGone")
     gone = write_time(cluster, offset, "delete", name)
-    assert created_at(cluster, offset, status["podName"]) - gone <= REACTION + SLACK
+    assert created_at(cluster, offset, place(status)["podName"]) - gone <= REACTION + SLACK
     assert operator.metric("holdfast_recovery_seconds_count", **{"class": "pod_vanished"}) >= 1
     finish(jobs, "vanished")
 
@@ -242,7 +242,7 @@ def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_b
     delete_pod(jobs, jobs.wait_running("unlucky"))
     status = jobs.wait_phase("unlucky", "Backoff")
     assert status["waiting"]["reason"] == "RetryBackoff"
-    due = seconds_of(status["nextAttemptTime"])
+    due = seconds_of(place(status)["nextAttemptTime"])
     assert seconds_of(status["waiting"]["deadline"]) == int(due)
     assert 1 <= due - seconds_of(status["history"][1]["endTime"]) <= 2 + SLACK
     wait_attempt(jobs, "unlucky", 3)

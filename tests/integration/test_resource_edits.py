@@ -118,26 +118,23 @@ def test_a_job_may_wait_or_end_before_its_first_attempt(api, phase):
 # -- the attempt's pod ----------------------------------------------------------------------------
 
 
-def test_the_pods_name_changes_with_the_attempt_alone(api):
-    current = written(api, api.job_in("Running"), podName="job-1-abcde")
-    rule = ("status.podName: Forbidden", "changes only together with attempt")
-    refused(put(api, current, podName="job-2-abcde"), *rule)
-    refused(put(api, current, podName=None), *rule)
-    written(api, current, podName="job-2-abcde", attempt=2)
+def run(attempt, **fields):
+    return {"index": 0, "attempt": attempt, **fields}
 
 
 @pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "progress"])
 def test_no_text_is_empty(api, field):
     """The operator leaves out what is empty, and so would take it away."""
-    refused(put(api, api.job_in("Running"), **{field: ""}), f"status.{field}", "at least 1 chars long")
+    refused(put(api, api.job_in("Running"), runs=[run(1, **{field: ""})]), f"status.runs[0].{field}",
+            "at least 1 chars long")
 
 
 def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
-    current = written(api, written(api, api.job_in("Running"), podName="job-1-abcde"), podUID="uid-1")
-    rule = ("status.podUID: Forbidden", "changes only together with attempt")
-    refused(put(api, current, podUID="uid-2"), *rule)
-    refused(put(api, current, podUID=None), *rule)
-    written(api, current, podUID=None, podName="job-2-abcde", attempt=2)
+    current = written(api, written(api, api.job_in("Running"), runs=[run(1)]), runs=[run(1, podUID="uid-1")])
+    rule = ("status.runs: Forbidden", "changes only together with attempt")
+    refused(put(api, current, runs=[run(1, podUID="uid-2")]), *rule)
+    refused(put(api, current, runs=[run(1)]), *rule)
+    written(api, current, runs=[run(2)], attempt=2)
 
 
 # -- times ----------------------------------------------------------------------------------------
@@ -162,9 +159,9 @@ def test_a_recorded_time_is_a_whole_second_that_the_operator_can_read(api, field
 
 
 @pytest.mark.parametrize("time", ODD_TIMES)
-@pytest.mark.parametrize("field", ["attemptStartTime", "nextAttemptTime", "conditions[0].lastTransitionTime"])
+@pytest.mark.parametrize("field", ["runs[0].startTime", "runs[0].nextAttemptTime", "conditions[0].lastTransitionTime"])
 def test_other_times_are_those_that_the_operator_can_read(api, field, time):
-    fields = {field: time}
+    fields = {"runs": [run(1, **{field.rpartition(".")[2]: time})]}
     if "conditions" in field:
         fields = {"conditions": [condition("Stalled", lastTransitionTime=time)]}
     refused(api.put_status(api.job_in(None), status("Running", **fields)), f"status.{field}", WITH_FRACTION)
@@ -172,7 +169,8 @@ def test_other_times_are_those_that_the_operator_can_read(api, field, time):
 
 @pytest.mark.parametrize("time", TIMES)
 def test_times_of_a_century_are_taken(api, time):
-    fields = status("Failed", startTime=time, completionTime=time, attemptStartTime=time, nextAttemptTime=time,
+    fields = status("Failed", startTime=time, completionTime=time,
+                    runs=[run(1, startTime=time, nextAttemptTime=time)],
                     history=[ended(1, startTime=time, endTime=time)],
                     conditions=[condition("Failed", lastTransitionTime=time)])
     code, answer = api.put_status(api.job_in(None), fields)
@@ -250,7 +248,7 @@ def test_ten_entries_come_from_any_number_before(api, three):
     written(api, three, history=[*entries, *(ended(n) for n in range(4, 12))][-10:])
 
 
-@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "reason"])
+@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "reason", "progress"])
 def test_no_text_of_an_entry_is_empty(api, field):
     refused(put(api, api.job_in("Running"), history=[ended(1, **{field: ""})]),
             f"status.history[0].{field}", "at least 1 chars long")

@@ -37,7 +37,7 @@ def test_an_illegal_edge_is_refused_with_both_phases_named(api, old, new):
 
 @pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in TERMINAL])
 def test_a_write_that_keeps_a_phase_which_is_not_terminal_is_accepted(api, phase):
-    code, answer = api.put_status(api.job_in(phase), status(phase, nodeName="node-1", attempt=2))
+    code, answer = api.put_status(api.job_in(phase), status(phase, failures=2, attempt=2))
     assert code == 200, answer
 
 

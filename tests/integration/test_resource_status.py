@@ -23,15 +23,22 @@ ATTEMPT = {
     "startTime": "2026-01-02T03:04:05Z",
     "endTime": "2026-01-02T04:04:05Z",
 }
+RUN = {
+    "index": 0,
+    "attempt": 1,
+    "podName": "job-1-abcde",
+    "podUID": "00000000-0000-0000-0000-000000000001",
+    "nodeName": "node-1",
+    "startTime": "2026-01-02T03:04:05.123456789Z",
+    "failures": 1,
+    "disruptions": 1,
+    "nextAttemptTime": "2026-01-02T03:10:05Z",
+    "progress": "99 %",
+}
 # A finished job's status with every field that it can have, and another value for each.
 FULL = status(
     "Succeeded",
-    podName="job-1-abcde",
-    podUID="00000000-0000-0000-0000-000000000001",
-    nodeName="node-1",
-    progress="99 %",
-    attemptStartTime="2026-01-02T03:04:05.123456789Z",
-    nextAttemptTime="2026-01-02T03:10:05Z",
+    runs=[RUN],
     suspendedSeconds=10,
     history=[ATTEMPT],
     conditions=[CONDITION],
@@ -41,14 +48,9 @@ CHANGED = {
     "attempt": 2,
     "failures": 2,
     "disruptions": 2,
-    "podName": "job-2-abcde",
-    "podUID": "00000000-0000-0000-0000-000000000002",
-    "nodeName": "node-2",
-    "progress": "42 %",
+    "runs": [{**RUN, "nodeName": "node-2"}],
     "startTime": "2026-01-02T03:04:06Z",
-    "attemptStartTime": "2026-01-02T03:04:05.123456788Z",
     "completionTime": "2026-01-02T04:04:06Z",
-    "nextAttemptTime": "2026-01-02T03:10:06Z",
     "suspendedSeconds": 11,
     "history": [{**ATTEMPT, "exitCode": 1}],
     "waiting": {"reason": "Retry", "message": "", "nextAction": "start an attempt"},
@@ -323,8 +325,8 @@ def test_a_status_write_with_identity_and_version_alone_keeps_spec_and_labels(ap
 
 def test_a_status_write_from_an_old_version_is_a_conflict(api):
     current = api.job_in("Running")
-    assert api.put_status(current, status("Running", nodeName="node-1"))[0] == 200
-    assert api.put_status(current, status("Running", nodeName="node-2"))[0] == 409
+    assert api.put_status(current, status("Running", runs=[RUN]))[0] == 200
+    assert api.put_status(current, status("Running", runs=[]))[0] == 409
 
 
 def test_a_status_write_to_a_job_of_another_uid_is_a_conflict(api):
@@ -349,23 +351,27 @@ def test_a_condition_without_a_message_gets_an_empty_one(api):
 # -- values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("field", ["attemptStartTime", "nextAttemptTime"])
+@pytest.mark.parametrize("field", ["startTime", "nextAttemptTime"])
 @pytest.mark.parametrize(
     "time",
     ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.123456789Z"],
 )
 def test_times_may_have_fractions_of_a_second_and_are_kept_as_written(api, field, time):
-    code, answer = api.put_status(api.job_in(None), status("Running", **{field: time}))
+    code, answer = api.put_status(api.job_in(None), status("Running", runs=[{**RUN, field: time}]))
     assert code == 200, answer
-    assert answer["status"][field] == time
+    assert answer["status"]["runs"][0][field] == time
 
 
 @pytest.mark.parametrize(
     "field, value, fragment",
     [
         ("startTime", "yesterday", "status.startTime: Invalid value"),
-        ("podName", "x" * 254, "status.podName: Too long"),
-        ("podUID", "x" * 129, "status.podUID: Too long"),
+        ("runs", [{**RUN, "podName": "x" * 254}], "status.runs[0].podName: Too long"),
+        ("runs", [{**RUN, "podUID": "x" * 129}], "status.runs[0].podUID: Too long"),
+        ("runs", [without(RUN, "attempt")], "status.runs[0].attempt: Required value"),
+        ("runs", [{**RUN, "attempt": 2}], "no run has an attempt above status.attempt"),
+        ("runs", [{**RUN, "index": 100000}], "status.runs[0].index: Invalid value"),
+        ("runs", [RUN] * 1001, "status.runs: Too many"),
         ("history", [{**ATTEMPT, "attempt": n} for n in range(11)], "status.history: Too many"),
         ("history", [{**ATTEMPT, "outcome": "Vanished"}], 'outcome: Unsupported value: "Vanished"'),
         ("history", [without(ATTEMPT, "outcome")], "status.history[0].outcome: Required value"),
@@ -389,6 +395,8 @@ def test_the_longest_values_are_accepted(api):
         "history": [{**attempt, "attempt": n} for n in range(10)],
         "conditions": [{**CONDITION, "type": f"T{n}", "message": "m" * 32768} for n in range(16)],
         "waiting": waiting,
+        "runs": [{**RUN, "index": n, "podName": "p" * 253, "nodeName": "n" * 253, "progress": "x" * 256}
+                 for n in range(1000)],
     }
     code, current = api.put_status(api.job_in(None), status("Running", **fields))
     assert code == 200, current

@@ -77,12 +77,12 @@ def other_template(current):
 def test_a_status_write_that_carries_another_template_leaves_the_template_alone(api):
     current = api.job_in("Running")
     body = other_template(current)
-    body["status"] = status("Running", nodeName="node-1")
+    body["status"] = status("Running", disruptions=4)
     path = f"{JOBS}/{current['metadata']['name']}"
     code, answer = api.cluster.api("PUT", f"{path}/status", body)
     assert code == 200, answer
     assert answer["spec"] == current["spec"]
-    assert answer["status"]["nodeName"] == "node-1"
+    assert answer["status"]["disruptions"] == 4
 
 
 def reads_the_template(rule):
@@ -120,7 +120,7 @@ def test_a_replace_of_the_job_with_whatever_status_never_changes_the_template(ap
     current = api.job_in("Running")
     body = other_template(current)
     if with_status == "changed":
-        body["status"] = status("Running", nodeName="node-1")
+        body["status"] = status("Running", disruptions=4)
     if with_status == "none":
         del body["status"]
     refused(api.cluster.api("PUT", f"{JOBS}/{current['metadata']['name']}", body))
@@ -128,7 +128,7 @@ def test_a_replace_of_the_job_with_whatever_status_never_changes_the_template(ap
 
 def test_a_merge_patch_with_a_status_never_changes_the_template(api):
     current = api.job_in("Running")
-    body = {"spec": other_template(current)["spec"], "status": {"phase": "Suspended", "nodeName": "node-1"}}
+    body = {"spec": other_template(current)["spec"], "status": {"phase": "Suspended", "disruptions": 4}}
     refused(api.patch(current["metadata"]["name"], body))
 
 

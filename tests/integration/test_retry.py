@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from holdfast import job, runs
+from holdfast import job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -32,7 +32,7 @@ def backoffs(cluster, offset, jobs, name):
     found = []
     for at, status in recorded(cluster, offset, jobs, name):
         if status["phase"] == "Backoff" and (not found or found[-1][2] != status["attempt"]):
-            found.append((at, seconds_of(status["nextAttemptTime"]), status["attempt"]))
+            found.append((at, seconds_of(place(status)["nextAttemptTime"]), status["attempt"]))
     return [(at, due) for at, due, _ in found]
 
 
@@ -60,7 +60,7 @@ def test_after_backoff_limit_plus_one_failures_the_job_is_failed(jobs):
     assert [entry["exitCode"] for entry in status["history"]] == [3, 3, 3]
     assert {entry["reason"] for entry in status["history"]} == {"Error"}
     assert status["completionTime"] >= status["startTime"]
-    assert "nextAttemptTime" not in status and "waiting" not in status
+    assert "nextAttemptTime" not in place(status) and "waiting" not in status
     failed = jobs.conditions("spent")["Failed"]
     assert (failed["status"], failed["reason"]) == ("True", "BackoffLimitExceeded")
     assert "3 attempts failed, backoffLimit forgives 2" in failed["message"]
@@ -97,11 +97,11 @@ def test_the_next_attempt_starts_at_the_time_that_is_on_record(cluster, jobs):
     status = wait_told(jobs, "waits", "RetryBackoff")
     assert (status["phase"], budgets(status)) == ("Backoff", (1, 1, 0))
     assert status["waiting"]["nextAction"] == "attempt 2 starts"
-    assert status["waiting"]["deadline"][:19] == status["nextAttemptTime"][:19]
-    due = seconds_of(status["nextAttemptTime"])
+    assert status["waiting"]["deadline"][:19] == place(status)["nextAttemptTime"][:19]
+    due = seconds_of(place(status)["nextAttemptTime"])
     status = settle(jobs, "waits")
     assert budgets(status) == (2, 1, 0)
-    second = created_at(cluster, offset, status["podName"])
+    second = created_at(cluster, offset, place(status)["podName"])
     assert due <= second <= due + REACTION + SLACK
 
 
@@ -160,13 +160,13 @@ def test_an_operator_that_was_killed_in_backoff_keeps_the_time_on_record(cluster
     offset = cluster.audit_offset()
     backoff = {"initialSeconds": 8, "maxSeconds": 8, "jitterPercent": 0}
     jobs.apply(job("resumes", annotations=runs(0, "1,0"), retryBackoff=backoff))
-    due = seconds_of(jobs.wait_phase("resumes", "Backoff")["nextAttemptTime"])
+    due = seconds_of(place(jobs.wait_phase("resumes", "Backoff"))["nextAttemptTime"])
     operator.kill()
     operator.start()
     at_work = time.time()  # a busy machine takes longer than the back-off to get here
     status = settle(jobs, "resumes")
     assert budgets(status) == (2, 1, 0)
-    created = created_at(cluster, offset, status["podName"])
+    created = created_at(cluster, offset, place(status)["podName"])
     assert due <= created <= max(due, at_work) + REACTION + SLACK
 
 
@@ -206,7 +206,8 @@ def test_an_edit_that_puts_the_next_attempt_off_for_ever_puts_it_off_by_the_long
     path = f"{jobs.path}/put-off/status"
     for year, taken in ((2099, 200), (2200, 422), (9999, 422)):
         jobs.wait_phase("put-off", "Backoff")
-        status = {"nextAttemptTime": f"{year}-01-01T00:00:00Z"}
+        [run] = jobs.status("put-off")["runs"]
+        status = {"runs": [{**run, "nextAttemptTime": f"{year}-01-01T00:00:00Z"}]}
         code, answer = cluster.api("PATCH", path, {"status": status}, content_type="merge")
         assert code == taken, answer
     jobs.wait_phase("put-off", "Succeeded", limit=30)

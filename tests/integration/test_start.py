@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import job
+from holdfast import job, place
 from localcluster import wait_for
 from losses import (
     REACTION,
@@ -40,7 +40,7 @@ def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, 
 
     status = wait_attempt(jobs, "no-start", 2, DEADLINE + REACTION + SLACK)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
-    took = created_at(cluster, offset, status["podName"]) - created_at(
+    took = created_at(cluster, offset, place(status)["podName"]) - created_at(
         cluster, offset, pod["metadata"]["name"]
     )
     assert DEADLINE - 1 <= took <= DEADLINE + REACTION + SLACK
@@ -135,7 +135,7 @@ def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_to
     assert "StartTimeout unless its next container runs" in waiting["nextAction"]
     status = wait_attempt(jobs, "behind", 2, long_enough + REACTION + SLACK)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
-    assert created_at(cluster, offset, status["podName"])
+    assert created_at(cluster, offset, place(status)["podName"])
 
 
 def test_a_start_deadline_that_is_raised_in_time_moves_the_deadline(jobs):
@@ -173,7 +173,7 @@ def test_a_pod_that_starts_late_but_in_time_loses_nothing(jobs):
         ],
     )
     status = jobs.wait("late", lambda s: s["waiting"]["reason"] == "PodRunning", 10)
-    assert status["nodeName"] == pod["spec"]["nodeName"]
+    assert place(status)["nodeName"] == pod["spec"]["nodeName"]
     assert finish(jobs, "late")["attempt"] == 1
 
 
@@ -199,5 +199,5 @@ def test_with_policy_failed_the_next_attempt_starts_only_when_the_old_pod_has_en
     offset = cluster.audit_offset()
     jobs.end_pod(old, "Failed", 137)
     status = wait_attempt(jobs, "patient", 2, 10)
-    assert created_at(cluster, offset, status["podName"])
+    assert created_at(cluster, offset, place(status)["podName"])
     assert (status["failures"], status["disruptions"]) == (0, 1)

@@ -6,6 +6,7 @@
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "tests/simulation/run.h"
+#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -25,7 +26,8 @@ class Rogue {
   Json job() const { return *world_.server().find("durablejobs", kNamespace, kJob); }
   std::string job_uid() const { return uid_of(job()); }
   Json pod() const {
-    return *world_.server().find("pods", kNamespace, string_at(job()["status"], "podName"));
+    const Json job = this->job();
+    return *world_.server().find("pods", kNamespace, string_at(run_of(job["status"]), "podName"));
   }
 
   // As if the server had taken it.
@@ -114,9 +116,10 @@ Json ended(Json status, const char* phase, const char* outcome) {
   status["completionTime"] = "2026-03-01T00:00:30Z";
   status.erase("waiting");
   status["history"] = Json::array({{{"attempt", status["attempt"]},
-                                    {"podName", status["podName"]},
+                                    {"podName", run_of(status)["podName"]},
                                     {"outcome", outcome},
                                     {"reason", "Rogue"}}});
+  status.erase("runs");
   return status;
 }
 
@@ -290,7 +293,10 @@ TEST(Checker, SeesS12) {
               Json after = before;
               after["status"]["phase"] = "Running";
               after["status"]["attempt"] = 2;
-              after["status"]["podName"] = reconciler::pod_name(kJob, rogue.job_uid(), 2);
+              after["status"]["runs"] =
+                  Json::array({{{"index", 0},
+                                {"attempt", 2},
+                                {"podName", reconciler::pod_name(kJob, rogue.job_uid(), 2)}}});
               rogue.applied("durablejobs", &before, &after);
             }),
             "S12 CancelSticks");
@@ -339,8 +345,8 @@ TEST(Checker, SeesAFalseLoss) {
   EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
               rogue.status([&](Json& status) {
                 status["history"] = Json::array({{{"attempt", 1},
-                                                  {"podName", status["podName"]},
-                                                  {"nodeName", status["nodeName"]},
+                                                  {"podName", run_of(status)["podName"]},
+                                                  {"nodeName", run_of(status)["nodeName"]},
                                                   {"outcome", "Lost"},
                                                   {"reason", "NodeSilent"}}});
                 status["phase"] = "Backoff";

@@ -5,6 +5,7 @@
 
 #include "reconciler/names.h"
 #include "tests/simulation/crash_trial.h"
+#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -44,12 +45,15 @@ int Trial::ended_with(const std::string& outcome, int job) const {
 bool Trial::pod_runs(int job) const {
   const Json status = this->status(job);
   if (string_at(status, "phase") != "Running") return false;
-  const Json* const pod = server_.find("pods", kNamespaces[0], string_at(status, "podName"));
+  const Json* const pod =
+      server_.find("pods", kNamespaces[0], string_at(run_of(status), "podName"));
   return pod && string_at(at(*pod, "status"), "phase") == "Running";
 }
 
 int Trial::node_of_pod() const {
-  const Json* const pod = server_.find("pods", kNamespaces[0], string_at(status(), "podName"));
+  const Json status = this->status();
+  const Json* const pod =
+      server_.find("pods", kNamespaces[0], string_at(run_of(status), "podName"));
   const std::string name = pod ? string_at(at(*pod, "spec"), "nodeName") : "";
   for (std::size_t i = 0; i < cluster_.nodes().size(); ++i) {
     if (cluster_.nodes()[i].name == name) return static_cast<int>(i);
@@ -71,7 +75,9 @@ void Trial::delete_jobs(const std::string& policy) {
 }
 
 void Trial::delete_pod(bool force) {
-  users_.delete_pod(std::string(kNamespaces[0]) + "/" + string_at(status(), "podName"), force);
+  const Json status = this->status();
+  users_.delete_pod(std::string(kNamespaces[0]) + "/" + string_at(run_of(status), "podName"),
+                    force);
 }
 
 void Trial::strip_owner() { users_.strip_owner(std::string(kNamespaces[0]) + "/" + job_name(0)); }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tests/simulation/crash_trial.h"
+#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -33,7 +34,7 @@ auto when_ended(std::string outcome) {
 
 bool when_pod_runs(Trial& trial) { return trial.pod_runs(); }
 bool when_pod_is_on_record(Trial& trial) {
-  return trial.pod_runs() && !string_at(trial.status(), "podUID").empty();
+  return trial.pod_runs() && !string_at(run_of(trial.status()), "podUID").empty();
 }
 bool at_the_start(Trial&) { return true; }
 bool when_refused(Trial& trial) {

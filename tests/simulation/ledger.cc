@@ -10,6 +10,7 @@
 #include "reconciler/shards.h"
 #include "reconciler/staleness.h"
 #include "tests/support/json_document.h"
+#include "tests/support/run_of.h"
 #include "tests/unit/reconciler/rules.h"
 
 namespace holdfast::simulation {
@@ -395,7 +396,7 @@ void Ledger::attempt_started(const StatusWrite& write) {
   const std::string what = write.name + ", attempt " + std::to_string(next.attempt);
   if (next.attempt <= write.old.attempt) complain("S3 Fence: the attempt does not rise: " + what);
   if (next.phase != Phase::kRunning) complain("S3 Fence: it rises without an attempt: " + what);
-  if (next.pod_name != pod_name(write.name, write.uid, next.attempt)) {
+  if (next.run().pod_name != pod_name(write.name, write.uid, next.attempt)) {
     complain("S6 OnePod: another name than the attempt's: " + what);
   }
   if (write.old.phase == Phase::kRunning && next.history == write.old.history) {
@@ -565,11 +566,11 @@ void Ledger::pod_touched(const Json& before, const Json* after) {
   gateway_.server().for_each("durablejobs", [&](const Json& job) {
     const Json& status = at(job, "status");
     if (uid_of(job) != owner || is_deleting(job) || string_at(status, "phase") != "Running" ||
-        string_at(status, "podName") != string_at(at(before, "metadata"), "name")) {
+        string_at(run_of(status), "podName") != string_at(at(before, "metadata"), "name")) {
       return;
     }
     const auto book = pods_.find(uid_of(before));
-    const std::string known = string_at(status, "podUID", uid_of(before));
+    const std::string known = string_at(run_of(status), "podUID", uid_of(before));
     if (book == pods_.end() || !book->second.made || known != uid_of(before)) return;
     if (restored_at_ >= Duration::zero() && current_->sent <= restored_at_) return;
     complain("S2 FencedOutcome: " + what + (stopped ? " is stopped" : " is released") +

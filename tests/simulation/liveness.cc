@@ -4,9 +4,9 @@
 
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/pod_codec.h"
-#include "reconciler/decide.h"
-#include "reconciler/edges.h"
-#include "reconciler/job_clock.h"
+#include "reconciler/job/decide.h"
+#include "reconciler/job/edges.h"
+#include "reconciler/job/job_clock.h"
 #include "reconciler/names.h"
 #include "tests/simulation/replica.h"
 #include "tests/support/json_document.h"
@@ -162,10 +162,10 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     job.job = known;
     if (owned != pods.end()) job.pods = owned->second;
     for (const PodView& pod : job.pods) {
-      const bool is_its = known.status.pod_uid.empty()
-                              ? pod.intent == known.status.attempt_start_time
-                              : pod.uid == known.status.pod_uid;
-      if (pod.name == known.status.pod_name && is_its) job.current = &pod;
+      const bool is_its = known.status.run().pod_uid.empty()
+                              ? pod.intent == known.status.run().start_time
+                              : pod.uid == known.status.run().pod_uid;
+      if (pod.name == known.status.run().pod_name && is_its) job.current = &pod;
     }
     look_at_job(job);
   }
@@ -186,7 +186,7 @@ void Liveness::look_at_job(const Job& job) {
   const Spec& spec = job.job.spec;
   look_at_pods(job);
   if (job.job.deleting) return;
-  const reconciler::JobView view{job.job, job.pods, std::nullopt, {}};
+  const reconciler::JobView view{job.job, job.pods, {}, {}};
   const auto deadline =
       active_deadline(Context{view, view.job, view.job.spec, gateway_.wall_clock()});
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
@@ -209,7 +209,7 @@ void Liveness::look_at_job(const Job& job) {
       const bool pods_live = std::any_of(job.pods.begin(), job.pods.end(),
                                          [](const PodView& pod) { return !pod.ended(); });
       if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
-      const Duration due = std::max(instant(status.next_attempt_time), Duration(1));
+      const Duration due = std::max(instant(status.run().next_attempt_time), Duration(1));
       if (due <= scheduler_.now()) {
         // With that policy the old pod may have ended only now: since when it is seen here.
         const bool since_seen = spec.pod_replacement == PodReplacementPolicy::kFailed;
@@ -305,7 +305,7 @@ void Liveness::look_at_start(const Job& job, const PodView& pod) {
 void Liveness::look_at_pods(const Job& job) {
   const JobStatus& status = job.job.status;
   for (const PodView& pod : job.pods) {
-    if (status.phase == Phase::kRunning && pod.name == status.pod_name && !job.job.deleting) {
+    if (status.phase == Phase::kRunning && pod.name == status.run().pod_name && !job.job.deleting) {
       continue;
     }
     // What the watch does not select is not seen: release-pods finds it.

@@ -93,7 +93,7 @@ TEST_F(ApiServerTest, AFinalStatusIsFinalForEverybody) {
       {"phase", "Failed"}, {"waiting", nullptr}, {"completionTime", "2026-01-02T03:04:05Z"}};
   ASSERT_EQ(patch(place, {{"status", end}}).status, 200);
   EXPECT_EQ(patch(place, {{"status", {{"phase", "Succeeded"}}}}).status, 422);
-  EXPECT_EQ(patch(place, {{"status", {{"nodeName", "n"}}}}).status, 422);
+  EXPECT_EQ(patch(place, {{"status", {{"runs", {{{"index", 0}, {"attempt", 1}}}}}}}).status, 422);
   EXPECT_EQ(patch(place, {{"status", nullptr}}).status, 422);
   EXPECT_EQ(patch(place, {{"status", {{"observedGeneration", 2}}}}).status, 200);
 }

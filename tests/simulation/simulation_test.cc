@@ -93,8 +93,8 @@ void complain_of_what_is_left(World& world) {
     }
     if (world.gateway().wall_clock() - job.created < std::chrono::seconds(3)) return;
     const bool unseen = job.status.phase == reconciler::Phase::kNone;
-    const bool unrecorded =
-        job.status.phase == reconciler::Phase::kRunning && ended.count(job.status.pod_name) > 0;
+    const bool unrecorded = job.status.phase == reconciler::Phase::kRunning &&
+                            ended.count(job.status.run().pod_name) > 0;
     if (unseen || unrecorded) world.ledger().complain(job.name + " does not go on");
   });
 }

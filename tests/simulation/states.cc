@@ -4,6 +4,7 @@
 
 #include "reconciler/names.h"
 #include "tests/simulation/acts.h"
+#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -53,7 +54,7 @@ void States::seen_job(const Json& job, std::uint64_t replicas) {
     state = mix(state, hash64(string_at(last, "outcome") + string_at(last, "reason")));
   }
   const Json* const pod = gateway_.server().find(
-      "pods", string_at(at(job, "metadata"), "namespace"), string_at(status, "podName"));
+      "pods", string_at(at(job, "metadata"), "namespace"), string_at(run_of(status), "podName"));
   state = mix(state, pod ? pod_state(*pod, cluster_) : 0);
   states_.insert(mix(state, replicas));
 }

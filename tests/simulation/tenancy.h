@@ -84,11 +84,12 @@ class Tenancy : public testing::Test {
                : reconciler::Status();
   }
   bool has_pod(const std::string& ns, const std::string& name) {
-    const std::string pod = status(ns, name).pod_name;
+    const std::string pod = status(ns, name).run().pod_name;
     return !pod.empty() && world_->server().find("pods", ns, pod) != nullptr;
   }
   void kill_pod(const std::string& ns, const std::string& name) {
-    EXPECT_TRUE(world_->users().delete_pod(ns + "/" + status(ns, name).pod_name, /*force=*/true));
+    EXPECT_TRUE(
+        world_->users().delete_pod(ns + "/" + status(ns, name).run().pod_name, /*force=*/true));
   }
   void trouble(std::function<Fate(const ApiRequest&)> fate) { world_->gateway().fate_of = fate; }
   void no_trouble() {

@@ -2,6 +2,7 @@
 
 #include "core/random.h"
 #include "reconciler/names.h"
+#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -324,7 +325,7 @@ bool Users::forge_pod(const std::string& key, std::uint64_t seed) {
   const Json* const there = gateway_.server().find("pods", ns, pod_name);
   Json meta = {{"name", pod_name}, {"namespace", ns}};
   if (there) {
-    if (uid_of(*there) != string_at(status, "podUID")) return false;
+    if (uid_of(*there) != string_at(run_of(status), "podUID")) return false;
     for (const char* const field : {"labels", "annotations", "ownerReferences", "finalizers"}) {
       if (at(*there, "metadata").contains(field)) meta[field] = (*there)["metadata"][field];
     }
@@ -369,9 +370,9 @@ bool Users::delete_lease(std::uint64_t seed) {
 bool Users::strip_owner(const std::string& job_key) {
   const auto [ns, name] = split_key(job_key);
   const Json* const job = gateway_.server().find("durablejobs", ns, name);
-  const std::string pod = job ? string_at(at(*job, "status"), "podName") : "";
+  const std::string pod = job ? string_at(run_of(at(*job, "status")), "podName") : "";
   const Json* const there = pod.empty() ? nullptr : gateway_.server().find("pods", ns, pod);
-  if (!there || uid_of(*there) != string_at(at(*job, "status"), "podUID")) return false;
+  if (!there || uid_of(*there) != string_at(run_of(at(*job, "status")), "podUID")) return false;
   const auto answer =
       gateway_.ask(kUser, "PATCH", pod_target(ns, pod),
                    {{"metadata", {{"ownerReferences", nullptr}}}}, "application/merge-patch+json");

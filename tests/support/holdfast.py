@@ -223,6 +223,13 @@ def runs(seconds, exit_code=None):
     return annotations
 
 
+def place(status):
+    """Where a job with one run is, or was when it ended: podName, podUID, nodeName, startTime, and what else its
+    run has."""
+    runs, history = status.get("runs") or [], status.get("history") or []
+    return runs[0] if runs else history[-1] if history else {}
+
+
 class Jobs:
     """DurableJobs, and their pods, of one namespace, through the admin's eyes."""
 
@@ -288,7 +295,7 @@ class Jobs:
 
     def pod(self, name):
         """The pod of the current attempt, or None."""
-        pod_name = self.status(name).get("podName")
+        pod_name = place(self.status(name)).get("podName")
         if not pod_name:
             return None
         status, answer = self.cluster.api("GET", f"{self.pods_path}/{pod_name}")

@@ -20,7 +20,7 @@ import time
 from agent import agent_binary, alive, descendants
 from agent_ways import Link
 from fence import token_of
-from holdfast import die_with_parent
+from holdfast import die_with_parent, place
 from localcluster import wait_for
 from losses import time_text
 
@@ -63,9 +63,9 @@ class HostNodes:
         """The pod of the job's current attempt (of this one), once its process runs."""
         def found():
             status = jobs.status(name)
-            if not status.get("podName") or attempt not in (None, status["attempt"]):
+            if not place(status).get("podName") or attempt not in (None, status["attempt"]):
                 return None
-            pod = self.find(status["podName"])
+            pod = self.find(place(status)["podName"])
             return pod if pod and pod.process else None
 
         return wait_for(f"a process of {name}", found, LIMIT)

@@ -114,6 +114,12 @@ def lost_intents(jobs):
 # -- each invariant -------------------------------------------------------------------------------
 
 
+def _pod_name(status):
+    """The pod of a job's run; None: it has not begun, or has ended."""
+    runs = status.get("runs") or [{}]
+    return runs[0].get("podName")
+
+
 def _one_outcome(before, after):
     was, now = _status(before), _status(after)
     if was.get("phase") not in TERMINAL:
@@ -128,7 +134,7 @@ def _fenced_outcome(before, after, pods):
     """An outcome is of the attempt that was current, and its pod had ended so by then."""
     was, now = _status(before), _status(after)
     for entry in _new_entries(was, now):
-        if (entry["attempt"], entry.get("podName")) != (was.get("attempt"), was.get("podName")):
+        if (entry["attempt"], entry.get("podName")) != (was.get("attempt"), _pod_name(was)):
             yield (f"S2 FencedOutcome: {entry['outcome']} of attempt {entry['attempt']} was "
                    f"recorded while attempt {was.get('attempt')} was current")
         if entry["outcome"] not in ("Succeeded", "Failed"):
@@ -147,10 +153,9 @@ def _fence(before, after):
     was, now = _status(before), _status(after)
     if now.get("attempt", 0) < was.get("attempt", 0):
         yield f"S3 Fence: attempt fell from {was['attempt']} to {now.get('attempt', 0)}"
-    if (now.get("podName") != was.get("podName") and was.get("podName")
-            and now.get("attempt", 0) <= was.get("attempt", 0)):
-        yield (f"S3 Fence: attempt {now.get('attempt')} names {was['podName']} "
-               f"and {now.get('podName')}")
+    before, after = _pod_name(was), _pod_name(now)
+    if before and after and after != before and now.get("attempt", 0) <= was.get("attempt", 0):
+        yield f"S3 Fence: attempt {now.get('attempt')} names {before} and {after}"
 
 
 def _legal_edges(before, after):
@@ -165,7 +170,7 @@ def _one_pod(versions, pods):
     recorded = {}
     for version in versions:
         status = _status(version)
-        recorded.setdefault(status.get("attempt", 0), (version.revision, status.get("podName")))
+        recorded.setdefault(status.get("attempt", 0), (version.revision, _pod_name(status)))
     by_attempt = {}
     for history in pods:
         created, attempt = history[0], _attempt(history)

@@ -33,7 +33,7 @@ def _job():
     return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
             "metadata": _meta("job", generation=1), "spec": {"template": template}, "status": {
                 "phase": "Succeeded", "attempt": 1, "failures": 0, "disruptions": 0, "observedGeneration": 1,
-                "podName": "pod-NUMBER", "nodeName": "node-1", "startTime": BEGAN, "attemptStartTime": BEGAN,
+                "startTime": BEGAN,
                 "completionTime": ENDED, "history": [
                     {"attempt": 1, "podName": "pod-NUMBER", "nodeName": "node-1", "outcome": "Succeeded",
                      "reason": "Completed", "exitCode": 0, "startTime": BEGAN, "endTime": ENDED}],

@@ -3,7 +3,7 @@ not have come of it."""
 
 import time
 
-from holdfast import job, runs
+from holdfast import job, place, runs
 from localcluster import wait_for
 from losses import REACTION, finish, on_node, seconds_of
 
@@ -19,7 +19,7 @@ def run_on_each_node(jobs):
         jobs.apply(job(node, lostAfterSeconds=WINDOW, pod=on_node(node)))
     for node in NODES:
         jobs.wait_running(node)
-        jobs.wait(node, lambda s: s.get("nodeName"), 15)
+        jobs.wait(node, lambda s: place(s).get("nodeName"), 15)
 
 
 def outlast_the_window():

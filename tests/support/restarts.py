@@ -3,7 +3,7 @@
 import itertools
 import time
 
-from holdfast import Jobs, job
+from holdfast import Jobs, job, place
 from losses import delete_pod, new_namespace, on_node, wait_renewals
 
 LIFE = 30
@@ -31,7 +31,7 @@ def start_jobs(cluster):
         jobs.apply(manifest)
     running = {name: jobs.wait_running(name) for name in pods}
     for name in pods:
-        jobs.wait(name, lambda s: s.get("nodeName"), 15)
+        jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
     wait_renewals(cluster, (dead, gone))
     cluster.kill_node(dead)
     cluster.kill_node(gone)

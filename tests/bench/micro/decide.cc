@@ -1,5 +1,5 @@
 // One decision: what each reconcile costs beside its requests.
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 
 #include <benchmark/benchmark.h>
 
@@ -20,7 +20,7 @@ reconciler::JobView view_of(const std::string& job, const std::string& pod) {
     view.pods.push_back(
         std::static_pointer_cast<const controller::CachedPod>(controller::decode_pod(parsed(pod)))
             ->pod);
-    view.job.status.pod_name = view.pods[0].name;
+    view.job.status.begun().pod_name = view.pods[0].name;
   }
   return view;
 }

@@ -165,6 +165,12 @@ void check_status(const Json& status, Causes& causes) {
       (phase == "Running" || phase == "Backoff" || phase == "Succeeded")) {
     forbid(causes, "status.attempt", "Running, Backoff and Succeeded need an attempt");
   }
+  const Json& runs = at(status, "runs");
+  for (const Json& run : runs) {
+    if (int_at(run, "attempt") <= int_at(status, "attempt")) continue;
+    forbid(causes, "status.runs", "no run has an attempt above status.attempt");
+    break;
+  }
 }
 
 // What is left of the old entries keeps its distance from the newest.
@@ -205,11 +211,12 @@ void check_progress(const Json& status, const Json& old, Causes& causes) {
   if (risen > kMostAttempts) {
     forbid(causes, "status.attempt", "attempt rises by at most 10000 in one write");
   }
-  if (risen <= 0 && old.contains("podName") && at(status, "podName") != old["podName"]) {
-    forbid(causes, "status.podName", "podName belongs to the current attempt");
-  }
-  if (risen <= 0 && old.contains("podUID") && at(status, "podUID") != old["podUID"]) {
-    forbid(causes, "status.podUID", "podUID belongs to the current attempt's pod");
+  const Json& runs = at(status, "runs");
+  const Json& old_runs = at(old, "runs");
+  if (runs.size() == 1 && old_runs.size() == 1 && old_runs[0].contains("podUID") &&
+      int_at(runs[0], "attempt") <= int_at(old_runs[0], "attempt") &&
+      at(runs[0], "podUID") != old_runs[0]["podUID"]) {
+    forbid(causes, "status.runs", "podUID belongs to the run's attempt");
   }
   if (int_at(status, "suspendedSeconds") < int_at(old, "suspendedSeconds") ||
       (old.contains("suspendedSeconds") && !status.contains("suspendedSeconds"))) {
@@ -251,8 +258,8 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
            "the job has ended: its conditions Complete, Failed and Cancelled stay as they are");
   }
   bool same = status.contains("startTime") == old.contains("startTime");
-  for (const char* field : {"attempt", "failures", "disruptions", "podName", "podUID", "nodeName",
-                            "attemptStartTime", "nextAttemptTime", "suspendedSeconds", "history"}) {
+  for (const char* field :
+       {"attempt", "failures", "disruptions", "runs", "suspendedSeconds", "history"}) {
     same = same && at(status, field) == at(old, field);
   }
   if (!same) forbid(causes, "status", "the job has ended and its status is final");

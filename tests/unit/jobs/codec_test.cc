@@ -41,12 +41,15 @@ reconciler::Status full_status() {
   status.attempt = 4;
   status.failures = 2;
   status.disruptions = 1;
-  status.pod_uid = "9e0f";
-  status.pod_name = "encode-4-abcde";
-  status.node_name = "node-1";
+  status.begun().attempt = 4;
+  status.begun().failures = 2;
+  status.begun().disruptions = 1;
+  status.begun().pod_uid = "9e0f";
+  status.begun().pod_name = "encode-4-abcde";
+  status.begun().node_name = "node-1";
   status.start_time = parse_time("2026-01-02T03:04:05Z");
-  status.attempt_start_time = parse_time("2026-01-02T03:05:05.123456789Z");
-  status.next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
+  status.begun().start_time = parse_time("2026-01-02T03:05:05.123456789Z");
+  status.begun().next_attempt_time = parse_time("2026-01-02T03:06:05.5Z");
   status.suspended = seconds(12);
   status.waiting =
       reconciler::Waiting{reconciler::Reason::kRetryBackoff, "m", "n",
@@ -112,11 +115,11 @@ TEST(JobCodec, AnAttemptOnRecordWithoutAPodsNameHasTheNameOfItsNumber) {
   Json object = job_json();
   object["status"] = {{"phase", "Running"}, {"attempt", 3}};
   const auto pod_name_of = [&] {
-    return static_cast<const CachedJob&>(*decode_job(document(object))).job.status.pod_name;
+    return static_cast<const CachedJob&>(*decode_job(document(object))).job.status.run().pod_name;
   };
   EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
-  object["status"]["podName"] = "encode-3-other";
-  EXPECT_EQ(pod_name_of(), "encode-3-other");
+  object["status"]["runs"] = {{{"index", 0}, {"attempt", 2}, {"podName", "encode-2-other"}}};
+  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3)) << "whatever an edit says";
   object["status"] = {{"phase", "Pending"}, {"attempt", 3}};
   EXPECT_EQ(pod_name_of(), "");
 }

@@ -45,7 +45,7 @@ class ExecutorTest : public kube::ClientTest {
     reconciler::WriteStatus intent;
     intent.status.phase = reconciler::Phase::kRunning;
     intent.status.attempt = 1;
-    intent.status.pod_name = "train-1-abcde";
+    intent.status.begun().pod_name = "train-1-abcde";
     intent.status.waiting =
         reconciler::Waiting{reconciler::Reason::kPodStarting, "m", "n", std::nullopt};
     decision_.writes = {intent, reconciler::CreatePod{1, "train-1-abcde"}};
@@ -350,8 +350,8 @@ TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
   reconciler::JobView doubted;
   doubted.job.status.phase = reconciler::Phase::kRunning;
   doubted.job.status.attempt = 1;
-  doubted.job.status.pod_name = "train-1-abcde";
-  doubted.observed.refusal = reconciler::CreationRefusal{
+  doubted.job.status.begun().pod_name = "train-1-abcde";
+  doubted.begun().observed.refusal = reconciler::CreationRefusal{
       reconciler::CreationRefusal::Kind::kTemplateRefused, "no", std::chrono::seconds(5)};
   const reconciler::Decision told = reconciler::decide(doubted, Time(std::chrono::hours(1)));
   const auto refuse = [&] {

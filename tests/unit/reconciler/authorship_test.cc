@@ -1,9 +1,9 @@
 // S18 Author: an outcome counts only from a pod that the operator itself made.
-#include "reconciler/authorship.h"
+#include "reconciler/run/authorship.h"
 
 #include <gtest/gtest.h>
 
-#include "reconciler/heartbeat.h"
+#include "reconciler/run/heartbeat.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -12,8 +12,8 @@ namespace {
 // Running its first attempt, whose pod's UID is on record.
 JobView recorded_job() {
   JobView view = running_job();
-  view.job.status.pod_uid = "pod-uid-1";
-  view.job.status.node_name = kNode;
+  view.job.status.begun().pod_uid = "pod-uid-1";
+  view.job.status.begun().node_name = kNode;
   return view;
 }
 
@@ -27,16 +27,16 @@ TEST(Author, ThePodsUidIsRecordedWithTheFirstWriteThatIsMadeAnyway) {
   JobView view = running_job();
   add_pod(view, 1, PodPhase::kRunning).uid = "made-by-us";
   const Status status = after(view);
-  EXPECT_EQ(status.pod_uid, "made-by-us");
-  EXPECT_EQ(status.node_name, kNode) << "the write at the pod's start is that write";
+  EXPECT_EQ(status.run().pod_uid, "made-by-us");
+  EXPECT_EQ(status.run().node_name, kNode) << "the write at the pod's start is that write";
 }
 
 TEST(Author, ThePodsUidAloneIsNoReasonToWrite) {
   JobView view = running_job();
   add_pod(view, 1, PodPhase::kRunning);
   view.job.status = after(view);
-  view.job.status.pod_uid.clear();
-  view.job.status.attempt_start_time = view.pods[0].intent = now() - seconds(90);
+  view.job.status.begun().pod_uid.clear();
+  view.job.status.begun().start_time = view.pods[0].intent = now() - seconds(90);
   EXPECT_TRUE(decide(view, now()).writes.empty());
 }
 
@@ -45,7 +45,7 @@ TEST(Author, AnEndedAttemptsPodUidStandsInHistory) {
   add_ended_pod(view, 1, 1).uid = "made-by-us";
   const Status status = after(view);
   EXPECT_EQ(status.history.back().pod_uid, "made-by-us");
-  EXPECT_EQ(status.pod_uid, "made-by-us") << "until the next attempt begins";
+  EXPECT_EQ(status.run().pod_uid, "made-by-us") << "until the next attempt begins";
 }
 
 TEST(Author, TheNextAttemptHasNoPodUidYet) {
@@ -53,16 +53,16 @@ TEST(Author, TheNextAttemptHasNoPodUidYet) {
   view.observed.nodes[kNode].silent_for = view.job.spec.lost_after;
   const Status status = after(view);
   ASSERT_EQ(status.attempt, 2);
-  EXPECT_EQ(status.pod_uid, "");
+  EXPECT_EQ(status.run().pod_uid, "");
   EXPECT_EQ(status.history.back().pod_uid, "pod-uid-1");
 }
 
 TEST(Author, APodOfTheRightNameAndTheWrongUidNeverCounts) {
   for (const bool on_record : {true, false}) {
     JobView view = running_job();
-    view.observed.own_intent = true;
-    (on_record ? view.job.status.pod_uid : view.observed.pod_uid) = "made-by-us";
-    view.observed.pod_existed = !on_record;
+    view.begun().observed.own_intent = true;
+    (on_record ? view.job.status.begun().pod_uid : view.begun().observed.pod_uid) = "made-by-us";
+    view.begun().observed.pod_existed = !on_record;
     add_ended_pod(view, 1, 0).uid = "forged";
     const Status status = after(view);
     EXPECT_EQ(status.phase, Phase::kRunning);
@@ -74,7 +74,7 @@ TEST(Author, APodOfTheRightNameAndTheWrongUidNeverCounts) {
 
 TEST(Author, AForgedPodUnderTheAttemptsNameIsStoppedAndReleased) {
   JobView view = running_job();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   add_pod(view, 1, PodPhase::kRunning).intent.reset();
   const Decision decision = settle(view);
   EXPECT_EQ(all<DeletePod>(decision).at(0).name, pod_of(1));
@@ -88,7 +88,7 @@ TEST(Author, BeforeItsUidIsKnownAPodMustBearTheMarkOfItsIntentAndTheJobAsItsOwne
   for (const bool marked : {true, false}) {
     for (const bool owned : {true, false}) {
       JobView view = running_job();
-      view.observed.no_pod_for = seconds(17);
+      view.begun().observed.no_pod_for = seconds(17);
       PodView& pod = add_ended_pod(view, 1, 0);
       if (!marked) *pod.intent += Duration(1);
       if (!owned) pod.owner_uid.clear();
@@ -100,10 +100,10 @@ TEST(Author, BeforeItsUidIsKnownAPodMustBearTheMarkOfItsIntentAndTheJobAsItsOwne
 
 TEST(Author, ThePodIsAskedForWithTheMarkOfItsIntent) {
   const Decision first = decide(new_job(), now());
-  EXPECT_EQ(all<CreatePod>(first).at(0).intent, after(new_job()).attempt_start_time);
+  EXPECT_EQ(all<CreatePod>(first).at(0).intent, after(new_job()).run().start_time);
   JobView again = running_job();
-  again.observed.own_intent = true;
-  EXPECT_EQ(all<CreatePod>(decide(again, now())).at(0).intent, again.job.status.attempt_start_time);
+  again.begun().observed.own_intent = true;
+  EXPECT_EQ(all<CreatePod>(decide(again, now())).at(0).intent, again.job.status.run().start_time);
 }
 
 TEST(Author, ARunningPodWhoseOwnerWasTakenOffIsGivenUpAndStopped) {
@@ -125,7 +125,7 @@ TEST(Author, APodWhoseOwnerWasTakenOffStillIsTheOldPodThatTheNextOneWaitsFor) {
   view.job.status = after(view);
   ASSERT_EQ(view.job.status.phase, Phase::kBackoff);
   EXPECT_EQ(view.job.status.waiting->reason, "OldPodNotEnded");
-  view.job.status.next_attempt_time = now();
+  view.job.status.begun().next_attempt_time = now();
   delete_pod(view.pods[0], seconds(1));
   EXPECT_EQ(after(view).phase, Phase::kBackoff);
   EXPECT_EQ(after(view).attempt, 1);
@@ -160,7 +160,7 @@ TEST(Author, AJobThatIsBeingDeletedReleasesAnOrphanAndStopsNothing) {
 TEST(Author, ACancelWaitsForAPodWhoseOwnerWasTakenOff) {
   JobView view = job_in(Phase::kCancelling);
   view.job.spec.cancel = true;
-  view.job.status.pod_uid = "pod-uid-1";
+  view.job.status.begun().pod_uid = "pod-uid-1";
   add_pod(view, 1, PodPhase::kRunning).owner_uid.clear();
   EXPECT_EQ(after(view).phase, Phase::kCancelling);
   EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u);
@@ -184,22 +184,22 @@ JobView held_job(const std::string& holder_uid) {
   lease.attempt = 1;
   lease.holder = lease.granted = pod_of(1) + "/" + holder_uid;
   lease.renewed = true;
-  view.lease = lease;
+  view.begun().lease = lease;
   return view;
 }
 
 TEST(Author, WithAHeartbeatThePodThatHeldTheLeaseSucceeds) {
   JobView view = held_job("pod-uid-1");
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
-  view.lease->holder.clear();
+  view.begun().lease->holder.clear();
   EXPECT_EQ(after(view).phase, Phase::kSucceeded) << "it was granted to it last";
 }
 
 TEST(Author, WithAHeartbeatThePodMadeAnewUnderTheNameOfTheHolderIsNotTheAttempts) {
   for (const bool granted_only : {false, true}) {
     JobView view = held_job("the-pod-that-was-deleted");
-    if (granted_only) view.lease->holder.clear();
-    view.observed.own_intent = true;
+    if (granted_only) view.begun().lease->holder.clear();
+    view.begun().observed.own_intent = true;
     const Status status = after(view);
     EXPECT_EQ(status.phase, Phase::kRunning);
     EXPECT_EQ(status.history.at(0).reason, "PodGone");
@@ -209,22 +209,22 @@ TEST(Author, WithAHeartbeatThePodMadeAnewUnderTheNameOfTheHolderIsNotTheAttempts
 
 TEST(Author, WithAHeartbeatAPodThatWasNeverGrantedTheLeaseDoesNotSucceed) {
   JobView view = held_job("pod-uid-1");
-  view.job.status.pod_uid = "pod-uid-1";
-  view.lease->holder.clear();
-  view.lease->granted = pod_of(7) + "/another";
+  view.job.status.begun().pod_uid = "pod-uid-1";
+  view.begun().lease->holder.clear();
+  view.begun().lease->granted = pod_of(7) + "/another";
   EXPECT_TRUE(decide(view, now()).confirm) << "the Lease in the view may be older than the pod";
   EXPECT_EQ(after(view).phase, Phase::kRunning);
   EXPECT_EQ(after(view).history.at(0).reason, "LeaseNotGranted");
   EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kLost);
-  view.lease->attempt = 0;
+  view.begun().lease->attempt = 0;
   EXPECT_EQ(after(view).history.at(0).reason, "LeaseNotGranted");
 }
 
 TEST(Author, WithAHeartbeatWhoseLeaseIsGoneTheKnownUidDecides) {
   JobView view = held_job("pod-uid-1");
-  view.lease.reset();
+  view.begun().lease.reset();
   EXPECT_EQ(after(view).history.at(0).reason, "LeaseNotGranted");
-  view.job.status.pod_uid = "pod-uid-1";
+  view.job.status.begun().pod_uid = "pod-uid-1";
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
 }
 
@@ -232,7 +232,7 @@ TEST(Author, AFailureNeedsNoLease) {
   JobView view = held_job("pod-uid-1");
   view.pods.clear();
   add_ended_pod(view, 1, 3);
-  view.lease.reset();
+  view.begun().lease.reset();
   EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kFailed);
 }
 

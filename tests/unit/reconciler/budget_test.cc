@@ -17,7 +17,7 @@ JobView failed_job(int exit_code = 1) {
 JobView lost_job() {
   JobView view = running_job();
   view.job.spec.retry_backoff.jitter_percent = 0;
-  view.job.status.node_name = kNode;
+  view.job.status.begun().node_name = kNode;
   return view;
 }
 
@@ -129,10 +129,10 @@ TEST(Backoff, CountsOnlyTheEndsInARowOfOneBudget) {
 
 TEST(Backoff, TheFirstFailureWaitsTheInitialDelayAndLaterOnesMore) {
   JobView view = failed_job();
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(10));
   add_history(view, Outcome::kFailed, 2);
   view.job.status.failures = 2;
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(40));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(40));
 }
 
 TEST(Backoff, TheFirstLossInARowGoesOnAtOnceAndTheSecondWaits) {
@@ -142,9 +142,9 @@ TEST(Backoff, TheFirstLossInARowGoesOnAtOnceAndTheSecondWaits) {
   EXPECT_EQ(after(view).phase, Phase::kRunning);
   add_history(view, Outcome::kLost, 1);
   EXPECT_EQ(after(view).phase, Phase::kBackoff);
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(10));
   add_history(view, Outcome::kStartTimeout, 1);
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(20));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(20));
 }
 
 TEST(Backoff, GrowsOnBeyondWhatHistoryShows) {
@@ -154,9 +154,9 @@ TEST(Backoff, GrowsOnBeyondWhatHistoryShows) {
   view.job.spec.retry_backoff.max = seconds(86400);
   add_history(view, Outcome::kFailed, 10);
   view.job.status.failures = 12;
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(1 << 12));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(1 << 12));
   view.job.status.failures = 60;
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(86400));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(86400));
 }
 
 TEST(History, KeepsTheLastTenEndedAttemptsOldestFirst) {

@@ -53,10 +53,10 @@ TEST(Deadlines, EachNextContainerHasTheStartDeadlineOnceNothingElseRuns) {
   JobView view = pod_pending();
   add_container(view.pods[0], "fetch", Progress::kEnded).init = true;
   view.pods[0].containers[0].waiting_reason = "ImagePullBackOff";
-  view.observed.still_for = seconds(599);
+  view.begun().observed.still_for = seconds(599);
   EXPECT_FALSE(decide(view, now() + seconds(5000)).confirm);
   EXPECT_EQ(decide(view, now() + seconds(5000)).wake_after, seconds(1));
-  view.observed.still_for = seconds(600);
+  view.begun().observed.still_for = seconds(600);
   EXPECT_TRUE(decide(view, now() + seconds(5000)).confirm);
   const Status status = after(view, now() + seconds(5000));
   ASSERT_EQ(status.history.size(), 1u);
@@ -70,9 +70,9 @@ TEST(Deadlines, ASidecarThatRunsIsNoSignThatTheNextContainerStarts) {
   JobView view = pod_pending();
   ContainerView& mesh = add_container(view.pods[0], "mesh", Progress::kRuns);
   mesh.init = mesh.sidecar = true;
-  view.observed.still_for = seconds(599);
+  view.begun().observed.still_for = seconds(599);
   EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
-  view.observed.still_for = seconds(600);
+  view.begun().observed.still_for = seconds(600);
   EXPECT_EQ(after(view, now() + seconds(5000)).history.size(), 1u);
 }
 
@@ -90,14 +90,14 @@ TEST(Deadlines, ASidecarThatCrashesAgainAndAgainIsNoStep) {
 TEST(Deadlines, WhileAContainerRunsTheOthersMayWait) {
   JobView view = pod_running();
   add_container(view.pods[0], "later", Progress::kWaits);
-  view.observed.still_for = seconds(5000);
+  view.begun().observed.still_for = seconds(5000);
   EXPECT_TRUE(after(view, now() + seconds(5000)).history.empty());
 }
 
 TEST(Deadlines, ANextContainerThatMayHaveStartedInAnOutageWaitsForReports) {
   JobView view = pod_pending();
   add_container(view.pods[0], "fetch", Progress::kEnded).init = true;
-  view.observed.still_for = seconds(900);
+  view.begun().observed.still_for = seconds(900);
   view.observed.live_for = seconds(4);
   const Decision decision = decide(view, now() + seconds(900));
   EXPECT_FALSE(decision.confirm);
@@ -131,7 +131,7 @@ TEST(Deadlines, AKubeletWhoseClockIsSlowCostsNoAttemptItsTime) {
 TEST(Deadlines, TheJobsDeadlineEndsItInEveryPhaseButSuspended) {
   for (const Phase phase : {Phase::kPending, Phase::kRunning, Phase::kBackoff}) {
     JobView view = job_in(phase);
-    view.observed.own_intent = true;
+    view.begun().observed.own_intent = true;
     view.job.spec.active_deadline = seconds(105);
     EXPECT_EQ(after(view, now() + seconds(105 - 100)).phase, Phase::kFailed);
     EXPECT_TRUE(has_condition(after(view, now() + seconds(5)), "Failed", "DeadlineExceeded"));
@@ -151,7 +151,7 @@ TEST(Deadlines, TheJobsDeadlineLooksLiveBeforeItEndsAnAttempt) {
   view.job.spec.active_deadline = seconds(100);
   EXPECT_TRUE(decide(view, now()).confirm);
   EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u);
-  view.observed.confirmed = true;
+  view.begun().observed.confirmed = true;
   view.pods.clear();
   add_ended_pod(view, 1, 0);
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
@@ -166,7 +166,7 @@ TEST(Deadlines, SuspendedTimeDoesNotCountForTheJobsDeadline) {
   EXPECT_EQ(view.job.status.suspended, seconds(67));
   view.job.status = after(view);
   EXPECT_EQ(view.job.status.phase, Phase::kRunning);
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   EXPECT_EQ(decide(view, now()).wake_after, seconds(17));
   EXPECT_EQ(after(view, now() + seconds(17)).phase, Phase::kFailed);
 }
@@ -205,7 +205,7 @@ TEST(Deadlines, ASilentNodeLosesItsAttemptAfterTheWindow) {
 TEST(Deadlines, ANodeThatRenewsBeforeTheLiveLookLosesNothing) {
   JobView view = pod_running();
   view.observed.nodes[kNode].silent_for = seconds(0);
-  view.observed.confirmed = true;
+  view.begun().observed.confirmed = true;
   EXPECT_TRUE(after(view).history.empty());
 }
 

@@ -1,5 +1,5 @@
 // The job's Lease: its hand-over in two steps, and what its silence and its marks bring.
-#include "reconciler/heartbeat.h"
+#include "reconciler/run/heartbeat.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ JobView held_job() {
   JobView view = running_job(2);
   view.job.spec.heartbeat = Heartbeat{kDuration, std::nullopt};
   PodView& pod = add_pod(view, 2, PodPhase::kRunning);
-  view.job.status.node_name = kNode;
+  view.job.status.begun().node_name = kNode;
   LeaseView lease;
   lease.uid = "lease-uid";
   lease.version = 70;
@@ -23,15 +23,15 @@ JobView held_job() {
   lease.holder = lease.granted = holder_identity(pod);
   lease.acquired = now() - seconds(95);
   lease.renewed = true;
-  view.lease = lease;
+  view.begun().lease = lease;
   return view;
 }
 
 // The same, but the Lease is still the first attempt's.
 JobView lease_of_the_first() {
   JobView view = held_job();
-  view.lease->attempt = 1;
-  view.lease->holder = view.lease->granted = pod_of(1) + "/uid-of-1";
+  view.begun().lease->attempt = 1;
+  view.begun().lease->holder = view.begun().lease->granted = pod_of(1) + "/uid-of-1";
   return view;
 }
 
@@ -51,12 +51,12 @@ std::vector<WriteLease> lease_writes(const JobView& view) { return all<WriteLeas
 // Its pod was made by the process that recorded it; nobody has had its Lease.
 JobView first_attempt() {
   JobView view = held_job();
-  view.job.status.attempt = 1;
-  view.job.status.pod_name = pod_of(1);
+  view.job.status.attempt = view.job.status.begun().attempt = 1;
+  view.job.status.begun().pod_name = pod_of(1);
   view.pods.clear();
   add_pod(view, 1, PodPhase::kPending);
-  view.lease.reset();
-  view.observed.own_intent = true;
+  view.begun().lease.reset();
+  view.begun().observed.own_intent = true;
   return view;
 }
 
@@ -73,7 +73,7 @@ TEST(LeaseHandOver, TheFirstAttemptsPodIsGrantedANewLeaseInOneWrite) {
 
 TEST(LeaseHandOver, ALeaseThatIsGoneMayHaveHadAHolderSoItIsMadeForNobody) {
   JobView view = held_job();
-  view.lease.reset();
+  view.begun().lease.reset();
   const auto writes = lease_writes(view);
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].holder, "");
@@ -83,11 +83,11 @@ TEST(LeaseHandOver, ALeaseThatIsGoneMayHaveHadAHolderSoItIsMadeForNobody) {
 
 TEST(LeaseHandOver, AFirstAttemptsLeaseThatWasDeletedMayHaveHadAHolderToo) {
   JobView written_before = first_attempt();
-  written_before.observed.lease_asked = true;
+  written_before.begun().observed.lease_asked = true;
   JobView taken_over = first_attempt();
-  taken_over.observed.took_over = true;
+  taken_over.begun().observed.took_over = true;
   JobView anothers_intent = first_attempt();
-  anothers_intent.observed.own_intent = false;
+  anothers_intent.begun().observed.own_intent = false;
   for (const JobView& view : {written_before, taken_over, anothers_intent}) {
     const auto writes = lease_writes(view);
     ASSERT_EQ(writes.size(), 1u);
@@ -136,7 +136,7 @@ TEST(LeaseHandOver, ItIsTakenFirstWhileItsLastPodMayRun) {
 
 TEST(LeaseHandOver, ItIsTakenInTheDecisionThatRecordsTheNextAttempt) {
   JobView view = held_job();
-  view.observed.lease.silent_for = kDuration;
+  view.begun().observed.lease.silent_for = kDuration;
   const Decision decision = settle(view);
   const auto writes = all<WriteLease>(decision);
   ASSERT_EQ(writes.size(), 1u);
@@ -147,15 +147,15 @@ TEST(LeaseHandOver, ItIsTakenInTheDecisionThatRecordsTheNextAttempt) {
 
 TEST(LeaseHandOver, ItIsGrantedAWholeDurationAfterItWasTaken) {
   JobView view = lease_of_the_first();
-  view.lease->attempt = 2;
-  view.lease->holder.clear();
-  view.lease->renewed = false;
-  view.observed.lease.taken_for = kDuration - std::chrono::milliseconds(1);
+  view.begun().lease->attempt = 2;
+  view.begun().lease->holder.clear();
+  view.begun().lease->renewed = false;
+  view.begun().observed.lease.taken_for = kDuration - std::chrono::milliseconds(1);
   const Decision waits = settle(view);
   EXPECT_TRUE(all<WriteLease>(waits).empty());
   EXPECT_EQ(waits.wake_after, std::chrono::milliseconds(1));
   EXPECT_EQ(after(view).waiting->reason, "LeaseHeld");
-  view.observed.lease.taken_for = kDuration;
+  view.begun().observed.lease.taken_for = kDuration;
   const auto writes = lease_writes(view);
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].holder, holder_identity(view.pods[0]));
@@ -178,37 +178,37 @@ TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
 // The child starts after an acknowledged renewal, and the write's version says that none came.
 TEST(LeaseHandOver, AHolderThatNeverRenewedHasNothingToStop) {
   JobView view = lease_of_the_first();
-  view.lease->renewed = false;
+  view.begun().lease->renewed = false;
   const auto grants = lease_writes(view);
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].holder, holder_identity(view.pods[0]));
-  EXPECT_EQ(grants[0].version, view.lease->version);
+  EXPECT_EQ(grants[0].version, view.begun().lease->version);
 
   view.pods.clear();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   const auto takes = lease_writes(view);
   ASSERT_EQ(takes.size(), 1u) << "it is refused from now on";
   EXPECT_EQ(takes[0].holder, "");
   EXPECT_EQ(takes[0].granted, "") << "so that nobody waits for it";
 
   // As the Lease then stands: taken, and granted to nobody.
-  view.lease->attempt = 2;
-  view.lease->holder = view.lease->granted = "";
+  view.begun().lease->attempt = 2;
+  view.begun().lease->holder = view.begun().lease->granted = "";
   const PodView& pod = add_pod(view, 2, PodPhase::kRunning);
   EXPECT_EQ(lease_writes(view).at(0).holder, holder_identity(pod));
 }
 
 TEST(LeaseHandOver, OneThatWasTakenTellsNothingOfItsLastHoldersRenewals) {
   JobView view = lease_of_the_first();
-  view.lease->attempt = 2;
-  view.lease->holder.clear();
-  view.lease->renewed = false;
+  view.begun().lease->attempt = 2;
+  view.begun().lease->holder.clear();
+  view.begun().lease->renewed = false;
   EXPECT_TRUE(lease_writes(view).empty());
 }
 
 TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodWasSeenToStopAndIsGone) {
   JobView view = lease_of_the_first();
-  view.observed.lease.granted_stopped = true;
+  view.begun().observed.lease.granted_stopped = true;
   EXPECT_NE(lease_writes(view).at(0).holder, "");
 }
 
@@ -233,49 +233,49 @@ TEST(LeaseHandOver, ThatAnotherContainerOrThePodHasEndedProvesNothing) {
 
 TEST(LeaseHandOver, ALeaseOfALaterAttemptIsLeftAlone) {
   JobView view = held_job();
-  view.lease->attempt = 3;
-  view.lease->holder = "train-3/other";
+  view.begun().lease->attempt = 3;
+  view.begun().lease->holder = "train-3/other";
   EXPECT_TRUE(lease_writes(view).empty());
 }
 
 TEST(LeaseHandOver, ARefusedWriteIsToldAndTriedAgainLaterAndHoldsUpNoVerdict) {
   JobView view = lease_of_the_first();
   view.job.spec.start_deadline = seconds(300);
-  view.observed.lease_refusal = LeaseRefusal{"exceeded quota: leases", seconds(5)};
+  view.begun().observed.lease_refusal = LeaseRefusal{"exceeded quota: leases", seconds(5)};
   const Decision waits = settle(view);
   EXPECT_TRUE(all<WriteLease>(waits).empty());
   EXPECT_LE(*waits.wake_after, seconds(5));
   EXPECT_EQ(after(view).waiting->reason, "LeaseWriteRefused");
   EXPECT_EQ(after(view).waiting->message, "exceeded quota: leases");
-  view.observed.lease_refusal->retry_in = seconds(0);
+  view.begun().observed.lease_refusal->retry_in = seconds(0);
   EXPECT_EQ(lease_writes(view).size(), 1u);
   view.pods[0].created = now() - seconds(330);
-  view.observed.lease_refusal->retry_in = seconds(5);
+  view.begun().observed.lease_refusal->retry_in = seconds(5);
   EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kStartTimeout);
 }
 
 TEST(LeaseHandOver, AJobWithoutHeartbeatHasNone) {
   JobView view = held_job();
   view.job.spec.heartbeat.reset();
-  view.lease.reset();
+  view.begun().lease.reset();
   EXPECT_TRUE(lease_writes(view).empty());
 }
 
 TEST(Heartbeat, AHolderThatIsSilentForTheDurationIsLost) {
   JobView view = held_job();
-  view.observed.lease.silent_for = kDuration - seconds(1);
+  view.begun().observed.lease.silent_for = kDuration - seconds(1);
   EXPECT_EQ(after(view).attempt, 2);
   EXPECT_LE(*settle(view).wake_after, seconds(1));
-  view.observed.lease.silent_for = kDuration;
+  view.begun().observed.lease.silent_for = kDuration;
   EXPECT_TRUE(decide(view, now()).confirm);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kLost);
   EXPECT_EQ(write.status.history.back().reason, "HolderSilent");
   EXPECT_EQ(write.orphan_class, "holder_silent");
   EXPECT_EQ(write.status.disruptions, 1);
-  view.observed.lease.breaker = true;
+  view.begun().observed.lease.breaker = true;
   EXPECT_EQ(after(view).attempt, 2) << "most fell silent together: one window more";
-  view.observed.lease.silent_for = 2 * kDuration;
+  view.begun().observed.lease.silent_for = 2 * kDuration;
   EXPECT_EQ(after(view).attempt, 3);
 }
 
@@ -283,45 +283,45 @@ TEST(Heartbeat, AFreshOneOutweighsASilentNodeAndNothingElseDoes) {
   JobView view = held_job();
   view.observed.nodes[kNode].silent_for = seconds(3600);
   EXPECT_EQ(after(view).attempt, 2);
-  view.lease->ended = true;
+  view.begun().lease->ended = true;
   EXPECT_EQ(after(view).attempt, 3) << "the child has ended: the node decides";
-  view.lease->ended = false;
-  view.lease->renewed = false;
+  view.begun().lease->ended = false;
+  view.begun().lease->renewed = false;
   EXPECT_EQ(after(view).attempt, 3);
-  view.lease->renewed = true;
-  view.lease->holder = "another/one";
+  view.begun().lease->renewed = true;
+  view.begun().lease->holder = "another/one";
   EXPECT_EQ(after(view).attempt, 3);
 }
 
 TEST(Heartbeat, AKubeletHasAWholeWindowToReportTheEndOfAWorkerThatSpokeForItself) {
   JobView view = held_job();
-  view.lease->ended = true;
+  view.begun().lease->ended = true;
   view.observed.nodes[kNode].silent_for = seconds(3600);
-  view.observed.lease.ended_for = view.job.spec.lost_after - seconds(1);
+  view.begun().observed.lease.ended_for = view.job.spec.lost_after - seconds(1);
   EXPECT_EQ(after(view).attempt, 2);
-  view.observed.lease.ended_for = view.job.spec.lost_after;
+  view.begun().observed.lease.ended_for = view.job.spec.lost_after;
   EXPECT_EQ(after(view).attempt, 3);
 }
 
 TEST(Heartbeat, OnceItsChildHasEndedSilenceIsNoSign) {
   JobView view = held_job();
-  view.lease->ended = true;
-  view.observed.lease.silent_for = seconds(600);
+  view.begun().lease->ended = true;
+  view.begun().observed.lease.silent_for = seconds(600);
   EXPECT_EQ(after(view).attempt, 2);
 }
 
 TEST(Heartbeat, AWorkerThatWasSeenToEndOwesNoRenewalWhileAnotherContainerWorksOn) {
   for (const bool renewed : {true, false}) {
     JobView view = held_job();
-    view.lease->renewed = renewed;
-    view.lease->acquired = now() - seconds(5000);
+    view.begun().lease->renewed = renewed;
+    view.begun().lease->acquired = now() - seconds(5000);
     view.pods[0].created = now() - seconds(5000);
     ContainerView other = view.pods[0].containers[0];
     other.name = "other";
     view.pods[0].containers[0].worker = true;
     view.pods[0].containers[0].terminated = Terminated{};
     view.pods[0].containers.push_back(other);
-    view.observed.lease.silent_for = seconds(600);
+    view.begun().observed.lease.silent_for = seconds(600);
     EXPECT_EQ(after(view).attempt, 2) << renewed;
     EXPECT_EQ(after(view).waiting->reason, "PodRunning");
   }
@@ -329,13 +329,13 @@ TEST(Heartbeat, AWorkerThatWasSeenToEndOwesNoRenewalWhileAnotherContainerWorksOn
 
 TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   JobView view = held_job();
-  view.lease->renewed = false;
+  view.begun().lease->renewed = false;
   view.job.spec.start_deadline = seconds(60);
   view.pods[0].created = now() - seconds(600);
-  view.lease->acquired = now() - seconds(59);
+  view.begun().lease->acquired = now() - seconds(59);
   EXPECT_EQ(after(view).attempt, 2);
   EXPECT_EQ(after(view).waiting->reason, "HeartbeatAwaited");
-  view.lease->acquired = now() - seconds(60);
+  view.begun().lease->acquired = now() - seconds(60);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
   EXPECT_EQ(write.orphan_class, "pod_never_started");
@@ -343,10 +343,10 @@ TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
 
 TEST(Heartbeat, APodThatNeverRenewedIsWatchedFor15SecondsHoweverLongTheLease) {
   JobView view = held_job();
-  view.lease->renewed = false;
+  view.begun().lease->renewed = false;
   view.job.spec.start_deadline = seconds(60);
   view.job.spec.heartbeat->lease_duration = seconds(300);
-  view.pods[0].created = view.lease->acquired.emplace(now() - seconds(600));
+  view.pods[0].created = view.begun().lease->acquired.emplace(now() - seconds(600));
   view.observed.live_for = seconds(14);
   EXPECT_EQ(after(view).attempt, 2);
   EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
@@ -366,13 +366,13 @@ TEST(Heartbeat, APodThatIsNeverGrantedItEndsADurationLater) {
 TEST(Heartbeat, AnAttemptsDeadlineCountsFromTheGrant) {
   JobView view = held_job();
   view.job.spec.attempt_deadline = seconds(20);  // the pod has run for 90 s
-  view.lease->acquired = now() - seconds(19);
+  view.begun().lease->acquired = now() - seconds(19);
   EXPECT_EQ(after(view).phase, Phase::kRunning);
-  view.lease->acquired = now() - seconds(20);
+  view.begun().lease->acquired = now() - seconds(20);
   EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kDeadlineExceeded);
-  view.lease->acquired = now() - seconds(1);
-  view.lease->holder.clear();
-  view.lease->granted = pod_of(1) + "/uid-of-1";
+  view.begun().lease->acquired = now() - seconds(1);
+  view.begun().lease->holder.clear();
+  view.begun().lease->granted = pod_of(1) + "/uid-of-1";
   EXPECT_EQ(after(view).phase, Phase::kRunning) << "it waits for the Lease";
 }
 
@@ -387,7 +387,7 @@ TEST(Heartbeat, AnAttemptWhoseWorkerEndedWithoutTheLeaseHasItsDeadlineFromItsSta
 // The init container that brings the agent has run, and the worker's image cannot be pulled.
 JobView unpulled_job() {
   JobView view = held_job();
-  view.lease->renewed = false;
+  view.begun().lease->renewed = false;
   ContainerView worker;
   worker.name = "worker";
   worker.worker = true;
@@ -402,7 +402,7 @@ TEST(Heartbeat, AWorkerThatHasNotStartedIsToldOfAsThatOfAPlainPod) {
   JobView view = unpulled_job();
   EXPECT_EQ(after(view).waiting->reason, "ImagePullBackOff");
   EXPECT_EQ(after(view).waiting->message, "container worker: no such image");
-  view.lease->acquired = now() - seconds(600);
+  view.begun().lease->acquired = now() - seconds(600);
   view.pods[0].created = now() - seconds(600);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
@@ -413,15 +413,15 @@ TEST(Heartbeat, AWorkerThatHasNotStartedIsToldOfAsThatOfAPlainPod) {
   JobView starting = unpulled_job();
   starting.pods[0].containers[1].waiting_reason = "PodInitializing";
   EXPECT_EQ(after(starting).waiting->reason, "PodStarting");
-  starting.lease->renewed = true;
+  starting.begun().lease->renewed = true;
   EXPECT_EQ(after(starting).waiting->reason, "PodRunning") << "whoever renewed it";
 }
 
 JobView watched_job() {
   JobView view = held_job();
   view.job.spec.heartbeat->progress_deadline = seconds(60);
-  view.observed.lease.stalled_for = seconds(60);
-  view.lease->progress_age = seconds(60);
+  view.begun().observed.lease.stalled_for = seconds(60);
+  view.begun().lease->progress_age = seconds(60);
   return view;
 }
 
@@ -438,9 +438,9 @@ TEST(Heartbeat, AHolderThatMakesNoProgressHasHungWhichIsAFailure) {
 
 TEST(Heartbeat, ProgressThatMayBeOnItsWayIsWaitedForADurationAtMost) {
   JobView view = watched_job();
-  view.lease->progress_age = seconds(59);  // the last renewal is older than the deadline
+  view.begun().lease->progress_age = seconds(59);  // the last renewal is older than the deadline
   EXPECT_EQ(after(view).attempt, 2);
-  view.observed.lease.stalled_for = seconds(60) + kDuration;
+  view.begun().observed.lease.stalled_for = seconds(60) + kDuration;
   EXPECT_EQ(written(view).status.history.back().outcome, Outcome::kHung);
 }
 
@@ -452,69 +452,71 @@ TEST(Heartbeat, WithoutAProgressDeadlineNobodyHangs) {
 
 TEST(Heartbeat, RenewalsAndProgressThatComeInTimeWriteNothing) {
   JobView view = watched_job();
-  view.lease->progress_age = seconds(20);
-  view.observed.lease.stalled_for = seconds(20);
-  view.observed.lease.silent_for = seconds(10);
+  view.begun().lease->progress_age = seconds(20);
+  view.begun().observed.lease.stalled_for = seconds(20);
+  view.begun().observed.lease.silent_for = seconds(10);
   view.job.status = after(view);
-  view.observed.lease.stalled_for = seconds(25);
-  view.observed.lease.silent_for = seconds(3);
+  view.begun().observed.lease.stalled_for = seconds(25);
+  view.begun().observed.lease.silent_for = seconds(3);
   EXPECT_TRUE(settle(view, now() + seconds(5)).writes.empty());
 }
 
 TEST(Heartbeat, WhatIsHalfwayToAVerdictIsTold) {
   JobView view = watched_job();
-  view.observed.lease.stalled_for = seconds(31);
-  view.lease->progress_age = seconds(31);
+  view.begun().observed.lease.stalled_for = seconds(31);
+  view.begun().lease->progress_age = seconds(31);
   EXPECT_EQ(after(view).waiting->reason, "NoProgress");
-  view.observed.lease.silent_for = seconds(23);
+  view.begun().observed.lease.silent_for = seconds(23);
   EXPECT_EQ(after(view).waiting->reason, "HolderSilent");
 }
 
 TEST(Heartbeat, AMessageOfProgressIsWrittenEveryHalfMinuteAtMost) {
   JobView view = held_job();
   view.job.status = after(view);
-  view.lease->progress_message = "10 %";
+  view.begun().lease->progress_message = "10 %";
   view.observed.since_write = seconds(2);
-  EXPECT_EQ(after(view).progress, "10 %") << "the first at once";
+  EXPECT_EQ(after(view).run().progress, "10 %") << "the first at once";
   view.job.status = after(view);
-  view.lease->progress_message = "11 %";
+  view.begun().lease->progress_message = "11 %";
   const Decision decision = settle(view);
   EXPECT_TRUE(decision.writes.empty());
   EXPECT_LE(*decision.wake_after, seconds(28));
   view.observed.since_write = seconds(30);
-  EXPECT_EQ(after(view).progress, "11 %");
-  view.observed.lease.silent_for = kDuration;
-  EXPECT_EQ(after(view).progress, "") << "the next attempt has made none";
+  EXPECT_EQ(after(view).run().progress, "11 %");
+  view.begun().observed.lease.silent_for = kDuration;
+  EXPECT_EQ(after(view).run().progress, "") << "the next attempt has made none";
 }
 
 TEST(Heartbeat, TheLastMessageOfProgressIsWrittenWithTheEnd) {
   JobView view = held_job();
-  view.job.status.progress = "10 %";
-  view.lease->progress_message = "100 %";
-  view.lease->ended = true;
+  view.job.status.begun().progress = "10 %";
+  view.begun().lease->progress_message = "100 %";
+  view.begun().lease->ended = true;
   view.pods[0].phase = PodPhase::kSucceeded;
   Status status = after(view);
   EXPECT_EQ(status.phase, Phase::kSucceeded);
-  EXPECT_EQ(status.progress, "100 %");
-  view.lease->holder = "another/pod";
-  EXPECT_EQ(after(view).progress, "10 %") << "of the pod that ended, not of another";
+  EXPECT_EQ(status.history.back().progress, "100 %");
+  view.begun().lease->holder = "another/pod";
+  EXPECT_EQ(after(view).history.back().progress, "10 %") << "of the pod that ended, not of another";
 }
 
 TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd) {
   JobView view = held_job();
   view.pods[0].containers[0].worker = true;
   const auto counts = [&] {
-    return is_worked_on(*view.lease, view.job.status, view.pods.empty() ? nullptr : &view.pods[0]);
+    return is_worked_on(*view.begun().lease, view.job.status,
+                        view.pods.empty() ? nullptr : &view.pods[0]);
   };
   EXPECT_TRUE(counts());
-  for (const Phase over : {Phase::kFailed, Phase::kSuspended, Phase::kBackoff}) {
-    view.job.status.phase = over;
-    EXPECT_FALSE(counts()) << to_string(over);
-  }
-  view.job.status.phase = Phase::kRunning;
-  view.job.status.attempt = 3;
+  const auto run = view.job.status.run();
+  view.job.status.begun().next_attempt_time = now();
+  EXPECT_FALSE(counts()) << "its attempt has ended";
+  view.job.status.runs.clear();
+  EXPECT_FALSE(counts()) << "the job has";
+  view.job.status.begun() = run;
+  view.job.status.begun().attempt = 3;
   EXPECT_FALSE(counts());
-  view.job.status.attempt = 2;
+  view.job.status.begun() = run;
   view.pods[0].containers[0].terminated = Terminated{};
   EXPECT_FALSE(counts());
   view.pods[0].uid = "of-another";
@@ -530,13 +532,13 @@ TEST(Heartbeat, AWorkerThatRenewsHasStartedWhateverItsKubeletTells) {
   pod.containers.clear();
   add_container(pod, "holdfast-agent", Progress::kEnded).init = true;
   add_container(pod, "main", Progress::kWaits).worker = true;
-  view.observed.still_for = seconds(5000);
-  view.lease->renewed = true;
+  view.begun().observed.still_for = seconds(5000);
+  view.begun().lease->renewed = true;
   EXPECT_TRUE(after(view).history.empty());
   EXPECT_EQ(after(view).waiting->reason, "PodRunning");
-  view.lease->ended = true;
+  view.begun().lease->ended = true;
   EXPECT_TRUE(after(view).history.empty());
-  view.lease->renewed = view.lease->ended = false;
+  view.begun().lease->renewed = view.begun().lease->ended = false;
   EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kStartTimeout);
 }
 

@@ -19,8 +19,9 @@ std::string kstatus(const Status& status, std::int64_t generation = 1) {
 
 JobView refused_job() {
   JobView view = running_job();
-  view.observed.own_intent = true;
-  view.observed.refusal = CreationRefusal{CreationRefusal::Kind::kRefused, "no quota", seconds(5)};
+  view.begun().observed.own_intent = true;
+  view.begun().observed.refusal =
+      CreationRefusal{CreationRefusal::Kind::kRefused, "no quota", seconds(5)};
   return view;
 }
 
@@ -92,7 +93,7 @@ TEST(Kstatus, AJobThatNeedsAPersonHasFailedUntilThatHasPassed) {
   EXPECT_TRUE(has_condition(view.job.status, "Stalled", "PodCreationRefused"));
   EXPECT_TRUE(has_condition(view.job.status, "Reconciling", "PodCreationRefused"));
   EXPECT_EQ(kstatus(view.job.status), "Failed") << "kstatus takes the first that is true";
-  view.observed.refusal.reset();
+  view.begun().observed.refusal.reset();
   add_pod(view, 1, PodPhase::kRunning).created = now() + seconds(600);
   view.job.status = after(view, now() + seconds(610));
   EXPECT_FALSE(view.job.status.condition("Stalled")->status);

@@ -81,7 +81,8 @@ void Ledger::check_start(const StatusWrite& write) {
   const std::int64_t rise = next.attempt - write.old.attempt;
   if (rise < 1 || rise > 2) complain("S3: attempt does not rise by one");
   if (next.phase != Phase::kRunning) complain("S3: attempt rises without an attempt");
-  if (next.pod_name != pod_name(job_.name, job_.uid, next.attempt)) complain("S6: another name");
+  if (next.run().pod_name != pod_name(job_.name, job_.uid, next.attempt))
+    complain("S6: another name");
   if (write.old.phase == Phase::kRunning && next.history == write.old.history) {
     complain("S8: an attempt is replaced uncounted");
   }
@@ -93,7 +94,7 @@ void Ledger::check_start(const StatusWrite& write) {
   if (write.overlap_allowed || !write.fresh) return;
   for (const PodView& pod : write.pods) {
     const bool lives = !pod.ended() && !(pod.node_name.empty() && pod.deletion);
-    if (pod.name == write.old.pod_name && made_.count(pod.uid) && lives) {
+    if (pod.name == write.old.run().pod_name && made_.count(pod.uid) && lives) {
       complain("podReplacementPolicy Failed: the next attempt starts beside the old pod");
     }
   }
@@ -116,8 +117,8 @@ void Ledger::pod_touched(const char* what, const Job& job, const PodView& pod) {
     complain("S6, S10: " + text + " of another owner");
   }
   if (!job.deleting && job.status.phase == Phase::kRunning && made_.count(pod.uid) &&
-      (job.status.pod_uid.empty() || job.status.pod_uid == pod.uid) &&
-      pod.name == job.status.pod_name) {
+      (job.status.run().pod_uid.empty() || job.status.run().pod_uid == pod.uid) &&
+      pod.name == job.status.run().pod_name) {
     complain("S2: " + text + " before the end of its attempt is recorded");
   }
 }

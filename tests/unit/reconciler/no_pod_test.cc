@@ -8,15 +8,15 @@ namespace {
 
 JobView refused_job(Duration retry_in, CreationRefusal::Kind kind) {
   JobView view = running_job();
-  view.job.status.attempt_start_time = now() - seconds(100);
-  view.observed.own_intent = true;
-  view.observed.refusal = CreationRefusal{kind, "exceeded quota: small", retry_in};
+  view.job.status.begun().start_time = now() - seconds(100);
+  view.begun().observed.own_intent = true;
+  view.begun().observed.refusal = CreationRefusal{kind, "exceeded quota: small", retry_in};
   return view;
 }
 
 TEST(NoPod, TheWriterOfTheIntentCreatesItsPod) {
   JobView view = running_job();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   const Decision decision = decide(view, now());
   ASSERT_EQ(decision.writes.size(), 1u);
   EXPECT_EQ(all<CreatePod>(decision).at(0).name, pod_of(1));
@@ -30,7 +30,7 @@ TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
   EXPECT_TRUE(decide(fresh, now()).writes.empty());
   EXPECT_TRUE(decide(fresh, now()).awaits_creation);
   JobView again = running_job();
-  again.observed.own_intent = true;
+  again.begun().observed.own_intent = true;
   again.observed.may_create = false;
   EXPECT_TRUE(decide(again, now()).writes.empty());
   EXPECT_TRUE(decide(again, now()).awaits_creation);
@@ -38,33 +38,33 @@ TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
 
 TEST(NoPod, AVerdictWaitsForNoCreation) {
   JobView view = running_job();
-  view.observed.pod_existed = true;
+  view.begun().observed.pod_existed = true;
   view.observed.may_create = false;
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.phase, Phase::kBackoff);
   EXPECT_EQ(write.status.disruptions, 1);
-  EXPECT_EQ(write.status.next_attempt_time, now());
+  EXPECT_EQ(write.status.run().next_attempt_time, now());
   EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
 }
 
 TEST(NoPod, AnothersIntentWaitsSeventeenSecondsSinceItWasFirstSeen) {
   JobView view = running_job();
-  view.observed.no_pod_for = seconds(3);
+  view.begun().observed.no_pod_for = seconds(3);
   Decision decision = decide(view, now());
   EXPECT_TRUE(decision.writes.empty());
   EXPECT_FALSE(decision.confirm);
   EXPECT_EQ(decision.wake_after, seconds(2));
-  view.observed.no_pod_for = seconds(5);
+  view.begun().observed.no_pod_for = seconds(5);
   EXPECT_EQ(decide(view, now()).wake_after, seconds(12));
   EXPECT_EQ(after(view).waiting->reason, "PodNotCreated");
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(12));
-  view.observed.no_pod_for = seconds(17);
+  view.begun().observed.no_pod_for = seconds(17);
   EXPECT_TRUE(decide(view, now()).confirm);
 }
 
 TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
   JobView view = running_job();
-  view.observed.no_pod_for = seconds(17);
+  view.begun().observed.no_pod_for = seconds(17);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.orphan_class, "intent_without_pod");
   EXPECT_EQ(write.trouble_for, seconds(17));
@@ -76,9 +76,9 @@ TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
 
 TEST(NoPod, OnesOwnIntentIsCreatedAtOnceAndAfterALapseOnlyWhenALiveLookShowsThatItIsStillDue) {
   JobView view = running_job();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   EXPECT_EQ(all<CreatePod>(decide(view, now())).at(0).name, pod_of(1));
-  view.observed.took_over = true;
+  view.begun().observed.took_over = true;
   EXPECT_TRUE(decide(view, now()).confirm);
   EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1));
 }
@@ -94,8 +94,8 @@ TEST(NoPod, AnothersIntentWhoseCreationWasRefusedIsTriedAgainUnderItsNumber) {
 
 TEST(NoPod, APodThatIsFoundLiveEndsNothing) {
   JobView view = running_job();
-  view.observed.no_pod_for = seconds(60);
-  view.observed.confirmed = true;
+  view.begun().observed.no_pod_for = seconds(60);
+  view.begun().observed.confirmed = true;
   add_pod(view, 1, PodPhase::kRunning);
   EXPECT_EQ(after(view).attempt, 1);
   EXPECT_EQ(after(view).disruptions, 0);
@@ -104,9 +104,9 @@ TEST(NoPod, APodThatIsFoundLiveEndsNothing) {
 TEST(NoPod, APodThatExistedIsLostAtOnceAfterALiveLook) {
   for (const bool by_memory : {true, false}) {
     JobView view = running_job();
-    view.observed.own_intent = true;
-    view.observed.pod_existed = by_memory;
-    if (!by_memory) view.job.status.node_name = kNode;
+    view.begun().observed.own_intent = true;
+    view.begun().observed.pod_existed = by_memory;
+    if (!by_memory) view.job.status.begun().node_name = kNode;
     const Decision first = decide(view, now());
     EXPECT_TRUE(first.confirm);
     EXPECT_TRUE(first.writes.empty());
@@ -158,7 +158,7 @@ TEST(NoPod, StalledEndsWhenThePodIsThere) {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
   view.job.spec.start_deadline = seconds(100);
   view.job.status = after(view);
-  view.observed.refusal.reset();
+  view.begun().observed.refusal.reset();
   add_pod(view, 1, PodPhase::kPending).created = now();
   const Status status = after(view);
   EXPECT_FALSE(status.condition("Stalled")->status);
@@ -167,11 +167,11 @@ TEST(NoPod, StalledEndsWhenThePodIsThere) {
 
 TEST(NoPod, ATemplateThatCanNeverWorkFailsTheJobWithTheServersMessageAndSpendsNothing) {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kTemplateInvalid);
-  view.observed.refusal->message = "spec.containers[0].image: Required value";
+  view.begun().observed.refusal->message = "spec.containers[0].image: Required value";
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.phase, Phase::kFailed);
   EXPECT_TRUE(has_condition(write.status, "Failed", "PodTemplateInvalid"));
-  EXPECT_EQ(write.status.condition("Failed")->message, view.observed.refusal->message);
+  EXPECT_EQ(write.status.condition("Failed")->message, view.begun().observed.refusal->message);
   EXPECT_EQ(write.status.failures + write.status.disruptions, 0);
   EXPECT_EQ(write.events.at(0).reason, "PodTemplateInvalid");
 }
@@ -180,7 +180,7 @@ TEST(NoPod, ATemplateThatCanNeverWorkFailsTheJobWithTheServersMessageAndSpendsNo
 JobView template_in_doubt() {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kTemplateRefused);
   view.job.status = after(view, now() - seconds(120));
-  view.observed.refusal->in_a_row = 3;
+  view.begun().observed.refusal->in_a_row = 3;
   return view;
 }
 
@@ -199,13 +199,13 @@ TEST(NoPod, ATemplateWhoseRefusalStandsForTwoMinutesAndThreeTriesFailsTheJob) {
   EXPECT_EQ(after(view, now() - seconds(1)).phase, Phase::kRunning) << "not for two minutes";
   EXPECT_TRUE(has_condition(after(view), "Failed", "PodTemplateInvalid"));
   JobView twice = view;
-  twice.observed.refusal->in_a_row = 2;
+  twice.begun().observed.refusal->in_a_row = 2;
   EXPECT_EQ(after(twice).phase, Phase::kRunning);
 }
 
 TEST(NoPod, ARefusalFromBeforeTheTwoMinutesWereOverIsAskedForOnceMore) {
   JobView view = template_in_doubt();
-  view.observed.refusal->age = seconds(20);
+  view.begun().observed.refusal->age = seconds(20);
   const Decision decision = settle(view);
   EXPECT_TRUE(all<WriteStatus>(decision).empty());
   EXPECT_EQ(all<CreatePod>(decision).size(), 1u);
@@ -213,25 +213,25 @@ TEST(NoPod, ARefusalFromBeforeTheTwoMinutesWereOverIsAskedForOnceMore) {
 
 TEST(NoPod, TheTwoMinutesOfATemplateInDoubtSurviveARestart) {
   JobView view = template_in_doubt();
-  view.observed.own_intent = false;
-  view.observed.refusal.reset();
+  view.begun().observed.own_intent = false;
+  view.begun().observed.refusal.reset();
   EXPECT_EQ(all<CreatePod>(settle(view)).size(), 1u);
-  view.observed.refusal = template_in_doubt().observed.refusal;
-  view.observed.refusal->in_a_row = 2;
+  view.begun().observed.refusal = template_in_doubt().begun().observed.refusal;
+  view.begun().observed.refusal->in_a_row = 2;
   const Status status = after(view);
   EXPECT_EQ(status.phase, Phase::kRunning);
   EXPECT_EQ(status.waiting->deadline, now() + seconds(5)) << "the third try";
   view.job.status = status;
-  view.observed.refusal->in_a_row = 3;
+  view.begun().observed.refusal->in_a_row = 3;
   EXPECT_EQ(after(view, now() + seconds(5)).phase, Phase::kFailed);
 }
 
 TEST(NoPod, AnotherRefusalInBetweenTakesTheDoubtAway) {
   JobView view = template_in_doubt();
-  view.observed.refusal->kind = CreationRefusal::Kind::kRefused;
+  view.begun().observed.refusal->kind = CreationRefusal::Kind::kRefused;
   view.job.status = after(view);
   EXPECT_FALSE(view.job.status.waiting->deadline);
-  view.observed.refusal->kind = CreationRefusal::Kind::kTemplateRefused;
+  view.begun().observed.refusal->kind = CreationRefusal::Kind::kTemplateRefused;
   EXPECT_EQ(after(view).phase, Phase::kRunning);
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(120));
 }
@@ -251,13 +251,13 @@ TEST(NoPod, AnIntentCarriesTheMarkOfItsWriter) {
   JobView a = new_job();
   JobView b = new_job();
   b.observed.nonce = 4712;
-  EXPECT_NE(after(a).attempt_start_time, after(b).attempt_start_time);
-  EXPECT_EQ(*after(a).attempt_start_time - now(), Duration(4711));
+  EXPECT_NE(after(a).run().start_time, after(b).run().start_time);
+  EXPECT_EQ(*after(a).run().start_time - now(), Duration(4711));
 }
 
 TEST(NoPod, AnotherOwnersPodOfTheSameNameIsNotAdopted) {
   JobView view = running_job();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   PodView& pod = add_pod(view, 1, PodPhase::kSucceeded);
   pod.owner_uid = "someone-else";
   EXPECT_EQ(after(view).phase, Phase::kRunning);

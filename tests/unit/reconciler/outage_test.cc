@@ -19,7 +19,7 @@ JobView fenced_job(int lost_together) {
   pod.containers[0].worker = true;
   pod.containers[0].terminated->message = std::string(kFencedMark) + "it could not renew";
   view.job.spec.retry_backoff.jitter_percent = 0;
-  view.observed.lease.lost_together = lost_together;
+  view.begun().observed.lease.lost_together = lost_together;
   return view;
 }
 
@@ -67,7 +67,7 @@ TEST(RestartsSpread, OneThatWasLostWithManyWaitsAndSaysSo) {
   const Status status = after(fenced_job(1000));
   const Duration wait = restart_wait(1000, kUid, 1);
   EXPECT_EQ(status.phase, Phase::kBackoff);
-  EXPECT_EQ(status.next_attempt_time, now() + wait);
+  EXPECT_EQ(status.run().next_attempt_time, now() + wait);
   EXPECT_EQ(status.waiting->deadline, now() + wait);
   EXPECT_EQ(status.waiting->reason, Reason::kRestartsSpread);
   EXPECT_EQ(status.disruptions, 1);
@@ -84,14 +84,14 @@ TEST(RestartsSpread, WhatEndedByItselfWaitsItsBackOffAlone) {
   view.pods[0].containers[0].terminated->exit_code = 1;
   view.pods[0].containers[0].terminated->message.clear();
   const Status status = after(view);
-  EXPECT_EQ(status.next_attempt_time, now() + seconds(10));
+  EXPECT_EQ(status.run().next_attempt_time, now() + seconds(10));
   EXPECT_EQ(status.waiting->reason, "RetryBackoff");
 }
 
 TEST(RestartsSpread, ComesOnTopOfTheBackOffOfALaterLoss) {
   JobView view = fenced_job(1000);
   add_history(view, Outcome::kLost, 1);
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10) + restart_wait(1000, kUid, 1));
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(10) + restart_wait(1000, kUid, 1));
 }
 
 // retryBackoff.maxSeconds bounds the back-off, not the spread.
@@ -100,11 +100,12 @@ TEST(RestartsSpread, IsNotCutShortByTheLongestBackOff) {
   view.job.spec.retry_backoff.max = seconds(10);
   Status& status = view.job.status;
   status.waiting->reason = Reason::kRestartsSpread;
-  status.next_attempt_time = status.waiting->deadline = now() + seconds(10) + kLongestSpread;
+  status.begun().next_attempt_time = status.waiting->deadline =
+      now() + seconds(10) + kLongestSpread;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
-  EXPECT_EQ(after(view, *status.next_attempt_time).attempt, 2);
-  status.next_attempt_time = now() + std::chrono::years(1);
-  EXPECT_EQ(after(view).next_attempt_time, now() + seconds(10) + kLongestSpread);
+  EXPECT_EQ(after(view, *status.run().next_attempt_time).attempt, 2);
+  status.begun().next_attempt_time = now() + std::chrono::years(1);
+  EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(10) + kLongestSpread);
 }
 
 TEST(HolderCount, AHolderIsLostOnceItHasNotRenewedForTwoThirdsOfTheDuration) {

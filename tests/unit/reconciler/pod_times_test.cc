@@ -1,8 +1,8 @@
 // Clocks of kubelets and API servers that are fast or slow, and what a process has seen by itself.
 #include <gtest/gtest.h>
 
-#include "reconciler/sightings.h"
-#include "reconciler/verdict.h"
+#include "reconciler/run/sightings.h"
+#include "reconciler/run/verdict.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -17,14 +17,14 @@ JobView started_job(Duration skew) {
   view.job.spec.attempt_deadline = seconds(100);
   PodView& pod = add_pod(view, 1, PodPhase::kRunning);
   pod.containers[0].started_at = now() - seconds(90) + skew;
-  view.observed.pod.started = now() - seconds(90);
+  view.begun().observed.pod.started = now() - seconds(90);
   return view;
 }
 
 TEST(PodTimes, AFastKubeletDelaysNoAttemptDeadline) {
   const JobView view = started_job(kSkew);
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(10));
-  EXPECT_EQ(after(view).attempt_start_time, now() - seconds(90));
+  EXPECT_EQ(after(view).run().start_time, now() - seconds(90));
   EXPECT_TRUE(after(view, now() + seconds(9)).history.empty());
   EXPECT_EQ(after(view, now() + seconds(10)).history.at(0).outcome, Outcome::kDeadlineExceeded);
 }
@@ -33,7 +33,7 @@ TEST(PodTimes, AStartThatIsOnRecordDoesNotMoveWhenTheFastClockIsReached) {
   JobView view = started_job(kSkew);
   view.job.spec.attempt_deadline = seconds(3600 + 200);
   view.job.status = after(view);
-  view.observed.pod = {};  // another process
+  view.begun().observed.pod = {};  // another process
   const Time due = now() + seconds(3600 + 200 - 90);
   EXPECT_TRUE(after(view, due - seconds(1)).history.empty());
   EXPECT_EQ(after(view, due).history.size(), 1u);
@@ -41,7 +41,7 @@ TEST(PodTimes, AStartThatIsOnRecordDoesNotMoveWhenTheFastClockIsReached) {
 
 TEST(PodTimes, AStartInTheFutureThatNobodySawCountsAsTheBinding) {
   JobView view = started_job(kSkew);
-  view.observed.pod = {};
+  view.begun().observed.pod = {};
   view.job.spec.attempt_deadline = seconds(150);
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(50));
 }
@@ -56,7 +56,7 @@ TEST(PodTimes, ASlowKubeletCostsAnAttemptThatWaitedForANodeNoTime) {
 TEST(PodTimes, WhoSawThePodBeforeItsStartIsNotMisledByASlowKubelet) {
   JobView view = started_job(-seconds(60));
   view.pods[0].created = now() - std::chrono::hours(1);
-  view.observed.pod.unstarted = now() - seconds(92);
+  view.begun().observed.pod.unstarted = now() - seconds(92);
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(8));
 }
 
@@ -79,8 +79,8 @@ TEST(PodTimes, TheBindingIsBelievedWithinWhatWasSeen) {
   JobView view = running_job();
   PodView& pod = add_pod(view, 1, PodPhase::kPending);
   pod.created = now() - std::chrono::hours(50);
-  view.observed.pod.elsewhere = now() - seconds(20);
-  view.observed.pod.placed = now() - seconds(10);
+  view.begun().observed.pod.elsewhere = now() - seconds(20);
+  view.begun().observed.pod.placed = now() - seconds(10);
   const auto told = [&](Time placed) {
     view.pods[0].placed = placed;
     return *after(view, now() + seconds(60)).waiting->deadline - seconds(600);

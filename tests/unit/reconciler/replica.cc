@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/run/authorship.h"
 #include "tests/unit/reconciler/rules.h"
 
 namespace holdfast::reconciler::testing {
@@ -75,7 +76,7 @@ void Replica::sync(bool fully) {
 
 void Replica::remember(const JobView& view) {
   const std::int64_t attempt = view.job.status.attempt;
-  if (const PodView* const pod = current_pod(view)) {
+  if (const PodView* const pod = view.job.status.runs.empty() ? nullptr : current_pod(view, 0)) {
     if (pod->owner_uid == view.job.uid) existed_.try_emplace(attempt, pod->uid);
     no_pod_since_.reset();
   } else if (!no_pod_since_ || no_pod_since_->first != attempt) {
@@ -93,15 +94,15 @@ JobView Replica::view() {
   remember(view);
   const Status& status = view.job.status;
   Observed& observed = view.observed;
+  RunObserved& of_run = view.begun().observed;
   const Duration live = clock_.read(steady(world_.now()));
-  observed.pod_existed = existed_.count(status.attempt) > 0;
-  if (observed.pod_existed) observed.pod_uid = existed_.at(status.attempt);
-  observed.own_intent =
-      intent_attempt_ == status.attempt && intent_stamp_ == status.attempt_start_time;
-  if (no_pod_since_) observed.no_pod_for = world_.now() - no_pod_since_->second;
+  of_run.pod_existed = existed_.count(status.attempt) > 0;
+  if (of_run.pod_existed) of_run.pod_uid = existed_.at(status.attempt);
+  of_run.own_intent = intent_attempt_ == status.attempt && intent_stamp_ == status.run().start_time;
+  if (no_pod_since_) of_run.no_pod_for = world_.now() - no_pod_since_->second;
   if (refusal_) {
-    observed.refusal = refusal_->second;
-    observed.refusal->retry_in = std::max(Duration::zero(), retry_at_ - world_.now());
+    of_run.refusal = refusal_->second;
+    of_run.refusal->retry_in = std::max(Duration::zero(), retry_at_ - world_.now());
   }
   for (const WorldNode& node : world_.nodes()) {
     NodeObservation seen;
@@ -123,12 +124,13 @@ JobView Replica::view() {
 }
 
 void Replica::look_live(JobView& view) {
-  const std::string& name = view.job.status.pod_name;
+  const LastPod last = last_pod(view.job.status);
+  const std::string& name = last.name;
   const bool cut = !watch_open_;
   std::erase_if(view.pods, [&](const PodView& pod) { return pod.name == name; });
   if (const PodView* const pod = world_.find_pod(name)) {
     if (pod->owner_uid == view.job.uid || pod->job_uid_label == view.job.uid ||
-        pod->uid == view.job.status.pod_uid) {
+        pod->uid == last.uid) {
       view.pods.push_back(*pod);
     }
   }
@@ -137,12 +139,13 @@ void Replica::look_live(JobView& view) {
   watch_open_ = !cut;
   const JobView fresh = this->view();
   view.observed = fresh.observed;
+  view.runs = fresh.runs;
   for (PodView& pod : view.pods) pod.going_for = view.observed.live_for;
   remember(view);
   const auto existed = existed_.find(view.job.status.attempt);
-  view.observed.pod_existed = existed != existed_.end();
-  if (existed != existed_.end()) view.observed.pod_uid = existed->second;
-  view.observed.confirmed = true;
+  view.begun().observed.pod_existed = existed != existed_.end();
+  if (existed != existed_.end()) view.begun().observed.pod_uid = existed->second;
+  view.begun().observed.confirmed = view.observed.confirmed = true;
 }
 
 std::string Replica::text(const JobView& view, const Decision& decision) const {
@@ -151,7 +154,7 @@ std::string Replica::text(const JobView& view, const Decision& decision) const {
   std::string line = "replica " + std::to_string(id_) + " at " + to_string(old.phase) + "(" +
                      std::to_string(old.attempt) + ") sees";
   for (const PodView& pod : view.pods) line += " " + pod.name + ":" + to_string(pod.phase);
-  line += view.observed.confirmed ? " live, decides" : ", decides";
+  line += view.seen(0).observed.confirmed ? " live, decides" : ", decides";
   for (const Write& write : decision.writes) {
     line += std::string(" ") + kNames[write.index()];
     if (const auto* const status = std::get_if<WriteStatus>(&write)) {
@@ -245,7 +248,7 @@ bool Replica::perform(bool fresh) {
   if (const auto* const status = std::get_if<WriteStatus>(&write);
       status && status->status.attempt > decided_attempt_) {
     intent_attempt_ = status->status.attempt;
-    intent_stamp_ = status->status.attempt_start_time;
+    intent_stamp_ = status->status.run().start_time;
   }
   const Answer answer = send(write, fresh);
   if (faults_ && rng_.percent(6)) {

@@ -117,7 +117,7 @@ TEST(Cancel, APodThatIsNeverToldToGoIsNotWaitedForLongerThanTheWindow) {
 TEST(Cancel, APodFoundByTheLiveLookIsStoppedAndWaitedFor) {
   JobView view = job_in(Phase::kCancelling);
   EXPECT_TRUE(decide(view, now()).confirm);
-  view.observed.confirmed = true;
+  view.begun().observed.confirmed = true;
   add_pod(view, 1, PodPhase::kRunning);
   const Decision decision = decide(view, now());
   EXPECT_EQ(all<DeletePod>(decision).size(), 1u);
@@ -142,8 +142,8 @@ TEST(Deletion, AJobThatIsBeingDeletedStartsNothingAndReleasesItsPods) {
                             Phase::kSuspended, Phase::kCancelling, Phase::kSucceeded}) {
     JobView view = job_in(phase);
     view.job.deleting = true;
-    view.job.status.next_attempt_time.reset();
-    view.observed.own_intent = true;
+    view.job.status.begun().next_attempt_time.reset();
+    view.begun().observed.own_intent = true;
     add_pod(view, 1, PodPhase::kRunning);
     const Decision decision = settle(view);
     ASSERT_EQ(decision.writes.size(), 1u) << to_string(phase);
@@ -155,7 +155,7 @@ TEST(Deletion, APodWithoutLabelsIsLookedForSoThatItDoesNotHoldTheDeletionUp) {
   JobView view = running_job();
   view.job.deleting = true;
   EXPECT_TRUE(decide(view, now()).confirm);
-  view.observed.confirmed = true;
+  view.begun().observed.confirmed = true;
   EXPECT_TRUE(decide(view, now()).writes.empty());
   add_pod(view, 1, PodPhase::kRunning).job_uid_label.clear();
   EXPECT_EQ(all<ReleasePod>(decide(view, now())).size(), 1u);
@@ -220,8 +220,8 @@ TEST(PodReplacement, APodOnAMissingNodeBesideOneThatLivesMakesNoHotLoop) {
   JobView view = job_in(Phase::kBackoff);
   view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
   view.job.status.attempt = 2;
-  view.job.status.pod_name = pod_of(2);
-  view.job.status.next_attempt_time = now();
+  view.job.status.begun().pod_name = pod_of(2);
+  view.job.status.begun().next_attempt_time = now();
   delete_pod(add_pod(view, 1, PodPhase::kRunning), seconds(9));
   view.pods[0].node_name = "gone";
   view.observed.nodes["gone"].missing_for = seconds(500);

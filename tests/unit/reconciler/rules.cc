@@ -83,10 +83,11 @@ std::string broken_order(const JobView& view, const Decision& decision) {
 // its name; where neither does, the mark of the intent.
 bool is_the_attempts(const JobView& view, const PodView& pod) {
   const Status& status = view.job.status;
-  const std::string& known = status.pod_uid.empty() ? view.observed.pod_uid : status.pod_uid;
-  if (pod.name != status.pod_name) return false;
+  const std::string& known =
+      status.run().pod_uid.empty() ? view.seen(0).observed.pod_uid : status.run().pod_uid;
+  if (pod.name != status.run().pod_name) return false;
   if (!known.empty()) return pod.uid == known;
-  return pod.intent && pod.intent == status.attempt_start_time;
+  return pod.intent && pod.intent == status.run().start_time;
 }
 
 bool was_its_own(const JobView& view, const PodView& pod) {
@@ -208,7 +209,8 @@ std::string refused_by_api(const Status& old, const Status& next) {
 std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   const Job& job = view.job;
   if (decision.confirm) {
-    if (view.observed.confirmed) return "asks for a live look that it just had";
+    if (view.observed.confirmed || view.seen(0).observed.confirmed)
+      return "asks for a live look that it just had";
     return decision.writes.empty() ? "" : "writes before the live look that it asks for";
   }
   Status next = job.status;

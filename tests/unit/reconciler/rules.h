@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 
 namespace holdfast::reconciler::testing {
 

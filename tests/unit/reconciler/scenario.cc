@@ -27,9 +27,10 @@ JobView running_job(std::int64_t attempt) {
   Status& status = view.job.status;
   status.phase = Phase::kRunning;
   status.attempt = attempt;
-  status.pod_name = pod_of(attempt);
+  status.begun().attempt = attempt;
+  status.begun().pod_name = pod_of(attempt);
   status.start_time = now() - seconds(100);
-  status.attempt_start_time = now() - seconds(100) + Duration(4711);  // an intent's
+  status.begun().start_time = now() - seconds(100) + Duration(4711);  // an intent's
   status.observed_generation = 1;
   status.waiting = Waiting{Reason::kPodStarting, "m", "n", now() + seconds(500)};
   return view;
@@ -41,15 +42,17 @@ JobView job_in(Phase phase) {
   Status& status = view.job.status;
   status.phase = phase;
   if (phase == Phase::kRunning) return view;
-  status.node_name = kNode;
+  status.begun().node_name = kNode;
   status.waiting = Waiting{AnyReason("Something"), "m", "n", std::nullopt};
+  status.begun().next_attempt_time = now() - seconds(10);
   if (phase == Phase::kBackoff) {
-    status.next_attempt_time = status.waiting->deadline = now() + seconds(10);
+    status.begun().next_attempt_time = status.waiting->deadline = now() + seconds(10);
   }
   if (phase == Phase::kSuspended) {
     status.conditions.push_back({"Suspended", true, "JobSuspended", "m", now() - seconds(60)});
   }
   if (is_terminal(phase)) {
+    status.runs.clear();
     status.waiting.reset();
     status.completion_time = now() - seconds(10);
   }
@@ -66,7 +69,7 @@ PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase) {
   pod.owner_uid = kUid;
   pod.job_uid_label = kUid;
   pod.attempt = attempt;
-  if (attempt == view.job.status.attempt) pod.intent = view.job.status.attempt_start_time;
+  if (attempt == view.job.status.attempt) pod.intent = view.job.status.run().start_time;
   pod.node_name = kNode;
   pod.phase = phase;
   pod.created = now() - seconds(100);
@@ -119,7 +122,7 @@ void add_history(JobView& view, Outcome outcome, int times) {
 Decision settle(JobView view, Time at) {
   Decision decision = decide(view, at);
   if (!decision.confirm) return decision;
-  view.observed.confirmed = true;
+  view.begun().observed.confirmed = view.observed.confirmed = true;
   decision = decide(view, at);
   EXPECT_FALSE(decision.confirm) << "asks for a second live look";
   return decision;

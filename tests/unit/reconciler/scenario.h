@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/names.h"
 #include "reconciler/types.h"
 #include "tests/support/reasons.h"

@@ -67,11 +67,11 @@ TEST(Scheduling, APodThatIsBoundAtLastAndStartsCostsNoWriteInBetween) {
   view.job.status = after(view);
   view.pods[0].gates.clear();
   view.pods[0].unschedulable.clear();
-  view.observed.pod.elsewhere = now() + seconds(60);
+  view.begun().observed.pod.elsewhere = now() + seconds(60);
   EXPECT_TRUE(decide(view, now() + seconds(61)).writes.empty());
   view.pods[0].node_name = kNode;
   view.pods[0].placed = now() + seconds(62);
-  view.observed.pod.placed = now() + seconds(62);
+  view.begun().observed.pod.placed = now() + seconds(62);
   EXPECT_TRUE(decide(view, now() + seconds(63)).writes.empty());
   EXPECT_EQ(after(view, now() + seconds(72)).waiting->reason, "PodStarting");
 }

@@ -62,7 +62,7 @@ TEST(Tidy, ALaterAttemptsPodInAnOlderViewOfTheJobIsNotTouched) {
 TEST(Tidy, APodThatIsNamedAfterTheHighestNumberDoesNotUseTheNumbersUp) {
   JobView view = job_in(Phase::kBackoff);
   add_pod(view, 2147483647, PodPhase::kSucceeded);
-  view.job.status.next_attempt_time = now();
+  view.job.status.begun().next_attempt_time = now();
   EXPECT_EQ(after(view).attempt, view.job.status.attempt + 1);
 }
 

@@ -17,7 +17,7 @@ TEST(Edges, ANewJobStartsItsFirstAttemptInOneWriteFollowedByItsPod) {
   const Status status = after(new_job());
   EXPECT_EQ(status.phase, kRunning);
   EXPECT_EQ(status.attempt, 1);
-  EXPECT_EQ(status.pod_name, pod_of(1));
+  EXPECT_EQ(status.run().pod_name, pod_of(1));
   EXPECT_EQ(status.start_time, now());
   EXPECT_EQ(std::get<CreatePod>(decision.writes[1]).name, pod_of(1));
   EXPECT_EQ(std::get<CreatePod>(decision.writes[1]).attempt, 1);
@@ -92,7 +92,7 @@ TEST(Edges, RunningFailsIntoBackoffAndAtTheEndOfTheBudgetIntoFailed) {
 
 TEST(Edges, RunningLostGoesOnRunningWithTheNextAttemptInOneWrite) {
   JobView view = running_job();
-  view.observed.pod_existed = true;
+  view.begun().observed.pod_existed = true;
   const Status status = after(view);
   EXPECT_EQ(status.phase, kRunning);
   EXPECT_EQ(status.attempt, 2);
@@ -119,16 +119,16 @@ TEST(Edges, BackoffStartsTheNextAttemptWhenItsTimeHasCome) {
   EXPECT_EQ(decide(view, now()).wake_after, seconds(10));
   EXPECT_EQ(after(view, now() + seconds(10)).phase, kRunning);
   EXPECT_EQ(after(view, now() + seconds(10)).attempt, 2);
-  EXPECT_FALSE(after(view, now() + seconds(10)).next_attempt_time);
+  EXPECT_FALSE(after(view, now() + seconds(10)).run().next_attempt_time);
 }
 
 // Somebody edited the status, or lowered retryBackoff.maxSeconds.
 TEST(Edges, BackoffIsNeverLongerThanTheLongestFromNow) {
   JobView view = job_in(kBackoff);
   const seconds longest = view.job.spec.retry_backoff.max;
-  view.job.status.next_attempt_time = now() + std::chrono::years(200);
+  view.job.status.begun().next_attempt_time = now() + std::chrono::years(200);
   const Status shortened = after(view);
-  EXPECT_EQ(shortened.next_attempt_time, now() + longest);
+  EXPECT_EQ(shortened.run().next_attempt_time, now() + longest);
   EXPECT_EQ(shortened.waiting->deadline, now() + longest);
   EXPECT_EQ(decide(view, now()).wake_after, longest);
   view.job.status = shortened;
@@ -140,7 +140,7 @@ TEST(Edges, BackoffIsNeverLongerThanTheLongestFromNow) {
 TEST(Edges, ABackoffOfTheLongestIsNotWrittenAgain) {
   JobView view = job_in(kBackoff);
   const Time due = now() + view.job.spec.retry_backoff.max;
-  view.job.status.next_attempt_time = view.job.status.waiting->deadline = due;
+  view.job.status.begun().next_attempt_time = view.job.status.waiting->deadline = due;
   EXPECT_TRUE(all<WriteStatus>(settle(view, now() - seconds(1))).empty());
 }
 
@@ -232,11 +232,11 @@ class EveryView {
       view.job.status.failures = phase == kNone || phase == kRunning ? 0 : 1;
     }
     view.job.deleting = bit(5);
-    view.observed.own_intent = bit(6);
-    view.observed.pod_existed = bit(7);
-    if (bit(8)) view.observed.refusal = refusal_of(pod);
+    view.begun().observed.own_intent = bit(6);
+    view.begun().observed.pod_existed = bit(7);
+    if (bit(8)) view.begun().observed.refusal = refusal_of(pod);
     if (bit(9)) view.observed.nodes[kNode].silent_for = seconds(45);
-    if (bit(10)) view.observed.no_pod_for = seconds(20);
+    if (bit(10)) view.begun().observed.no_pod_for = seconds(20);
     add_pods(view, pod);
     return view;
   }
@@ -279,7 +279,7 @@ TEST(Edges, NoDecisionEverTakesAnotherEdgeOrBreaksTheShapeOfADecision) {
   int problems = 0;
   EveryView().visit([&](JobView view) {
     for (const bool confirmed : {false, true}) {
-      view.observed.confirmed = confirmed;
+      view.begun().observed.confirmed = confirmed;
       const std::string why = broken_by(view, decide(view, now()), now());
       ++decisions;
       if (why.empty() || ++problems > 5) continue;

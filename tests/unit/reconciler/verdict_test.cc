@@ -1,5 +1,5 @@
 // What the end of a pod means for its attempt.
-#include "reconciler/verdict.h"
+#include "reconciler/run/verdict.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 // Its pod was created and started just now.
 JobView just_started() {
   JobView view = running_job();
-  view.job.status.start_time = view.job.status.attempt_start_time = now();
+  view.job.status.start_time = view.job.status.begun().start_time = now();
   view.job.status.waiting->deadline = now() + seconds(600);
   PodView& pod = add_pod(view, 1, PodPhase::kRunning);
   pod.created = now();
@@ -27,8 +27,8 @@ TEST(Waiting, APodThatRunsCostsItsFifthWriteOnlyAfterASecond) {
   EXPECT_EQ(early.wake_after, milliseconds(1600));
   EXPECT_TRUE(decide(view, now() + milliseconds(1999)).writes.empty());
   const Status status = after(view, now() + seconds(2));
-  EXPECT_EQ(status.node_name, kNode);
-  EXPECT_EQ(status.attempt_start_time, now());
+  EXPECT_EQ(status.run().node_name, kNode);
+  EXPECT_EQ(status.run().start_time, now());
   EXPECT_EQ(status.waiting->reason, "PodRunning");
   EXPECT_FALSE(status.waiting->deadline);
 }
@@ -61,14 +61,14 @@ TEST(Waiting, APodWhoseNextContainerDoesNotStartSaysWhich) {
   main.waiting_reason = "PodInitializing";
   add_container(pod, "fetch", Progress::kEnded).init = true;
   // Between two containers there is always a moment.
-  view.observed.still_for = seconds(9);
+  view.begun().observed.still_for = seconds(9);
   EXPECT_TRUE(decide(view, now() + seconds(100)).writes.empty());
   EXPECT_EQ(decide(view, now() + seconds(100)).wake_after, seconds(1));
-  view.observed.still_for = seconds(10);
+  view.begun().observed.still_for = seconds(10);
   EXPECT_EQ(after(view, now() + seconds(100)).waiting->reason, "PodStarting");
   pod.containers[0].waiting_reason = "ErrImagePull";
   pod.containers[0].waiting_message = "not found";
-  view.observed.still_for = seconds(1);
+  view.begun().observed.still_for = seconds(1);
   const Waiting waiting = *after(view, now() + seconds(100)).waiting;
   EXPECT_EQ(waiting.reason, "ErrImagePull");
   EXPECT_EQ(waiting.message, "container main: not found");
@@ -190,10 +190,11 @@ TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
   EXPECT_LE(after(view).waiting->reason.text().size(), 128u);
 
   view.pods.clear();
-  view.observed.own_intent = true;
+  view.begun().observed.own_intent = true;
   std::string accents;
   for (int i = 0; i < 9000; ++i) accents += "\xc3\xa9";
-  view.observed.refusal = CreationRefusal{CreationRefusal::Kind::kRefused, accents, seconds(5)};
+  view.begun().observed.refusal =
+      CreationRefusal{CreationRefusal::Kind::kRefused, accents, seconds(5)};
   const WriteStatus refused = written(view);
   EXPECT_LE(refused.status.waiting->message.size(), 1024u);
   const std::string& text = refused.status.waiting->message;

@@ -92,7 +92,7 @@ const PodView* World::find_pod(const std::string& name) const {
 // podReplacementPolicy Failed: whether a pod of the attempt may still live when the next starts.
 bool World::overlap_allowed() const {
   if (!policy_always_failed_) return true;
-  const PodView* const pod = find_pod(job_.status.pod_name);
+  const PodView* const pod = find_pod(job_.status.run().pod_name);
   for (const WorldNode& node : nodes_) {
     if (pod && node.name == pod->node_name && now_ - node.missing <= seconds(5)) return true;
   }
@@ -100,7 +100,7 @@ bool World::overlap_allowed() const {
 }
 
 Duration World::silence_of_attempts_node() const {
-  const PodView* const pod = find_pod(job_.status.pod_name);
+  const PodView* const pod = find_pod(job_.status.run().pod_name);
   if (!pod) return std::chrono::hours(1);
   for (const WorldNode& node : nodes_) {
     if (node.name == pod->node_name) return now_ - node.renewed;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 #include "tests/unit/reconciler/ledger.h"
 #include "tests/unit/reconciler/rng.h"
 

@@ -122,7 +122,7 @@ void World::user_forges_a_pod() {
   forged.version = ++version_;
   forged.name = pod_name(job_.name, job_.uid, status.attempt + rng_.below(2));
   const PodView* const there = pod_named(forged.name);
-  if (there && (there->uid != status.pod_uid || status.pod_uid.empty())) return;
+  if (there && (there->uid != status.run().pod_uid || status.run().pod_uid.empty())) return;
   if (there) {
     forged.intent = there->intent;
     ledger_.excuse_creation(forged.name);
@@ -272,7 +272,8 @@ void World::calm_down() {
   for (PodView& pod : pods_) {
     if (pod.owner_uid.empty()) ledger_.excuse_creation(pod.name);
     // What nobody sees any more is for `release-pods`.
-    if (pod.job_uid_label.empty() && pod.name != job_.status.pod_name) pod.has_finalizer = false;
+    if (pod.job_uid_label.empty() && pod.name != job_.status.run().pod_name)
+      pod.has_finalizer = false;
   }
   std::erase_if(pods_,
                 [](const PodView& pod) { return pod.uid == "stranger" || pod.owner_uid.empty(); });

@@ -1,6 +1,6 @@
-#include "reconciler/sightings.h"
+#include "reconciler/run/sightings.h"
 
-#include "reconciler/verdict.h"
+#include "reconciler/run/verdict.h"
 
 namespace holdfast::reconciler {
 

@@ -1,15 +1,15 @@
-#include "reconciler/decide.h"
+#include "reconciler/job/decide.h"
 
 #include <algorithm>
 
 #include "core/invariant.h"
-#include "reconciler/authorship.h"
 #include "reconciler/edge_table.h"
-#include "reconciler/heartbeat.h"
-#include "reconciler/job_clock.h"
-#include "reconciler/kstatus.h"
+#include "reconciler/job/job_clock.h"
+#include "reconciler/job/kstatus.h"
+#include "reconciler/job/phases.h"
 #include "reconciler/names.h"
-#include "reconciler/phases.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -52,16 +52,22 @@ void check_planned(const Status& before, const Status& next) {
             "a job has ended if and only if completionTime says when");
   invariant(is_terminal(next.phase) != next.waiting.has_value(),
             "a job that has not ended says what it waits for");
-  invariant(next.phase != Phase::kRunning || !next.pod_name.empty(),
-            "an attempt that runs has the name of its pod");
+  const bool open =
+      std::any_of(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  invariant(open == (next.phase == Phase::kRunning), "a job is Running while a run of it is open");
+  invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
 }
 
 // Stops and releases every pod without a current attempt. `next` is the status after the planned
 // writes.
 void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
   const Job& job = context.job;
-  const bool goes_on = next.phase == Phase::kRunning && next.attempt == job.status.attempt;
-  const PodView* const stays = goes_on ? current_pod(context.view) : nullptr;
+  std::vector<const PodView*> stay;  // the pods of the attempts that go on
+  for (std::size_t place = 0; place < next.runs.size() && place < job.status.runs.size(); ++place) {
+    const Run& run = next.runs[place];
+    if (!run.open() || run.attempt != job.status.runs[place].attempt) continue;
+    if (const PodView* const pod = current_pod(context.view, place)) stay.push_back(pod);
+  }
   for (const PodView& pod : context.view.pods) {
     const bool ours = is_ours(context.view, pod);
     if (!ours && !pod.owner_uid.empty()) continue;
@@ -74,10 +80,12 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
       // A later attempt's pod: this view of the job is older than its pods, and we must not stop
       // another replica's attempt. An ended job has no later attempts.
       if (attempt > next.attempt && !is_terminal(next.phase)) continue;
-      if (&pod == stays) continue;
+      if (std::find(stay.begin(), stay.end(), &pod) != stay.end()) continue;
     }
     // An ended pod stays for its logs, unless it has the name that the attempt's pod needs.
-    const bool in_the_way = next.phase == Phase::kRunning && pod.name == next.pod_name;
+    const bool in_the_way = std::any_of(next.runs.begin(), next.runs.end(), [&](const Run& run) {
+      return run.open() && run.pod_name == pod.name;
+    });
     if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
       writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
     }
@@ -113,8 +121,10 @@ void Plan::write(WriteStatus status) {
   // It causes no write by itself.
   const Status& before = context_.job.status;
   const bool goes_on = status.status.attempt == before.attempt && !is_terminal(before.phase);
-  if (goes_on && status.status.pod_uid.empty()) {
-    status.status.pod_uid = proven_pod_uid(context_.view);
+  const std::size_t known = std::min(before.runs.size(), status.status.runs.size());
+  for (std::size_t place = 0; goes_on && place < known; ++place) {
+    std::string& uid = status.status.runs[place].pod_uid;
+    if (uid.empty()) uid = proven_pod_uid(context_.view, place);
   }
   check_planned(before, status.status);
   next_ = status.status;
@@ -127,9 +137,9 @@ void Plan::inform(Status status, bool at_once) {
   status.observed_generation = context_.job.generation;
   Status rest = status;
   rest.waiting = before.waiting;
-  rest.attempt_start_time = before.attempt_start_time;
+  if (!rest.runs.empty()) rest.runs.front().start_time = before.run().start_time;
   if (rest == before && says_the_same(status.waiting, before.waiting) &&
-      same_second(status.attempt_start_time, before.attempt_start_time)) {
+      same_second(status.run().start_time, before.run().start_time)) {
     return;
   }
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
@@ -142,7 +152,7 @@ void Plan::inform(Status status, bool at_once) {
 
 void Plan::create_pod() {
   decision_.writes.emplace_back(
-      CreatePod{status().attempt, status().pod_name, status().attempt_start_time});
+      CreatePod{status().attempt, status().run().pod_name, status().run().start_time});
 }
 
 void Plan::wake_in(Duration delay) {
@@ -150,12 +160,32 @@ void Plan::wake_in(Duration delay) {
   if (!decision_.wake_after || delay < *decision_.wake_after) decision_.wake_after = delay;
 }
 
+namespace {
+
+// A job that is being deleted: its last pod is in the view, or a live read did not find it.
+bool has_seen_last_pod(const JobView& view) {
+  if (last_pod(view.job.status).name.empty()) return true;
+  if (view.job.status.runs.empty()) return view.observed.confirmed;
+  return current_pod(view, 0) || view.seen(0).observed.confirmed;
+}
+
+void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
+  for (std::size_t place = 0; place < next.runs.size(); ++place) {
+    const LeaseStep step = hand_over_lease(of_run(context, place), next.runs[place]);
+    if (step.write) plan.decision().writes.emplace_back(*step.write);
+    if (step.wake_after) plan.wake_in(*step.wake_after);
+  }
+}
+
+}  // namespace
+
 Decision decide(const JobView& view, Time now) {
-  const Context context{view, view.job, view.job.spec, now};
+  Context context{view, view.job, view.job.spec, now};
+  context.deadline = active_deadline(context);
   Plan plan(context);
   if (view.job.deleting) {
     // Its labels may be gone, but our finalizer must not block its deletion.
-    if (!view.job.status.pod_name.empty() && !current_pod(view) && !view.observed.confirmed) {
+    if (!has_seen_last_pod(view)) {
       plan.confirm();
       return plan.decision();
     }
@@ -190,7 +220,7 @@ Decision decide(const JobView& view, Time now) {
   }
   const Status& next = plan.status();
   tidy_pods(context, next, decision.writes);
-  hand_over_lease(context, next, plan);
+  hand_over_leases(context, next, plan);
   if (next.phase == Phase::kRunning && next.attempt != view.job.status.attempt) {
     plan.create_pod();
   }
@@ -200,7 +230,7 @@ Decision decide(const JobView& view, Time now) {
   }
   std::stable_sort(decision.writes.begin(), decision.writes.end(),
                    [&](const Write& a, const Write& b) {
-                     return rank(a, next.pod_name) < rank(b, next.pod_name);
+                     return rank(a, next.run().pod_name) < rank(b, next.run().pod_name);
                    });
   return decision;
 }

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reconciler/edges.h"
+#include "reconciler/run/context.h"
+#include "reconciler/run/verdict.h"
 
 namespace holdfast::reconciler {
 
@@ -22,7 +23,7 @@ struct Limit {
 };
 
 // How much longer to wait for a scheduler's first report on this pod. After that a human must help.
-Duration unseen_left(const Context& context, const PodView& pod);
+Duration unseen_left(const RunContext& context, const PodView& pod);
 
 // "40 s", for humans.
 std::string in_seconds(Duration duration);
@@ -31,12 +32,12 @@ std::string in_seconds(Duration duration);
 std::string why_not_started(const PodView& pod);
 
 // All limits that run against this pod, unordered.
-std::vector<Limit> limits_on(const Context& context, const PodView& pod);
+std::vector<Limit> limits_on(const RunContext& context, const PodView& pod);
 
 // The time until a deleted pod has exceeded its grace + lostAfterSeconds; none: it is not deleted.
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod);
 
 // What the attempt waits for while its pod lives.
-Waiting describe(const Context& context, const PodView& pod, const std::vector<Limit>& limits);
+Waiting describe(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits);
 
 }  // namespace holdfast::reconciler

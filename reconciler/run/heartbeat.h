@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reconciler/liveness.h"
-#include "reconciler/phases.h"
+#include "reconciler/run/liveness.h"
+#include "reconciler/write.h"
 
 namespace holdfast::reconciler {
 
@@ -16,14 +16,14 @@ namespace holdfast::reconciler {
 std::string holder_identity(const PodView& pod);
 
 // The Lease names this pod, for its attempt.
-bool holds_lease(const Context& context, const PodView& pod);
+bool holds_lease(const RunContext& context, const PodView& pod);
 
 // True if the job has no heartbeat, or if its Lease was granted to this pod. If the Lease is gone
 // or was created again, nobody knows the grant. Then the pod's UID must be known in another way.
-bool may_have_held_lease(const Context& context, const PodView& pod);
+bool may_have_held_lease(const RunContext& context, const PodView& pod);
 
 // True if the worker in this pod has renewed within the Lease's duration.
-bool heartbeat_is_fresh(const Context& context, const PodView& pod);
+bool heartbeat_is_fresh(const RunContext& context, const PodView& pod);
 
 // True if the pod's worker can never act again. Either its kubelet has seen it terminate for good.
 // Or the pod was deleted before it got a node, so it never gets one. A missing pod proves nothing:
@@ -38,16 +38,22 @@ bool worker_is_starting(const PodView& pod);
 // about the path to other workers. `pod`: the pod with the holder's name; null: it does not exist.
 bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod);
 
-void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits);
+void add_heartbeat_limits(const RunContext& context, const PodView& pod,
+                          std::vector<Limit>& limits);
 
 // What a started pod waits for because of the heartbeat; none: nothing.
-std::optional<Waiting> describe_heartbeat(const Context& context, const PodView& pod,
+std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodView& pod,
                                           const std::vector<Limit>& limits);
 
-// Plans the next step of the hand-over to the attempt in `next`, the status after the planned
-// writes. First the Lease is taken from an older attempt, then it is granted to the current pod.
-// The grant comes at once if the last holder is known to be stopped or never renewed. Otherwise it
-// comes one Lease duration after the take.
-void hand_over_lease(const Context& context, const Status& next, Plan& plan);
+// The next step of a Lease's hand-over: a write, or a look after some time.
+struct LeaseStep {
+  std::optional<WriteLease> write;
+  std::optional<Duration> wake_after;
+};
+
+// The step towards `next`, the run after the planned writes. First the Lease is taken from an older
+// attempt, then it is granted to the current pod. The grant comes at once if the last holder is
+// known to be stopped or never renewed. Otherwise it comes one Lease duration after the take.
+LeaseStep hand_over_lease(const RunContext& context, const Run& next);
 
 }  // namespace holdfast::reconciler

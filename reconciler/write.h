@@ -1,10 +1,7 @@
-// Decides what should happen to one job now. Pure: no clock, no I/O, no randomness.
-//
-// decide() returns writes in order, intent first. The executor performs them one by one and stops
-// at the first failure. After any prefix, the next decide() continues from the state in the API
-// server. It keeps the rules S1-S13 of docs/verification.md.
+// The writes that a decision may plan. Plain values: the executor performs them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,13 +10,6 @@
 #include "reconciler/types.h"
 
 namespace holdfast::reconciler {
-
-// How long a replica waits for the pod of another replica's intent: a member lease and a retry
-// period. After that, the writer of the intent has stopped acting.
-inline constexpr seconds kForeignIntentWait{17};
-// A change of `waiting` alone is written at most this often. A pod's node and start are written
-// once it has surely run this long.
-inline constexpr seconds kInfoWriteInterval{1};
 
 struct Event {
   bool warning = true;
@@ -74,26 +64,5 @@ struct DeleteJob {};
 
 using Write =
     std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, WriteLease, DeleteJob>;
-
-struct Decision {
-  std::vector<Write> writes;
-  // A verdict, or a second creation of a pod, needs a live read. Read the job, its current pod with
-  // node and node Lease, and the job's Lease. Then decide again with Observed::confirmed. If the
-  // job has changed since the view, decide from the start. `writes` is empty then.
-  bool confirm = false;
-  // Create a pod once Observed::may_create is true.
-  bool awaits_creation = false;
-  // Decide again after this time, or earlier after an event.
-  std::optional<Duration> wake_after;
-};
-
-Decision decide(const JobView& view, Time now);
-
-// The recorded time at which the API server's refusal of the template becomes final, if it lasts
-// until then. None: the last creation was not refused in this way.
-std::optional<Time> template_doubted_until(const Status& status);
-
-// The current attempt's pod in the view (authorship.h); null: none.
-const PodView* current_pod(const JobView& view);
 
 }  // namespace holdfast::reconciler

@@ -2,11 +2,11 @@
 // terminal ones.
 #include <algorithm>
 
-#include "reconciler/authorship.h"
-#include "reconciler/job_clock.h"
-#include "reconciler/liveness.h"
+#include "reconciler/job/job_clock.h"
+#include "reconciler/job/phases.h"
 #include "reconciler/outage.h"
-#include "reconciler/phases.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/liveness.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -51,7 +51,9 @@ bool end_idle(const Context& context, Plan& plan) {
 // podReplacementPolicy Failed: the old pod must have ended, wherever it is.
 void wait_for_old_pod(const Context& context, Plan& plan) {
   Status status = context.job.status;
-  const Time since = status.next_attempt_time.value_or(context.now);
+  const auto& told = status.waiting;
+  const bool is_told = told && told->reason == Reason::kOldPodNotEnded;
+  const Time since = is_told ? told->since.value_or(context.now) : context.now;
   const Time stalled_at = since + context.spec.start_deadline;
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
   status.waiting = old_pod_waiting(context);
@@ -61,7 +63,6 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
   } else {
     plan.wake_at(stalled_at);
   }
-  if (!status.next_attempt_time) status.next_attempt_time = context.now;
   for (const PodView& pod : context.view.pods) {
     const auto node = context.view.observed.nodes.find(pod.node_name);
     if (node == context.view.observed.nodes.end() || !node->second.missing_for) continue;
@@ -77,7 +78,7 @@ constexpr seconds kClockNoise{2};
 // No back-off is longer than maxSeconds, plus kLongestSpread after an outage. If the recorded time
 // is later, somebody edited it or lowered maxSeconds. Then the longest back-off counts from now.
 std::optional<Time> end_of_backoff(const Context& context) {
-  const std::optional<Time>& recorded = context.job.status.next_attempt_time;
+  const std::optional<Time>& recorded = context.job.status.run().next_attempt_time;
   const auto& waiting = context.job.status.waiting;
   const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
   const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
@@ -132,7 +133,7 @@ void decide_ready(const Context& context, Plan& plan) {
   if (due && context.now < *due) {
     plan.wake_at(*due);
     Status waits = status;  // observedGeneration, and activeDeadlineSeconds may have changed
-    waits.next_attempt_time = due;
+    waits.runs.front().next_attempt_time = due;
     const auto deadline = active_deadline(context);
     if (waits.waiting) waits.waiting->deadline = deadline ? std::min(*deadline, *due) : *due;
     plan.inform(std::move(waits));
@@ -144,7 +145,7 @@ void decide_ready(const Context& context, Plan& plan) {
       return;
     }
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
-    if (!context.view.observed.confirmed && !status.pod_name.empty()) {
+    if (!context.view.seen(0).observed.confirmed && !status.run().pod_name.empty()) {
       plan.confirm();
       return;
     }
@@ -206,7 +207,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
     plan.inform(std::move(status));
     return;
   }
-  if (!context.view.observed.confirmed && !context.job.status.pod_name.empty()) {
+  if (!context.view.seen(0).observed.confirmed && !context.job.status.run().pod_name.empty()) {
     plan.confirm();
     return;
   }

@@ -5,40 +5,21 @@
 #include <optional>
 #include <string>
 
-#include "reconciler/decide.h"
+#include "reconciler/run/running.h"
 #include "reconciler/types.h"
-#include "reconciler/verdict.h"
+#include "reconciler/write.h"
 
 namespace holdfast::reconciler {
 
-// The input of all edges.
-struct Context {
-  const JobView& view;
-  const Job& job;
-  const Spec& spec;
-  Time now;
-};
-
-// The end of the current attempt, for history and budgets.
-struct AttemptEnd {
-  Verdict verdict;
-  Duration trouble_for{0};
-};
-
-// True if a pod of the job may still run. It cannot run if it is terminal, if it is unbound and
-// deleted, or if its node's object is gone.
+// True if a pod of the job may still run.
 bool any_pod_lives(const Context& context);
-bool pod_lives(const Context& context, const PodView& pod);
-
-inline constexpr const char* kJobDeadlineMessage =
-    "the job was active longer than activeDeadlineSeconds";
 
 // Starts the next attempt: (any) -> Running.
 void start_attempt(const Context& context, Status& status);
 
-// Ends the current attempt. Spec and budgets choose the next phase: Running -> Running, Backoff,
+// Ends the run's attempt. Spec and budgets choose the next phase: Running -> Running, Backoff,
 // Suspended, Cancelling, Succeeded, Failed.
-WriteStatus end_attempt(const Context& context, const AttemptEnd& end);
+WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end);
 
 // -> Failed, Cancelled, Suspended, Cancelling, Pending. No attempt runs after these.
 void finish_failed(const Context& context, Status& status, Reason reason,
@@ -56,9 +37,6 @@ Waiting old_pod_waiting(const Context& context);
 
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);
-
-// True if the deadline in status.waiting has passed without an action.
-bool told_deadline_has_passed(const Context& context);
 
 // Cuts texts of schedulers, webhooks and kubelets to less than the schema's limits, and drops
 // conditions of other programs that leave ours no room. Neither must make a status write fail.

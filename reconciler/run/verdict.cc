@@ -1,4 +1,4 @@
-#include "reconciler/verdict.h"
+#include "reconciler/run/verdict.h"
 
 #include <algorithm>
 

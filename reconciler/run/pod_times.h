@@ -4,20 +4,20 @@
 
 #include <optional>
 
-#include "reconciler/edges.h"
+#include "reconciler/run/context.h"
 
 namespace holdfast::reconciler {
 
 // When the current pod got its current Placement. This is the time in its condition, but not before
 // this process last saw another Placement, and not after it first saw this one.
-Time placed_since(const Context& context, const PodView& pod);
+Time placed_since(const RunContext& context, const PodView& pod);
 
 // When a container of the current pod first ran; none: none has. The time is the kubelet's, with
 // two corrections. If its clock is slow, the start is not before the pod was bound or was last seen
 // without a start. If its clock is fast, a future start becomes the moment when this process first
 // saw the pod run, or the recorded start.
-std::optional<Time> attempt_start(const Context& context, const PodView& pod);
-// Records the start in the status, in place of the intent's time. Later calls keep it.
-void record_start(const Context& context, const PodView& pod, Status& status);
+std::optional<Time> attempt_start(const RunContext& context, const PodView& pod);
+// Records the start in the run, in place of the intent's time. Later calls keep it.
+void record_start(const RunContext& context, const PodView& pod, Run& run);
 
 }  // namespace holdfast::reconciler

@@ -1,8 +1,9 @@
-#include "reconciler/job_clock.h"
+#include "reconciler/job/job_clock.h"
 
 #include <algorithm>
 
-#include "reconciler/pod_times.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -11,10 +12,16 @@ bool says_gated(const Status& status) {
   return status.waiting && status.waiting->reason == Reason::kPodGated;
 }
 
+// Every open run waits for the gates of its pod.
 bool is_gated(const Context& context) {
-  const PodView* const pod = current_pod(context.view);
-  return context.job.status.phase == Phase::kRunning && pod &&
-         pod->placement() == Placement::kGated;
+  if (context.job.status.phase != Phase::kRunning) return false;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    if (!runs[place].open()) continue;
+    const PodView* const pod = current_pod(context.view, place);
+    if (!pod || pod->placement() != Placement::kGated) return false;
+  }
+  return true;
 }
 
 // Whole seconds, as in status, so that the rounding errors of many stops cancel out. No stop is
@@ -29,11 +36,12 @@ seconds between(const Context& context, Time from, Time to) {
 seconds uncounted_gate(const Context& context) {
   const Status& status = context.job.status;
   if (!says_gated(status)) return seconds(0);
-  const Time intent = status.attempt_start_time.value_or(context.now);
+  const Time intent = status.run().start_time.value_or(context.now);
   Time until = context.now;
-  const PodView* const pod = current_pod(context.view);
-  if (pod && pod->placement() == Placement::kBound) {
-    until = std::min(until, placed_since(context, *pod));
+  for (std::size_t place = 0; place < status.runs.size(); ++place) {
+    const RunContext run = of_run(context, place);
+    if (!run.pod || run.pod->placement() != Placement::kBound) continue;
+    until = std::min(until, placed_since(run, *run.pod));
   }
   return between(context, status.waiting->since.value_or(intent), until);
 }

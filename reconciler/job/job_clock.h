@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "reconciler/edges.h"
+#include "reconciler/job/edges.h"
 
 namespace holdfast::reconciler {
 

@@ -1,16 +1,16 @@
-#include "reconciler/edges.h"
+#include "reconciler/job/edges.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "core/utf8.h"
-#include "reconciler/authorship.h"
 #include "reconciler/backoff.h"
-#include "reconciler/heartbeat.h"
-#include "reconciler/job_clock.h"
+#include "reconciler/job/job_clock.h"
 #include "reconciler/names.h"
 #include "reconciler/outage.h"
-#include "reconciler/pod_times.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
+#include "reconciler/run/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -33,38 +33,43 @@ void finish(const Context& context, Status& status, Phase phase) {
   status.completion_time = context.now;
   if (!status.start_time) status.start_time = context.now;
   status.waiting.reset();
-  status.next_attempt_time.reset();
+  status.runs.clear();
   clear_condition(status, "Stalled", "Finished", context.now);
   clear_condition(status, "Suspended", "Finished", context.now);
 }
 
-void record_history(const Context& context, Status& status, const Verdict& verdict) {
-  const PodView* const pod = current_pod(context.view);
+void record_history(const RunContext& context, Status& status, const Verdict& verdict) {
+  const PodView* const pod = context.pod;
   HistoryEntry entry;
   entry.attempt = status.attempt;
-  entry.pod_name = status.pod_name;
-  entry.pod_uid = pod ? pod->uid : known_pod_uid(context.view);
-  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.node_name;
+  entry.pod_name = status.run().pod_name;
+  entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
+  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.run().node_name;
   entry.outcome = verdict.outcome;
   // Only the new entry's: the API server refuses any change of an old one.
   entry.reason = bounded(verdict.reason);
   entry.exit_code = verdict.exit_code;
   const std::optional<Time> start = pod ? attempt_start(context, *pod) : std::nullopt;
-  entry.start_time = start ? start : status.attempt_start_time;
+  entry.start_time = start ? start : status.run().start_time;
   entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
   if (start) entry.end_time = std::max(*entry.end_time, *start);
+  entry.progress = status.run().progress;
   status.history.push_back(std::move(entry));
   if (status.history.size() > kHistoryLimit) status.history.erase(status.history.begin());
 }
 
-// The fields of the ended attempt in the status: where and since when it ran.
-void keep_last_attempt(const Context& context, Status& status) {
-  const PodView* const pod = current_pod(context.view);
-  if (!pod) return;
-  if (!pod->node_name.empty()) status.node_name = pod->node_name;
-  record_start(context, *pod, status);
-  if (holds_lease(context, *pod) && !context.view.lease->progress_message.empty()) {
-    status.progress = context.view.lease->progress_message;
+// No attempt is open from now on, and the next one may start at once.
+void close_runs(const Context& context, Status& status) {
+  for (Run& run : status.runs) run.next_attempt_time = context.now;
+}
+
+// The fields of the ended attempt in the run: where and since when it ran.
+void keep_last_attempt(const RunContext& context, Run& run) {
+  if (!context.pod) return;
+  if (!context.pod->node_name.empty()) run.node_name = context.pod->node_name;
+  record_start(context, *context.pod, run);
+  if (holds_lease(context, *context.pod) && !context.seen.lease->progress_message.empty()) {
+    run.progress = context.seen.lease->progress_message;
   }
 }
 
@@ -117,8 +122,8 @@ Duration pause_before_next(const Context& context, const Status& status, Outcome
 }
 
 // How many attempts the same outage lost; zero: no outage.
-int lost_in_outage(const Context& context, Outcome outcome) {
-  return outcome == Outcome::kLost ? context.view.observed.lease.lost_together : 0;
+int lost_in_outage(const RunContext& context, Outcome outcome) {
+  return outcome == Outcome::kLost ? context.seen.observed.lease.lost_together : 0;
 }
 
 Waiting next_attempt_waiting(const Context& context, const Status& status, int lost) {
@@ -126,7 +131,7 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, int l
                             to_string(status.history.back().outcome);
   Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
                   "attempt " + std::to_string(status.attempt + 1) + " starts",
-                  status.next_attempt_time};
+                  status.run().next_attempt_time};
   if (lost > 0) {
     waiting.reason = Reason::kRestartsSpread;
     waiting.message = ended + " in an outage of the API server, one of about " +
@@ -138,7 +143,7 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, int l
   return waiting;
 }
 
-void retry(const Context& context, Status& status, Outcome outcome) {
+void retry(const RunContext& context, Status& status, Outcome outcome) {
   const int lost = lost_in_outage(context, outcome);
   const Duration spread = restart_wait(lost, context.job.uid, status.attempt);
   const Duration pause = pause_before_next(context, status, outcome) + spread;
@@ -150,7 +155,7 @@ void retry(const Context& context, Status& status, Outcome outcome) {
     return;
   }
   status.phase = Phase::kBackoff;
-  status.next_attempt_time = context.now + pause;
+  status.begun().next_attempt_time = context.now + pause;
   clear_condition(status, "Stalled", "Started", context.now);
   if (pause == Duration::zero()) {
     status.waiting = replace_now ? turn_waiting(context, status) : old_pod_waiting(context);
@@ -187,14 +192,6 @@ void clear_condition(Status& status, const std::string& type, const std::string&
   if (condition && condition->status) set_condition(status, type, false, reason, "", now);
 }
 
-bool pod_lives(const Context& context, const PodView& pod) {
-  if (pod.ended()) return false;
-  if (pod.node_name.empty()) return !pod.deletion;
-  const auto node = context.view.observed.nodes.find(pod.node_name);
-  if (node == context.view.observed.nodes.end()) return true;
-  return !node->second.missing_for || *node->second.missing_for < context.spec.lost_after;
-}
-
 bool any_pod_lives(const Context& context) {
   return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
     return is_ours(context.view, pod) && pod_lives(context, pod);
@@ -220,11 +217,6 @@ Waiting turn_waiting(const Context& context, const Status& status) {
                  "attempt " + std::to_string(status.attempt + 1) +
                      " starts when the API server has answered one of them",
                  active_deadline(context, status)};
-}
-
-bool told_deadline_has_passed(const Context& context) {
-  const auto& told = context.job.status.waiting;
-  return told && told->deadline && *told->deadline <= context.now;
 }
 
 void keep_within_schema(Waiting& waiting) {
@@ -287,19 +279,20 @@ void start_attempt(const Context& context, Status& status) {
   }
   status.phase = Phase::kRunning;
   status.attempt = last + 1;
-  status.pod_name = pod_name(context.job.name, context.job.uid, status.attempt);
-  status.pod_uid.clear();
-  status.node_name.clear();
-  status.progress.clear();
+  Run& run = status.begun();
+  run.attempt = status.attempt;
+  run.pod_name = pod_name(context.job.name, context.job.uid, run.attempt);
+  run.pod_uid.clear();
+  run.node_name.clear();
+  run.progress.clear();
+  run.next_attempt_time.reset();
   // The milliseconds are the time; the six digits after them are this process's mark.
-  status.attempt_start_time =
-      std::chrono::floor<std::chrono::milliseconds>(context.now) +
-      Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
+  run.start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
+                   Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
   if (!status.start_time) status.start_time = context.now;
-  status.next_attempt_time.reset();
   // startDeadlineSeconds counts from the pod's binding, which is still to come.
   status.waiting =
-      Waiting{Reason::kPodStarting, "pod " + status.pod_name + " is being created and started",
+      Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",
               "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
               active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
@@ -319,7 +312,7 @@ void finish_cancelled(const Context& context, Status& status) {
 
 void suspend(const Context& context, Status& status) {
   status.phase = Phase::kSuspended;
-  status.next_attempt_time.reset();
+  close_runs(context, status);
   status.waiting = Waiting{Reason::kSuspended, "spec.suspend is true; no pod runs",
                            "set spec.suspend to false to go on", std::nullopt};
   clear_condition(status, "Stalled", "Suspended", context.now);
@@ -328,7 +321,7 @@ void suspend(const Context& context, Status& status) {
 
 void start_cancelling(const Context& context, Status& status) {
   status.phase = Phase::kCancelling;
-  status.next_attempt_time.reset();
+  close_runs(context, status);
   clear_condition(status, "Stalled", "Cancelling", context.now);
   status.waiting =
       Waiting{Reason::kPodTerminating, "the job was cancelled; its pod is being stopped",
@@ -338,6 +331,7 @@ void start_cancelling(const Context& context, Status& status) {
 void resume(const Context& context, Status& status) {
   count_suspension(context, status);
   status.phase = Phase::kPending;
+  close_runs(context, status);
   status.waiting =
       Waiting{Reason::kResuming, "the job was resumed", "its next attempt starts", std::nullopt};
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
@@ -345,21 +339,24 @@ void resume(const Context& context, Status& status) {
 
 namespace {
 
+void spend(std::int64_t& spent) { spent = std::min(spent + 1, kCountLimit); }
+
 void count(Budget budget, Status& status) {
   if (budget == Budget::kNone) return;
-  std::int64_t& spent = budget == Budget::kFailures ? status.failures : status.disruptions;
-  spent = std::min(spent + 1, kCountLimit);
+  const bool failed = budget == Budget::kFailures;
+  spend(failed ? status.failures : status.disruptions);
+  spend(failed ? status.begun().failures : status.begun().disruptions);
 }
 
 }  // namespace
 
-WriteStatus end_attempt(const Context& context, const AttemptEnd& end) {
+WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end) {
   const Verdict& verdict = end.verdict;
   WriteStatus write;
   write.status = context.job.status;
   Status& status = write.status;
   status.observed_generation = context.job.generation;
-  keep_last_attempt(context, status);
+  keep_last_attempt(context, status.begun());
   record_history(context, status, verdict);
   count(budget_of(verdict.outcome), status);
   write.ended = verdict.outcome;

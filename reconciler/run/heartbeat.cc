@@ -1,10 +1,10 @@
-#include "reconciler/heartbeat.h"
+#include "reconciler/run/heartbeat.h"
 
 #include <algorithm>
 
 #include "core/invariant.h"
-#include "reconciler/authorship.h"
-#include "reconciler/pod_times.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/pod_times.h"
 #include "reconciler/staleness.h"
 
 namespace holdfast::reconciler {
@@ -20,9 +20,10 @@ const ContainerView* worker_of(const PodView& pod) {
   return nullptr;
 }
 
-bool is_stopped(const JobView& view, const std::string& holder) {
-  if (holder.empty() || view.observed.lease.granted_stopped) return true;
-  return std::any_of(view.pods.begin(), view.pods.end(), [&](const PodView& pod) {
+bool is_stopped(const RunContext& context, const std::string& holder) {
+  if (holder.empty() || context.seen.observed.lease.granted_stopped) return true;
+  const auto& pods = context.view.pods;
+  return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
     return holder_identity(pod) == holder && worker_is_stopped(pod);
   });
 }
@@ -40,14 +41,14 @@ bool never_ran(const LeaseView& lease) {
 
 // True if this process recorded the current attempt, has held its shard since, and has not written
 // its Lease.
-bool was_never_written(const Observed& observed) {
+bool was_never_written(const RunObserved& observed) {
   return observed.own_intent && !observed.took_over && !observed.lease_asked;
 }
 
 // The pod runs, but its agent has never renewed: it has no grant yet, or it was silent from the
 // start.
-Limit never_renewed(const Context& context, const PodView& pod) {
-  const auto& lease = context.view.lease;
+Limit never_renewed(const RunContext& context, const PodView& pod) {
+  const auto& lease = context.seen.lease;
   const bool holds = holds_lease(context, pod);
   const seconds window = context.spec.start_deadline;
   const Time bound = placed_since(context, pod);
@@ -69,8 +70,8 @@ Limit never_renewed(const Context& context, const PodView& pod) {
   return limit;
 }
 
-Limit silent(const Context& context, const PodView& pod) {
-  const LeaseObservation& seen = context.view.observed.lease;
+Limit silent(const RunContext& context, const PodView& pod) {
+  const LeaseObservation& seen = context.seen.observed.lease;
   const seconds window = context.spec.heartbeat->lease_duration;
   const Duration allowed = seen.breaker ? 2 * window : window;
   Limit limit;
@@ -88,8 +89,8 @@ Limit silent(const Context& context, const PodView& pod) {
   return limit;
 }
 
-Limit stalled(const Context& context) {
-  const LeaseObservation& seen = context.view.observed.lease;
+Limit stalled(const RunContext& context) {
+  const LeaseObservation& seen = context.seen.observed.lease;
   const seconds window = *context.spec.heartbeat->progress_deadline;
   Limit limit;
   limit.verdict.outcome = Outcome::kHung;
@@ -99,7 +100,7 @@ Limit stalled(const Context& context) {
   limit.left = window - seen.stalled_for;
   // Progress shows with the next renewal. So the verdict waits for a renewal from after the
   // deadline that shows none, or for the time by which that renewal must have been sent.
-  if (context.view.lease->progress_age < window)
+  if (context.seen.lease->progress_age < window)
     limit.left += context.spec.heartbeat->lease_duration;
   limit.trouble_for = seen.stalled_for;
   const Duration notice = window / 2 - seen.stalled_for;
@@ -124,47 +125,52 @@ bool worker_is_starting(const PodView& pod) {
   return worker && !worker->started;
 }
 
-bool holds_lease(const Context& context, const PodView& pod) {
-  const auto& lease = context.view.lease;
-  return context.spec.heartbeat && lease && lease->attempt == context.job.status.attempt &&
+bool holds_lease(const RunContext& context, const PodView& pod) {
+  const auto& lease = context.seen.lease;
+  return context.spec.heartbeat && lease && lease->attempt == context.run.attempt &&
          lease->holder == holder_identity(pod);
 }
 
-bool may_have_held_lease(const Context& context, const PodView& pod) {
+bool may_have_held_lease(const RunContext& context, const PodView& pod) {
   if (!context.spec.heartbeat) return true;
-  const auto& lease = context.view.lease;
-  if (!lease || lease->granted == kUnknownHolder) return pod.uid == known_pod_uid(context.view);
+  const auto& lease = context.seen.lease;
+  if (!lease || lease->granted == kUnknownHolder) {
+    return pod.uid == known_pod_uid(context.run, context.seen);
+  }
   const std::string identity = holder_identity(pod);
-  return lease->attempt == context.job.status.attempt &&
+  return lease->attempt == context.run.attempt &&
          (lease->holder == identity || lease->granted == identity);
 }
 
-bool heartbeat_is_fresh(const Context& context, const PodView& pod) {
-  return holds_lease(context, pod) && context.view.lease->renewed && !context.view.lease->ended &&
-         context.view.observed.lease.silent_for < context.spec.heartbeat->lease_duration;
+bool heartbeat_is_fresh(const RunContext& context, const PodView& pod) {
+  return holds_lease(context, pod) && context.seen.lease->renewed && !context.seen.lease->ended &&
+         context.seen.observed.lease.silent_for < context.spec.heartbeat->lease_duration;
 }
 
 bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod) {
-  if (status.phase != Phase::kRunning || status.attempt != lease.attempt) return false;
-  return !pod || holder_identity(*pod) != lease.holder || !worker_is_stopped(*pod);
+  const bool runs = std::any_of(status.runs.begin(), status.runs.end(), [&](const Run& run) {
+    return run.open() && run.attempt == lease.attempt;
+  });
+  return runs && (!pod || holder_identity(*pod) != lease.holder || !worker_is_stopped(*pod));
 }
 
-void add_heartbeat_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+void add_heartbeat_limits(const RunContext& context, const PodView& pod,
+                          std::vector<Limit>& limits) {
   if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
   // No more renewals come, with or without the end mark. Another container may still work.
   if (worker_is_stopped(pod)) return;
-  if (!holds_lease(context, pod) || !context.view.lease->renewed) {
+  if (!holds_lease(context, pod) || !context.seen.lease->renewed) {
     limits.push_back(never_renewed(context, pod));
     return;
   }
-  if (context.view.lease->ended) return;  // from now on pod and node decide
+  if (context.seen.lease->ended) return;  // from now on pod and node decide
   limits.push_back(silent(context, pod));
   if (context.spec.heartbeat->progress_deadline) limits.push_back(stalled(context));
 }
 
-std::optional<Waiting> describe_heartbeat(const Context& context, const PodView& pod,
+std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodView& pod,
                                           const std::vector<Limit>& limits) {
-  const std::string attempt = "attempt " + std::to_string(context.job.status.attempt);
+  const std::string attempt = "attempt " + std::to_string(context.run.attempt);
   for (const Limit& limit : limits) {
     const Time then = context.now + limit.left;
     if (limit.quiet) continue;
@@ -179,7 +185,7 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
                      attempt + " ends as Hung unless it does", then};
     }
     if (limit.verdict.reason != Reason::kStartTimeout) continue;
-    const auto& refusal = context.view.observed.lease_refusal;
+    const auto& refusal = context.seen.observed.lease_refusal;
     if (refusal && !holds_lease(context, pod)) {
       return Waiting{Reason::kLeaseWriteRefused, refusal->message,
                      "the operator retries the write every 5 to 30 s; " + attempt +
@@ -187,10 +193,10 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
                          "the namespace among the chart's workerNamespaces?",
                      then};
     }
-    const auto& lease = context.view.lease;
-    if (lease && is_taken(*lease, context.job.status.attempt) && !lease->granted.empty()) {
+    const auto& lease = context.seen.lease;
+    if (lease && is_taken(*lease, context.run.attempt) && !lease->granted.empty()) {
       const Duration left =
-          context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
+          context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
       return Waiting{Reason::kLeaseHeld,
                      "pod " + pod.name + " waits for the job's Lease: the pod that held it last (" +
                          lease->granted + ") may still run",
@@ -203,42 +209,42 @@ std::optional<Waiting> describe_heartbeat(const Context& context, const PodView&
   return std::nullopt;
 }
 
-void hand_over_lease(const Context& context, const Status& next, Plan& plan) {
-  if (!context.spec.heartbeat || next.phase != Phase::kRunning) return;
-  const auto& refusal = context.view.observed.lease_refusal;
+LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
+  LeaseStep step;
+  if (!context.spec.heartbeat || !next.open()) return step;
+  const auto& refusal = context.seen.observed.lease_refusal;
   if (refusal && refusal->retry_in > Duration::zero()) {
-    plan.wake_in(refusal->retry_in);
-    return;
+    step.wake_after = refusal->retry_in;
+    return step;
   }
-  const PodView* const pod =
-      next.attempt == context.job.status.attempt ? current_pod(context.view) : nullptr;
+  const PodView* const pod = next.attempt == context.run.attempt ? context.pod : nullptr;
   const std::string holder = pod ? holder_identity(*pod) : "";
-  auto& writes = plan.decision().writes;
-  const auto& lease = context.view.lease;
+  const auto& lease = context.seen.lease;
   if (!lease) {
-    if (!pod) return;
+    if (!pod) return step;
     // A missing Lease may have had a holder, unless it was never written.
-    const bool first = next.attempt == 1 && was_never_written(context.view.observed);
-    writes.emplace_back(
-        WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder});
-    return;
+    const bool first = next.attempt == 1 && was_never_written(context.seen.observed);
+    step.write =
+        WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder};
+    return step;
   }
   const bool taken = is_taken(*lease, next.attempt);
   // Already granted, or this view of the job is older than its Lease.
-  if (!taken && lease->attempt >= next.attempt) return;
+  if (!taken && lease->attempt >= next.attempt) return step;
   const bool unused = never_ran(*lease);
-  const bool stopped = is_stopped(context.view, lease->granted);
+  const bool stopped = is_stopped(context, lease->granted);
   const Duration left =
-      context.spec.heartbeat->lease_duration - context.view.observed.lease.taken_for;
+      context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
   if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
     invariant(pod->name == next.pod_name, "a Lease is granted to the pod of the attempt on record");
-    writes.emplace_back(WriteLease{lease->uid, lease->version, next.attempt, holder, holder});
+    step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder};
   } else if (!taken && !stopped) {
-    writes.emplace_back(
-        WriteLease{lease->uid, lease->version, next.attempt, "", unused ? "" : lease->granted});
+    step.write =
+        WriteLease{lease->uid, lease->version, next.attempt, "", unused ? "" : lease->granted};
   } else if (pod && taken) {
-    plan.wake_in(left);
+    step.wake_after = left;
   }
+  return step;
 }
 
 }  // namespace holdfast::reconciler

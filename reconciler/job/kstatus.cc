@@ -1,6 +1,6 @@
-#include "reconciler/kstatus.h"
+#include "reconciler/job/kstatus.h"
 
-#include "reconciler/edges.h"
+#include "reconciler/job/edges.h"
 
 namespace holdfast::reconciler {
 

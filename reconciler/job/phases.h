@@ -2,7 +2,8 @@
 // its result. Internal to reconciler/.
 #pragma once
 
-#include "reconciler/edges.h"
+#include "reconciler/job/decide.h"
+#include "reconciler/job/edges.h"
 
 namespace holdfast::reconciler {
 

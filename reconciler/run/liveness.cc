@@ -1,10 +1,9 @@
-#include "reconciler/liveness.h"
+#include "reconciler/run/liveness.h"
 
 #include <algorithm>
 
-#include "reconciler/heartbeat.h"
-#include "reconciler/job_clock.h"
-#include "reconciler/pod_times.h"
+#include "reconciler/run/heartbeat.h"
+#include "reconciler/run/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -18,7 +17,7 @@ constexpr seconds kNodeRenewal{12};
 constexpr seconds kBreakerLook{1};
 
 // A node's silence is reported from here on.
-Duration worth_telling(const Context& context) {
+Duration worth_telling(const RunContext& context) {
   return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
 }
 
@@ -34,7 +33,7 @@ Limit lost(Reason reason, std::string message, OrphanClass orphan_class, Duratio
   return limit;
 }
 
-void add_node_limits(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+void add_node_limits(const RunContext& context, const PodView& pod, std::vector<Limit>& limits) {
   const auto found = context.view.observed.nodes.find(pod.node_name);
   if (found == context.view.observed.nodes.end()) return;
   const NodeObservation& node = found->second;
@@ -47,7 +46,7 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   // Only the kubelet is silent: the node's worker still renews.
   if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
     // Until its end mark the worker itself renewed. The kubelet's window starts then.
-    const auto& ended_for = context.view.observed.lease.ended_for;
+    const auto& ended_for = context.seen.observed.lease.ended_for;
     const Duration silent_for = holds_lease(context, pod) && ended_for
                                     ? std::min(*node.silent_for, *ended_for)
                                     : *node.silent_for;
@@ -69,12 +68,12 @@ void add_node_limits(const Context& context, const PodView& pod, std::vector<Lim
   }
 }
 
-Duration watched_left(const Context& context, Duration window) {
+Duration watched_left(const RunContext& context, Duration window) {
   return std::min<Duration>(window, kReportGrace) - context.view.observed.live_for;
 }
 
 // A pod without a node waits without limit, unless the user has set one.
-void add_schedule_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+void add_schedule_limit(const RunContext& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.schedule_deadline) return;
   const seconds window = *context.spec.schedule_deadline;
   Limit limit;
@@ -92,17 +91,17 @@ void add_schedule_limit(const Context& context, const PodView& pod, std::vector<
 // The limit for a pod's first container counts from its binding to a node. The limit for each later
 // container counts from when it was seen to be its turn: an image after an init container may be
 // missing too.
-void add_start_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+void add_start_limit(const RunContext& context, const PodView& pod, std::vector<Limit>& limits) {
   // A worker that renews the Lease has started, even if its kubelet has not reported that.
   const bool worker_spoke =
-      worker_is_starting(pod) && holds_lease(context, pod) && context.view.lease->renewed;
+      worker_is_starting(pod) && holds_lease(context, pod) && context.seen.lease->renewed;
   if (pod.started() && (!pod.stands_still() || worker_spoke)) return;
   if (!pod.started() && pod.placement() != Placement::kBound) {
     return add_schedule_limit(context, pod, limits);
   }
   const seconds window = context.spec.start_deadline;
   const Duration age =
-      pod.started() ? context.view.observed.still_for : context.now - placed_since(context, pod);
+      pod.started() ? context.seen.observed.still_for : context.now - placed_since(context, pod);
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
   limit.verdict.reason = Reason::kStartTimeout;
@@ -117,17 +116,17 @@ void add_start_limit(const Context& context, const PodView& pod, std::vector<Lim
 
 // When the attempt's own time began. It excludes the wait for the job's Lease, which has its own
 // bound (heartbeat.cc), unless the worker ended before the grant.
-std::optional<Time> run_began(const Context& context, const PodView& pod) {
+std::optional<Time> run_began(const RunContext& context, const PodView& pod) {
   std::optional<Time> start = attempt_start(context, pod);
-  if (!start) start = context.job.status.attempt_start_time;
+  if (!start) start = context.run.start_time;
   if (!start || !context.spec.heartbeat) return start;
   if (holds_lease(context, pod)) {
-    return std::max(*start, context.view.lease->acquired.value_or(*start));
+    return std::max(*start, context.seen.lease->acquired.value_or(*start));
   }
   return worker_is_stopped(pod) ? start : std::nullopt;
 }
 
-void add_attempt_limit(const Context& context, const PodView& pod, std::vector<Limit>& limits) {
+void add_attempt_limit(const RunContext& context, const PodView& pod, std::vector<Limit>& limits) {
   if (!context.spec.attempt_deadline || !pod.started()) return;
   const std::optional<Time> start = run_began(context, pod);
   if (!start) return;
@@ -152,12 +151,12 @@ const ContainerView* waiting_container(const PodView& pod) {
   return nullptr;
 }
 
-std::string attempt_text(const Context& context) {
-  return "attempt " + std::to_string(context.job.status.attempt);
+std::string attempt_text(const RunContext& context) {
+  return "attempt " + std::to_string(context.run.attempt);
 }
 
 // What a pod without a node waits for. Only a limit lets time alone end the attempt.
-Waiting describe_unbound(const Context& context, const PodView& pod) {
+Waiting describe_unbound(const RunContext& context, const PodView& pod) {
   Waiting waiting;
   waiting.next_action = attempt_text(context) + " goes on once a node has its pod";
   switch (pod.placement()) {
@@ -187,7 +186,7 @@ Waiting describe_unbound(const Context& context, const PodView& pod) {
 }
 
 // What a pod with a node waits for until its first, or its next, container runs.
-Waiting describe_start(const Context& context, const PodView& pod, Duration left) {
+Waiting describe_start(const RunContext& context, const PodView& pod, Duration left) {
   Waiting waiting;
   waiting.reason = Reason::kPodStarting;
   waiting.message = "pod " + pod.name + " starts on node " + pod.node_name;
@@ -206,7 +205,7 @@ Waiting describe_start(const Context& context, const PodView& pod, Duration left
 
 }  // namespace
 
-Duration unseen_left(const Context& context, const PodView& pod) {
+Duration unseen_left(const RunContext& context, const PodView& pod) {
   return placed_since(context, pod) + context.spec.start_deadline - context.now;
 }
 
@@ -228,7 +227,7 @@ std::optional<Duration> overstay_left(const Context& context, const PodView& pod
   return context.spec.lost_after - std::min<Duration>(context.now - *pod.deletion, pod.going_for);
 }
 
-std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
+std::vector<Limit> limits_on(const RunContext& context, const PodView& pod) {
   std::vector<Limit> limits;
   if (const auto left = overstay_left(context, pod)) {
     limits.push_back(lost(Reason::kPodStuckTerminating,
@@ -245,7 +244,7 @@ std::vector<Limit> limits_on(const Context& context, const PodView& pod) {
   return limits;
 }
 
-Waiting describe(const Context& context, const PodView& pod, const std::vector<Limit>& limits) {
+Waiting describe(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits) {
   const auto limit_by = [&](Reason reason) -> const Limit* {
     for (const Limit& limit : limits) {
       if (limit.verdict.reason == reason) return &limit;
@@ -295,7 +294,7 @@ Waiting describe(const Context& context, const PodView& pod, const std::vector<L
     waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
     waiting.deadline = when;
   }
-  if (const auto deadline = active_deadline(context);
+  if (const auto deadline = context.deadline;
       deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
     waiting.deadline = deadline;
     waiting.next_action = "the job fails as DeadlineExceeded";

@@ -1,4 +1,4 @@
-#include "reconciler/pod_times.h"
+#include "reconciler/run/pod_times.h"
 
 #include <algorithm>
 
@@ -6,34 +6,33 @@ namespace holdfast::reconciler {
 namespace {
 
 // A start is recorded in whole seconds, an intent never is.
-std::optional<Time> recorded_start(const Status& status) {
-  const auto& time = status.attempt_start_time;
+std::optional<Time> recorded_start(const Run& run) {
+  const auto& time = run.start_time;
   return time && std::chrono::floor<seconds>(*time) == *time ? time : std::nullopt;
 }
 
 }  // namespace
 
-Time placed_since(const Context& context, const PodView& pod) {
-  const PodSightings& seen = context.view.observed.pod;
+Time placed_since(const RunContext& context, const PodView& pod) {
+  const PodSightings& seen = context.seen.observed.pod;
   const Time told = std::min(pod.placed.value_or(pod.created), seen.placed.value_or(context.now));
   return std::max({told, pod.created, seen.elsewhere.value_or(pod.created)});
 }
 
-std::optional<Time> attempt_start(const Context& context, const PodView& pod) {
+std::optional<Time> attempt_start(const RunContext& context, const PodView& pod) {
   const std::optional<Time> told = pod.start();
   if (!told) return std::nullopt;
-  const PodSightings& seen = context.view.observed.pod;
+  const PodSightings& seen = context.seen.observed.pod;
   const Time bound = placed_since(context, pod);
   const Time earliest = std::max(bound, seen.unstarted.value_or(bound));
   Time latest = seen.started.value_or(*told <= context.now ? context.now : earliest);
-  if (const auto recorded = recorded_start(context.job.status))
-    latest = std::min(latest, *recorded);
+  if (const auto recorded = recorded_start(context.run)) latest = std::min(latest, *recorded);
   return std::min(std::max(*told, earliest), std::max(latest, bound));
 }
 
-void record_start(const Context& context, const PodView& pod, Status& status) {
+void record_start(const RunContext& context, const PodView& pod, Run& run) {
   const auto start = attempt_start(context, pod);
-  if (start) status.attempt_start_time = std::chrono::floor<seconds>(*start);
+  if (start) run.start_time = std::chrono::floor<seconds>(*start);
 }
 
 }  // namespace holdfast::reconciler

@@ -1,0 +1,31 @@
+// Decides what should happen to one job now. Pure: no clock, no I/O, no randomness.
+//
+// decide() returns writes in order, intent first. The executor performs them one by one and stops
+// at the first failure. After any prefix, the next decide() continues from the state in the API
+// server. It keeps the rules S1-S13 of docs/verification.md.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reconciler/types.h"
+#include "reconciler/write.h"
+
+namespace holdfast::reconciler {
+
+struct Decision {
+  std::vector<Write> writes;
+  // A verdict, or a second creation of a pod, needs a live read. Read the job, the pod of its run's
+  // last attempt with node and node Lease, and the run's Lease. Then decide again with
+  // RunObserved::confirmed. If the job has changed since the view, decide from the start. `writes`
+  // is empty then.
+  bool confirm = false;
+  // Create a pod once Observed::may_create is true.
+  bool awaits_creation = false;
+  // Decide again after this time, or earlier after an event.
+  std::optional<Duration> wake_after;
+};
+
+Decision decide(const JobView& view, Time now);
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,71 @@
+#include "reconciler/run/authorship.h"
+
+#include <algorithm>
+
+namespace holdfast::reconciler {
+namespace {
+
+// The UID in the holder "<pod name>/<pod UID>". Empty: no holder, or another pod name.
+std::string uid_in(const std::string& holder, const std::string& pod_name) {
+  const bool names = holder.starts_with(pod_name) && holder.size() > pod_name.size() + 1 &&
+                     holder[pod_name.size()] == '/';
+  return names ? holder.substr(pod_name.size() + 1) : "";
+}
+
+bool is_owned(const JobView& view, const PodView& pod) { return pod.owner_uid == view.job.uid; }
+
+bool is_current(const JobView& view, const Run& run, const RunView& seen, const PodView& pod) {
+  if (run.pod_name.empty() || pod.name != run.pod_name) return false;
+  const std::string known = known_pod_uid(run, seen);
+  if (!known.empty()) return pod.uid == known;
+  const bool of_another = !pod.owner_uid.empty() && !is_owned(view, pod);
+  return pod.intent && pod.intent == run.start_time && !of_another;
+}
+
+}  // namespace
+
+std::string known_pod_uid(const Run& run, const RunView& seen) {
+  if (!run.pod_uid.empty()) return run.pod_uid;
+  if (!seen.observed.pod_uid.empty()) return seen.observed.pod_uid;
+  if (!seen.lease || seen.lease->attempt != run.attempt) return "";
+  const std::string holder = uid_in(seen.lease->holder, run.pod_name);
+  return !holder.empty() ? holder : uid_in(seen.lease->granted, run.pod_name);
+}
+
+const PodView* current_pod(const JobView& view, std::size_t place) {
+  const Run& run = view.job.status.runs.at(place);
+  for (const PodView& pod : view.pods) {
+    if (is_current(view, run, view.seen(place), pod)) return &pod;
+  }
+  return nullptr;
+}
+
+std::string proven_pod_uid(const JobView& view, std::size_t place) {
+  const Run& run = view.job.status.runs.at(place);
+  const RunView& seen = view.seen(place);
+  const PodView* const pod = current_pod(view, place);
+  return pod && is_proven(view, run, seen, *pod) ? pod->uid : known_pod_uid(run, seen);
+}
+
+bool is_ours(const JobView& view, const PodView& pod) {
+  if (is_owned(view, pod)) return true;
+  const Status& status = view.job.status;
+  for (std::size_t place = 0; place < status.runs.size(); ++place) {
+    if (is_current(view, status.runs[place], view.seen(place), pod)) return true;
+  }
+  return std::any_of(status.history.begin(), status.history.end(),
+                     [&](const HistoryEntry& entry) { return entry.pod_uid == pod.uid; });
+}
+
+bool is_proven(const JobView& view, const Run& run, const RunView& seen, const PodView& pod) {
+  return is_current(view, run, seen, pod) &&
+         (is_owned(view, pod) || pod.uid == known_pod_uid(run, seen));
+}
+
+LastPod last_pod(const Status& status) {
+  if (!status.runs.empty()) return {status.runs.front().pod_name, status.runs.front().pod_uid};
+  if (status.history.empty()) return {};
+  return {status.history.back().pod_name, status.history.back().pod_uid};
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,42 @@
+// The input of all decisions on one run. Internal to reconciler/.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "reconciler/types.h"
+
+namespace holdfast::reconciler {
+
+// A change of `waiting` alone is written at most this often. A pod's node and start are written
+// once it has surely run this long.
+inline constexpr seconds kInfoWriteInterval{1};
+
+inline constexpr const char* kJobDeadlineMessage =
+    "the job was active longer than activeDeadlineSeconds";
+
+struct Context {
+  const JobView& view;
+  const Job& job;
+  const Spec& spec;
+  Time now;
+  // When spec.activeDeadlineSeconds is over; none: never, or its clock does not run.
+  std::optional<Time> deadline = std::nullopt;
+};
+
+struct RunContext : Context {
+  const Run& run;       // as recorded
+  const RunView& seen;  // what this replica knows of it
+  const PodView* pod;   // of its last attempt; null: none
+};
+
+// `place`: the run's in status.runs. Beyond its end: a run that has not begun.
+RunContext of_run(const Context& context, std::size_t place);
+
+// True if the deadline in status.waiting has passed without an action.
+bool told_deadline_has_passed(const Context& context);
+
+// False if the pod is terminal, if it is unbound and deleted, or if its node's object is gone.
+bool pod_lives(const Context& context, const PodView& pod);
+
+}  // namespace holdfast::reconciler

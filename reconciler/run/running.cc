@@ -1,0 +1,317 @@
+#include "reconciler/run/running.h"
+
+#include <algorithm>
+
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
+#include "reconciler/run/liveness.h"
+#include "reconciler/run/pod_times.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr seconds kSlowStart{10};
+// Another replica's creation is normally in progress only briefly. Longer waits are reported.
+constexpr seconds kIntentNotice{5};
+// For this long, and this often, the API server must call a template invalid if the dry run does
+// not confirm it. A webhook may break the pod.
+constexpr seconds kTemplateDoubt{120};
+constexpr int kTemplateTries = 3;
+constexpr const char* kTemplateDoubted =
+    "the operator retries the same pod; the job fails as PodTemplateInvalid if it is still refused";
+// A pod's times are whole seconds, rounded down, so the pod may have run for this much less.
+constexpr seconds kPodTimeStep{1};
+// A new message alone, of a worker or a scheduler, is written at most this often.
+constexpr seconds kWordsInterval{30};
+
+Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
+                   OrphanClass orphan_class = OrphanClass::kNone) {
+  Verdict verdict;
+  verdict.outcome = outcome;
+  verdict.reason = reason;
+  verdict.message = std::move(message);
+  verdict.orphan_class = orphan_class;
+  return verdict;
+}
+
+RunStep ended(const Verdict& verdict, Duration trouble_for = Duration::zero()) {
+  RunStep step;
+  step.end = AttemptEnd{verdict, trouble_for};
+  return step;
+}
+
+RunStep confirm() {
+  RunStep step;
+  step.confirm = true;
+  return step;
+}
+
+// A verdict that needs a live read.
+RunStep ended_when_confirmed(const RunContext& context, const Verdict& verdict,
+                             Duration trouble_for = Duration::zero()) {
+  return context.seen.observed.confirmed ? ended(verdict, trouble_for) : confirm();
+}
+
+RunStep ended_with_pod(const RunContext& context, const PodView& pod) {
+  const Verdict verdict = judge_ended_pod(pod, context.seen.observed.pod.order);
+  if (verdict.outcome != Outcome::kSucceeded || may_have_held_lease(context, pod)) {
+    return ended(verdict);
+  }
+  return ended_when_confirmed(
+      context, verdict_of(Outcome::kLost, Reason::kLeaseNotGranted,
+                          "pod " + pod.name +
+                              " ended well, but the job's Lease was never granted to it: "
+                              "its worker cannot have run",
+                          OrphanClass::kPodVanished));
+}
+
+// The user's request, or the end of the job's time, ends an attempt with a running pod. A live read
+// comes first, because the pod may have succeeded. None: neither is due.
+std::optional<RunStep> ended_by_request(const RunContext& context) {
+  const bool out_of_time = context.deadline && context.now >= *context.deadline;
+  if (context.spec.cancel) {
+    return ended_when_confirmed(
+        context, verdict_of(Outcome::kCancelled, Reason::kCancelled, "spec.cancel is true"));
+  }
+  if (context.spec.suspend) {
+    return ended_when_confirmed(
+        context, verdict_of(Outcome::kSuspended, Reason::kSuspended, "spec.suspend is true"));
+  }
+  if (out_of_time) {
+    return ended_when_confirmed(
+        context,
+        verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded, kJobDeadlineMessage));
+  }
+  return std::nullopt;
+}
+
+// The run as it is recorded: what a step starts from that ends nothing.
+RunStep goes_on(const RunContext& context) {
+  RunStep step;
+  step.run = context.run;
+  return step;
+}
+
+RunStep template_failed(const RunContext& context) {
+  RunStep step;
+  step.invalid = context.seen.observed.refusal->message;
+  return step;
+}
+
+// The refusal is final: it came again after the time was over, and often enough.
+bool template_has_failed(const RunContext& context) {
+  const auto& refusal = context.seen.observed.refusal;
+  if (!refusal || refusal->kind != CreationRefusal::Kind::kTemplateRefused) return false;
+  const auto until = template_doubted_until(context.job.status);
+  return until && context.now - refusal->age >= *until && refusal->in_a_row >= kTemplateTries;
+}
+
+Waiting refused_waiting(const RunContext& context, const CreationRefusal& refusal) {
+  using Kind = CreationRefusal::Kind;
+  if (refusal.kind != Kind::kTemplateRefused) {
+    return Waiting{
+        refusal.kind == Kind::kNameTaken ? Reason::kPodNameTaken : Reason::kPodCreationRefused,
+        refusal.message,
+        "the operator retries the same pod every 5 to 30 s; no attempt and no "
+        "budget is spent",
+        context.deadline};
+  }
+  const Time until =
+      template_doubted_until(context.job.status).value_or(context.now + kTemplateDoubt);
+  const bool too_few = until <= context.now;
+  return Waiting{Reason::kPodCreationRefused, refusal.message, kTemplateDoubted,
+                 too_few ? context.now + refusal.retry_in : until};
+}
+
+// When the creation may be retried. A template in doubt is also retried when its time is over.
+Duration retry_left(const RunContext& context, const CreationRefusal& refusal) {
+  const auto until = template_doubted_until(context.job.status);
+  if (refusal.kind != CreationRefusal::Kind::kTemplateRefused || !until) return refusal.retry_in;
+  const bool tried_since = context.now - refusal.age >= *until;
+  return tried_since ? refusal.retry_in : std::min(refusal.retry_in, *until - context.now);
+}
+
+RunStep retried_creation(const RunContext& context) {
+  RunStep step = goes_on(context);
+  const auto& refusal = context.seen.observed.refusal;
+  if (refusal && retry_left(context, *refusal) > Duration::zero()) {
+    step.waiting = refused_waiting(context, *refusal);
+    const Time since = context.run.start_time.value_or(context.now);
+    const Time stalled_at = since + context.spec.start_deadline;
+    if (context.now >= stalled_at) {
+      step.stalled = true;
+    } else {
+      step.wake_in(stalled_at - context.now);
+    }
+    step.wake_in(retry_left(context, *refusal));
+    // Until it is recorded, the next holder would treat the attempt as abandoned.
+    const auto& told = context.job.status.waiting;
+    step.at_once = !told || (told->reason != Reason::kPodCreationRefused &&
+                             told->reason != Reason::kPodNameTaken);
+    return step;
+  }
+  // After a refusal, or a time without the shard, another replica may have tried too. Only a live
+  // read shows whether the attempt has already had its pod and its end.
+  const RunObserved& observed = context.seen.observed;
+  if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
+    return confirm();
+  }
+  step.create = context.view.observed.may_create;
+  step.awaits_creation = !step.create;
+  return step;
+}
+
+// Another replica recorded the attempt: it may still create its pod, `left` from now.
+RunStep foreign_pod_awaited(const RunContext& context, Duration left) {
+  RunStep step = goes_on(context);
+  step.wake_in(left);
+  const Duration notice = kIntentNotice - context.seen.observed.no_pod_for;
+  if (notice > Duration::zero() && !told_deadline_has_passed(context)) {
+    step.wake_in(notice);
+    return step;
+  }
+  step.waiting = Waiting{Reason::kPodNotCreated,
+                         "attempt " + std::to_string(context.run.attempt) +
+                             " is on record, and its pod does not exist",
+                         "the attempt ends as Lost unless the pod appears", context.now + left};
+  return step;
+}
+
+RunStep decide_no_pod(const RunContext& context) {
+  const RunObserved& observed = context.seen.observed;
+  const Run& run = context.run;
+  if (observed.refusal && observed.refusal->kind == CreationRefusal::Kind::kTemplateInvalid) {
+    return template_failed(context);
+  }
+  if (const auto step = ended_by_request(context)) return *step;
+  const bool existed =
+      observed.pod_existed || !run.node_name.empty() || !known_pod_uid(run, context.seen).empty();
+  if (!existed) {
+    const auto& told = context.job.status.waiting;
+    const bool was_refused = told && (told->reason == Reason::kPodCreationRefused ||
+                                      told->reason == Reason::kPodNameTaken);
+    if (template_has_failed(context)) return template_failed(context);
+    if (observed.own_intent || was_refused || observed.refusal) return retried_creation(context);
+    const Duration left = kForeignIntentWait - observed.no_pod_for;
+    if (left > Duration::zero()) return foreign_pod_awaited(context, left);
+  }
+  const Verdict verdict =
+      existed
+          ? verdict_of(Outcome::kLost, Reason::kPodGone, "pod " + run.pod_name + " is gone",
+                       OrphanClass::kPodVanished)
+          : verdict_of(Outcome::kLost, Reason::kPodNeverCreated,
+                       "the attempt was recorded, but the replica that recorded it did not create "
+                       "its pod",
+                       OrphanClass::kIntentWithoutPod);
+  return ended_when_confirmed(context, verdict, observed.no_pod_for);
+}
+
+// When a node comes or goes, a scheduler may report something new for thousands of pods.
+void keep_old_words(const RunContext& context, RunStep& step) {
+  const auto& told = context.job.status.waiting;
+  const Duration pause = kWordsInterval - context.view.observed.since_write;
+  if (pause <= Duration::zero() || !told || told->reason != Reason::kPodUnschedulable ||
+      step.waiting->reason != told->reason || step.waiting->message == told->message) {
+    return;
+  }
+  step.waiting->message = told->message;
+  step.wake_in(pause);
+}
+
+void keep_progress(const RunContext& context, const PodView& pod, RunStep& step) {
+  if (!holds_lease(context, pod) || context.seen.lease->progress_message.empty()) return;
+  const std::string& message = context.seen.lease->progress_message;
+  const Duration pause = kWordsInterval - context.view.observed.since_write;
+  if (pause <= Duration::zero() || step.run.progress.empty()) {
+    step.run.progress = message;
+  } else if (step.run.progress != message) {
+    step.wake_in(pause);
+  }
+}
+
+// Node, start and what the run waits for, if they are due to be recorded.
+void inform(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits,
+            RunStep& step) {
+  const auto& told = context.job.status.waiting;
+  const AnyReason before = told ? told->reason : AnyReason();
+  const bool told_otherwise = before == Reason::kPodCreationRefused ||
+                              before == Reason::kPodNameTaken || before == Reason::kPodNotCreated;
+  const bool between = pod.started() && pod.stands_still();
+  const Duration age =
+      between ? context.seen.observed.still_for : context.now - placed_since(context, pod);
+  step.waiting = describe(context, pod, limits);
+  step.stalled = step.waiting->reason == Reason::kNoScheduler;
+  bool due = told_otherwise || told_deadline_has_passed(context);
+  const auto due_at = [&](Duration reached, Duration after) {
+    due = due || reached >= after;
+    if (!due) step.wake_in(after - reached);
+  };
+  if (step.waiting->reason == Reason::kPodRunning) {
+    due_at(context.now - attempt_start(context, pod).value_or(pod.created),
+           kInfoWriteInterval + kPodTimeStep);
+  } else if (step.waiting->reason == Reason::kPodStarting) {
+    due_at(age, kSlowStart);
+    if (pod.placement() == Placement::kUnseen) step.wake_in(unseen_left(context, pod));
+  } else {
+    due_at(age, kInfoWriteInterval);
+    keep_old_words(context, step);
+  }
+  keep_progress(context, pod, step);
+  step.run.node_name = pod.node_name;
+  record_start(context, pod, step.run);
+  if (due) return;
+  step.run = context.run;
+  step.waiting.reset();
+  step.stalled.reset();
+}
+
+}  // namespace
+
+void RunStep::wake_in(Duration delay) {
+  delay = std::max(delay, Duration::zero());
+  if (!wake_after || delay < *wake_after) wake_after = delay;
+}
+
+std::optional<Time> template_doubted_until(const Status& status) {
+  const bool doubted = status.waiting && status.waiting->next_action == kTemplateDoubted;
+  return doubted ? status.waiting->deadline : std::nullopt;
+}
+
+RunStep decide_run(const RunContext& context) {
+  const PodView* const pod = context.pod;
+  if (!pod) return decide_no_pod(context);
+  if (pod->ended() && is_proven(context.view, context.run, context.seen, *pod)) {
+    return ended_with_pod(context, *pod);
+  }
+  // Without an owner the pod would outlive its job, because nothing else collects it.
+  if (pod->owner_uid != context.job.uid) {
+    return ended_when_confirmed(
+        context, verdict_of(Outcome::kLost, Reason::kOwnerRemoved,
+                            "the job no longer owns pod " + pod->name + "; the operator stops it",
+                            OrphanClass::kPodVanished));
+  }
+  if (const auto step = ended_by_request(context)) return *step;
+  if (pod->deletion && pod->node_name.empty()) {
+    return ended(verdict_of(Outcome::kLost, Reason::kPodDeleted,
+                            "the pod was deleted before it was bound to a node",
+                            OrphanClass::kPodVanished));
+  }
+  // A pod that is being deleted ends because of that, and its end says why.
+  const bool may_run_on = context.spec.heartbeat && !pod->deletion;
+  const auto fenced = may_run_on ? judge_fenced_worker(*pod) : std::nullopt;
+  if (fenced) return ended_when_confirmed(context, *fenced);
+  const std::vector<Limit> limits = limits_on(context, *pod);
+  const auto first = std::min_element(limits.begin(), limits.end(),
+                                      [](auto& a, auto& b) { return a.left < b.left; });
+  if (first != limits.end() && first->left <= Duration::zero()) {
+    return ended_when_confirmed(context, first->verdict, first->trouble_for);
+  }
+  RunStep step = goes_on(context);
+  for (const Limit& limit : limits) {
+    step.wake_in(std::min(limit.left, limit.look_in.value_or(limit.left)));
+  }
+  inform(context, *pod, limits, step);
+  return step;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,51 @@
+// Decides about one open run: its attempt is recorded. Its pod runs, has ended, is silent, or does
+// not exist. Pure, and knows nothing of the job's other runs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reconciler/run/context.h"
+#include "reconciler/run/verdict.h"
+
+namespace holdfast::reconciler {
+
+// How long a replica waits for the pod of another replica's intent: a member lease and a retry
+// period. After that, the writer of the intent has stopped acting.
+inline constexpr seconds kForeignIntentWait{17};
+
+// The end of a run's attempt, for history and budgets.
+struct AttemptEnd {
+  Verdict verdict;
+  Duration trouble_for{0};
+};
+
+// What should become of an open run now.
+struct RunStep {
+  // A live read must come first; nothing else is set then.
+  bool confirm = false;
+  std::optional<AttemptEnd> end;
+  // The template can never work, and this says why: the job fails.
+  std::optional<std::string> invalid;
+  // The run as it should be recorded, what it waits for, and whether a person must help (none: as
+  // recorded). Written if something changed, soon or `at_once`. `waiting` none: not yet.
+  Run run;
+  std::optional<Waiting> waiting;
+  std::optional<bool> stalled;
+  bool at_once = false;
+  // Create the attempt's pod, or once it may be created.
+  bool create = false;
+  bool awaits_creation = false;
+  // Decide again after this time.
+  std::optional<Duration> wake_after;
+
+  void wake_in(Duration delay);
+};
+
+RunStep decide_run(const RunContext& context);
+
+// The recorded time at which the API server's refusal of the template becomes final, if it lasts
+// until then. None: the last creation was not refused in this way.
+std::optional<Time> template_doubted_until(const Status& status);
+
+}  // namespace holdfast::reconciler
