@@ -20,7 +20,7 @@ struct JobTexts {
 
 // The most bytes of texts that are cached for one job. With a template of 1 MB each, ten thousand
 // jobs of one tenant would otherwise take all the memory that the operator has.
-constexpr std::size_t kMaxCachedTexts = 16 * 1024;
+constexpr std::size_t kMaxCachedTexts = 16'384;
 
 // The cached job: the fields that the reconciler reads, and the texts. Two kinds of job have no
 // texts: finished ones, which start no pods and are hardly ever written again, and those whose

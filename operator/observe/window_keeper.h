@@ -37,7 +37,7 @@ class WindowKeeper {
     reconciler::RecordTracker::ClockOf clock;
     std::function<Wanted(const std::string& name, Duration silent)> wanted;
   };
-  WindowKeeper(Loop& loop, Log log) : loop_(loop), log_(log) {}
+  WindowKeeper(Loop& loop, Log log) : loop_(loop), log_(std::move(log)) {}
 
   void add(const std::string& name, Kind kind) { kinds_.emplace(name, std::move(kind)); }
 

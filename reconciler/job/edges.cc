@@ -374,14 +374,12 @@ WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end) {
   const auto spent = spent_budget(context.spec, status);
   if (out_of_time && verdict.reason == Reason::kDeadlineExceeded) {
     finish_failed(context, status, Reason::kDeadlineExceeded, verdict.message);
-  } else if (verdict.outcome == Outcome::kCancelled) {
+  } else if (verdict.outcome == Outcome::kCancelled || (context.spec.cancel && !spent)) {
     start_cancelling(context, status);
   } else if (spent) {
     finish_failed(
         context, status, spent->first,
         spent->second + "; the last one: " + verdict.reason.text() + ": " + verdict.message);
-  } else if (context.spec.cancel) {
-    start_cancelling(context, status);
   } else if (context.spec.suspend) {
     suspend(context, status);
   } else if (out_of_time) {

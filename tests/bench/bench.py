@@ -16,6 +16,7 @@ d  restart and take-over
 e  the API server's limits with the same client library, and the share that is reached
 f  1, 2 and 4 replicas
 g  what one write costs the API server, by kind of write, with a tiny and a realistic template
+h  very many finished jobs: the first read, and the return of a replica that was cut off
 """
 
 import argparse
@@ -28,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 import at_once  # noqa: E402
+import returns  # noqa: E402
 import standing  # noqa: E402
 import writes  # noqa: E402
 from measure import write_result  # noqa: E402
@@ -36,7 +38,8 @@ from templates import NAMES  # noqa: E402
 
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
-         "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g}
+         "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g,
+         "h": returns.mode_h}
 
 
 def say(line):
@@ -63,6 +66,8 @@ def arguments():
     add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
     add("--more", type=int, default=1000, help="jobs after each in c; default 1000")
     add("--restarts", type=int, default=5, help="in d; default 5")
+    add("--many", type=numbers, default=[50000, 100000], help="finished jobs in h; default 50000,100000")
+    add("--returns", type=int, default=3, help="for each number in h; default 3")
     add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")

@@ -42,6 +42,7 @@ class Plane:
         self.cluster = Cluster(nodes=nodes, quiet=True, audit=WRITES_ALONE, nodes_die=False,
                                controller_manager_flags=UNTHROTTLED)
         self._folder = tempfile.TemporaryDirectory()
+        self.folder = self._folder.name
         self._namespaces = 0
         self.finished = 0  # jobs that were made as finished ones, see standing.py
         self.finished_namespace = None
@@ -49,7 +50,7 @@ class Plane:
     def __enter__(self):
         self.cluster.start()
         install(self.cluster)
-        self._kubeconfig = self._service_account()
+        self.kubeconfig = self._service_account()
         return self
 
     def __exit__(self, *_):
@@ -78,10 +79,10 @@ class Plane:
         return kubeconfig
 
     def operator(self):
-        return Operator(self.cluster, kubeconfig=self._kubeconfig)
+        return Operator(self.cluster, kubeconfig=self.kubeconfig)
 
     def replicas(self, count):
-        return Replicas(self.cluster, count, kubeconfigs=dict.fromkeys(range(count), lambda _: self._kubeconfig))
+        return Replicas(self.cluster, count, kubeconfigs=dict.fromkeys(range(count), lambda _: self.kubeconfig))
 
     def jobs(self, namespace):
         return Jobs(self.cluster, namespace)

@@ -169,7 +169,15 @@ def mode_g(figures):
     return "\n\n".join(tables)
 
 
-SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g}
+def mode_h(figures):
+    return rows(("finished jobs", "start (s)", "return after a cut (s)", "memory (MiB)", "peak of the start (MiB)",
+                 "peak of start and returns (MiB)"),
+                *((f"{int(count):,}", one["start"], spread(one["returns"], 2), one["memory_mib"],
+                   one["peak_of_start_mib"], one["peak_of_returns_mib"]) for count, one in figures.items()))
+
+
+SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
+            "h": mode_h}
 
 
 def origin(result):

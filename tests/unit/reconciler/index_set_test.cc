@@ -1,0 +1,68 @@
+// Sets of indexes, and their text as batch/v1 writes it.
+#include "reconciler/index_set.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/reconciler/rng.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr std::int64_t kMost = 99'999;
+
+IndexSet set_of(const std::string& text) { return IndexSet::parse(text, kMost).value(); }
+
+TEST(IndexSet, TextsAreReadAndWrittenAsBatchDoes) {
+  for (const char* text : {"", "0", "1,3-5,7", "0-99999", "2,4,6-8"}) {
+    EXPECT_EQ(set_of(text).text(), text);
+  }
+  EXPECT_EQ(set_of("3-4").text(), "3,4") << "two neighbours are no interval";
+  EXPECT_EQ(set_of("1,2,3").text(), "1-3");
+  EXPECT_EQ(set_of("1,3-5,7").size(), 5);
+}
+
+TEST(IndexSet, WhatIsNoRisingListIsRefused) {
+  for (const char* text : {",", "1,", ",1", "1,,2", "2,1", "1,1", "5-3", "1-3,2", "1-", "-1", "1--2", "a",
+                           "1 ,2", "01", "0x1", "100000", "1-100000", "99999999999999999999", "1.5"}) {
+    EXPECT_FALSE(IndexSet::parse(text, kMost)) << text;
+  }
+}
+
+TEST(IndexSet, TheNextIndexIsTheLeastThatIsNotTaken) {
+  const IndexSet all = IndexSet::first(6);
+  EXPECT_EQ(all.next(0, set_of("")), 0);
+  EXPECT_EQ(all.next(0, set_of("0-2,4")), 3);
+  EXPECT_EQ(all.next(4, set_of("0-2,4")), 5);
+  EXPECT_FALSE(all.next(0, set_of("0-5")));
+  EXPECT_FALSE(all.next(6, set_of("")));
+  EXPECT_EQ(set_of("2,8-9").next(3, set_of("8")), 9);
+  EXPECT_FALSE(IndexSet::first(0).next(0, set_of("")));
+}
+
+TEST(IndexSet, ItHasWhatWasAddedWhateverTheOrder) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    testing::Rng rng(seed);
+    IndexSet set;
+    std::set<std::int64_t> expected;
+    for (int i = 0; i < 60; ++i) {
+      const auto index = static_cast<std::int64_t>(rng.below(40));
+      set.add(index);
+      expected.insert(index);
+      if (rng.below(8) == 0) {
+        IndexSet other = IndexSet::first(static_cast<std::int64_t>(rng.below(5)));
+        for (std::int64_t j = 0; j < other.size(); ++j) expected.insert(j);
+        set.add(other);
+      }
+    }
+    EXPECT_EQ(set.size(), static_cast<std::int64_t>(expected.size()));
+    for (std::int64_t index = 0; index < 42; ++index) {
+      EXPECT_EQ(set.contains(index), expected.count(index) > 0) << "seed " << seed;
+    }
+    EXPECT_EQ(IndexSet::parse(set.text(), kMost), set) << set.text();
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler
