@@ -246,6 +246,7 @@ void ReflectorMachine::stream(Actions& actions) {
 void ReflectorMachine::look(Actions& actions) {
   end_check();
   state_ = State::kLooking;
+  short_watch_due_ = refresh_due_;
   epoch_ = ++epochs_;
   actions.emplace_back(action::List{epoch_, look_query(), action::Wanted::kVersion});
 }
@@ -256,7 +257,8 @@ void ReflectorMachine::watch(Actions& actions) {
   epoch_ = ++epochs_;
   opened_at_.reset();
   had_event_ = false;
-  timeout_ = watch_timeout();
+  is_short_ = std::exchange(short_watch_due_, false) && refresh_due_ && version_ < must_pass_;
+  timeout_ = is_short_ ? kShortWatch : watch_timeout();
   actions.emplace_back(action::Watch{epoch_, watch_query(version_), timeout_});
 }
 

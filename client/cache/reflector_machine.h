@@ -15,9 +15,12 @@
 // - Each kind of trouble has a back-off of its own: a server that throttles, a server that does not
 //   answer. An expired version is no trouble: the machine lists again at once, but only once.
 // - After a refresh() the watch is opened again. Then the store must be shown to be as new as the
-//   server was. Either the watch passes the version of the look before it. Or, if nothing happens,
-//   a list of metadata names no version that the store lacks. The watch has to bring the
+//   server was. Either the watch passes the version of the look before it. Or, if it does not, a
+//   list of metadata names no version that the store lacks. The watch has to bring the
 //   differences.
+// - A watch on which nothing happens passes versions by bookmarks, and they come once a minute. But
+//   the API server sends one 2 s before it ends a watch too (cacher.go, nextBookmarkTime). So the
+//   first watch after a refresh is a short one.
 // - If a consistent list has a version below an earlier one, that is a time travel. The machine
 //   counts it and replaces everything.
 //
@@ -126,8 +129,11 @@ class ReflectorMachine {
   // A lagging watch causes at most one list in this time: each list slows the server further.
   static constexpr Duration kLagInterval = std::chrono::minutes(1);
 
-  // After a refresh: how long the watch may take to pass the server's version. Then metadata is
-  // listed. Random, so that the kinds are not all listed at one moment.
+  // After a refresh: how long the short watch lasts, and how long the server may exceed that.
+  static constexpr std::chrono::seconds kShortWatch{3};
+  static constexpr Duration kShortWatchGrace = std::chrono::seconds(1);
+  // How long the watch after it may take to pass the server's version. Then metadata is listed.
+  // Random, so that the kinds are not all listed at one moment.
   static constexpr Duration kPassAtLeast = std::chrono::milliseconds(100);
   static constexpr Duration kPassAtMost = std::chrono::milliseconds(500);
   // How long the watch may take to bring the differences; then everything is listed. The store is
@@ -209,6 +215,7 @@ class ReflectorMachine {
   void go_on_watching(Actions& actions);
 
   void begin_check(Actions& actions);
+  void look_after_short_watch(Actions& actions);
   void arm_check(Check check, Duration delay, Actions& actions);
   void check_timer(SteadyTime now, Actions& actions);
   void check_listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions);
@@ -258,12 +265,14 @@ class ReflectorMachine {
   bool refresh_due_ = false;
   bool list_refreshes_ = false;  // the list under way is consistent and began after the refresh
   std::uint64_t must_pass_ = 0;  // the server's version after the refresh
+  bool short_watch_due_ = false;
   Check check_ = Check::kNone;
   Epoch check_epoch_ = 0;
   SteadyTime comparing_since_{};
   std::shared_ptr<const kube::ListPage> metadata_;
 
   // The watch under way.
+  bool is_short_ = false;
   std::chrono::seconds timeout_{};
   std::optional<SteadyTime> opened_at_;
   SteadyTime last_event_{};

@@ -34,8 +34,15 @@ void ReflectorMachine::go_on_watching(Actions& actions) {
 void ReflectorMachine::begin_check(Actions& actions) {
   if (!refresh_due_) return;
   if (version_ >= must_pass_) return settle_refresh();
+  if (is_short_) return arm_check(Check::kPassing, kShortWatch + kShortWatchGrace, actions);
   const auto spread = static_cast<std::uint64_t>((kPassAtMost - kPassAtLeast).count());
   arm_check(Check::kPassing, kPassAtLeast + Duration(random_.below(spread)), actions);
+}
+
+// The server may have been set back while the short watch was open.
+void ReflectorMachine::look_after_short_watch(Actions& actions) {
+  look(actions);
+  short_watch_due_ = false;  // another one would bring no bookmark either
 }
 
 void ReflectorMachine::arm_check(Check check, Duration delay, Actions& actions) {
@@ -47,6 +54,9 @@ void ReflectorMachine::arm_check(Check check, Duration delay, Actions& actions) 
 void ReflectorMachine::check_timer(SteadyTime now, Actions& actions) {
   if (check_ == Check::kComparing) {
     actions.emplace_back(action::Compare{check_epoch_, metadata_});
+  } else if (is_short_) {
+    close_watch(actions);
+    look_after_short_watch(actions);
   } else if (check_ == Check::kPassing) {
     check_ = Check::kListing;
     last_event_ = now;

@@ -41,6 +41,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
     }
     if (state_ == State::kStreaming) {
       stream_event(std::move(event), now, actions);
+      if (epoch != epoch_) return actions;  // the rest is of a stream that was given up
       before = apply.version = version_;
       continue;
     }
@@ -155,6 +156,8 @@ void ReflectorMachine::watch_done(SteadyTime now, Actions& actions) {
     wait(Next::kLook,
          make_error(ErrorCode::kTransient, "the watch ended within a second, without an event"),
          now, actions);
+  } else if (is_short_) {
+    look_after_short_watch(actions);
   } else if (lasted + kEarly < timeout_) {
     look(actions);
   } else {

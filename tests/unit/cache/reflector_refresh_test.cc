@@ -13,7 +13,7 @@ using namespace test;
 
 class RefreshTest : public MachineTest {
  protected:
-  // Watching at 7 again after a refresh; the server is at this version by now.
+  // Watching at 7 again, for a short time, after a refresh; the server is at this version by now.
   void refreshed(std::uint64_t server_version) {
     watching(7, {object("a", 5)});
     in(machine.refresh(now));
@@ -24,7 +24,25 @@ class RefreshTest : public MachineTest {
     in(machine.watch_opened(watch.epoch, now));
     EXPECT_TRUE(machine.live());
   }
+  // The short watch brought nothing, and ends.
+  void long_watch() {
+    now += ReflectorMachine::kShortWatch;
+    watch_ends();
+    EXPECT_FALSE(machine.fresh());
+    looks_and_watches(20);
+    in(machine.watch_opened(watch.epoch, now));
+  }
+  void looks_and_watches(std::uint64_t server_version) {
+    ASSERT_EQ(list.wanted, action::Wanted::kVersion);
+    in(machine.page(list.epoch, page(server_version), now));
+    ASSERT_TRUE(says<action::Watch>());
+    EXPECT_GE(watch.timeout, 5min);
+  }
   void metadata_comes(std::uint64_t version) {
+    long_watch();
+    listed_metadata(version);
+  }
+  void listed_metadata(std::uint64_t version) {
     timer_runs();
     ASSERT_EQ(list.wanted, action::Wanted::kMetadata);
     EXPECT_EQ(list.query, "") << "consistent, in one answer: the server has it in memory";
@@ -49,7 +67,28 @@ TEST_F(RefreshTest, WhereNothingHasHappenedAtAllItIsFreshAtOnce) {
   EXPECT_TRUE(machine.fresh());
 }
 
-TEST_F(RefreshTest, OfAQuietKindMetadataAloneIsListed) {
+TEST_F(RefreshTest, OfAQuietKindAShortWatchBringsTheBookmark) {
+  refreshed(20);
+  EXPECT_EQ(watch.timeout, ReflectorMachine::kShortWatch);
+  events({bookmark(20)});
+  EXPECT_TRUE(machine.fresh());
+  now += ReflectorMachine::kShortWatch;
+  watch_ends();
+  looks_and_watches(20);
+  EXPECT_EQ(watch.query, "allowWatchBookmarks=true&resourceVersion=20");
+  in(machine.watch_opened(watch.epoch, now));
+  EXPECT_TRUE(machine.fresh());
+}
+
+TEST_F(RefreshTest, AShortWatchThatTheServerDoesNotEndIsClosed) {
+  refreshed(20);
+  EXPECT_GT(timer.delay, ReflectorMachine::kShortWatch);
+  timer_runs();
+  EXPECT_TRUE(says<action::CloseWatch>());
+  looks_and_watches(20);
+}
+
+TEST_F(RefreshTest, WithoutABookmarkMetadataAloneIsListed) {
   refreshed(20);
   metadata_comes(21);
   in(machine.compared(compare.epoch, 0, now));
@@ -112,6 +151,7 @@ TEST_F(RefreshTest, AListThatBeganBeforeItShowsNothing) {
 
 TEST_F(RefreshTest, AFailedListOfMetadataIsTriedAgainWhenTheServerWantsIt) {
   refreshed(20);
+  long_watch();
   timer_runs();
   Error throttled = http_error(ErrorCode::kThrottled, 429);
   throttled.retry_after = 20s;
@@ -119,13 +159,14 @@ TEST_F(RefreshTest, AFailedListOfMetadataIsTriedAgainWhenTheServerWantsIt) {
   EXPECT_TRUE(machine.live()) << "the watch is open all the while";
   EXPECT_FALSE(machine.fresh());
   EXPECT_GE(timer.delay, Duration(20s));
-  metadata_comes(21);
+  listed_metadata(21);
   in(machine.compared(compare.epoch, 0, now));
   EXPECT_TRUE(machine.fresh());
 }
 
 TEST_F(RefreshTest, MetadataThatIsTooLargeForOneAnswerMeansAListInPages) {
   refreshed(20);
+  long_watch();
   timer_runs();
   in(machine.list_failed(list.epoch, make_error(ErrorCode::kTerminal, "too large"), now));
   EXPECT_EQ(list.wanted, action::Wanted::kObjects);
@@ -134,6 +175,7 @@ TEST_F(RefreshTest, MetadataThatIsTooLargeForOneAnswerMeansAListInPages) {
 
 TEST_F(RefreshTest, AWatchThatBreaksMeanwhileBeginsItAgain) {
   refreshed(20);
+  long_watch();
   timer_runs();
   const Epoch metadata = list.epoch;
   watch_ends(connection_refused());
@@ -166,7 +208,11 @@ TEST_F(RefreshTest, WhatMustBeListedIsSpread) {
     one.page(first->epoch, page(7), now);
     const auto look = only<action::List>(one.refresh(now));
     const auto opened = only<action::Watch>(one.page(look->epoch, page(9), now));
-    const auto pause = only<action::ArmTimer>(one.watch_opened(opened->epoch, now));
+    one.watch_opened(opened->epoch, now);
+    const auto end = now + ReflectorMachine::kShortWatch;
+    const auto next = only<action::List>(one.watch_ended(opened->epoch, std::nullopt, end));
+    const auto again = only<action::Watch>(one.page(next->epoch, page(9), end));
+    const auto pause = only<action::ArmTimer>(one.watch_opened(again->epoch, end));
     EXPECT_GE(pause->delay, ReflectorMachine::kPassAtLeast);
     EXPECT_LE(pause->delay, ReflectorMachine::kPassAtMost);
     delays.insert(pause->delay);

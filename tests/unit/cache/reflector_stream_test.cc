@@ -147,13 +147,14 @@ TEST_F(StreamTest, AVersionThatTheServerHasNotReachedMeansAConsistentStreamAndIs
   EXPECT_THAT(watch.query, HasSubstr("sendInitialEvents=true"));
   EXPECT_THAT(watch.query, Not(HasSubstr("resourceVersion=")));
   in(machine.watch_opened(watch.epoch, now));
-  streams({added(object("a", 30)), bookmark(40, /*end=*/true)});
+  streams({added(object("a", 30)), bookmark(40, /*end=*/true), added(object("b", 41))});
   EXPECT_FALSE(says<action::Replace>()) << "of equal versions the store's own objects were taken";
   EXPECT_TRUE(says<action::CloseWatch>());
   EXPECT_THAT(watch.query, HasSubstr("sendInitialEvents=true"));
   in(machine.watch_opened(watch.epoch, now));
   streams({added(object("a", 30)), bookmark(40, /*end=*/true)});
   EXPECT_EQ(only<action::Replace>(said)->trust, Trust::kSetBack);
+  EXPECT_EQ(only<action::Replace>(said)->items.size(), 1u) << "b came with the stream before";
   EXPECT_EQ(machine.time_travels(), 1u);
 }
 
