@@ -30,13 +30,15 @@ Duration part_of(Duration duration, const std::string& text) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(duration.count()) * unit_of(text)));
 }
 
-int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget) {
-  int count = 0;
+std::int64_t ends_in_a_row(const std::vector<HistoryEntry>& history, std::int64_t index,
+                           Budget budget, std::int64_t spent) {
+  std::int64_t count = 0;
   for (auto entry = history.rbegin(); entry != history.rend(); ++entry) {
-    if (budget_of(entry->outcome) != budget) break;
+    if (entry->index != index) continue;
+    if (budget_of(entry->outcome) != budget) return count;
     ++count;
   }
-  return count;
+  return history.size() < kHistoryLimit ? count : std::max(count, spent);
 }
 
 }  // namespace holdfast::reconciler

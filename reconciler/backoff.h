@@ -18,8 +18,10 @@ Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& jo
 // Between zero and nearly the whole duration. Depends only on `text`.
 Duration part_of(Duration duration, const std::string& text);
 
-// How many of the newest entries in a row spent this budget. History is bounded, so the result is
-// at most kHistoryLimit.
-int ends_in_a_row(const std::vector<HistoryEntry>& history, Budget budget);
+// How many of the newest attempts of this run in a row spent this budget. History has only the last
+// attempts of all runs. If it is full and shows no end of the row, `spent` counts: how many
+// attempts of the run spent the budget at all.
+std::int64_t ends_in_a_row(const std::vector<HistoryEntry>& history, std::int64_t index,
+                           Budget budget, std::int64_t spent);
 
 }  // namespace holdfast::reconciler

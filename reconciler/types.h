@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/time.h"
+#include "reconciler/index_set.h"
 #include "reconciler/reason.h"
 
 namespace holdfast::reconciler {
@@ -68,6 +69,8 @@ struct Heartbeat {
 };
 
 struct Spec {
+  std::int64_t completions = 1;  // runs that must succeed
+  std::int64_t parallelism = 1;  // runs that may be open at once
   std::int64_t backoff_limit = 6;
   RetryBackoff retry_backoff;
   std::int64_t disruption_limit = 50;
@@ -93,6 +96,7 @@ struct Waiting {
 };
 
 struct HistoryEntry {
+  std::int64_t index = 0;  // of its run
   std::int64_t attempt = 0;
   std::string pod_name;
   std::string pod_uid;
@@ -108,6 +112,7 @@ struct HistoryEntry {
 // The limits of the CRD's schema.
 inline constexpr std::size_t kHistoryLimit = 10;
 inline constexpr std::size_t kConditionLimit = 16;
+inline constexpr std::size_t kRunLimit = 1000;
 inline constexpr std::int64_t kCountLimit = 2'147'483'648;
 inline constexpr seconds kSuspendedLimit{2'147'483'647};
 
@@ -149,7 +154,8 @@ struct Status {
   std::int64_t attempt = 0;
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
-  std::vector<Run> runs;
+  std::vector<Run> runs;  // by index
+  IndexSet completed;     // the runs that have succeeded
   std::optional<Time> start_time;
   std::optional<Time> completion_time;
   seconds suspended{0};  // or gated, since start_time

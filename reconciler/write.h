@@ -18,16 +18,21 @@ struct Event {
   std::string note;
 };
 
-// PUT on /status with the resourceVersion that was read. The members after `events` are for
-// metrics.
-struct WriteStatus {
-  Status status;
-  std::vector<Event> events = {};
-  std::optional<Outcome> ended = std::nullopt;    // set: this write ends an attempt
+// An attempt that a status write ends, for metrics.
+struct Ended {
+  std::int64_t index = 0;  // of its run
+  // None: no attempt, but the wait for a cancelled job's pod.
+  std::optional<Outcome> outcome = std::nullopt;
   OrphanClass orphan_class = OrphanClass::kNone;  // the cause of the recovery
   Duration trouble_for{0};                        // how long ago the trouble began
 };
-// POST of the current attempt's pod.
+// PUT on /status with the resourceVersion that was read.
+struct WriteStatus {
+  Status status;
+  std::vector<Event> events = {};
+  std::vector<Ended> ended = {};
+};
+// POST of an attempt's pod.
 struct CreatePod {
   std::int64_t attempt = 0;
   std::string name;

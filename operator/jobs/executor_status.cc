@@ -1,4 +1,6 @@
 // The executor's writes of a job's status, and their Events and metrics.
+#include <algorithm>
+
 #include "operator/jobs/executor.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
@@ -6,9 +8,10 @@
 namespace holdfast::controller {
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& write,
                                                 const Setting& setting) {
-  if (write.status.attempt > setting.job.job.status.attempt) {
+  for (const reconciler::Run& run : write.status.runs) {
     // Recorded before the request, to recognise the intent if the answer is lost.
-    setting.memory.attempts[write.status.attempt].add_intent(write.status.run().start_time);
+    const bool is_new = run.open() && run.attempt > setting.job.job.status.attempt;
+    if (is_new) setting.memory.attempts[run.attempt].add_intent(run.start_time);
   }
   const CachedJob& job = setting.job;
   auto read = texts(setting, within_time());
@@ -47,8 +50,8 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
   const reconciler::Status& after = write.status;
   if (before.phase != after.phase || before.attempt != after.attempt) {
     Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
-    if (write.ended) {
-      fields.emplace_back("outcome", to_string(*write.ended));
+    if (!write.ended.empty() && write.ended.back().outcome) {
+      fields.emplace_back("outcome", to_string(*write.ended.back().outcome));
       fields.emplace_back("reason", after.history.back().reason.text());
     }
     if (after.attempt != before.attempt) {
@@ -56,15 +59,19 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     }
     setting.log.info("job moved", fields);
   }
-  if (write.ended) telemetry_.attempt_ended(to_string(*write.ended));
-  if (write.orphan_class != reconciler::OrphanClass::kNone) {
-    if (after.attempt > before.attempt) {
-      AttemptMemory& next = setting.memory.attempts[after.attempt];
-      next.recovers_from = write.orphan_class;
-      next.trouble_began = loop_.now() - write.trouble_for;
-    } else {
-      telemetry_.recovered(write.orphan_class, write.trouble_for);
+  for (const reconciler::Ended& ended : write.ended) {
+    if (ended.outcome) telemetry_.attempt_ended(to_string(*ended.outcome));
+    if (ended.orphan_class == reconciler::OrphanClass::kNone) continue;
+    // The recovery ends with the next attempt's pod, if that attempt is recorded by this write.
+    const auto run = std::find_if(after.runs.begin(), after.runs.end(),
+                                  [&](const auto& one) { return one.index == ended.index; });
+    if (run == after.runs.end() || run->attempt <= before.attempt) {
+      telemetry_.recovered(ended.orphan_class, ended.trouble_for);
+      continue;
     }
+    AttemptMemory& next = setting.memory.attempts[run->attempt];
+    next.recovers_from = ended.orphan_class;
+    next.trouble_began = loop_.now() - ended.trouble_for;
   }
   for (const reconciler::Event& event : write.events) {
     events_.record(reference(setting.job.job), event.warning, event.reason, event.action,

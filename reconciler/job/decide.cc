@@ -150,9 +150,8 @@ void Plan::inform(Status status, bool at_once) {
   write(WriteStatus{std::move(status)});
 }
 
-void Plan::create_pod() {
-  decision_.writes.emplace_back(
-      CreatePod{status().attempt, status().run().pod_name, status().run().start_time});
+void Plan::create_pod(const Run& run) {
+  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time});
 }
 
 void Plan::wake_in(Duration delay) {
@@ -193,13 +192,11 @@ Decision decide(const JobView& view, Time now) {
     return plan.decision();
   }
   switch (view.job.status.phase) {
-    case Phase::kRunning:
-      decide_running(context, plan);
-      break;
     case Phase::kNone:
     case Phase::kPending:
+    case Phase::kRunning:
     case Phase::kBackoff:
-      decide_ready(context, plan);
+      decide_active(context, plan);
       break;
     case Phase::kSuspended:
       decide_suspended(context, plan);
@@ -221,8 +218,8 @@ Decision decide(const JobView& view, Time now) {
   const Status& next = plan.status();
   tidy_pods(context, next, decision.writes);
   hand_over_leases(context, next, plan);
-  if (next.phase == Phase::kRunning && next.attempt != view.job.status.attempt) {
-    plan.create_pod();
+  for (const Run& run : next.runs) {
+    if (run.open() && run.attempt > view.job.status.attempt) plan.create_pod(run);
   }
   // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {

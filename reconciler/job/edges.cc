@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/invariant.h"
 #include "core/utf8.h"
 #include "reconciler/backoff.h"
 #include "reconciler/job/job_clock.h"
@@ -38,24 +39,26 @@ void finish(const Context& context, Status& status, Phase phase) {
   clear_condition(status, "Suspended", "Finished", context.now);
 }
 
-void record_history(const RunContext& context, Status& status, const Verdict& verdict) {
+void record_history(const RunContext& context, const Run& run, const Verdict& verdict,
+                    std::vector<HistoryEntry>& history) {
   const PodView* const pod = context.pod;
   HistoryEntry entry;
-  entry.attempt = status.attempt;
-  entry.pod_name = status.run().pod_name;
+  entry.index = run.index;
+  entry.attempt = run.attempt;
+  entry.pod_name = run.pod_name;
   entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
-  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : status.run().node_name;
+  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : run.node_name;
   entry.outcome = verdict.outcome;
   // Only the new entry's: the API server refuses any change of an old one.
   entry.reason = bounded(verdict.reason);
   entry.exit_code = verdict.exit_code;
   const std::optional<Time> start = pod ? attempt_start(context, *pod) : std::nullopt;
-  entry.start_time = start ? start : status.run().start_time;
+  entry.start_time = start ? start : run.start_time;
   entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
   if (start) entry.end_time = std::max(*entry.end_time, *start);
-  entry.progress = status.run().progress;
-  status.history.push_back(std::move(entry));
-  if (status.history.size() > kHistoryLimit) status.history.erase(status.history.begin());
+  entry.progress = run.progress;
+  history.push_back(std::move(entry));
+  if (history.size() > kHistoryLimit) history.erase(history.begin());
 }
 
 // No attempt is open from now on, and the next one may start at once.
@@ -94,11 +97,11 @@ const char* event_reason(Outcome outcome) {
   }
 }
 
-Event attempt_event(const Status& before, const Verdict& verdict, const Status& after) {
+Event attempt_event(const Run& run, const Verdict& verdict, Phase next) {
   Event event;
   event.reason = event_reason(verdict.outcome);
-  event.action = after.phase == Phase::kFailed ? "Finish" : "Retry";
-  event.note = "attempt " + std::to_string(before.attempt) + " ended (" + verdict.reason.text() +
+  event.action = next == Phase::kFailed ? "Finish" : "Retry";
+  event.note = "attempt " + std::to_string(run.attempt) + " ended (" + verdict.reason.text() +
                "): " + verdict.message;
   return event;
 }
@@ -106,62 +109,21 @@ Event attempt_event(const Status& before, const Verdict& verdict, const Status& 
 // Beyond any growth that maxSeconds allows.
 constexpr std::int64_t kMostEnds = 1000;
 
-// The pause before the next attempt. The newest history entry in `status` has just ended. After the
-// first loss in a row there is no pause.
-Duration pause_before_next(const Context& context, const Status& status, Outcome outcome) {
+// The pause before the run's next attempt. Its newest history entry has just ended. After the first
+// loss in a row there is no pause.
+Duration pause_before_next(const Context& context, const Status& status, const Run& run,
+                           Outcome outcome) {
   const Budget budget = budget_of(outcome);
-  int ends = ends_in_a_row(status.history, budget);
-  // History is full, but the budget's own count goes on.
-  if (ends == static_cast<int>(kHistoryLimit)) {
-    const auto spent = budget == Budget::kDisruptions ? status.disruptions : status.failures;
-    ends = static_cast<int>(std::clamp<std::int64_t>(spent, ends, kMostEnds));
-  }
-  const int n = budget == Budget::kDisruptions ? ends - 1 : ends;
+  const auto spent = budget == Budget::kDisruptions ? run.disruptions : run.failures;
+  const auto ends = std::min(ends_in_a_row(status.history, run.index, budget, spent), kMostEnds);
+  const int n = static_cast<int>(budget == Budget::kDisruptions ? ends - 1 : ends);
   if (n < 1) return Duration::zero();
-  return backoff_delay(context.spec.retry_backoff, n, context.job.uid, status.attempt);
+  return backoff_delay(context.spec.retry_backoff, n, context.job.uid, run.attempt);
 }
 
 // How many attempts the same outage lost; zero: no outage.
 int lost_in_outage(const RunContext& context, Outcome outcome) {
   return outcome == Outcome::kLost ? context.seen.observed.lease.lost_together : 0;
-}
-
-Waiting next_attempt_waiting(const Context& context, const Status& status, int lost) {
-  const std::string ended = "attempt " + std::to_string(status.attempt) + " ended as " +
-                            to_string(status.history.back().outcome);
-  Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
-                  "attempt " + std::to_string(status.attempt + 1) + " starts",
-                  status.run().next_attempt_time};
-  if (lost > 0) {
-    waiting.reason = Reason::kRestartsSpread;
-    waiting.message = ended + " in an outage of the API server, one of about " +
-                      std::to_string(lost) + "; their next attempts are spread";
-  }
-  if (const auto deadline = active_deadline(context)) {
-    waiting.deadline = std::min(*deadline, *waiting.deadline);
-  }
-  return waiting;
-}
-
-void retry(const RunContext& context, Status& status, Outcome outcome) {
-  const int lost = lost_in_outage(context, outcome);
-  const Duration spread = restart_wait(lost, context.job.uid, status.attempt);
-  const Duration pause = pause_before_next(context, status, outcome) + spread;
-  const bool replace_now =
-      context.spec.pod_replacement == PodReplacementPolicy::kTerminatingOrFailed ||
-      !any_pod_lives(context);
-  if (pause == Duration::zero() && replace_now && context.view.observed.may_create) {
-    start_attempt(context, status);
-    return;
-  }
-  status.phase = Phase::kBackoff;
-  status.begun().next_attempt_time = context.now + pause;
-  clear_condition(status, "Stalled", "Started", context.now);
-  if (pause == Duration::zero()) {
-    status.waiting = replace_now ? turn_waiting(context, status) : old_pod_waiting(context);
-    return;
-  }
-  status.waiting = next_attempt_waiting(context, status, spread > Duration::zero() ? lost : 0);
 }
 
 }  // namespace
@@ -270,7 +232,7 @@ std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, con
 // attempts may begin with it.
 constexpr std::int64_t kMostAhead = 1000;
 
-void start_attempt(const Context& context, Status& status) {
+void start_attempt(const Context& context, Status& status, Run& run) {
   std::int64_t last = status.attempt;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod)) continue;
@@ -279,7 +241,6 @@ void start_attempt(const Context& context, Status& status) {
   }
   status.phase = Phase::kRunning;
   status.attempt = last + 1;
-  Run& run = status.begun();
   run.attempt = status.attempt;
   run.pod_name = pod_name(context.job.name, context.job.uid, run.attempt);
   run.pod_uid.clear();
@@ -293,7 +254,7 @@ void start_attempt(const Context& context, Status& status) {
   // startDeadlineSeconds counts from the pod's binding, which is still to come.
   status.waiting =
       Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",
-              "attempt " + std::to_string(status.attempt) + " runs once its pod has started",
+              "attempt " + std::to_string(run.attempt) + " runs once its pod has started",
               active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
 }
@@ -337,40 +298,74 @@ void resume(const Context& context, Status& status) {
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
 }
 
+Waiting next_attempt_waiting(const Context& context, const Status& status, const Run& run,
+                             int lost) {
+  const std::string ended = "attempt " + std::to_string(run.attempt) + " ended as " +
+                            to_string(status.history.back().outcome);
+  Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
+                  "attempt " + std::to_string(status.attempt + 1) + " starts",
+                  run.next_attempt_time};
+  if (lost > 0) {
+    waiting.reason = Reason::kRestartsSpread;
+    waiting.message = ended + " in an outage of the API server, one of about " +
+                      std::to_string(lost) + "; their next attempts are spread";
+  }
+  if (context.deadline) waiting.deadline = std::min(*context.deadline, *waiting.deadline);
+  return waiting;
+}
+
 namespace {
 
 void spend(std::int64_t& spent) { spent = std::min(spent + 1, kCountLimit); }
 
-void count(Budget budget, Status& status) {
+void count(Budget budget, Status& status, Run& run) {
   if (budget == Budget::kNone) return;
   const bool failed = budget == Budget::kFailures;
   spend(failed ? status.failures : status.disruptions);
-  spend(failed ? status.begun().failures : status.begun().disruptions);
+  spend(failed ? run.failures : run.disruptions);
 }
 
 }  // namespace
 
-WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end) {
+AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write) {
   const Verdict& verdict = end.verdict;
-  WriteStatus write;
-  write.status = context.job.status;
   Status& status = write.status;
-  status.observed_generation = context.job.generation;
-  keep_last_attempt(context, status.begun());
-  record_history(context, status, verdict);
-  count(budget_of(verdict.outcome), status);
-  write.ended = verdict.outcome;
-  write.orphan_class = verdict.orphan_class;
-  write.trouble_for = end.trouble_for;
-
-  const auto deadline = active_deadline(context);
+  const auto found = std::find_if(status.runs.begin(), status.runs.end(),
+                                  [&](const Run& run) { return run.index == context.run.index; });
+  invariant(found != status.runs.end(), "an attempt that ends is of a run on record");
+  Run& run = *found;
+  keep_last_attempt(context, run);
+  record_history(context, run, verdict, status.history);
+  count(budget_of(verdict.outcome), status, run);
+  write.ended.push_back({run.index, verdict.outcome, verdict.orphan_class, end.trouble_for});
+  AttemptsEnd ended{run, verdict};
   if (verdict.outcome == Outcome::kSucceeded) {
+    status.completed.add(run.index);
+    status.runs.erase(found);
+    return ended;
+  }
+  const int lost = lost_in_outage(context, verdict.outcome);
+  const Duration spread = restart_wait(lost, context.job.uid, run.attempt);
+  run.next_attempt_time =
+      context.now + pause_before_next(context, status, run, verdict.outcome) + spread;
+  ended.lost_together = spread > Duration::zero() ? lost : 0;
+  return ended;
+}
+
+bool conclude(const Context& context, const AttemptsEnd& last, Status& status) {
+  const Verdict& verdict = last.verdict;
+  // What ends the job opens no further run; the open ones end first.
+  if (std::any_of(status.runs.begin(), status.runs.end(),
+                  [](const Run& run) { return run.open(); })) {
+    return false;
+  }
+  if (status.completed.size() >= context.spec.completions) {
     finish(context, status, Phase::kSucceeded);
     set_condition(status, "Complete", true, "CompletionsReached",
                   "Reached expected number of succeeded pods", context.now);
-    return write;
+    return true;
   }
-  const bool out_of_time = deadline && context.now >= *deadline;
+  const bool out_of_time = context.deadline && context.now >= *context.deadline;
   const auto spent = spent_budget(context.spec, status);
   if (out_of_time && verdict.reason == Reason::kDeadlineExceeded) {
     finish_failed(context, status, Reason::kDeadlineExceeded, verdict.message);
@@ -385,20 +380,19 @@ WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end) {
   } else if (out_of_time) {
     finish_failed(context, status, Reason::kDeadlineExceeded, kJobDeadlineMessage);
   } else {
-    retry(context, status, verdict.outcome);
+    return false;
   }
+  return true;
+}
+
+void tell_of_end(const AttemptsEnd& end, WriteStatus& write) {
+  const Verdict& verdict = end.verdict;
   // The whole job's deadline is reported once, as the job's end. A pod may fail with the same
   // reason, by the deadline of its own template.
   const bool by_job_deadline =
       verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
-  if (event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline) {
-    write.events.push_back(attempt_event(context.job.status, verdict, status));
-  }
-  if (status.phase == Phase::kFailed) {
-    const Condition* const failed = status.condition("Failed");
-    write.events.push_back(Event{true, failed->reason, "Finish", failed->message});
-  }
-  return write;
+  if (event_reason(verdict.outcome)[0] == '\0' || by_job_deadline) return;
+  write.events.push_back(attempt_event(end.run, verdict, write.status.phase));
 }
 
 }  // namespace holdfast::reconciler

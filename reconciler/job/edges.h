@@ -14,12 +14,30 @@ namespace holdfast::reconciler {
 // True if a pod of the job may still run.
 bool any_pod_lives(const Context& context);
 
-// Starts the next attempt: (any) -> Running.
-void start_attempt(const Context& context, Status& status);
+// Starts the run's next attempt: (any) -> Running. `run` is one of status.runs.
+void start_attempt(const Context& context, Status& status, Run& run);
 
-// Ends the run's attempt. Spec and budgets choose the next phase: Running -> Running, Backoff,
-// Suspended, Cancelling, Succeeded, Failed.
-WriteStatus end_attempt(const RunContext& context, const AttemptEnd& end);
+// An attempt that has just ended, and its run as it was at its end.
+struct AttemptsEnd {
+  Run run;
+  Verdict verdict;
+  int lost_together = 0;  // its next attempt is delayed, because an outage lost so many; or zero
+};
+
+// Ends the run's attempt: history, budgets, and when the next one may start. A run that has
+// succeeded is no longer in status.runs.
+AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
+
+// The job after its last open run has ended, if it starts nothing more: -> Succeeded, Failed,
+// Cancelling, Suspended. False: it goes on.
+bool conclude(const Context& context, const AttemptsEnd& last, Status& status);
+
+// The Event of an attempt's end. Call it when the job's next phase is known.
+void tell_of_end(const AttemptsEnd& end, WriteStatus& write);
+
+// What a job in Backoff waits for until this run's next attempt.
+Waiting next_attempt_waiting(const Context& context, const Status& status, const Run& run,
+                             int lost_together);
 
 // -> Failed, Cancelled, Suspended, Cancelling, Pending. No attempt runs after these.
 void finish_failed(const Context& context, Status& status, Reason reason,

@@ -4,6 +4,7 @@
 
 #include "reconciler/job/decide.h"
 #include "reconciler/job/edges.h"
+#include "reconciler/job/opening.h"
 
 namespace holdfast::reconciler {
 
@@ -17,7 +18,7 @@ class Plan {
   // Adds a write that changes only `waiting`, node or start. Skipped soon after the last write,
   // unless `at_once`.
   void inform(Status status, bool at_once = false);
-  void create_pod();
+  void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
   void confirm() { decision_.confirm = true; }
   void wake_in(Duration delay);
@@ -33,11 +34,18 @@ class Plan {
   std::optional<Status> next_;
 };
 
-void decide_running(const Context& context, Plan& plan);
-// (none), Pending, Backoff: the next attempt may start.
-void decide_ready(const Context& context, Plan& plan);
+// (none), Pending, Running, Backoff: runs may be open, and may open.
+void decide_active(const Context& context, Plan& plan);
 void decide_suspended(const Context& context, Plan& plan);
 void decide_cancelling(const Context& context, Plan& plan);
 void decide_finished(const Context& context, Plan& plan);
+
+// The status as it is, with the generation that this decision has seen.
+WriteStatus start_write(const Context& context);
+// If no attempt runs, a cancel, an overspent budget or the job's own time ends the job. True: it
+// has.
+bool end_idle(const Context& context, Plan& plan);
+// Nothing opened: tells what for, and looks again in time.
+void wait_to_open(const Context& context, const Opening& opening, Plan& plan);
 
 }  // namespace holdfast::reconciler

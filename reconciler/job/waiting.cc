@@ -1,5 +1,5 @@
-// The phases in which no attempt runs: (none), Pending, Backoff, Suspended, Cancelling and the
-// terminal ones.
+// What a job does while no attempt of it runs: (none), Pending, Backoff, Suspended, Cancelling and
+// the terminal phases.
 #include <algorithm>
 
 #include "reconciler/job/job_clock.h"
@@ -9,7 +9,6 @@
 #include "reconciler/run/liveness.h"
 
 namespace holdfast::reconciler {
-namespace {
 
 WriteStatus start_write(const Context& context) {
   WriteStatus write;
@@ -18,7 +17,6 @@ WriteStatus start_write(const Context& context) {
   return write;
 }
 
-// If no attempt runs, a cancel, an overspent budget or the job's own time ends the job.
 bool end_idle(const Context& context, Plan& plan) {
   WriteStatus write = start_write(context);
   if (context.spec.cancel) {
@@ -33,7 +31,7 @@ bool end_idle(const Context& context, Plan& plan) {
     return true;
   }
   auto failure = spent_budget(context.spec, write.status);
-  const auto deadline = active_deadline(context);
+  const auto deadline = context.deadline;
   if (!failure && deadline) {
     if (context.now >= *deadline) {
       failure = std::pair<Reason, std::string>(Reason::kDeadlineExceeded, kJobDeadlineMessage);
@@ -46,6 +44,20 @@ bool end_idle(const Context& context, Plan& plan) {
   write.events.push_back(Event{true, to_string(failure->first), "Finish", failure->second});
   plan.write(std::move(write));
   return true;
+}
+
+namespace {
+
+// The told deadline follows activeDeadlineSeconds, which may have changed.
+void wait_for_backoff(const Context& context, Time due, Plan& plan) {
+  Status waits = context.job.status;
+  for (Run& run : waits.runs) {
+    if (const auto end = end_of_backoff(context, run)) run.next_attempt_time = end;
+  }
+  if (waits.waiting) {
+    waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
+  }
+  plan.inform(std::move(waits));
 }
 
 // podReplacementPolicy Failed: the old pod must have ended, wherever it is.
@@ -70,20 +82,6 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
     plan.wake_in(context.spec.lost_after - *node->second.missing_for);
   }
   plan.inform(std::move(status));
-}
-
-// The clock follows the API server's and may go back slightly.
-constexpr seconds kClockNoise{2};
-
-// No back-off is longer than maxSeconds, plus kLongestSpread after an outage. If the recorded time
-// is later, somebody edited it or lowered maxSeconds. Then the longest back-off counts from now.
-std::optional<Time> end_of_backoff(const Context& context) {
-  const std::optional<Time>& recorded = context.job.status.run().next_attempt_time;
-  const auto& waiting = context.job.status.waiting;
-  const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
-  const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
-  if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
-  return context.now + longest;
 }
 
 // If creations are quick, even many waiting jobs wait only briefly, and a status write for each
@@ -120,44 +118,20 @@ void tell_of_turn(const Context& context, Plan& plan) {
 
 }  // namespace
 
-void decide_ready(const Context& context, Plan& plan) {
-  if (end_idle(context, plan)) return;
-  const Status& status = context.job.status;
-  if (context.spec.suspend) {
-    WriteStatus write = start_write(context);
-    suspend(context, write.status);
-    plan.write(std::move(write));
-    return;
-  }
-  const std::optional<Time> due = end_of_backoff(context);
-  if (due && context.now < *due) {
-    plan.wake_at(*due);
-    Status waits = status;  // observedGeneration, and activeDeadlineSeconds may have changed
-    waits.runs.front().next_attempt_time = due;
-    const auto deadline = active_deadline(context);
-    if (waits.waiting) waits.waiting->deadline = deadline ? std::min(*deadline, *due) : *due;
-    plan.inform(std::move(waits));
-    return;
-  }
-  if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
-    if (any_pod_lives(context)) {
-      wait_for_old_pod(context, plan);
+void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
+  switch (opening.wait) {
+    case Opening::Wait::kNothing:
       return;
-    }
-    // The pods' watch may lag behind the job's, and somebody may have removed labels.
-    if (!context.view.seen(0).observed.confirmed && !status.run().pod_name.empty()) {
-      plan.confirm();
-      return;
-    }
+    case Opening::Wait::kBackoff:
+      return wait_for_backoff(context, *opening.due, plan);
+    case Opening::Wait::kOldPod:
+      return wait_for_old_pod(context, plan);
+    case Opening::Wait::kConfirm:
+      return plan.confirm();
+    case Opening::Wait::kTurn:
+      plan.await_creation();
+      return tell_of_turn(context, plan);
   }
-  if (!context.view.observed.may_create) {
-    plan.await_creation();
-    tell_of_turn(context, plan);
-    return;
-  }
-  WriteStatus write = start_write(context);
-  start_attempt(context, write.status);
-  plan.write(std::move(write));
 }
 
 void decide_suspended(const Context& context, Plan& plan) {
@@ -213,8 +187,8 @@ void decide_cancelling(const Context& context, Plan& plan) {
   }
   WriteStatus write = start_write(context);
   if (left) {
-    write.orphan_class = OrphanClass::kCancelDeadWorker;
-    write.trouble_for = std::max(Duration::zero(), -*left);
+    write.ended.push_back({.orphan_class = OrphanClass::kCancelDeadWorker,
+                           .trouble_for = std::max(Duration::zero(), -*left)});
   }
   finish_cancelled(context, write.status);
   write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});

@@ -17,6 +17,7 @@ holdfast_test(
   reconciler/foreign_status_test.cc
   reconciler/tidy_test.cc
   reconciler/authorship_test.cc
+  reconciler/index_set_test.cc
   reconciler/shards_test.cc
   reconciler/heartbeat_test.cc
   reconciler/outage_test.cc

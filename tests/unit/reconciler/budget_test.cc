@@ -122,9 +122,9 @@ TEST(Backoff, CountsOnlyTheEndsInARowOfOneBudget) {
   add_history(view, Outcome::kFailed, 3);
   add_history(view, Outcome::kLost, 1);
   add_history(view, Outcome::kHung, 2);
-  EXPECT_EQ(ends_in_a_row(view.job.status.history, Budget::kFailures), 2);
-  EXPECT_EQ(ends_in_a_row(view.job.status.history, Budget::kDisruptions), 0);
-  EXPECT_EQ(ends_in_a_row({}, Budget::kFailures), 0);
+  EXPECT_EQ(ends_in_a_row(view.job.status.history, 0, Budget::kFailures, 5), 2);
+  EXPECT_EQ(ends_in_a_row(view.job.status.history, 0, Budget::kDisruptions, 5), 0);
+  EXPECT_EQ(ends_in_a_row({}, 0, Budget::kFailures, 5), 0);
 }
 
 TEST(Backoff, TheFirstFailureWaitsTheInitialDelayAndLaterOnesMore) {
@@ -153,9 +153,9 @@ TEST(Backoff, GrowsOnBeyondWhatHistoryShows) {
   view.job.spec.retry_backoff.initial = seconds(1);
   view.job.spec.retry_backoff.max = seconds(86400);
   add_history(view, Outcome::kFailed, 10);
-  view.job.status.failures = 12;
+  view.job.status.runs.front().failures = 12;
   EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(1 << 12));
-  view.job.status.failures = 60;
+  view.job.status.runs.front().failures = 60;
   EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(86400));
 }
 
@@ -219,10 +219,10 @@ TEST(Events, ATemplatesOwnDeadlineIsAnAttemptThatFailed) {
 }
 
 TEST(Events, AnAttemptsEndTellsMetricsItsOutcomeAndOrphanClass) {
-  EXPECT_EQ(written(failed_job()).ended, Outcome::kFailed);
-  EXPECT_EQ(written(failed_job()).orphan_class, "");
-  EXPECT_EQ(written(lost_job()).ended, Outcome::kLost);
-  EXPECT_EQ(written(lost_job()).orphan_class, "pod_vanished");
+  EXPECT_EQ(written(failed_job()).ended.at(0).outcome, Outcome::kFailed);
+  EXPECT_EQ(written(failed_job()).ended.at(0).orphan_class, "");
+  EXPECT_EQ(written(lost_job()).ended.at(0).outcome, Outcome::kLost);
+  EXPECT_EQ(written(lost_job()).ended.at(0).orphan_class, "pod_vanished");
 }
 
 }  // namespace

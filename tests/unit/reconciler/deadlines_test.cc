@@ -197,7 +197,7 @@ TEST(Deadlines, ASilentNodeLosesItsAttemptAfterTheWindow) {
   node.silent_for = seconds(40);
   EXPECT_TRUE(decide(view, now()).confirm);
   const WriteStatus write = written(view);
-  EXPECT_EQ(write.orphan_class, "node_silent");
+  EXPECT_EQ(write.ended.at(0).orphan_class, "node_silent");
   EXPECT_EQ(write.status.attempt, 2);
   EXPECT_EQ(write.status.history[0].reason, "NodeSilent");
 }
@@ -216,7 +216,7 @@ TEST(Deadlines, TheBreakerGivesASilentNodeOneWindowMoreOnce) {
   node.silent_for = seconds(79);
   EXPECT_TRUE(after(view).history.empty());
   node.silent_for = seconds(80);
-  EXPECT_EQ(written(view).orphan_class, "node_silent");
+  EXPECT_EQ(written(view).ended.at(0).orphan_class, "node_silent");
 }
 
 TEST(Deadlines, WhileTheBreakerHoldsItIsAskedAgainSoThatItsEndIsSeen) {
@@ -235,7 +235,7 @@ TEST(Deadlines, AMissingNodeLosesItsAttemptAfterTheWindow) {
   EXPECT_TRUE(after(view).history.empty());
   EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
   view.observed.nodes[kNode].missing_for = seconds(40);
-  EXPECT_EQ(written(view).orphan_class, "node_gone");
+  EXPECT_EQ(written(view).ended.at(0).orphan_class, "node_gone");
 }
 
 TEST(Deadlines, APodOnANodeWithoutALeaseIsJudgedByThePodAlone) {
@@ -253,7 +253,7 @@ TEST(Deadlines, ANodeWithoutALeaseIsSilentWhileItsReadyConditionIsUnknown) {
   ASSERT_TRUE(after(view).waiting);
   EXPECT_EQ(after(view).waiting->message, "node node-a's Ready condition is Unknown");
   node.silent_for = seconds(40);
-  EXPECT_EQ(written(view).orphan_class, "node_silent");
+  EXPECT_EQ(written(view).ended.at(0).orphan_class, "node_silent");
   EXPECT_EQ(
       written(view).events[0].note,
       "attempt 1 ended (NodeSilent): node node-a's Ready condition has been Unknown for 40 s");
@@ -263,7 +263,7 @@ TEST(Deadlines, ADeletedPodMayTakeItsGraceAndTheWindow) {
   JobView view = pod_running();
   delete_pod(view.pods[0], seconds(10));  // grace ends in 20 s
   expect_end_at(view, now() + seconds(60), Outcome::kLost, "PodStuckTerminating");
-  EXPECT_EQ(written(view, now() + seconds(60)).orphan_class, "pod_stuck_terminating");
+  EXPECT_EQ(written(view, now() + seconds(60)).ended.at(0).orphan_class, "pod_stuck_terminating");
 }
 
 TEST(Deadlines, AnOverstayIsWatchedForItsWholeWindowAfterAnOutage) {

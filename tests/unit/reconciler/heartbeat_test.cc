@@ -271,7 +271,7 @@ TEST(Heartbeat, AHolderThatIsSilentForTheDurationIsLost) {
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kLost);
   EXPECT_EQ(write.status.history.back().reason, "HolderSilent");
-  EXPECT_EQ(write.orphan_class, "holder_silent");
+  EXPECT_EQ(write.ended.at(0).orphan_class, "holder_silent");
   EXPECT_EQ(write.status.disruptions, 1);
   view.begun().observed.lease.breaker = true;
   EXPECT_EQ(after(view).attempt, 2) << "most fell silent together: one window more";
@@ -338,7 +338,7 @@ TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   view.begun().lease->acquired = now() - seconds(60);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
-  EXPECT_EQ(write.orphan_class, "pod_never_started");
+  EXPECT_EQ(write.ended.at(0).orphan_class, "pod_never_started");
 }
 
 TEST(Heartbeat, APodThatNeverRenewedIsWatchedFor15SecondsHoweverLongTheLease) {
@@ -430,7 +430,7 @@ TEST(Heartbeat, AHolderThatMakesNoProgressHasHungWhichIsAFailure) {
   EXPECT_TRUE(decide(view, now()).confirm);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kHung);
-  EXPECT_EQ(write.orphan_class, "holder_hung");
+  EXPECT_EQ(write.ended.at(0).orphan_class, "holder_hung");
   EXPECT_EQ(write.status.failures, 1);
   EXPECT_EQ(write.status.disruptions, 0);
   EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u) << "the child is stopped";

@@ -66,8 +66,8 @@ TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
   JobView view = running_job();
   view.begun().observed.no_pod_for = seconds(17);
   const WriteStatus write = written(view);
-  EXPECT_EQ(write.orphan_class, "intent_without_pod");
-  EXPECT_EQ(write.trouble_for, seconds(17));
+  EXPECT_EQ(write.ended.at(0).orphan_class, "intent_without_pod");
+  EXPECT_EQ(write.ended.at(0).trouble_for, seconds(17));
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kLost);
   EXPECT_EQ(write.status.history.back().reason, "PodNeverCreated");
   EXPECT_EQ(write.status.attempt, 2);
@@ -111,7 +111,7 @@ TEST(NoPod, APodThatExistedIsLostAtOnceAfterALiveLook) {
     EXPECT_TRUE(first.confirm);
     EXPECT_TRUE(first.writes.empty());
     const WriteStatus write = written(view);
-    EXPECT_EQ(write.orphan_class, "pod_vanished");
+    EXPECT_EQ(write.ended.at(0).orphan_class, "pod_vanished");
     EXPECT_EQ(write.status.history.back().reason, "PodGone");
     EXPECT_EQ(write.status.attempt, 2);
   }

@@ -82,14 +82,14 @@ TEST(Cancel, WaitsForItsPodAndThenEnds) {
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.phase, Phase::kCancelled);
   EXPECT_TRUE(has_condition(write.status, "Cancelled", "Cancelled"));
-  EXPECT_EQ(write.orphan_class, "");
+  EXPECT_TRUE(write.ended.empty());
 }
 
 TEST(Cancel, WithADeadWorkerEndsAtGraceAndWindow) {
   JobView view = job_in(Phase::kCancelling);
   delete_pod(add_pod(view, 1, PodPhase::kRunning), seconds(0));
   EXPECT_EQ(after(view, now() + seconds(69)).phase, Phase::kCancelling);
-  EXPECT_EQ(written(view, now() + seconds(70)).orphan_class, "cancel_dead_worker");
+  EXPECT_EQ(written(view, now() + seconds(70)).ended.at(0).orphan_class, "cancel_dead_worker");
   EXPECT_EQ(after(view, now() + seconds(70)).phase, Phase::kCancelled);
 }
 

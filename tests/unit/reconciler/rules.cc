@@ -142,17 +142,43 @@ std::string broken_status_write(const JobView& view, const WriteStatus& write) {
   if (next == old) return "L6: writes what stands there already";
   if (const std::string why = refused_by_api(old, next); !why.empty()) return why;
   const std::int64_t spent = next.failures + next.disruptions - old.failures - old.disruptions;
-  const bool ended = write.ended.has_value();
-  if (ended && old.phase != Phase::kRunning) return "S2: an attempt ends that did not run";
-  if (ended && (next.history.empty() || next.history.back().attempt != old.attempt)) {
+  std::int64_t due = 0;                        // what the ends of this write spend
+  std::map<std::int64_t, std::int64_t> ended;  // the attempts, by run
+  for (const Ended& one : write.ended) {
+    if (!one.outcome) continue;
+    const auto run = std::find_if(old.runs.begin(), old.runs.end(),
+                                  [&](const Run& run_) { return run_.index == one.index; });
+    if (run == old.runs.end() || !run->open()) return "S2: an attempt ends that did not run";
+    if (!ended.emplace(run->index, run->attempt).second) return "S2: an attempt ends twice";
+    due += budget_of(*one.outcome) == Budget::kNone ? 0 : 1;
+  }
+  const auto in_history = [&](const auto& one) {
+    return std::any_of(next.history.begin(), next.history.end(), [&](const HistoryEntry& entry) {
+      return entry.index == one.first && entry.attempt == one.second;
+    });
+  };
+  if (ended.size() <= kHistoryLimit && !std::all_of(ended.begin(), ended.end(), in_history)) {
     return "S2: the end of an attempt is not in history";
   }
-  if (ended && spent != (budget_of(*write.ended) == Budget::kNone ? 0 : 1)) {
-    return "S8: an ended attempt is not counted once";
+  if (spent < due) return "S8: an ended attempt is not counted once";
+  if (spent > due) return "S8: a budget is spent without an end";
+  for (const Run& run : old.runs) {
+    const auto now_ = std::find_if(next.runs.begin(), next.runs.end(),
+                                   [&](const Run& one) { return one.index == run.index; });
+    const bool same = now_ != next.runs.end() && now_->attempt == run.attempt && now_->open();
+    if (run.open() && !same && !is_terminal(next.phase) && ended.count(run.index) == 0) {
+      return "S8: an attempt is replaced uncounted";
+    }
+    if (next.completed.contains(run.index) && now_ != next.runs.end()) {
+      return "S16: a completed run goes on";
+    }
   }
-  if (!ended && spent != 0) return "S8: a budget is spent without an end";
+  const auto open =
+      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  if (next.attempt > old.attempt && open > view.job.spec.parallelism) {
+    return "S17: more runs are open than parallelism allows";
+  }
   if (next.attempt > old.attempt) {
-    if (old.phase == Phase::kRunning && !ended) return "S8: an attempt is replaced uncounted";
     if (next.failures > view.job.spec.backoff_limit ||
         next.disruptions > view.job.spec.disruption_limit) {
       return "S8: an attempt starts on an overspent budget";

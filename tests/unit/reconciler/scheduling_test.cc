@@ -88,7 +88,7 @@ TEST(Scheduling, TheScheduleDeadlineEndsTheAttemptAsAStartTimeout) {
     ASSERT_EQ(write.status.history.size(), 1u);
     EXPECT_EQ(write.status.history[0].outcome, Outcome::kStartTimeout);
     EXPECT_EQ(write.status.disruptions, 1);
-    EXPECT_EQ(write.orphan_class, "pod_never_started");
+    EXPECT_EQ(write.ended.at(0).orphan_class, "pod_never_started");
     EXPECT_NE(write.events.at(0).note.find(view.pods[0].unschedulable), std::string::npos);
   }
 }

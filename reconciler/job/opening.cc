@@ -1,0 +1,117 @@
+#include "reconciler/job/opening.h"
+
+#include <algorithm>
+
+#include "reconciler/outage.h"
+#include "reconciler/run/authorship.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+// The clock follows the API server's and may go back slightly.
+constexpr seconds kClockNoise{2};
+
+// Of a job with one run any pod may be the old one, also one that an edit of the status has
+// forgotten.
+bool old_pod_lives(const Context& context, const Run& run) {
+  if (context.spec.completions == 1) return any_pod_lives(context);
+  return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
+    return pod.name == run.pod_name && is_ours(context.view, pod) && pod_lives(context, pod);
+  });
+}
+
+const RunView& seen_of(const Context& context, std::int64_t index) {
+  const auto& runs = context.job.status.runs;
+  std::size_t place = 0;
+  while (place < runs.size() && runs[place].index != index) ++place;
+  return context.view.seen(place);
+}
+
+// What keeps the run from its next attempt; none: nothing.
+Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended) {
+  const std::optional<Time> due = end_of_backoff(context, run);
+  if (due && context.now < *due) return Opening::Wait::kBackoff;
+  if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
+    if (old_pod_lives(context, run)) return Opening::Wait::kOldPod;
+    // The pods' watch may lag behind the job's, and somebody may have removed labels.
+    const bool looked = just_ended || seen_of(context, run.index).observed.confirmed;
+    if (!looked && !run.pod_name.empty()) return Opening::Wait::kConfirm;
+  }
+  return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
+}
+
+// The runs that may be opened, by index: those that wait, and the first one that has not begun.
+Run* next_candidate(const Context& context, std::int64_t from, const IndexSet& taken,
+                    Status& next) {
+  const auto begun = std::find_if(next.runs.begin(), next.runs.end(),
+                                  [&](const Run& run) { return run.index >= from && !run.open(); });
+  const auto fresh = IndexSet::first(context.spec.completions).next(from, taken);
+  const bool has_room = next.runs.size() < kRunLimit;
+  if (fresh && has_room && (begun == next.runs.end() || *fresh < begun->index)) {
+    const auto place = std::find_if(next.runs.begin(), next.runs.end(),
+                                    [&](const Run& run) { return run.index > *fresh; });
+    const auto made = next.runs.insert(place, Run{});
+    made->index = *fresh;
+    made->next_attempt_time = context.now;
+    return &*made;
+  }
+  return begun == next.runs.end() ? nullptr : &*begun;
+}
+
+}  // namespace
+
+// No back-off is longer than maxSeconds, plus kLongestSpread after an outage. If the recorded time
+// is later, somebody edited it or lowered maxSeconds. Then the longest back-off counts from now.
+std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
+  const std::optional<Time>& recorded = run.next_attempt_time;
+  const auto& waiting = context.job.status.waiting;
+  const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
+  const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
+  if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
+  return context.now + longest;
+}
+
+Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended, Status& next) {
+  Opening opening;
+  const bool out_of_time = context.deadline && context.now >= *context.deadline;
+  if (context.spec.cancel || context.spec.suspend || out_of_time ||
+      spent_budget(context.spec, next)) {
+    return opening;
+  }
+  auto open =
+      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  std::size_t intents = 0;
+  std::int64_t from = 0;
+  IndexSet taken = next.completed;  // and the runs that have begun
+  for (const Run& run : next.runs) taken.add(run.index);
+  while (open < context.spec.parallelism && intents < kIntentsAtOnce) {
+    Run* const run = next_candidate(context, from, taken, next);
+    if (!run) break;
+    from = run->index + 1;
+    const Opening::Wait wait = hindrance(context, *run, just_ended.count(run->index) > 0);
+    if (wait == Opening::Wait::kNothing) {
+      start_attempt(context, next, *run);
+      opening.opened = true;
+      ++open;
+      ++intents;
+      continue;
+    }
+    if (opening.wait == Opening::Wait::kNothing) {
+      opening.wait = wait;
+      opening.index = run->index;
+    }
+    if (wait == Opening::Wait::kBackoff) {
+      const Time due = *end_of_backoff(context, *run);
+      opening.due = std::min(opening.due.value_or(due), due);
+    }
+    // A run that has not begun is on record only once it has.
+    if (run->attempt == 0) {
+      next.runs.erase(next.runs.begin() + (run - next.runs.data()));
+      break;
+    }
+    if (wait == Opening::Wait::kTurn) break;
+  }
+  return opening;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,43 @@
+// Which runs may start their next attempt now. Internal to reconciler/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "reconciler/job/edges.h"
+
+namespace holdfast::reconciler {
+
+// A longer list would need too much of a status write: each intent without a pod must be judged
+// after a crash.
+inline constexpr std::size_t kIntentsAtOnce = 64;
+
+struct Opening {
+  // What the first run that could not start its attempt waits for.
+  enum class Wait {
+    kNothing,
+    kBackoff,  // until `due`
+    kOldPod,   // podReplacementPolicy Failed
+    kTurn,     // its namespace has used up its creations of pods
+    kConfirm,  // a live read of its old pod
+  };
+  Wait wait = Wait::kNothing;
+  std::int64_t index = 0;  // of that run
+  // When the first back-off ends.
+  std::optional<Time> due;
+  bool opened = false;
+};
+
+// Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs
+// that have not begun. No more than spec.parallelism are open, and a run in back-off is not.
+// `just_ended`: the indexes of runs whose attempt this decision ends; a live read preceded that.
+Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended, Status& next);
+
+// The end of the run's recorded back-off, which an edit may not put off for ever. None: its attempt
+// is open.
+std::optional<Time> end_of_backoff(const Context& context, const Run& run);
+
+}  // namespace holdfast::reconciler
