@@ -15,6 +15,8 @@ namespace holdfast::http {
 namespace {
 
 constexpr std::chrono::seconds kDestructionLimit{2};
+// Idle connections are dropped at most this often.
+constexpr std::chrono::seconds kDropInterval{1};
 
 // The only part that I/O threads may touch. They post to the loop through it while the loop exists.
 class Outbox {
@@ -55,8 +57,10 @@ class Outbox {
 
 struct PendingCall {
   Request request;
+  Urgency urgency = Urgency::kOrdinary;
   ResponseHandler handler;
   SteadyTime expires{};
+  SteadyTime sent{};     // once started
   TimerId deadline = 0;  // the timer's id
   bool started = false;
   CpprestWire::Cancel cancel;  // once started
@@ -102,6 +106,7 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   void start(CallId id, PendingCall& call);
   void answer(CallId id, Result<Response> result);
   void on_deadline(CallId id);
+  void connections_failed(SteadyTime sent);
 
   Result<CpprestWire::Cancel> open(CallId id, OpenStream& stream, const StreamRequest& request);
   void opened(CallId id, Response head);
@@ -128,6 +133,7 @@ struct CpprestTransport::Impl : std::enable_shared_from_this<CpprestTransport::I
   // Loop only.
   CallId next_id = 1;
   std::size_t in_flight = 0;
+  std::optional<SteadyTime> dropped_at;                // the idle connections
   std::array<std::deque<CallId>, kUrgencies> waiting;  // by urgency
   std::unordered_map<CallId, PendingCall> calls;
   std::unordered_map<CallId, std::shared_ptr<OpenStream>> streams;
@@ -154,10 +160,13 @@ void CpprestTransport::Impl::start(CallId id, PendingCall& call) {
       wire->send(std::move(call.request),
                  [weak = weak_from_this(), outbox = outbox, id, sent](Result<Response> result) {
                    if (result.ok()) result->sent = sent;
-                   outbox->post([weak, id, result = std::move(result)]() mutable {
+                   outbox->post([weak, id, sent, result = std::move(result)]() mutable {
                      const auto self = weak.lock();
                      if (!self) return;
                      --self->in_flight;
+                     if (!result.ok() && result.error().code == ErrorCode::kTransient) {
+                       self->connections_failed(sent);
+                     }
                      self->answer(id, std::move(result));
                      self->start_waiting();
                    });
@@ -166,6 +175,7 @@ void CpprestTransport::Impl::start(CallId id, PendingCall& call) {
   if (begun.ok()) {
     ++in_flight;
     call.started = true;
+    call.sent = sent;
     call.cancel = std::move(begun).value();
     return;
   }
@@ -188,8 +198,18 @@ void CpprestTransport::Impl::on_deadline(CallId id) {
   // Answered at once, because a hanging name look-up may take long to notice the cancellation.
   const bool started = found->second.started;
   if (started) found->second.cancel();
+  // Nothing slow stands behind a vital request, such as a webhook: it is the connection.
+  if (started && found->second.urgency == Urgency::kVital) connections_failed(found->second.sent);
   answer(id, transient(started ? "no complete answer in time" : "too many requests in flight",
                        started));
+}
+
+// A cut breaks all connections, and the idle ones do not show it: each would cost a request. An
+// exchange that began before the last drop says nothing about the connections since.
+void CpprestTransport::Impl::connections_failed(SteadyTime sent) {
+  if (dropped_at && (sent < *dropped_at || loop.now() - *dropped_at < kDropInterval)) return;
+  dropped_at = loop.now();
+  wire->drop_idle_connections();
 }
 
 Result<CpprestWire::Cancel> CpprestTransport::Impl::open(CallId id, OpenStream& stream,
@@ -321,6 +341,7 @@ CallId CpprestTransport::send(Request request, ResponseHandler handler) {
   call.deadline =
       impl.loop.call_at(call.expires, impl.while_alive([id](Impl& self) { self.on_deadline(id); }));
   queue.push_back(id);
+  call.urgency = request.urgency;
   call.request = std::move(request);
   call.handler = std::move(handler);
   impl.calls.emplace(id, std::move(call));

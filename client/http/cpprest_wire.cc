@@ -249,8 +249,19 @@ Result<std::unique_ptr<CpprestWire>> CpprestWire::create(Config config, const Tl
 }
 
 Status CpprestWire::set_tls(const TlsConfig& tls) {
-  Status valid = validate_tls(tls);
+  const Status valid = validate_tls(tls);
   if (!valid.ok()) return valid;
+  Status made = make_clients(tls);
+  if (made.ok()) tls_ = tls;
+  return made;
+}
+
+void CpprestWire::drop_idle_connections() {
+  // If it fails, the old ones stay.
+  [[maybe_unused]] const Status made = make_clients(tls_);
+}
+
+Status CpprestWire::make_clients(const TlsConfig& tls) {
   try {
     const auto refusal = std::make_shared<CertificateRefusal>();
     const web::uri base(config_.endpoint.url());
@@ -267,8 +278,7 @@ Status CpprestWire::set_tls(const TlsConfig& tls) {
   } catch (const std::exception& exception) {
     return make_error(ErrorCode::kInvalid, exception.what());
   }
-  server_name_ = tls.server_name;
-  return valid;
+  return Unit{};
 }
 
 Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
@@ -276,7 +286,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
   const auto client = asked.accept_gzip ? clients_->gzip_requests : clients_->requests;
   http_request request;
   try {
-    request = make_request(asked.method, asked.target, asked.headers, server_name_);
+    request = make_request(asked.method, asked.target, asked.headers, tls_.server_name);
   } catch (const std::exception& exception) {
     return unsendable(exception);
   }
@@ -337,7 +347,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
   const auto client = clients_->streams;
   http_request request;
   try {
-    request = make_request("GET", asked.target, asked.headers, server_name_);
+    request = make_request("GET", asked.target, asked.headers, tls_.server_name);
   } catch (const std::exception& exception) {
     return unsendable(exception);
   }

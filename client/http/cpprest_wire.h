@@ -32,6 +32,9 @@ class CpprestWire {
   // New exchanges use it. Exchanges in progress end as they began. A failure changes nothing.
   Status set_tls(const TlsConfig& tls);
 
+  // New exchanges use new connections. Those in progress end as they began.
+  void drop_idle_connections();
+
   // Ends an exchange soon; its `done` still runs. Any thread, any time, also after the end.
   using Cancel = std::function<void()>;
 
@@ -51,9 +54,10 @@ class CpprestWire {
  private:
   struct Clients;
   explicit CpprestWire(Config config);
+  Status make_clients(const TlsConfig& tls);
 
   const Config config_;
-  std::string server_name_;
+  TlsConfig tls_;
   std::unique_ptr<Clients> clients_;
 };
 

@@ -203,6 +203,15 @@ int TlsServer::connections() const {
   return impl_->connections;
 }
 
+void TlsServer::cut_connections() {
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const linger reset{1, 0};
+  for (const int socket : impl_->open_sockets) {
+    ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    ::shutdown(socket, SHUT_RD);
+  }
+}
+
 int TlsServer::open_connections() const {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   return static_cast<int>(impl_->open_sockets.size());

@@ -60,6 +60,8 @@ class TlsServer {
   std::vector<Request> requests() const;
   int connections() const;  // accepted so far
   int open_connections() const;
+  // Resets all that are open; new ones are accepted.
+  void cut_connections();
   // New connections present this certificate.
   void use_identity(const KeyPair& identity);
 

@@ -134,6 +134,25 @@ TEST_F(RequestTest, ReusesConnections) {
   EXPECT_LT(server_.connections(), 10);
 }
 
+TEST_F(RequestTest, AfterACutOneFailureIsEnoughToUseNewConnections) {
+  constexpr int kWarm = 16;
+  std::atomic<int> arrived{0};
+  server_.handle([&arrived](TlsServer::Exchange& exchange) {
+    ++arrived;
+    EXPECT_TRUE(eventually([&arrived] { return arrived >= kWarm; }));
+    exchange.respond(200, "{}");
+  });
+  std::vector<std::future<Result<Response>>> answers;
+  for (int i = 0; i < kWarm; ++i) answers.push_back(begin(get_request("/")));
+  for (auto& answer : answers) ASSERT_TRUE(get(answer).ok());
+  ASSERT_EQ(server_.connections(), kWarm);
+  server_.cut_connections();
+  ASSERT_TRUE(eventually([this] { return server_.open_connections() == 0; }));
+  int failures = 0;
+  while (!send(get_request("/")).ok() && failures <= kWarm) ++failures;
+  EXPECT_LE(failures, 1);
+}
+
 TEST_F(RequestTest, DoesNotFollowRedirects) {
   TlsServer other(ca_.issue("other", {"IP:127.0.0.1"}));
   server_.handle([&other](TlsServer::Exchange& exchange) {
