@@ -59,9 +59,10 @@ def _split(text):
 
 
 class ManyObjects:
-    def __init__(self, count):
+    def __init__(self, count, bookmarks=True):
         self.lists = []
         self.count = count
+        self.bookmarks = bookmarks
         self.whole = {"durablejobs": _split(json.dumps(_job())), "pods": _split(json.dumps(_pod()))}
         self.bare = {"durablejobs": _split(json.dumps({"metadata": _job()["metadata"]})),
                      "pods": _split(json.dumps({"metadata": _pod()["metadata"]}))}
@@ -185,15 +186,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.begin_chunks()
         told = int(query["resourceVersion"])
         until = time.monotonic() + int(query["timeoutSeconds"])
-        while time.monotonic() < until and not self.objects.is_cut.wait(0.05):
-            if "holdfast-system" not in self.path:
-                continue
+        bookmark_due = until - 2  # as the API server has it
+        while time.monotonic() < until:
+            if self.objects.is_cut.wait(0.05):
+                raise ConnectionError
             with self.objects.lock:
                 events = [event for version, event in self.objects.events if version > told]
                 told = self.objects.version
+            if "holdfast-system" not in self.path:
+                events = []
+            if time.monotonic() >= bookmark_due and self.objects.bookmarks:
+                bookmark_due = until + 1
+                events.append({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(told)}}})
             for event in events:
                 self.chunk(json.dumps(event).encode() + b"\n")
-        raise ConnectionError
+        self.wfile.write(b"0\r\n\r\n")
 
     def write_lease(self, status):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
