@@ -374,8 +374,8 @@ CallId CpprestTransport::open(StreamRequest request, StreamHandlers handlers) {
     impl.loop.post(
         impl.while_alive([id, error = begun.error()](Impl& self) { self.end_stream(id, error); }));
   }
-  return id;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): cpprest's tasks own what it means
-}
+  return id;
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): cpprest's tasks own what it means
 
 void CpprestTransport::cancel(CallId id) {
   Impl& impl = *impl_;

@@ -11,7 +11,7 @@
 namespace holdfast::controller {
 namespace {
 
-constexpr std::size_t kLongestText = 256 * 1024;
+constexpr std::size_t kLongestText = 262'144;
 constexpr std::chrono::seconds kLongestSilence{366 * 24 * 3600};
 
 bool parse_mark(const std::string& text, std::uint64_t& mark) {
