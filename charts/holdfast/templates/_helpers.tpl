@@ -48,7 +48,7 @@
 {{- end }}
 {{- range .Values.workerNamespaces }}
 {{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
-{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no operator works on its jobs: add it there too" .) }}
+{{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no operator works on its jobs: add it there too, or remove it from workerNamespaces" .) }}
 {{- end }}
 {{- end }}
 {{- end -}}
