@@ -53,6 +53,9 @@ std::optional<Outcome> parse_outcome(const std::string& text);
 enum class Budget { kNone, kFailures, kDisruptions };
 Budget budget_of(Outcome outcome);
 
+// No count in a status is higher.
+inline constexpr std::int64_t kCountLimit = 2'147'483'648;
+
 struct RetryBackoff {
   seconds initial{10};
   double factor = 2;
@@ -68,10 +71,48 @@ struct Heartbeat {
   std::optional<seconds> progress_deadline;
 };
 
+// batch/v1's podFailurePolicy: the first rule that matches a failed pod decides.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+enum class PolicyAction {
+  kCount,      // as without a policy
+  kIgnore,     // the end spends no budget
+  kFailIndex,  // the run has failed; it has no further attempt
+  kFailJob,
+};
+
+struct PolicyRule {
+  PolicyAction action = PolicyAction::kCount;
+  // Either exit codes or conditions are set. An exit code of 0 never matches.
+  struct ExitCodes {
+    std::string container;  // empty: any container, init containers too
+    bool in = true;         // false: a code that is not among the values
+    std::vector<int> values;
+  };
+  std::optional<ExitCodes> exit_codes;
+  struct PodCondition {
+    std::string type;
+    std::string status = "True";
+  };
+  std::vector<PodCondition> conditions;  // one of them is enough
+};
+
+// batch/v1's successPolicy: the job has succeeded once one rule is met.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#success-policy
+struct SuccessRule {
+  std::optional<IndexSet> indexes;    // none: all
+  std::optional<std::int64_t> count;  // how many of them; none: each
+};
+
 struct Spec {
-  std::int64_t completions = 1;  // runs that must succeed
-  std::int64_t parallelism = 1;  // runs that may be open at once
-  std::int64_t backoff_limit = 6;
+  std::int64_t completions = 1;     // runs that must succeed
+  std::int64_t parallelism = 1;     // runs that may be open at once
+  bool indexed = false;             // a pod learns the index of its run
+  std::optional<IndexSet> indexes;  // these runs alone; none: 0 to completions - 1
+  std::int64_t backoff_limit = 6;   // kCountLimit: none
+  std::optional<std::int64_t> backoff_limit_per_index;
+  std::optional<std::int64_t> max_failed_indexes;
+  std::vector<PolicyRule> pod_failure_policy;
+  std::vector<SuccessRule> success_policy;
   RetryBackoff retry_backoff;
   std::int64_t disruption_limit = 50;
   seconds start_deadline{600};
@@ -84,6 +125,12 @@ struct Spec {
   bool suspend = false;
   bool cancel = false;
   std::optional<seconds> ttl_after_finished;
+
+  // The indexes of the job's runs, and how many of them must succeed.
+  IndexSet all_indexes() const { return indexes ? *indexes : IndexSet::first(completions); }
+  std::int64_t wanted() const { return indexes ? indexes->size() : completions; }
+  // It may have more than one run, and its status says which of them have ended.
+  bool many_runs() const { return completions > 1; }
 };
 
 struct Waiting {
@@ -113,7 +160,6 @@ struct HistoryEntry {
 inline constexpr std::size_t kHistoryLimit = 10;
 inline constexpr std::size_t kConditionLimit = 16;
 inline constexpr std::size_t kRunLimit = 1000;
-inline constexpr std::int64_t kCountLimit = 2'147'483'648;
 inline constexpr seconds kSuspendedLimit{2'147'483'647};
 
 struct Condition {
@@ -143,6 +189,8 @@ struct Run {
   std::int64_t disruptions = 0;
   // Set: the last attempt has ended, and the next one may start then.
   std::optional<Time> next_attempt_time;
+  // Why the API server refused the attempt's pod; empty: it did not, or the pod exists.
+  std::string refused;
   std::string progress;  // the worker's last message
   bool operator==(const Run&) const = default;
 
@@ -156,6 +204,7 @@ struct Status {
   std::int64_t disruptions = 0;
   std::vector<Run> runs;  // by index
   IndexSet completed;     // the runs that have succeeded
+  IndexSet failed;        // the runs that have failed for good
   std::optional<Time> start_time;
   std::optional<Time> completion_time;
   seconds suspended{0};  // or gated, since start_time
@@ -249,6 +298,8 @@ struct PodView {
   // kubelet sets it for a pod that was created with a node.
   std::optional<Time> placed;
   std::vector<ContainerView> containers;
+  // Of a pod whose phase is Failed, for Spec::pod_failure_policy; else empty.
+  std::vector<PolicyRule::PodCondition> conditions;
 
   Placement placement() const;
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
