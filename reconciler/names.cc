@@ -24,7 +24,9 @@ std::string pod_name(const std::string& job_name, const std::string& job_uid,
   return job_name + "-" + std::to_string(attempt) + "-" + suffix;
 }
 
-std::string heartbeat_lease_name(const std::string& job_uid) { return "holdfast-" + job_uid; }
+std::string heartbeat_lease_name(const std::string& job_uid, std::optional<std::int64_t> index) {
+  return "holdfast-" + job_uid + (index ? "-" + std::to_string(*index) : "");
+}
 
 std::int64_t attempt_in_name(const std::string& job_name, const std::string& job_uid,
                              const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace holdfast::reconciler {
@@ -36,8 +37,9 @@ std::uint64_t hash64(const std::string& text);
 // second create answers AlreadyExists. A new job of the same name gets another name.
 std::string pod_name(const std::string& job_name, const std::string& job_uid, std::int64_t attempt);
 
-// The heartbeat's Lease of a job, in the job's namespace.
-std::string heartbeat_lease_name(const std::string& job_uid);
+// The heartbeat's Lease of a run, in the job's namespace. `index`: of a job with many runs.
+std::string heartbeat_lease_name(const std::string& job_uid,
+                                 std::optional<std::int64_t> index = std::nullopt);
 
 // The attempt in the name of one of our pods; 0: not a pod name of this job. Users can edit labels,
 // but not names.

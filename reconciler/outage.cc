@@ -19,7 +19,10 @@ void HolderCount::add(const LeaseView& lease, seconds lease_duration, const Stat
     lost += waits ? 1 : 0;
     return;
   }
-  if (status.phase != Phase::kRunning || status.attempt != lease.attempt) return;
+  const bool runs = std::any_of(status.runs.begin(), status.runs.end(), [&](const Run& run) {
+    return run.open() && run.attempt == lease.attempt;
+  });
+  if (!runs) return;
   if (lease.holder.empty() || !lease.renewed || lease.ended) return;
   ++held;
   if (is_overdue(lease, lease_duration, now)) ++lost;

@@ -48,6 +48,7 @@ constexpr std::string_view kReasons[] = {
     "PodStarting",
     "PodStuckTerminating",
     "PodTemplateInvalid",
+    "PodTemplateRefused",
     "PodTerminating",
     "PodUnschedulable",
     "RestartsSpread",

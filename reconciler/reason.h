@@ -48,6 +48,7 @@ enum class Reason {
   kPodStarting,
   kPodStuckTerminating,
   kPodTemplateInvalid,
+  kPodTemplateRefused,
   kPodTerminating,
   kPodUnschedulable,
   kRestartsSpread,

@@ -84,6 +84,12 @@ Run& Status::begun() {
   return runs.front();
 }
 
+const Run* Status::run_of_pod(const std::string& pod_name) const {
+  const auto found = std::find_if(runs.begin(), runs.end(),
+                                  [&](const Run& one) { return one.pod_name == pod_name; });
+  return found == runs.end() ? nullptr : &*found;
+}
+
 const Condition* Status::condition(const std::string& type) const {
   const auto found = std::find_if(conditions.begin(), conditions.end(),
                                   [&](const Condition& c) { return c.type == type; });

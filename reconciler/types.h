@@ -156,6 +156,10 @@ struct HistoryEntry {
   std::string progress = {};  // the worker's last message
   bool operator==(const HistoryEntry&) const = default;
 };
+// A pod further ahead of the status than this is not from a later attempt: somebody chose its name.
+// To continue from its number would use the numbers up. One write raises the attempt by 10,000 at
+// most, and 64 attempts may begin with it.
+inline constexpr std::int64_t kMostAhead = 1000;
 // The limits of the CRD's schema.
 inline constexpr std::size_t kHistoryLimit = 10;
 inline constexpr std::size_t kConditionLimit = 16;
@@ -185,6 +189,7 @@ struct Run {
   // fraction of a second, which identifies the replica that wrote it (see Observed::nonce). A start
   // has none.
   std::optional<Time> start_time;
+  std::int64_t attempts = 0;  // how many the run has had; its first one finds a Lease of nobody
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
   // Set: the last attempt has ended, and the next one may start then.
@@ -219,6 +224,8 @@ struct Status {
   const Run& run() const;
   // The same, begun if it has not.
   Run& begun();
+  // The run whose last attempt has the pod of this name; null: none.
+  const Run* run_of_pod(const std::string& pod_name) const;
 };
 
 struct Job {
@@ -231,6 +238,7 @@ struct Job {
   bool deleting = false;
   Spec spec;
   Status status;
+  std::size_t status_bytes = 0;  // of the status as JSON
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
@@ -398,6 +406,8 @@ struct TurnWait {
 
 // What this process knows of the last attempt of one run.
 struct RunObserved {
+  // This process creates the attempt's pod now, or its watch does not show the created pod yet.
+  bool creating = false;
   // This process wrote the intent in the status, and knows of no pod for it yet.
   bool own_intent = false;
   // This process has created or seen a pod of the attempt.
@@ -431,18 +441,29 @@ struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
   Duration cancelling_for{0};
-  // A new pod may be created now: its namespace has a free slot, and no creation of the job is in
-  // progress.
+  // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
   // How long the watches have been live without a gap.
   Duration live_for{0};
+  // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.
+  std::int64_t highest_attempt = 0;
   // The time since this process last wrote the job's status.
   Duration since_write = std::chrono::hours(1);
   // Random: makes an intent's start_time unique to this process.
   std::uint64_t nonce = 0;
   // As RunObserved::confirmed, for a job without runs and the pod of its last attempt.
   bool confirmed = false;
+  // This reconcile has read something live. Further reads wait for the next one, so that new
+  // verdicts never hold up those that are due.
+  bool looked = false;
+};
+
+// A Lease of a run that is not in status.runs.
+struct LeaseOver {
+  std::int64_t run = 0;
+  std::string uid;
+  std::uint64_t version = 0;
 };
 
 struct JobView {
@@ -450,6 +471,7 @@ struct JobView {
   std::vector<PodView> pods;  // with the job in owner or label, or with a recorded UID
   std::vector<RunView> runs;  // of job.status.runs, each in its place
   Observed observed;
+  std::vector<LeaseOver> leases_over;  // only of a job with many runs
 
   // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.
   const RunView& seen(std::size_t place) const;

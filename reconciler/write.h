@@ -32,30 +32,37 @@ struct WriteStatus {
   std::vector<Event> events = {};
   std::vector<Ended> ended = {};
 };
+// The writes of one run are performed in their order, those of different runs side by side. `run`
+// is the index of the run; kNoRun: of none that is on record.
+inline constexpr std::int64_t kNoRun = -1;
 // POST of an attempt's pod.
 struct CreatePod {
   std::int64_t attempt = 0;
   std::string name;
   std::optional<Time> intent = std::nullopt;  // PodView::intent
+  std::int64_t run = 0;
 };
 // DELETE with UID and resourceVersion, with the pod's own grace.
 struct DeletePod {
   std::string name;
   std::string uid;
   std::uint64_t version = 0;
+  std::int64_t run = kNoRun;
 };
 // Removes our finalizer, even if the pod changed meanwhile. The UID must match.
 struct ReleasePod {
   std::string name;
   std::string uid;
+  std::int64_t run = kNoRun;
 };
 // Restores our labels: the watch does not see a pod without them.
 struct RelabelPod {
   std::string name;
   std::string uid;
   std::int64_t attempt = 0;
+  std::int64_t run = kNoRun;
 };
-// Writes the job's Lease with this holder: a take (holder empty) or a grant. A PUT with the UID and
+// Writes the run's Lease with this holder: a take (holder empty) or a grant. A PUT with the UID and
 // resourceVersion of the last read; without a UID, a create.
 struct WriteLease {
   std::string uid;
@@ -63,11 +70,18 @@ struct WriteLease {
   std::int64_t attempt = 0;
   std::string holder;
   std::string granted;  // the last holder that it was granted to, this one included
+  std::int64_t run = 0;
+};
+// DELETE of the Lease of a run that is over.
+struct DeleteLease {
+  std::string uid;
+  std::uint64_t version = 0;
+  std::int64_t run = 0;
 };
 // DELETE of the job with UID and resourceVersion: its time to live is over.
 struct DeleteJob {};
 
-using Write =
-    std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, WriteLease, DeleteJob>;
+using Write = std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, WriteLease,
+                           DeleteLease, DeleteJob>;
 
 }  // namespace holdfast::reconciler

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operator/jobs/agent_conflicts.h"
+#include "operator/observe/heartbeat_codec.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -60,19 +61,19 @@ bool sets(const Json& environment, const std::string& name) {
   return false;
 }
 
-Json settings(const reconciler::Job& job, const std::string& pod_name, const Json& worker) {
+Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod, const Json& worker) {
   const auto& heartbeat = *job.spec.heartbeat;
   Json list = Json::array();
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back({{"name", name}, {"value", value}});
   };
   add("HOLDFAST_LEASE_NAMESPACE", job.namespace_);
-  add("HOLDFAST_LEASE_NAME", reconciler::heartbeat_lease_name(job.uid));
+  add("HOLDFAST_LEASE_NAME", lease_name(job, pod.run));
   add("HOLDFAST_LEASE_DURATION_SECONDS", std::to_string(heartbeat.lease_duration.count()));
   if (heartbeat.progress_deadline) {
     add("HOLDFAST_PROGRESS_DEADLINE_SECONDS", std::to_string(heartbeat.progress_deadline->count()));
   }
-  add("HOLDFAST_POD_NAME", pod_name);
+  add("HOLDFAST_POD_NAME", pod.name);
   list.push_back({{"name", "HOLDFAST_POD_UID"},
                   {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}});
   add("HOLDFAST_PROGRESS_FILE", std::string(kAgentFolder) + "/progress");
@@ -112,7 +113,7 @@ void append(Json& object, const char* key, const Json& items) {
 
 }  // namespace
 
-Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
+Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
                     const std::string& image, Json& spec) {
   const Status free = check_agent_conflicts(spec);
   if (!free) return free.error();
@@ -123,7 +124,7 @@ Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
                       "spec.template.spec.containers[0].command");
   }
   Json& worker = spec["containers"][0];
-  Json environment = settings(job, pod_name, worker);
+  Json environment = settings(job, pod, worker);
   const Status unread = check_environment(worker, environment);
   if (!unread) return unread.error();
   Json first = Json::array({installer(image, worker)});

@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "reconciler/types.h"
+#include "reconciler/write.h"
 
 namespace holdfast::controller {
 
@@ -16,7 +17,7 @@ inline constexpr const char* kAgentProgram = "/holdfast/agent";
 
 // Adds the agent to a pod's spec. An error: the template uses names that the agent needs, or has no
 // command.
-Status inject_agent(const reconciler::Job& job, const std::string& pod_name,
+Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
                     const std::string& image, Json& spec);
 
 }  // namespace holdfast::controller

@@ -1,5 +1,6 @@
 #include "operator/jobs/creations.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -21,14 +22,22 @@ struct Creations::State : std::enable_shared_from_this<State> {
   Loop& loop;
   FairShare share;  // slots that are held or promised
   const std::function<void(const std::string&)> turn;
+  struct Entry {
+    std::string key;
+    Ticket ticket = 0;
+    std::function<void(Slot)> begin = nullptr;  // null: a job waits for its turn
+  };
   struct Line {
-    std::list<std::string> keys;
+    std::list<Entry> entries;
     SteadyTime last_turn{};  // or the start of the line
   };
+  void add(Entry entry);
+  void drop(std::function<void(Slot)> begin);
   std::unordered_map<std::string, Line> waiting;      // by tenant
   std::unordered_map<std::string, SteadyTime> waits;  // keys, and since when
   std::list<std::string> tenants;                     // with waiting keys, in turn
   std::unordered_map<std::string, Slot> promised;     // to keys whose turn it is
+  Ticket next_ticket = 0;
   bool giving = false;
   bool stopped = false;
   std::function<void()> on_idle;
@@ -36,7 +45,7 @@ struct Creations::State : std::enable_shared_from_this<State> {
 
 Creations::Slot Creations::State::begin(const std::string& tenant) {
   share.begin(tenant);
-  return Slot(nullptr, [weak = weak_from_this(), tenant](void*) {
+  return Slot(this, [weak = weak_from_this(), tenant](void*) {
     if (const std::shared_ptr<State> state = weak.lock()) state->end(tenant);
   });
 }
@@ -69,19 +78,37 @@ void Creations::State::give_turns() {
   }
 }
 
-// True if the tenant has more waiting keys.
+// True if the tenant has more waiting entries.
 bool Creations::State::give_turn(const std::string& tenant) {
   Line& line = waiting.at(tenant);
   line.last_turn = loop.now();
-  std::list<std::string>& keys = line.keys;
-  const std::string key = std::move(keys.front());
-  keys.pop_front();
-  waits.erase(key);
-  promised[key] = begin(tenant);
-  turn(key);
-  if (!keys.empty()) return true;
-  waiting.erase(tenant);
-  return false;
+  const Entry entry = std::move(line.entries.front());
+  line.entries.pop_front();
+  const bool more = !line.entries.empty();
+  if (!more) waiting.erase(tenant);
+  if (entry.begin) {
+    entry.begin(begin(tenant));
+    return more;
+  }
+  waits.erase(entry.key);
+  promised[entry.key] = begin(tenant);
+  turn(entry.key);
+  return more;
+}
+
+void Creations::State::add(Entry entry) {
+  const std::string tenant = tenant_of(entry.key);
+  const auto [found, added] = waiting.try_emplace(tenant);
+  if (added) {
+    tenants.push_back(tenant);
+    found->second.last_turn = loop.now();
+  }
+  found->second.entries.push_back(std::move(entry));
+  give_turns_soon();
+}
+
+void Creations::State::drop(std::function<void(Slot)> begin) {
+  if (begin) loop.post([begin = std::move(begin)] { begin(nullptr); });
 }
 
 Creations::Creations(Loop& loop, int each, std::function<void(const std::string&)> turn)
@@ -104,16 +131,32 @@ Creations::Slot Creations::take(const std::string& key) {
 }
 
 void Creations::wait(const std::string& key) {
-  const SteadyTime now = state_->loop.now();
-  if (state_->stopped || !state_->waits.emplace(key, now).second) return;
-  const std::string tenant = tenant_of(key);
-  const auto [found, added] = state_->waiting.try_emplace(tenant);
-  if (added) {
-    state_->tenants.push_back(tenant);
-    found->second.last_turn = now;
+  if (state_->stopped || !state_->waits.emplace(key, state_->loop.now()).second) return;
+  state_->add({key});
+}
+
+Creations::Ticket Creations::queue(const std::string& key, std::function<void(Slot)> begin) {
+  const Ticket ticket = ++state_->next_ticket;
+  if (state_->stopped) {
+    state_->drop(std::move(begin));
+  } else {
+    state_->add({key, ticket, std::move(begin)});
   }
-  found->second.keys.push_back(key);
-  state_->give_turns_soon();
+  return ticket;
+}
+
+void Creations::withdraw(Ticket ticket) {
+  for (auto& [tenant, line] : state_->waiting) {
+    const auto entry = std::find_if(line.entries.begin(), line.entries.end(),
+                                    [&](const auto& one) { return one.ticket == ticket; });
+    if (entry == line.entries.end()) continue;
+    state_->drop(std::move(entry->begin));
+    line.entries.erase(entry);
+    if (!line.entries.empty()) return;
+    state_->tenants.remove(tenant);
+    state_->waiting.erase(tenant);
+    return;
+  }
 }
 
 std::optional<reconciler::TurnWait> Creations::waits(const std::string& key) const {
@@ -135,7 +178,9 @@ void Creations::stop(std::function<void()> on_idle) {
   State& state = *state_;
   state.stopped = true;
   state.tenants.clear();
-  state.waiting.clear();
+  for (auto& [tenant, line] : std::exchange(state.waiting, {})) {
+    for (auto& entry : line.entries) state.drop(std::move(entry.begin));
+  }
   state.waits.clear();
   const auto unused = std::exchange(state.promised, {});
   state.on_idle = std::move(on_idle);

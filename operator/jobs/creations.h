@@ -7,9 +7,15 @@
 //   ... the creation holds the slot until its answer is there ...
 //   creations.wait(key);                       // else: `turn` names the key when it is its turn
 //
+// A job with many runs records several intents in one turn. Their other creations get their slots
+// one after the other, in the same line:
+//
+//   const auto ticket = creations.queue(key, [](Slot slot) { ... });
+//
 // Loop only.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -36,6 +42,10 @@ class Creations {
   bool admits(const std::string& key) const;
   Slot take(const std::string& key);
   void wait(const std::string& key);
+  // `begin` runs once, in a later turn of the loop. Its slot is null after stop() or withdraw().
+  using Ticket = std::uint64_t;
+  Ticket queue(const std::string& key, std::function<void(Slot)> begin);
+  void withdraw(Ticket ticket);
   // None: the job does not wait.
   std::optional<reconciler::TurnWait> waits(const std::string& key) const;
   // The job was reconciled. If it did not use its turn, another job gets it.

@@ -1,12 +1,22 @@
 #include "operator/jobs/executor.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "core/invariant.h"
+#include "core/side_by_side.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
+namespace {
+
+// How many runs of one job have a write in flight at the same time.
+constexpr int kLanes = 16;
+
+}  // namespace
 
 Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
                    Telemetry& telemetry, EventSink& events, std::string agent_image)
@@ -15,7 +25,8 @@ Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
       ownership_(ownership),
       telemetry_(telemetry),
       events_(events),
-      agent_image_(std::move(agent_image)) {}
+      agent_image_(std::move(agent_image)),
+      lanes_(kLanes) {}
 
 Status Executor::may_write(const Ownership::Claim& claim) const {
   if (ownership_.holds(claim)) return Unit{};
@@ -39,37 +50,123 @@ kube::CallOptions Executor::for_its_version() const {
   return options;
 }
 
+namespace {
+
+const reconciler::DeletePod* as_deletion(const reconciler::Write& write) {
+  return std::get_if<reconciler::DeletePod>(&write);
+}
+
+// The run of a write, and the pod if it is of no run.
+using ChainKey = std::pair<std::int64_t, std::string>;
+
+struct KeyOf {
+  bool many_runs;
+  ChainKey operator()(const reconciler::WriteStatus&) const { return {}; }
+  ChainKey operator()(const reconciler::DeleteJob&) const { return {}; }
+  ChainKey operator()(const reconciler::WriteLease& write) const { return {write.run, ""}; }
+  ChainKey operator()(const reconciler::DeleteLease& write) const { return {write.run, ""}; }
+  template <class PodWrite>
+  ChainKey operator()(const PodWrite& write) const {
+    if (!many_runs) return {};
+    return {write.run, write.run == reconciler::kNoRun ? write.name : ""};
+  }
+};
+
+// Each chain but the first takes a lane of its namespace, so that a job with many runs whose
+// requests hang does not hold up other namespaces.
+class Lanes {
+ public:
+  Lanes(FairShare& share, const std::string& tenant, std::size_t most)
+      : share_(share), tenant_(tenant) {
+    while (count_ < std::min<std::size_t>(most, kLanes) && share_.admits(tenant_)) {
+      share_.begin(tenant_);
+      ++count_;
+    }
+  }
+  ~Lanes() {
+    for (std::size_t lane = 1; lane < count_; ++lane) share_.end(tenant_);
+  }
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+  std::size_t count() const { return count_; }
+
+ private:
+  FairShare& share_;
+  const std::string tenant_;
+  std::size_t count_ = 1;
+};
+
+}  // namespace
+
+Task<Result<Executor::Outcome>> Executor::perform(const reconciler::Write& write,
+                                                  const Setting& setting) {
+  JobMemory& memory = setting.memory;
+  const Status allowed = may_write(setting.claim);
+  if (!allowed) co_return allowed.error();
+  SteadyTime& not_before = memory.writes_not_before[write.index()];
+  const reconciler::DeletePod* const deletion = as_deletion(write);
+  if (const std::optional<Error> wait = asked_to_wait(not_before, loop_.now())) {
+    if (!deletion || !may_go_on_without(deletion->name, *wait, memory)) co_return *wait;
+    co_return Outcome{.later = *wait};
+  }
+  auto task = std::visit([&](const auto& kind) { return apply(kind, setting); }, write);
+  const Result<Outcome> done = co_await task;
+  if (!done) heed(done.error(), loop_.now(), not_before);
+  if (done && done->later) heed(*done->later, loop_.now(), not_before);
+  co_return done;
+}
+
+Task<void> Executor::perform(Chain chain, const Setting& setting, Chains& all) {
+  for (const reconciler::Write* const write : chain) {
+    auto task = perform(*write, setting);
+    const Result<Outcome> done = co_await task;
+    if (!done) {
+      if (!all.failure) all.failure = done.error();
+      co_return;
+    }
+    if (done->later) all.outcome.later = done->later;
+    if (done->decide_again) {
+      all.outcome.decide_again = true;
+      co_return;
+    }
+  }
+}
+
 Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
                                                   const reconciler::Decision& decision,
                                                   JobMemory& memory, Log log,
                                                   BeginCreation begin_creation) {
   check_claim(claim, job);
   const Setting setting{job, claim, memory, log, begin_creation};
-  Outcome outcome;
-  const auto stops = [](const reconciler::Write& write) {
-    return std::holds_alternative<reconciler::DeletePod>(write);
-  };
-  if (std::none_of(decision.writes.begin(), decision.writes.end(), stops)) {
-    memory.stop_failing_since.reset();
-  }
+  std::set<std::string> stopped;  // the pods that it deletes
+  std::map<ChainKey, Chain> chains;
+  std::vector<ChainKey> order;
   for (const reconciler::Write& write : decision.writes) {
-    const Status allowed = may_write(claim);
-    if (!allowed) co_return allowed.error();
-    SteadyTime& not_before = memory.writes_not_before[write.index()];
-    if (const std::optional<Error> wait = asked_to_wait(not_before, loop_.now())) {
-      if (!stops(write) || !may_go_on_without(*wait, memory)) co_return *wait;
-      outcome.later = *wait;
+    if (const auto* const deletion = as_deletion(write)) stopped.insert(deletion->name);
+    if (std::holds_alternative<reconciler::WriteStatus>(write)) {
+      auto task = perform(write, setting);
+      const Result<Outcome> done = co_await task;
+      if (!done) co_return done;
       continue;
     }
-    auto task = std::visit([&](const auto& kind) { return apply(kind, setting); }, write);
-    const Result<Outcome> done = co_await task;
-    if (!done) heed(done.error(), loop_.now(), not_before);
-    if (!done || done->decide_again) co_return done;
-    if (!done->later) continue;
-    heed(*done->later, loop_.now(), not_before);
-    outcome.later = done->later;
+    const ChainKey chain = std::visit(KeyOf{job.job.spec.many_runs()}, write);
+    if (chains[chain].empty()) order.push_back(chain);
+    chains[chain].push_back(&write);
   }
-  co_return outcome;
+  std::erase_if(memory.stop_failing_since,
+                [&](const auto& entry) { return stopped.count(entry.first) == 0; });
+  Chains all;
+  std::vector<std::function<Task<void>()>> tasks;
+  for (const ChainKey& chain : order) {
+    tasks.emplace_back([this, &setting, &all, writes = std::move(chains[chain])] {
+      return perform(writes, setting, all);
+    });
+  }
+  const Lanes lanes(lanes_, job.namespace_, tasks.size());
+  auto together = side_by_side(loop_, lanes.count(), std::move(tasks));
+  co_await together;
+  if (all.failure) co_return *all.failure;
+  co_return all.outcome;
 }
 
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteJob&,

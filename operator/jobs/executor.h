@@ -1,4 +1,5 @@
-// Performs the writes of a decision one by one, and stops at the first failure. It only begins a
+// Performs the writes of a decision: the status first, then the writes of different runs side by
+// side. Those of one run are performed one by one, and stop at the first failure. It only begins a
 // pod's creation and does not wait for it. It records new versions and refusals in the job's
 // memory. Before each write it checks that this replica still holds the job, and no request
 // outlives the claim. A creation may take a minute, so the caller cancels it when the shard is
@@ -6,7 +7,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "client/kube/client.h"
 #include "core/log.h"
@@ -17,6 +20,7 @@
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/ownership.h"
+#include "operator/work/fair_share.h"
 #include "reconciler/job/decide.h"
 
 namespace holdfast::controller {
@@ -42,6 +46,9 @@ class Executor {
   // decide_again: the memory has a refusal, which must be recorded.
   Task<Result<Outcome>> create_pod(const CachedJob& job, Ownership::Claim claim,
                                    const reconciler::CreatePod& write, JobMemory& memory, Log log);
+  // The creation was cancelled before its turn came.
+  Task<Result<Outcome>> give_up_pod(const CachedJob& job, Ownership::Claim claim,
+                                    const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
   // The attempt's pod exists. The answer to its creation said so, or the watch before the answer.
   void pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory);
@@ -66,7 +73,18 @@ class Executor {
   Task<Result<Outcome>> apply(const reconciler::ReleasePod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::RelabelPod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::WriteLease& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::DeleteLease& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeleteJob& write, const Setting& setting);
+
+  // The writes of one run, in their order.
+  using Chain = std::vector<const reconciler::Write*>;
+  // Adds to `outcome` what the chain's writes ask for, and the first failure of all chains.
+  struct Chains {
+    Outcome outcome;
+    std::optional<Error> failure;
+  };
+  Task<void> perform(Chain chain, const Setting& setting, Chains& all);
+  Task<Result<Outcome>> perform(const reconciler::Write& write, const Setting& setting);
 
   // The job's texts, from the cache or live. kConflict: the job or its spec is another one by now.
   Task<Result<JobTexts>> texts(const Setting& setting, kube::CallOptions options);
@@ -94,7 +112,7 @@ class Executor {
   Task<Status> delete_pod(const reconciler::DeletePod& write, const Setting& setting);
   Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting);
   // True if the next attempt may start although this deletion failed.
-  bool may_go_on_without(const Error& error, const JobMemory& memory) const;
+  bool may_go_on_without(const std::string& pod, const Error& error, const JobMemory& memory) const;
 
   // executor_lease.cc
   Task<Status> send_lease(const reconciler::WriteLease& write, const Setting& setting);
@@ -106,6 +124,8 @@ class Executor {
   Telemetry& telemetry_;
   EventSink& events_;
   const std::string agent_image_;
+  // The chains that jobs perform beside their first one, by namespace.
+  FairShare lanes_;
 };
 
 }  // namespace holdfast::controller

@@ -21,14 +21,16 @@ kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& 
   kube::CallOptions options = for_its_version();
   const AttemptMemory* const known = memory.find_attempt(attempt);
   if (known && known->refusals.any()) options.timeout = kCreationLimit;
-  if (memory.creation) options.cancellation = memory.creation->request;
+  if (known && known->creation) options.cancellation = known->creation->request;
   return options;
 }
 
 void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
-  memory.attempts[attempt].refusals = {};
+  AttemptMemory& known = memory.attempts[attempt];
+  known.refusals = {};
   pod_exists(attempt, string_at(at(pod, "metadata"), "uid"), memory);
-  raise(memory.pod_version, pod);
+  raise(known.created_version, pod);
+  known.created_at = loop_.now();
 }
 
 void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
@@ -71,6 +73,14 @@ Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job, Owner
   if (!allowed) co_return allowed.error();
   auto task = post_pod(write, setting);
   co_return co_await task;
+}
+
+Task<Result<Executor::Outcome>> Executor::give_up_pod(const CachedJob& job, Ownership::Claim claim,
+                                                      const reconciler::CreatePod& write,
+                                                      JobMemory& memory, Log log) {
+  const BeginCreation none;
+  const Setting setting{job, claim, memory, log, none};
+  co_return on_given_up(write, setting);
 }
 
 Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& write,
@@ -119,7 +129,8 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
 // after a live read shows that it does not exist.
 Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& write,
                                                 const Setting& setting) {
-  const auto& creation = setting.memory.creation;
+  const AttemptMemory* const known = setting.memory.find_attempt(write.attempt);
+  const Creation* const creation = known && known->creation ? &*known->creation : nullptr;
   if (!creation || !creation->handed_over || !ownership_.holds(setting.claim)) {
     return make_error(ErrorCode::kCancelled, "the creation was given up");
   }

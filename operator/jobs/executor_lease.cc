@@ -17,24 +17,37 @@ namespace holdfast::controller {
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
                                                 const Setting& setting) {
   JobMemory& memory = setting.memory;
+  RunMemory& run = memory.runs[write.run];
   // Recorded before the request, because a lost answer may have been a grant.
   const bool asked_before = std::exchange(memory.attempts[write.attempt].lease_asked, true);
   auto task = send_lease(write, setting);
   const Status done = co_await task;
   if (done) {
-    memory.lease_refusal.clear();
-    memory.lease_refusals = 0;
+    run.lease_refusal.clear();
+    run.lease_refusals = 0;
     co_return Outcome{};
   }
   const Error& error = done.error();
   if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
   memory.attempts[write.attempt].lease_asked = asked_before;
-  memory.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
-  memory.lease_retry_at = loop_.now() + reconciler::retry_delay(memory.lease_refusals++);
+  run.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
+  run.lease_retry_at = loop_.now() + reconciler::retry_delay(run.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
-  events_.record(reference(setting.job.job), true, "LeaseRefused", "WriteLease",
-                 memory.lease_refusal);
+  events_.record(reference(setting.job.job), true, "LeaseRefused", "WriteLease", run.lease_refusal);
   co_return Outcome{true};
+}
+
+// A run that is over needs no Lease any more.
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& write,
+                                                const Setting& setting) {
+  const CachedJob& job = setting.job;
+  auto del = client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
+                                           job.namespace_, lease_name(job.job, write.run)),
+                         preconditions(write.uid, write.version), within_time());
+  const Result<JsonDocument> answer = co_await del;
+  if (answer) raise(setting.memory.lease_version, *answer);
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  co_return Outcome{};
 }
 
 Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Setting& setting) {
@@ -44,7 +57,7 @@ Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Set
       write.uid.empty()
           ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
           : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
-                              reconciler::heartbeat_lease_name(job.uid));
+                              lease_name(job.job, write.run));
   auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
                                 : client_.put(path, body, for_its_version());
   const Result<JsonDocument> answer = co_await call;
@@ -67,16 +80,15 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
                                        const Setting& setting) {
   const CachedJob& job = setting.job;
   JobMemory& memory = setting.memory;
-  const std::string path =
-      kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
-                        reconciler::heartbeat_lease_name(job.uid));
+  const std::string path = kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
+                                             job.namespace_, lease_name(job.job, write.run));
   auto get = client_.get(path);
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   kube::Object meta;
   if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
-    const std::string message = "a Lease that is not the job's is called " +
-                                reconciler::heartbeat_lease_name(job.uid) + "; delete it";
+    const std::string message =
+        "a Lease that is not the job's is called " + lease_name(job.job, write.run) + "; delete it";
     co_return make_error(ErrorCode::kForbidden, message);
   }
   memory.lease_version = std::max(memory.lease_version, meta.version);

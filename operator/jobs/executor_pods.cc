@@ -21,7 +21,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeletePod& wri
   auto task = delete_pod(write, setting);
   const Status done = co_await task;
   if (done) co_return Outcome{};
-  if (!may_go_on_without(done.error(), setting.memory)) co_return done.error();
+  if (!may_go_on_without(write.name, done.error(), setting.memory)) co_return done.error();
   Outcome outcome;
   outcome.later = done.error();
   co_return outcome;
@@ -35,12 +35,12 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   const Result<JsonDocument> answer = co_await del;
   if (answer) {
     raise(memory.pod_version, *answer);
-    memory.stop_failing_since.reset();
+    memory.stop_failing_since.erase(write.name);
     co_return Unit{};
   }
   const Error& error = answer.error();
   if (error.code == ErrorCode::kNotFound) {
-    memory.stop_failing_since.reset();
+    memory.stop_failing_since.erase(write.name);
     co_return Unit{};
   }
   if (error.code == ErrorCode::kConflict) {
@@ -51,8 +51,8 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   // A policy forbids the deletion, or it fails again and again. The pod is fenced anyway, so the
   // job must not wait for its deletion.
   const bool refused = reconciler::deletion_is_refused(error.code);
-  if (!refused && !memory.stop_failing_since) memory.stop_failing_since = began;
-  if (!refused && !may_go_on_without(error, memory)) co_return error;
+  if (!refused) memory.stop_failing_since.try_emplace(write.name, began);
+  if (!refused && !may_go_on_without(write.name, error, memory)) co_return error;
   setting.log.warn("a fenced pod cannot be deleted",
                    {{"pod", write.name}, {"error", error.message}});
   events_.record(reference(setting.job.job), true, "PodDeletionRefused", "DeletePod",
@@ -71,13 +71,15 @@ Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Se
   if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
   memory.pod_version = std::max(memory.pod_version, meta.version);
   const bool is_current = meta.version == write.version;
-  if (!is_current) memory.stop_failing_since.reset();
+  if (!is_current) memory.stop_failing_since.erase(write.name);
   co_return is_current;
 }
 
-bool Executor::may_go_on_without(const Error& error, const JobMemory& memory) const {
-  if (error.code == ErrorCode::kCancelled || !memory.stop_failing_since) return false;
-  return reconciler::may_start_beside_old_pod(loop_.now() - *memory.stop_failing_since);
+bool Executor::may_go_on_without(const std::string& pod, const Error& error,
+                                 const JobMemory& memory) const {
+  const auto since = memory.stop_failing_since.find(pod);
+  if (error.code == ErrorCode::kCancelled || since == memory.stop_failing_since.end()) return false;
+  return reconciler::may_start_beside_old_pod(loop_.now() - since->second);
 }
 
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleasePod& write,

@@ -48,8 +48,11 @@ JobController::JobController(Dependencies dependencies, Config config,
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }) {
   pods_.store().add_index(kByJob, [](const kube::Object& object) {
-    const std::string key = job_key(static_cast<const CachedPod&>(object));
-    return key.empty() ? std::vector<std::string>{} : std::vector<std::string>{key};
+    const auto& pod = static_cast<const CachedPod&>(object);
+    const std::string key = job_key(pod);
+    if (key.empty()) return std::vector<std::string>{};
+    const bool is_settled = pod.pod.ended() && !pod.pod.has_finalizer;
+    return std::vector<std::string>{is_settled ? settled(key) : key};
   });
   pods_.store().add_index(kByNode, [](const kube::Object& object) {
     const auto& pod = static_cast<const CachedPod&>(object).pod;
@@ -68,7 +71,9 @@ JobController::~JobController() {
   loop_.cancel(grace_timer_);
   loop_.cancel(hand_over_timer_);
   // The release of a kept shard calls back into this controller, so release them all first.
-  for (auto& [key, memory] : memory_) memory->creation.reset();
+  for (auto& [key, memory] : memory_) {
+    for (auto& [number, attempt] : memory->attempts) attempt.creation.reset();
+  }
 }
 
 void JobController::begin() {
@@ -137,8 +142,8 @@ void JobController::look_at_all(const Gained& is_gained) {
   jobs_.store().for_each([&](const kube::ObjectPtr& object) {
     if (!is_gained(object->namespace_, object->uid)) return;
     const auto& job = static_cast<const CachedJob&>(*object);
-    if (job.job.status.phase == reconciler::Phase::kRunning) {
-      remember(job)->at_attempt(job.job.status.attempt).inherited = true;
+    for (const reconciler::Run& run : job.job.status.runs) {
+      if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });
@@ -164,13 +169,13 @@ void JobController::on_job(const cache::Change& change) {
     const std::string& uid = change.after->uid;
     census_.put(uid, membership_.shard_of(uid),
                 static_cast<const CachedJob&>(*change.after).job.status);
-    heartbeats_.look_again(change.after->namespace_, uid);
+    heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
     job_windows_.see(static_cast<const CachedJob&>(*change.after),
                      nodes_.pods_time(change.after->namespace_));
   } else {
     job_windows_.gone(static_cast<const CachedJob&>(*change.before));
     census_.erase(change.before->uid);
-    heartbeats_.look_again(change.before->namespace_, change.before->uid);
+    heartbeats_.look_again_at_all(change.before->namespace_, change.before->name);
   }
 }
 
@@ -178,7 +183,12 @@ void JobController::on_pod(const cache::Change& change) {
   const CachedPod& pod = as_pod(change.after ? change.after : change.before);
   const std::string key = job_key(pod);
   look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
-  heartbeats_.look_again(pod.namespace_, pod.job_uid());
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const reconciler::Run* const run =
+      job && job->uid == pod.job_uid() ? job->job.status.run_of_pod(pod.name) : nullptr;
+  if (run && job->job.spec.heartbeat) {
+    heartbeats_.look_again(pod.namespace_, lease_name(job->job, run->index));
+  }
   remember_pod(key, pod, change.after != nullptr);
   if (change.after) {
     job_windows_.see(pod, nodes_.pods_time(pod.namespace_));
@@ -191,11 +201,9 @@ void JobController::on_pod(const cache::Change& change) {
   if (before.job_name != pod.job_name) look_at_job_of(before);
   if (before.pod.ended() || !pod.pod.ended()) return;
   // It just ended: does its attempt still count?
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job || job->uid != pod.job_uid()) return;
   if (!membership_.holds(job->uid)) return;
-  const reconciler::Status& status = job->job.status;
-  if (status.phase == reconciler::Phase::kRunning && status.run().pod_name == pod.name) return;
+  if (run && run->open()) return;
   telemetry_.fenced_outcome(to_string(pod.pod.phase));
   log_.info("a fenced pod ended; its outcome does not count",
             {{"job", key},
@@ -211,13 +219,15 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
   const auto found = memory_.find(key);
   if (found == memory_.end() || found->second->uid != pod.pod.owner_uid) return;
   JobMemory& memory = *found->second;
-  if (is_there) memory.pods.see(pod.pod, now());
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   const std::int64_t number = reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name);
-  const bool is_on_record = job && job->uid == memory.uid && job->job.status.attempt == number &&
-                            job->job.status.run().start_time == pod.pod.intent;
-  if (is_on_record) memory.at_attempt(number);
-  const AttemptMemory* const attempt = memory.find_attempt(number);
+  if (job && job->uid == memory.uid) memory.remember_highest(job->job.status, number);
+  const reconciler::Run* const run =
+      job && job->uid == memory.uid ? job->job.status.run_of_pod(pod.name) : nullptr;
+  const bool is_on_record = run && run->open() && run->start_time == pod.pod.intent;
+  if (is_on_record) memory.attempts.try_emplace(number);
+  AttemptMemory* const attempt = memory.find_attempt(number);
+  if (attempt && is_there) attempt->pod.see(pod.pod, now());
   if (!pod.pod.intent || !attempt || !(is_on_record || attempt->has_intent(pod.pod.intent))) return;
   executor_.pod_exists(number, pod.uid, memory);
 }

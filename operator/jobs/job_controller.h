@@ -34,8 +34,10 @@
 
 namespace holdfast::controller {
 
-// The indexes of pods: by their job's key, and by their node until they end.
+// The indexes of pods: by their job's key, and by their node until they end. Ended pods that we
+// have released need no decision: they have the value of settled(key).
 inline constexpr const char* kByJob = "job";
+inline std::string settled(const std::string& key) { return key + "/settled"; }
 inline constexpr const char* kByNode = "node";
 
 inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
@@ -114,8 +116,18 @@ class JobController {
   Duration oldest_overdue() const;
 
  private:
-  struct Live;  // the results of a live read, which replace the caches' for one reconcile
-  class Look;   // a reconcile in flight, which may have a turn
+  // The results of live reads, which replace the caches' for one reconcile.
+  struct LiveRun {
+    std::string pod_name;
+    std::string pod_uid;  // as recorded
+    std::int64_t attempt = 0;
+    bool pod_known = false;  // this process knew of a pod of the attempt before the read
+    std::string lease_name;  // empty: without heartbeat
+    std::shared_ptr<const CachedPod> pod;  // null: it does not exist
+    HeartbeatPtr lease;                    // null: it does not exist
+  };
+  using Live = std::map<std::int64_t, LiveRun>;  // by the run's index; kNoRun: the last pod
+  class Look;                                    // a reconcile in flight, which may have a turn
 
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
   void on_job(const cache::Change& change);
@@ -140,11 +152,10 @@ class JobController {
 
   // job_creation.cc
   void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                      std::shared_ptr<JobMemory> memory, Creations::Slot slot,
-                      const reconciler::CreatePod& write, const Log& log);
+                      std::shared_ptr<JobMemory> memory, const reconciler::CreatePod& write,
+                      const Log& log);
   Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
-                    reconciler::CreatePod write, Log log);
+                    std::shared_ptr<JobMemory> memory, reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
   // The right to act on the job. An open creation keeps the claim under which it began.
@@ -157,8 +168,13 @@ class JobController {
   Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
                                                      Ownership::Claim claim,
                                                      std::shared_ptr<JobMemory> memory);
-  Task<Status> confirm(const CachedJob& job, JobMemory& memory, Live& live);
-  Task<Status> look(const CachedJob& job, JobMemory& memory, Live& live);
+  Task<Status> confirm(const CachedJob& job, const std::vector<std::int64_t>& runs,
+                       JobMemory& memory, Live& live);
+  Task<Status> look(const CachedJob& job, const std::vector<std::int64_t>& runs, JobMemory& memory,
+                    Live& live);
+  Task<void> look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
+                         LiveRun& live, std::optional<Error>& failure);
+  Task<Status> look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by);
   // Releases pods that name this job but belong to a deleted job of the same name. `uid`: the
   // cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
@@ -166,22 +182,34 @@ class JobController {
   // Waits until the caches show our own writes, or until it has waited long enough.
   Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
   void wake_waiters(bool all);
+  Duration collects(const CachedJob& job, const JobMemory& memory) const;
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
   bool lags(const std::string& namespace_, const JobMemory& memory) const;
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
   void forget(const std::string& key);
+  // job_view.cc
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
+  std::vector<reconciler::PodView> pods_of(const CachedJob& job, const Live& live) const;
+  void learn_highest_attempt(const CachedJob& job, JobMemory& memory) const;
   void observe(const CachedJob& job, JobMemory& memory, const Live& live,
                reconciler::JobView& view);
-  void observe_run(const CachedJob& job, JobMemory& memory, const Live& live,
-                   reconciler::JobView& view, std::size_t place);
+  // What is known of the run at this place in status.runs: from memory, from its Lease, from its
+  // pod.
+  void observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
+                      reconciler::JobView& view, std::size_t place);
   void observe_lease(const CachedJob& job, JobMemory& memory, const Live& live,
-                     const reconciler::JobView& view, reconciler::RunView& run);
+                     reconciler::JobView& view, std::size_t place);
+  void observe_pod(const CachedJob& job, JobMemory& memory, reconciler::JobView& view,
+                   std::size_t place, const reconciler::PodView* pod);
+  std::shared_ptr<const CachedPod> granted_pod(const std::string& namespace_,
+                                               const std::string& granted,
+                                               const LiveRun* live) const;
+  void observe_leases_over(const CachedJob& job, reconciler::JobView& view);
+  bool is_creating(const CachedJob& job, AttemptMemory& attempt);
   // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
   // none.
-  int lost_together(const CachedJob& job, const CachedHeartbeat& lease);
+  int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
   const reconciler::HolderCount& count_holders();
-  HeartbeatPtr current_lease(const CachedJob& job, const Live& live);
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;

@@ -1,4 +1,4 @@
-// The creation of one job's pod. No worker waits for it.
+// The creations of jobs' pods. No worker waits for them.
 #include "operator/jobs/job_controller.h"
 
 namespace holdfast::controller {
@@ -10,33 +10,49 @@ constexpr std::chrono::seconds kHandOverPatience{1};
 }  // namespace
 
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                                   std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                                   std::shared_ptr<JobMemory> memory,
                                    const reconciler::CreatePod& write, const Log& log) {
-  memory->creation = JobMemory::Creation{claim, membership_.keep(claim.shard)};
+  memory->attempts[write.attempt].creation = Creation{claim, membership_.keep(claim.shard)};
   creating_.insert(memory);
   if (membership_.is_draining(claim.shard)) hand_over_soon();
-  spawn(create(std::move(job), claim, std::move(memory), std::move(slot), write, log));
+  spawn(create(std::move(job), claim, std::move(memory), write, log));
 }
 
 Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                                 std::shared_ptr<JobMemory> memory, Creations::Slot,
-                                 reconciler::CreatePod write, Log log) {
-  auto task = executor_.create_pod(*job, claim, write, *memory, log);
-  const Result<Executor::Outcome> done = co_await task;
-  creating_.erase(memory);
-  if (done && done->decide_again) {
-    memory->creation->under_way = false;  // a refusal is recorded first
-  } else {
-    memory->creation.reset();
+                                 std::shared_ptr<JobMemory> memory, reconciler::CreatePod write,
+                                 Log log) {
+  const std::string key = job->key();
+  Creation& creation = *memory->attempts.at(write.attempt).creation;
+  Creations::Slot slot = creations_.admits(key) ? creations_.take(key) : nullptr;
+  if (!slot) {
+    Callback<Creations::Slot> turn([&](Callback<Creations::Slot>::Done done) {
+      creation.ticket = creations_.queue(key, std::move(done));
+    });
+    slot = co_await turn;
+    creation.ticket.reset();
   }
-  pool_.queue().add(job->key());
+  auto task = slot ? executor_.create_pod(*job, claim, write, *memory, log)
+                   : executor_.give_up_pod(*job, claim, write, *memory, log);
+  const Result<Executor::Outcome> done = co_await task;
+  slot.reset();
+  creation.under_way = false;
+  // A refusal is recorded first.
+  if (!done || !done->decide_again) memory->attempts.at(write.attempt).creation.reset();
+  if (!memory->creating()) creating_.erase(memory);
+  pool_.queue().add(key);
 }
 
 void JobController::cancel_creations(const Meant& is_meant, bool hands_over) {
   for (const std::shared_ptr<JobMemory>& memory : creating_) {
-    if (!is_meant(memory->creation->claim.shard)) continue;
-    memory->creation->handed_over = hands_over;
-    client_.cancel(memory->creation->request);
+    for (auto& [number, attempt] : memory->attempts) {
+      if (!attempt.creating() || !is_meant(attempt.creation->claim.shard)) continue;
+      attempt.creation->handed_over = hands_over;
+      if (attempt.creation->ticket) {
+        creations_.withdraw(*attempt.creation->ticket);
+      } else {
+        client_.cancel(attempt.creation->request);
+      }
+    }
   }
 }
 
@@ -53,9 +69,11 @@ std::optional<Ownership::Claim> JobController::claim_of(const CachedJob& job) co
   if (const auto claim = membership_.claim(job.uid)) return claim;
   const auto memory = memory_.find(job.key());
   if (memory == memory_.end() || memory->second->uid != job.uid) return std::nullopt;
-  const auto& creation = memory->second->creation;
-  if (!creation || !membership_.holds(creation->claim)) return std::nullopt;
-  return creation->claim;
+  for (const auto& [number, attempt] : memory->second->attempts) {
+    const auto& creation = attempt.creation;
+    if (creation && membership_.holds(creation->claim)) return creation->claim;
+  }
+  return std::nullopt;
 }
 
 }  // namespace holdfast::controller

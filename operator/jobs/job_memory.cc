@@ -1,6 +1,7 @@
 #include "operator/jobs/job_memory.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace holdfast::controller {
 
@@ -17,9 +18,35 @@ bool AttemptMemory::has_intent(const std::optional<Time>& stamp) const {
          std::find(intent_stamps.begin(), intent_stamps.end(), *stamp) != intent_stamps.end();
 }
 
-AttemptMemory& JobMemory::at_attempt(std::int64_t number) {
-  attempts.erase(attempts.begin(), attempts.lower_bound(number));
-  return attempts[number];
+void JobMemory::keep_only(const reconciler::Status& status) {
+  std::unordered_set<std::int64_t> open;
+  std::unordered_set<std::int64_t> begun;
+  for (const reconciler::Run& run : status.runs) {
+    begun.insert(run.index);
+    if (run.open()) open.insert(run.attempt);
+  }
+  std::erase_if(attempts, [&](const auto& entry) {
+    const auto& [number, attempt] = entry;
+    return number <= status.attempt && open.count(number) == 0 && !attempt.creation;
+  });
+  std::erase_if(runs, [&](const auto& entry) { return begun.count(entry.first) == 0; });
+}
+
+void JobMemory::remember_highest(const reconciler::Status& status, std::int64_t attempt) {
+  if (attempt - status.attempt <= reconciler::kMostAhead) {
+    highest_attempt = std::max(highest_attempt, attempt);
+  }
+}
+
+bool JobMemory::creating() const {
+  return std::any_of(attempts.begin(), attempts.end(),
+                     [](const auto& entry) { return entry.second.creating(); });
+}
+
+void JobMemory::forget_ended_creations() {
+  for (auto& [number, attempt] : attempts) {
+    if (!attempt.creating()) attempt.creation.reset();
+  }
 }
 
 const AttemptMemory* JobMemory::find_attempt(std::int64_t number) const {

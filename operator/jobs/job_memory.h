@@ -21,6 +21,18 @@
 
 namespace holdfast::controller {
 
+// The creation of an attempt's pod that is under way, or whose refusal is not on record yet. The
+// shard is not handed over before that, because the next owner would take the attempt for an
+// abandoned one.
+struct Creation {
+  Ownership::Claim claim;
+  std::shared_ptr<void> shard;  // keeps the shard
+  bool under_way = true;
+  std::optional<std::uint64_t> ticket = std::nullopt;  // it waits for its turn (Creations)
+  kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
+  bool handed_over = false;  // it was cancelled for that; the next owner asks again
+};
+
 // What it remembers of one attempt. The record of another attempt is another record.
 struct AttemptMemory {
   // The intents that this process has sent, whatever the answers were. Each try has a stamp of its
@@ -30,6 +42,13 @@ struct AttemptMemory {
   // counts. A later pod of the same name is another pod.
   bool pod_existed = false;
   std::string pod_uid;
+  // The version of the pod that this process created, and when. Until the cache has reached it, the
+  // pod need not show.
+  std::uint64_t created_version = 0;
+  SteadyTime created_at{};
+  reconciler::Sightings pod;
+  std::optional<Creation> creation;
+  bool creating() const { return creation && creation->under_way; }
   // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
   bool inherited = false;
   // Since when the attempt has been seen without a pod.
@@ -45,6 +64,17 @@ struct AttemptMemory {
   bool has_intent(const std::optional<Time>& stamp) const;
 };
 
+// What it remembers of one run, whatever its attempt.
+struct RunMemory {
+  // The last write of the run's Lease was refused; empty: it was not.
+  std::string lease_refusal;
+  int lease_refusals = 0;
+  SteadyTime lease_retry_at{};
+  // The last holder of the run's Lease whose worker this process saw terminate. Its pod may be
+  // gone.
+  std::string stopped_holder;
+};
+
 struct JobMemory {
   std::string uid;
 
@@ -55,46 +85,36 @@ struct JobMemory {
   SteadyTime held_since{};
 
   std::optional<SteadyTime> last_write;
+  std::optional<SteadyTime> last_look;  // the end of its last reconcile
 
-  // By number: the attempt in the status, and the one whose intent was sent last. See at_attempt().
+  // By number: the attempts of open runs, and those whose intents were sent.
   std::map<std::int64_t, AttemptMemory> attempts;
-  // The status has reached this attempt: the records of earlier ones are dropped.
-  AttemptMemory& at_attempt(std::int64_t number);
+  std::map<std::int64_t, RunMemory> runs;  // by index
+  // The highest attempt that a pod of the job has shown, and that the status may reach.
+  std::int64_t highest_attempt = 0;
+  bool knows_highest = false;
+
+  // A pod of the job has this attempt. One that is much further ahead than the status was not made
+  // by an operator, and is ignored.
+  void remember_highest(const reconciler::Status& status, std::int64_t attempt);
+
+  // Drops what concerns neither an open run nor an intent that may still show.
+  void keep_only(const reconciler::Status& status);
   // Null: nothing is remembered of it.
   const AttemptMemory* find_attempt(std::int64_t number) const;
   AttemptMemory* find_attempt(std::int64_t number);
 
-  reconciler::Sightings pods;
-
-  // The creation of a pod that is under way, or whose refusal is not on record yet. The shard is
-  // not handed over before that, because the next owner would take the attempt for an abandoned
-  // one.
-  struct Creation {
-    Ownership::Claim claim;
-    std::shared_ptr<void> shard;  // keeps the shard
-    bool under_way = true;
-    kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
-    bool handed_over = false;  // it was cancelled for that; the next owner asks again
-  };
-  std::optional<Creation> creation;
-  bool creating() const { return creation && creation->under_way; }
+  bool creating() const;
+  // The refusals of ended creations are on record, or cannot be.
+  void forget_ended_creations();
 
   // The API server has asked for a pause until these times: for each kind of write, and for live
   // reads.
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
 
-  // Since when deletions of pods of ended attempts have failed: none has succeeded since.
-  std::optional<SteadyTime> stop_failing_since;
-
-  // The last write of the job's Lease was refused; empty: it was not.
-  std::string lease_refusal;
-  int lease_refusals = 0;
-  SteadyTime lease_retry_at{};
-
-  // The last holder of the job's Lease whose worker this process saw terminate. Its pod may be
-  // gone.
-  std::string stopped_holder;
+  // Since when deletions of these pods of ended attempts have failed, by the pod's name.
+  std::map<std::string, SteadyTime> stop_failing_since;
 };
 
 }  // namespace holdfast::controller

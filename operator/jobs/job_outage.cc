@@ -9,9 +9,9 @@ constexpr std::chrono::seconds kCountInterval{1};
 
 }  // namespace
 
-int JobController::lost_together(const CachedJob& job, const CachedHeartbeat& lease) {
-  const reconciler::Status& status = job.job.status;
-  if (status.phase != reconciler::Phase::kRunning || status.attempt != lease.lease.attempt ||
+int JobController::lost_together(const CachedJob& job, const reconciler::Run& run,
+                                 const CachedHeartbeat& lease) {
+  if (!run.open() || run.attempt != lease.lease.attempt ||
       !reconciler::is_overdue(lease.lease, job.job.spec.heartbeat->lease_duration, now()) ||
       !heartbeats_.unheard_since_gap(lease)) {
     return 0;

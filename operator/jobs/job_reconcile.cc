@@ -12,8 +12,8 @@ namespace {
 
 // A watch that has not shown our own write after this time lags.
 constexpr std::chrono::seconds kOwnWriteTimeout{5};
-// The limit of all live reads of a verdict, because a shard's hand-over waits for them.
-constexpr std::chrono::seconds kLiveLook{30};
+// See collects().
+constexpr std::chrono::milliseconds kCollection{100};
 
 ReconcileResult failed(Error error) {
   ReconcileResult result;
@@ -28,13 +28,6 @@ ReconcileResult again_after(std::optional<Duration> delay) {
 }
 
 }  // namespace
-
-struct JobController::Live {
-  bool read = false;
-  std::string pod_name;
-  std::shared_ptr<const CachedPod> pod;  // null: it does not exist
-  HeartbeatPtr lease;                    // null: it does not exist
-};
 
 // A reconcile of a job. If it does not use its turn to create a pod, another job gets the turn.
 class JobController::Look {
@@ -72,6 +65,12 @@ Duration JobController::held(const std::string& key, const std::string& ns, JobM
   return kOwnWriteTimeout;
 }
 
+// A job with many runs hears of its pods all the time. Decisions that come together share a write.
+Duration JobController::collects(const CachedJob& job, const JobMemory& memory) const {
+  if (!job.job.spec.many_runs() || !memory.last_look) return Duration::zero();
+  return *memory.last_look + kCollection - loop_.now();
+}
+
 std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
   std::shared_ptr<JobMemory>& memory = memory_[job.key()];
   if (!memory || memory->uid != job.uid) {
@@ -87,7 +86,7 @@ std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
 void JobController::forget(const std::string& key) {
   const auto found = memory_.find(key);
   if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
-  const JobMemory& memory = *found->second;
+  JobMemory& memory = *found->second;
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   // An intent that was sent may still be applied, or may not show yet.
   const bool is_same = job && job->uid == memory.uid;
@@ -98,9 +97,15 @@ void JobController::forget(const std::string& key) {
         const reconciler::Status& status = job->job.status;
         if (attempt.intent_stamps.empty() || attempt.pod_existed) return false;
         if (number > status.attempt) return !is_terminal(status.phase);
-        return number == status.attempt && status.phase == reconciler::Phase::kRunning;
+        return std::any_of(status.runs.begin(), status.runs.end(),
+                           [&](const auto& run) { return run.open() && run.attempt == number; });
       });
-  if (is_intent || memory.creating()) return;
+  const bool awaits_pod =
+      is_same &&
+      std::any_of(memory.attempts.begin(), memory.attempts.end(), [&](const auto& entry) {
+        return entry.second.created_version > pods_.version(namespace_of(key));
+      });
+  if (is_intent || awaits_pod || memory.creating()) return;
   memory_.erase(found);
 }
 
@@ -133,6 +138,9 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
                                                        Ownership::Claim claim) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
+  if (const Duration wait = collects(*job, *memory); wait > Duration::zero()) {
+    co_return again_after(wait);
+  }
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     co_return again_after(wait);
   }
@@ -143,7 +151,8 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
     auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
     // By now a refusal is recorded, or could not be.
-    if (!memory->creating()) memory->creation.reset();
+    memory->forget_ended_creations();
+    memory->last_look = loop_.now();
     if (done) {
       if (is_terminal(current->job.status.phase) && !done->error) forget(key);
       co_return *done;
@@ -194,7 +203,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     const reconciler::JobView seen = view(*job, *memory, live);
     const reconciler::Decision decision = reconciler::decide(seen, now());
     if (decision.confirm) {
-      auto task = confirm(*job, *memory, live);
+      auto task = confirm(*job, decision.confirm_runs, *memory, live);
       const Status confirmed = co_await task;
       if (!confirmed) {
         // A due verdict waits for this read: retry it at least as often as a write.
@@ -204,13 +213,9 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       }
       continue;
     }
-    if (decision.awaits_creation && !memory->creating()) creations_.wait(job->key());
-    const bool creates = std::any_of(
-        decision.writes.begin(), decision.writes.end(),
-        [](const auto& write) { return std::holds_alternative<reconciler::CreatePod>(write); });
-    const Creations::Slot slot = creates ? creations_.take(job->key()) : nullptr;
+    if (decision.awaits_creation) creations_.wait(job->key());
     auto task = executor_.perform(*job, claim, decision, *memory, log, [&](const auto& write) {
-      begin_creation(job, claim, memory, slot, write, log);
+      begin_creation(job, claim, memory, write, log);
     });
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
@@ -228,72 +233,6 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     if (done && done->later) result.error = done->later;
     co_return result;
   }
-}
-
-Task<Status> JobController::confirm(const CachedJob& job, JobMemory& memory, Live& live) {
-  const auto wait = asked_to_wait(memory.looks_not_before, loop_.now());
-  if (wait) co_return *wait;
-  auto task = look(job, memory, live);
-  const Status done = co_await task;
-  if (!done) heed(done.error(), loop_.now(), memory.looks_not_before);
-  co_return done;
-}
-
-Task<Status> JobController::look(const CachedJob& job, JobMemory& memory, Live& live) {
-  const SteadyTime by = loop_.now() + kLiveLook;
-  const reconciler::LastPod last = reconciler::last_pod(job.job.status);
-  live.pod_name = last.name;
-  const std::int64_t attempt = job.job.status.attempt;
-  const auto pod_is_known = [&] {
-    const AttemptMemory* const known = memory.find_attempt(attempt);
-    return known && known->pod_existed;
-  };
-  const bool known_before = pod_is_known();
-  auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
-                         kube::live_look(by, loop_.now()));
-  const Result<JsonDocument> answer = co_await get;
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  if (answer) {
-    live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
-    const bool was_the_jobs =
-        live.pod && (live.pod->uid == last.uid ||
-                     (known_before && live.pod->uid == memory.find_attempt(attempt)->pod_uid));
-    if (live.pod && !live.pod->names(job.uid) && !was_the_jobs) live.pod.reset();
-  }
-  if (live.pod && !live.pod->pod.node_name.empty()) {
-    auto task = nodes_.confirm(live.pod->pod.node_name, by);
-    const Status confirmed = co_await task;
-    if (!confirmed) co_return confirmed.error();
-  }
-  if (job.job.spec.heartbeat) {
-    auto task = heartbeats_.confirm(job.namespace_, job.uid, by);
-    const Result<HeartbeatPtr> lease = co_await task;
-    if (!lease) co_return lease.error();
-    live.lease = *lease;
-  }
-  // Last, because a pod can have come and gone unseen only if the job has changed since.
-  auto get_job = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                               job.namespace_, job.name),
-                             kube::live_look(by, loop_.now()));
-  const Result<JsonDocument> current = co_await get_job;
-  if (!current) co_return current.error();
-  kube::Object meta;
-  if (!kube::decode_meta(*current, meta) || meta.uid != job.uid || meta.version != job.version) {
-    if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
-    co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
-  }
-  // The answer to a creation came meanwhile: the read without a pod is older than the pod.
-  if (!live.pod && pod_is_known() != known_before) {
-    co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
-  }
-  // The reads may have taken long, and the watch may be newer by now.
-  const auto cached = std::static_pointer_cast<const CachedPod>(
-      pods_.store().get(job.namespace_ + "/" + live.pod_name));
-  if (live.pod && cached && cached->uid == live.pod->uid && cached->version > live.pod->version) {
-    live.pod = cached;
-  }
-  live.read = true;
-  co_return Unit{};
 }
 
 Task<Status> JobController::release_strangers(std::string key, std::string uid) {
@@ -319,111 +258,6 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
     if (!released) co_return released;
   }
   co_return Unit{};
-}
-
-reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory, const Live& live) {
-  reconciler::JobView view;
-  view.job = job.job;
-  for (const kube::ObjectPtr& object : pods_.store().by_index(kByJob, job.key())) {
-    const CachedPod& pod = as_pod(object);
-    if (!pod.names(job.uid) || (live.read && pod.name == live.pod_name)) continue;
-    view.pods.push_back(pod.pod);
-  }
-  if (live.pod) view.pods.push_back(live.pod->pod);
-  // An index has no fixed order, and decisions must not depend on it.
-  std::sort(view.pods.begin(), view.pods.end(), [](const auto& a, const auto& b) {
-    return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
-  });
-  for (const reconciler::PodView& pod : view.pods) memory.pods.see(pod, now());
-  view.runs.resize(job.job.status.runs.size());
-  view.observed.confirmed = live.read && view.runs.empty();
-  observe(job, memory, live, view);
-  return view;
-}
-
-HeartbeatPtr JobController::current_lease(const CachedJob& job, const Live& live) {
-  return live.read ? live.lease : heartbeats_.get(job.namespace_, job.uid);
-}
-
-void JobController::observe(const CachedJob& job, JobMemory& memory, const Live& live,
-                            reconciler::JobView& view) {
-  const SteadyTime steady = loop_.now();
-  const reconciler::Status& status = job.job.status;
-  reconciler::Observed& observed = view.observed;
-  observed.nonce = random_.next();
-  observed.live_for = nodes_.pods_live_for(job.namespace_);
-  observed.may_create = !memory.creating() && creations_.admits(job.key());
-  if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
-  const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
-  if (memory.last_write) observed.since_write = steady - *memory.last_write;
-  for (reconciler::PodView& pod : view.pods) {
-    if (pod.ended()) continue;
-    if (pod.deletion && observed.live_for > Duration::zero()) {
-      pod.going_for =
-          job_windows_.going_for(job.namespace_, pod, job.job.spec.lost_after, pods_time);
-    }
-    if (pod.node_name.empty()) continue;
-    observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
-  }
-  if (status.phase == reconciler::Phase::kCancelling) {
-    observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
-  }
-  for (std::size_t place = 0; place < view.runs.size(); ++place) {
-    observe_run(job, memory, live, view, place);
-  }
-}
-
-void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const Live& live,
-                                  const reconciler::JobView& view, reconciler::RunView& run) {
-  if (const HeartbeatPtr lease = job.job.spec.heartbeat ? current_lease(job, live) : nullptr) {
-    run.lease = lease->lease;
-    reconciler::LeaseObservation& observed = run.observed.lease;
-    observed = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
-    for (const reconciler::PodView& pod : view.pods) {
-      const std::string holder = reconciler::holder_identity(pod);
-      if (holder == lease->lease.granted && reconciler::worker_is_stopped(pod)) {
-        memory.stopped_holder = holder;
-      }
-    }
-    observed.lost_together = lost_together(job, *lease);
-    observed.granted_stopped = memory.stopped_holder == lease->lease.granted;
-  }
-  if (!memory.lease_refusal.empty()) {
-    run.observed.lease_refusal = reconciler::LeaseRefusal{
-        memory.lease_refusal, std::max(Duration::zero(), memory.lease_retry_at - loop_.now())};
-  }
-}
-
-void JobController::observe_run(const CachedJob& job, JobMemory& memory, const Live& live,
-                                reconciler::JobView& view, std::size_t place) {
-  const SteadyTime steady = loop_.now();
-  const reconciler::Run& run = job.job.status.runs[place];
-  reconciler::RunObserved& observed = view.runs[place].observed;
-  observed.confirmed = live.read;
-  observe_lease(job, memory, live, view, view.runs[place]);
-  if (!run.open()) return;
-  AttemptMemory& attempt = memory.at_attempt(run.attempt);
-  observed.own_intent = attempt.has_intent(run.start_time);
-  observed.took_over = attempt.inherited;
-  observed.lease_asked = attempt.lease_asked;
-  observed.pod_existed = attempt.pod_existed;
-  observed.pod_uid = attempt.pod_uid;
-  if (const reconciler::PodView* const pod = reconciler::current_pod(view, place)) {
-    if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
-    observed.pod = memory.pods.of(*pod);
-    if (pod->stands_still()) {
-      observed.still_for =
-          job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));
-    }
-    return;
-  }
-  if (!attempt.bare_since) attempt.bare_since = steady;
-  observed.no_pod_for = steady - *attempt.bare_since;
-  // The replica that recorded an inherited attempt had its time while others held the shard.
-  if (observed.took_over && run.start_time) {
-    observed.no_pod_for = std::max(observed.no_pod_for, now() - *run.start_time);
-  }
-  observed.refusal = attempt.refusals.last(steady);
 }
 
 }  // namespace holdfast::controller

@@ -6,7 +6,6 @@
 namespace holdfast::controller {
 namespace {
 
-using reconciler::Phase;
 using Wanted = WindowKeeper::Wanted;
 
 void want(Wanted& wanted, int shard, Duration most) {
@@ -14,10 +13,6 @@ void want(Wanted& wanted, int shard, Duration most) {
     wanted.shards.push_back(shard);
   }
   wanted.most = std::max(wanted.most, most);
-}
-
-bool is_current(const CachedPod& pod, const CachedJob& job) {
-  return pod.name == job.job.status.run().pod_name;
 }
 
 }  // namespace
@@ -52,9 +47,9 @@ Wanted JobController::node_wanted(const std::string& node, bool missing) {
   for (const kube::ObjectPtr& object : pods_.store().by_index(kByNode, node)) {
     const auto job = job_of(as_pod(object));
     if (!job || is_terminal(job->job.status.phase)) continue;
-    const Phase phase = job->job.status.phase;
-    const bool waits = is_current(as_pod(object), *job) && (missing || phase == Phase::kRunning);
-    if (!waits && !(missing && phase == Phase::kCancelling)) continue;
+    const reconciler::Run* const run = job->job.status.run_of_pod(as_pod(object).name);
+    const bool waits = run && (missing || run->open());
+    if (!waits && !(missing && is_stopping(job->job.status))) continue;
     want(wanted, membership_.shard_of(job->uid), (missing ? 1 : 2) * job->job.spec.lost_after);
   }
   return wanted;
@@ -65,9 +60,9 @@ Wanted JobController::pod_wanted(const std::string& key, bool going) {
   const kube::ObjectPtr pod = pods_.store().get(key);
   const auto job = pod ? job_of(as_pod(pod)) : nullptr;
   if (!job) return wanted;
-  const Phase phase = job->job.status.phase;
-  const bool runs = phase == Phase::kRunning && is_current(as_pod(pod), *job);
-  if (!runs && !(going && phase == Phase::kCancelling)) return wanted;
+  const reconciler::Run* const run = job->job.status.run_of_pod(pod->name);
+  const bool runs = run && run->open();
+  if (!runs && !(going && is_stopping(job->job.status))) return wanted;
   const reconciler::Spec& spec = job->job.spec;
   want(wanted, membership_.shard_of(job->uid), going ? spec.lost_after : spec.start_deadline);
   return wanted;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/job/edges.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -29,6 +30,11 @@ Duration of(const reconciler::RecordTracker& tracker, const std::string& key,
 
 }  // namespace
 
+bool is_stopping(const reconciler::Status& status) {
+  if (status.phase == reconciler::Phase::kCancelling) return true;
+  return !is_terminal(status.phase) && reconciler::recorded_end(status);
+}
+
 void JobWindows::see(const CachedPod& pod, LiveTime time) {
   const std::string key = pod.key();
   if (!pod.pod.started() || !pod.pod.stands_still() || pod.pod.ended()) {
@@ -53,7 +59,7 @@ void JobWindows::gone(const CachedPod& pod) {
 }
 
 void JobWindows::see(const CachedJob& job, LiveTime time) {
-  if (job.job.status.phase == reconciler::Phase::kCancelling) {
+  if (is_stopping(job.job.status)) {
     cancelling_.seen(job.key(), reconciler::hash64(job.uid), time.now);
   } else {
     cancelling_.gone(job.key());

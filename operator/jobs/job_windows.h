@@ -13,6 +13,9 @@
 
 namespace holdfast::controller {
 
+// The job's end is known, and it waits for its pods to end.
+bool is_stopping(const reconciler::Status& status);
+
 class JobWindows {
  public:
   void see(const CachedPod& pod, reconciler::LiveTime time);

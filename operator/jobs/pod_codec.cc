@@ -269,7 +269,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
   spec["restartPolicy"] = "Never";
   if (job.spec.heartbeat) {
-    const Status injected = inject_agent(job, pod.name, agent_image, spec);
+    const Status injected = inject_agent(job, pod, agent_image, spec);
     if (!injected) return injected.error();
   }
   const Json environment = attempt_environment(job, pod.attempt);

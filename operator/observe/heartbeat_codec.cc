@@ -28,6 +28,21 @@ Duration decode_age(const std::string& text) {
 
 }  // namespace
 
+std::string lease_name(const reconciler::Job& job, std::int64_t run) {
+  return reconciler::heartbeat_lease_name(job.uid,
+                                          job.spec.many_runs() ? std::optional(run) : std::nullopt);
+}
+
+std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const std::string& name) {
+  const std::string prefix = reconciler::heartbeat_lease_name(job_uid) + "-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t run = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, run);
+  const bool is_index = error == std::errc() && stop == end && run >= 0;
+  return is_index ? std::optional(run) : std::nullopt;
+}
+
 kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   auto cached = std::make_shared<CachedHeartbeat>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
@@ -64,7 +79,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
                            Time now) {
   Json meta = {
-      {"name", reconciler::heartbeat_lease_name(job.uid)},
+      {"name", lease_name(job, write.run)},
       {"namespace", job.namespace_},
       {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
       {"annotations", {{reconciler::kGrantedAnnotation, write.granted}}},

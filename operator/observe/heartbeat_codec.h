@@ -8,6 +8,8 @@
 //     holdfast.dev/progress, progress-age, progress-message, ended   the agent's
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "client/kube/object.h"
@@ -22,6 +24,11 @@ struct CachedHeartbeat : kube::Object {
   std::string job_name;  // of the DurableJob that owns it
   std::string mark;      // the progress annotation
 };
+
+// The name of the Lease of a run of this job.
+std::string lease_name(const reconciler::Job& job, std::int64_t run);
+// The run in a Lease's name; none: it is not the Lease of a run of a job with many runs.
+std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const std::string& name);
 
 // Null: not a Lease, or no DurableJob owns it.
 kube::ObjectPtr decode_heartbeat(const JsonView& json);

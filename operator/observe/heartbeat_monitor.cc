@@ -16,6 +16,9 @@ kube::Kind heartbeat_kind() {
   return kind;
 }
 
+// The index of Leases by the key of their job.
+constexpr const char* kByOwner = "job";
+
 HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
   return std::static_pointer_cast<const CachedHeartbeat>(object);
 }
@@ -29,6 +32,10 @@ HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependen
       leases_(dependencies, heartbeat_kind(), namespaces),
       worked_on_(std::move(worked_on)),
       records_(namespaces) {
+  leases_.store().add_index(kByOwner, [](const kube::Object& object) {
+    const auto& lease = static_cast<const CachedHeartbeat&>(object);
+    return std::vector<std::string>{lease.namespace_ + "/" + lease.job_name};
+  });
   leases_.on_progress([this] { update_clock(); });
   leases_.on_change([this](const cache::Change& change) {
     update_clock();
@@ -59,17 +66,32 @@ void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
   records_.seen(lease, worked_on_(lease), loop_.now());
 }
 
-void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& job_uid) {
-  if (const HeartbeatPtr lease = get(namespace_, job_uid)) {
-    update_clock();
-    seen(*lease);
-  }
+void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& lease) {
+  const HeartbeatPtr found = as_heartbeat(leases_.store().get(namespace_ + "/" + lease));
+  if (!found) return;
+  update_clock();
+  seen(*found);
 }
 
-HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& job_uid) {
-  const auto found = as_heartbeat(
-      leases_.store().get(namespace_ + "/" + reconciler::heartbeat_lease_name(job_uid)));
+void HeartbeatMonitor::look_again_at_all(const std::string& namespace_, const std::string& job) {
+  const std::vector<HeartbeatPtr> leases = of_job(namespace_, job);
+  if (!leases.empty()) update_clock();
+  for (const HeartbeatPtr& lease : leases) seen(*lease);
+}
+
+HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& lease,
+                                   const std::string& job_uid) {
+  const auto found = as_heartbeat(leases_.store().get(namespace_ + "/" + lease));
   return found && found->owner_uid == job_uid ? found : nullptr;
+}
+
+std::vector<HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& namespace_,
+                                                   const std::string& job) {
+  std::vector<HeartbeatPtr> leases;
+  for (const kube::ObjectPtr& object : leases_.store().by_index(kByOwner, namespace_ + "/" + job)) {
+    leases.push_back(as_heartbeat(object));
+  }
+  return leases;
 }
 
 reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& lease,
@@ -83,11 +105,11 @@ bool HeartbeatMonitor::unheard_since_gap(const CachedHeartbeat& lease) {
   return records_.unheard_since_gap(lease.key(), loop_.now());
 }
 
-Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string job_uid,
-                                                     SteadyTime by) {
-  auto get = client_.get(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, namespace_,
-                                           reconciler::heartbeat_lease_name(job_uid)),
-                         kube::live_look(by, loop_.now()));
+Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string lease,
+                                                     std::string job_uid, SteadyTime by) {
+  auto get =
+      client_.get(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, namespace_, lease),
+                  kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
     if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();

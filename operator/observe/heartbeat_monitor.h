@@ -1,4 +1,4 @@
-// What this replica knows about the jobs' heartbeat Leases. Feeds the pure rules of
+// What this replica knows about the runs' heartbeat Leases. Feeds the pure rules of
 // reconciler/run/heartbeat.h. Each watched namespace has a clock, which runs only while its watch
 // is open and the renewals of our member Lease succeed. Loop only.
 #pragma once
@@ -30,14 +30,17 @@ class HeartbeatMonitor {
   void on_change(
       std::function<void(const HeartbeatPtr& before, const HeartbeatPtr& after)> handler);
 
-  // The answer of `worked_on` for this job's Lease may have changed.
-  void look_again(const std::string& namespace_, const std::string& job_uid);
+  // The answer of `worked_on` may have changed for this Lease, or for all Leases of a job.
+  void look_again(const std::string& namespace_, const std::string& lease);
+  void look_again_at_all(const std::string& namespace_, const std::string& job);
 
   // A write of ours, or a consistent read, succeeded.
   void proof();
 
-  // Null: the Lease does not exist.
-  HeartbeatPtr get(const std::string& namespace_, const std::string& job_uid);
+  // Null: the Lease does not exist, or another job owns it.
+  HeartbeatPtr get(const std::string& namespace_, const std::string& lease,
+                   const std::string& job_uid);
+  std::vector<HeartbeatPtr> of_job(const std::string& namespace_, const std::string& job);
 
   // `window`: the Lease's duration.
   reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window);
@@ -47,7 +50,8 @@ class HeartbeatMonitor {
 
   // Reads the Lease live, until `by` at the latest, and records the result. Null: it does not
   // exist.
-  Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string job_uid, SteadyTime by);
+  Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string lease, std::string job_uid,
+                                     SteadyTime by);
 
   void keep_windows(WindowKeeper& windows, const HeartbeatRecords::WantedBy& wanted) {
     records_.keep_windows(windows, loop_, wanted);

@@ -1,136 +1,194 @@
 // What becomes of the job's open runs, and which runs open next.
 #include <algorithm>
+#include <utility>
 
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/telling.h"
 #include "reconciler/run/running.h"
 
 namespace holdfast::reconciler {
 namespace {
 
-struct Step {
-  std::size_t place = 0;  // in status.runs
-  RunStep step;
-};
+// One write records at most so many ends; the next one has the others.
+constexpr std::size_t kEndsAtOnce = 500;
 
-std::vector<Step> decide_runs(const Context& context) {
-  std::vector<Step> steps;
+bool is_open(const Run& run) { return run.open(); }
+
+// If spec.parallelism was lowered, the open runs with the highest indexes have to stop.
+std::vector<RunStepAt> decide_runs(const Context& context) {
+  std::vector<RunStepAt> steps;
   const auto& runs = context.job.status.runs;
+  const auto open = std::count_if(runs.begin(), runs.end(), is_open);
   for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (runs[place].open()) steps.push_back({place, decide_run(of_run(context, place))});
+    if (!runs[place].open()) continue;
+    RunContext run = of_run(context, place);
+    run.excess = static_cast<std::int64_t>(steps.size()) >= context.spec.parallelism &&
+                 open > context.spec.parallelism;
+    steps.push_back({place, decide_run(run)});
   }
   return steps;
 }
 
-WriteStatus fail_for_template(const Context& context, const std::string& message) {
-  WriteStatus write;
-  write.status = context.job.status;
-  finish_failed(context, write.status, Reason::kPodTemplateInvalid, message);
-  write.events.push_back(Event{true, "PodTemplateInvalid", "Finish", message});
-  return write;
+AttemptEnd stopped(const JobEnd& end) {
+  AttemptEnd attempt;
+  attempt.verdict.outcome = Outcome::kCancelled;
+  attempt.verdict.reason = Reason::kRunsStopped;
+  attempt.verdict.message = "the job ends (" + end.reason + "): its other runs are stopped";
+  return attempt;
 }
 
-// What the job waits for now that attempts have ended and none has started.
-void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd& last,
-                      Status& status) {
-  const auto run = std::find_if(status.runs.begin(), status.runs.end(),
-                                [&](const Run& one) { return one.index == opening.index; });
-  if (opening.wait == Opening::Wait::kOldPod) {
-    status.waiting = old_pod_waiting(context);
-  } else if (opening.wait == Opening::Wait::kBackoff && run != status.runs.end()) {
-    status.waiting = next_attempt_waiting(context, status, *run, last.lost_together);
+// No attempt ends by itself here: the job's end is known, and its last attempts no longer matter.
+void stop_open_runs(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd>& ends,
+                    WriteStatus& write) {
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size() && ends.size() < kEndsAtOnce; ++place) {
+    const auto still = std::find_if(write.status.runs.begin(), write.status.runs.end(),
+                                    [&](const Run& run) { return run.index == runs[place].index; });
+    if (still == write.status.runs.end() || !still->open()) continue;
+    ends.push_back(end_attempt(of_run(context, place), stopped(reached), write));
+  }
+}
+
+// Records how the job ends. It has ended once no pod runs that this write stops. A lost attempt was
+// given up, so nobody waits for its pod.
+void end_job(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd> ends,
+             WriteStatus write, Plan& plan) {
+  stop_open_runs(context, reached, ends, write);
+  record_ends(ends, write.status);
+  const auto waits_for = [](const AttemptsEnd& end) {
+    return end.pod_lives && end.verdict.outcome != Outcome::kLost;
+  };
+  Status& status = write.status;
+  const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
+  if (open || std::any_of(ends.begin(), ends.end(), waits_for)) {
+    record_end(context, reached, write);
+    settle_phase(context, status);
+    status.waiting = stopping_waiting(reached);
   } else {
-    status.waiting = turn_waiting(context, status);
+    finish(context, reached, write);
   }
-}
-
-// The phase of a job that goes on.
-void settle_phase(const Context& context, Status& status) {
-  const bool open = std::any_of(status.runs.begin(), status.runs.end(),
-                                [](const Run& run) { return run.open(); });
-  if (open) {
-    status.phase = Phase::kRunning;
-  } else if (status.phase == Phase::kRunning) {
-    status.phase = Phase::kBackoff;
-    clear_condition(status, "Stalled", "Started", context.now);
-  }
-}
-
-// Records the ends that are due, and opens what may open instead.
-void end_runs(const Context& context, const std::vector<Step>& steps, Plan& plan) {
-  WriteStatus write = start_write(context);
-  std::vector<AttemptsEnd> ends;
-  std::set<std::int64_t> just_ended;
-  for (const auto& [place, step] : steps) {
-    if (!step.end) continue;
-    ends.push_back(end_attempt(of_run(context, place), *step.end, write));
-    just_ended.insert(ends.back().run.index);
-  }
-  if (!conclude(context, ends.back(), write.status)) {
-    const Opening opening = open_runs(context, just_ended, write.status);
-    settle_phase(context, write.status);
-    if (write.status.phase != Phase::kRunning) {
-      say_why_not_open(context, opening, ends.back(), write.status);
-    }
-  }
-  for (const AttemptsEnd& end : ends) tell_of_end(end, write);
-  if (write.status.phase == Phase::kFailed) {
-    const Condition* const failed = write.status.condition("Failed");
-    write.events.push_back(Event{true, failed->reason, "Finish", failed->message});
-  }
+  // The Event of the end itself comes last.
+  std::vector<Event> last = std::exchange(write.events, {});
+  tell_of_ends(ends, write);
+  write.events.insert(write.events.end(), last.begin(), last.end());
   plan.write(std::move(write));
 }
 
-// Nothing has ended: what the open runs wait for, if there is something new.
-void tell_of_runs(const Context& context, const std::vector<Step>& steps, Plan& plan) {
-  Status status = context.job.status;
-  const RunStep* telling = nullptr;  // the first whose words are due
-  bool at_once = false;
+// Ends are due. Records them, and opens what may open instead.
+void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
+  WriteStatus write = start_write(context);
+  tell_places(steps, context.job.status, write.status);
+  std::vector<AttemptsEnd> ends;
+  std::set<std::int64_t> just_ended;
   for (const auto& [place, step] : steps) {
-    if (!step.waiting) continue;
-    status.runs[place] = step.run;
-    at_once = at_once || step.at_once;
-    if (!telling) telling = &step;
+    if (!step.end || ends.size() == kEndsAtOnce) continue;
+    ends.push_back(end_attempt(of_run(context, place), *step.end, write));
+    just_ended.insert(ends.back().run.index);
   }
-  if (!telling) return;
-  status.waiting = telling->waiting;
-  if (telling->stalled.value_or(false)) {
-    set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
-                  context.now);
-  } else if (telling->stalled) {
-    clear_condition(status, "Stalled", "Started", context.now);
+  Status& status = write.status;
+  if (const auto reached = judge_job(context, ends, status)) {
+    return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
+  record_ends(ends, status);
+  const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
+  const bool cancelled = ends.back().verdict.outcome == Outcome::kCancelled || context.spec.cancel;
+  if (!open && cancelled) {
+    start_cancelling(context, status);
+  } else if (!open && context.spec.suspend) {
+    suspend(context, status);
+  } else {
+    const Opening opening = open_runs(context, just_ended, status);
+    settle_phase(context, status);
+    if (status.phase != Phase::kRunning) {
+      say_why_not_open(context, opening, ends.back(), status);
+    } else if (context.spec.many_runs()) {
+      tell_of_all(context, steps, status);
+    }
+  }
+  tell_of_ends(ends, write);
+  plan.write_in_turn(std::move(write));
+}
+
+// Nothing has ended: what the open runs wait for, if there is something new.
+void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
+  Status status = context.job.status;
+  tell_places(steps, context.job.status, status);
+  if (!tell_of_all(context, steps, status)) return;
+  const bool at_once = std::any_of(steps.begin(), steps.end(), [](const RunStepAt& one) {
+    return one.step.waiting && one.step.at_once;
+  });
   plan.inform(std::move(status), at_once);
 }
 
 // True: some were opened.
-bool open_more(const Context& context, bool any_open, Plan& plan) {
+bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
   const Opening opening = open_runs(context, {}, write.status);
   if (opening.due) plan.wake_at(*opening.due);
+  if (plan.confirm(opening.to_confirm)) return true;
   if (opening.opened) {
-    plan.write(std::move(write));
-  } else if (!any_open) {
+    tell_places(steps, context.job.status, write.status);
+    if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
+    plan.write_in_turn(std::move(write));
+  } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
+  } else if (opening.wait == Opening::Wait::kTurn) {
+    plan.await_creation();
   }
   return opening.opened;
 }
 
+// The job's end is on record: its pods are being stopped.
+void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) {
+  const auto& runs = context.job.status.runs;
+  if (std::any_of(runs.begin(), runs.end(), is_open)) {
+    return end_job(context, reached, {}, start_write(context), plan);
+  }
+  const std::optional<PodsLeft> left = pods_left(context, plan);
+  if (left && left->time > Duration::zero()) {
+    Status status = context.job.status;
+    status.waiting = stopping_waiting(reached);
+    status.waiting->deadline = context.now + left->time;
+    plan.inform(std::move(status));
+    return;
+  }
+  WriteStatus write = start_write(context);
+  finish(context, reached, write);
+  plan.write(std::move(write));
+}
+
 }  // namespace
 
+void settle_phase(const Context& context, Status& status) {
+  if (std::any_of(status.runs.begin(), status.runs.end(), is_open)) {
+    status.phase = Phase::kRunning;
+    return;
+  }
+  const bool none_waits = status.runs.empty() || context.spec.parallelism == 0;
+  status.phase = none_waits ? Phase::kPending : Phase::kBackoff;
+  clear_condition(status, "Stalled", "Started", context.now);
+}
+
 void decide_active(const Context& context, Plan& plan) {
-  const std::vector<Step> steps = decide_runs(context);
-  const auto any = [&](auto is_so) {
-    return std::any_of(steps.begin(), steps.end(),
-                       [&](const Step& one) { return is_so(one.step); });
-  };
-  if (any([](const RunStep& step) { return step.confirm; })) return plan.confirm();
-  for (const Step& one : steps) {
-    if (one.step.invalid) return plan.write(fail_for_template(context, *one.step.invalid));
+  if (const auto reached = recorded_end(context.job.status)) {
+    return decide_stopping(context, *reached, plan);
   }
-  if (any([](const RunStep& step) { return step.end.has_value(); })) {
-    return end_runs(context, steps, plan);
+  const std::vector<RunStepAt> steps = decide_runs(context);
+  std::vector<std::int64_t> unconfirmed;
+  bool ends = false;
+  for (const auto& [place, step] : steps) {
+    if (step.invalid) {
+      const JobEnd reached{false, to_string(Reason::kPodTemplateInvalid), *step.invalid};
+      return end_job(context, reached, {}, start_write(context), plan);
+    }
+    if (step.confirm) unconfirmed.push_back(context.job.status.runs[place].index);
+    if (step.wake_after) plan.wake_in(*step.wake_after);
+    if (step.create) plan.create_pod(context.job.status.runs[place]);
+    ends = ends || step.end;
   }
+  if (plan.confirm(unconfirmed)) return;
+  if (ends) return end_runs(context, steps, plan);
   if (steps.empty()) {
     if (end_idle(context, plan)) return;
     if (context.spec.suspend) {
@@ -140,12 +198,7 @@ void decide_active(const Context& context, Plan& plan) {
     }
   }
   if (context.deadline) plan.wake_at(*context.deadline);
-  for (const auto& [place, step] : steps) {
-    if (step.wake_after) plan.wake_in(*step.wake_after);
-    if (step.create) plan.create_pod(context.job.status.runs[place]);
-    if (step.awaits_creation) plan.await_creation();
-  }
-  if (!open_more(context, !steps.empty(), plan)) tell_of_runs(context, steps, plan);
+  if (!open_more(context, steps, plan)) tell_of_runs(context, steps, plan);
 }
 
 }  // namespace holdfast::reconciler

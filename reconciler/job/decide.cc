@@ -1,6 +1,9 @@
 #include "reconciler/job/decide.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/invariant.h"
 #include "reconciler/edge_table.h"
@@ -32,6 +35,28 @@ bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
   return !a || std::chrono::floor<seconds>(*a) == std::chrono::floor<seconds>(*b);
 }
 
+// No write is made for the fraction of a start alone.
+void keep_starts(const Status& before, Status& next) {
+  for (std::size_t place = 0; place < next.runs.size() && place < before.runs.size(); ++place) {
+    Run& run = next.runs[place];
+    const Run& was = before.runs[place];
+    if (run.index == was.index && same_second(run.start_time, was.start_time)) {
+      run.start_time = was.start_time;
+    }
+  }
+}
+
+// etcd keeps every version of a status until it compacts: a large one is written less often.
+constexpr std::chrono::milliseconds kShortestPause{200};
+constexpr std::size_t kBytesPerSecond = 128 * 1024;
+// A write that only says how the runs of a job with many runs are doing.
+constexpr seconds kManyRunsInfoInterval{10};
+
+Duration pause_between_writes(const Job& job) {
+  const std::chrono::milliseconds by_size(job.status_bytes * 1000 / kBytesPerSecond);
+  return std::max(kShortestPause, by_size);
+}
+
 // While a job waits for the same thing, `since` keeps its first value.
 void tell_since(const Context& context, Status& next) {
   const Status& before = context.job.status;
@@ -58,16 +83,47 @@ void check_planned(const Status& before, const Status& next) {
   invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
 }
 
+// The run with this index; null: it is not in status.runs.
+const Run* find_run(const Status& status, std::int64_t index) {
+  const auto found = std::lower_bound(status.runs.begin(), status.runs.end(), index,
+                                      [](const Run& run, std::int64_t i) { return run.index < i; });
+  return found == status.runs.end() || found->index != index ? nullptr : &*found;
+}
+
+// The pods of attempts that go on, and for each pod the index of its run.
+struct PodsOfRuns {
+  std::unordered_set<const PodView*> stay;
+  std::unordered_map<std::string_view, std::int64_t> runs;  // by the pod's name
+  std::unordered_set<std::string_view> needed;              // names that open attempts need
+
+  std::int64_t run_of(const PodView& pod) const {
+    const auto found = runs.find(pod.name);
+    return found == runs.end() ? kNoRun : found->second;
+  }
+};
+
+PodsOfRuns pods_of_runs(const Context& context, const Status& next) {
+  PodsOfRuns pods;
+  const auto& before = context.job.status.runs;
+  for (std::size_t place = 0; place < before.size(); ++place) {
+    pods.runs[before[place].pod_name] = before[place].index;
+    const Run* const run = find_run(next, before[place].index);
+    const bool goes_on = run && run->open() && run->attempt == before[place].attempt;
+    if (goes_on && context.pods[place]) pods.stay.insert(context.pods[place]);
+  }
+  for (const Run& run : next.runs) {
+    if (!run.open()) continue;
+    pods.runs[run.pod_name] = run.index;
+    pods.needed.insert(run.pod_name);
+  }
+  return pods;
+}
+
 // Stops and releases every pod without a current attempt. `next` is the status after the planned
 // writes.
 void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
   const Job& job = context.job;
-  std::vector<const PodView*> stay;  // the pods of the attempts that go on
-  for (std::size_t place = 0; place < next.runs.size() && place < job.status.runs.size(); ++place) {
-    const Run& run = next.runs[place];
-    if (!run.open() || run.attempt != job.status.runs[place].attempt) continue;
-    if (const PodView* const pod = current_pod(context.view, place)) stay.push_back(pod);
-  }
+  const PodsOfRuns pods = pods_of_runs(context, next);
   for (const PodView& pod : context.view.pods) {
     const bool ours = is_ours(context.view, pod);
     if (!ours && !pod.owner_uid.empty()) continue;
@@ -75,40 +131,39 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
       const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
       // The watch does not see a pod without our label, nor its end.
       if (ours && pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
-        writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt});
+        writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt, pods.run_of(pod)});
       }
       // A later attempt's pod: this view of the job is older than its pods, and we must not stop
       // another replica's attempt. An ended job has no later attempts.
       if (attempt > next.attempt && !is_terminal(next.phase)) continue;
-      if (std::find(stay.begin(), stay.end(), &pod) != stay.end()) continue;
+      if (pods.stay.count(&pod) != 0) continue;
     }
     // An ended pod stays for its logs, unless it has the name that the attempt's pod needs.
-    const bool in_the_way = std::any_of(next.runs.begin(), next.runs.end(), [&](const Run& run) {
-      return run.open() && run.pod_name == pod.name;
-    });
+    const bool in_the_way = pods.needed.count(pod.name) != 0;
     if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
-      writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version});
+      writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version, pods.run_of(pod)});
     }
     // A pod without an owner that only has our label is released, and nothing else is done to it.
-    if (pod.has_finalizer) writes.emplace_back(ReleasePod{pod.name, pod.uid});
+    if (pod.has_finalizer) writes.emplace_back(ReleasePod{pod.name, pod.uid, pods.run_of(pod)});
   }
 }
 
 // Status first. The old pod is deleted before the new one is created. Other clean-up comes after
 // the creation, because a policy of the cluster may refuse it for a long time. The exception is a
 // forged pod with the new pod's name. The job itself is deleted last.
-int rank(const Write& write, const std::string& next_pod) {
+int rank(const Write& write, const std::unordered_set<std::string>& next_pods) {
   struct Rank {
-    const std::string& next_pod;
+    const std::unordered_set<std::string>& next_pods;
     int operator()(const WriteStatus&) const { return 0; }
     int operator()(const DeletePod&) const { return 1; }
     int operator()(const CreatePod&) const { return 2; }
     int operator()(const WriteLease&) const { return 3; }
-    int operator()(const ReleasePod& write) const { return write.name == next_pod ? 1 : 4; }
+    int operator()(const ReleasePod& write) const { return next_pods.count(write.name) ? 1 : 4; }
     int operator()(const RelabelPod&) const { return 5; }
-    int operator()(const DeleteJob&) const { return 6; }
+    int operator()(const DeleteLease&) const { return 6; }
+    int operator()(const DeleteJob&) const { return 7; }
   };
-  return std::visit(Rank{next_pod}, write);
+  return std::visit(Rank{next_pods}, write);
 }
 
 }  // namespace
@@ -120,11 +175,13 @@ void Plan::write(WriteStatus status) {
   keep_within_schema(status);
   // It causes no write by itself.
   const Status& before = context_.job.status;
-  const bool goes_on = status.status.attempt == before.attempt && !is_terminal(before.phase);
-  const std::size_t known = std::min(before.runs.size(), status.status.runs.size());
-  for (std::size_t place = 0; goes_on && place < known; ++place) {
-    std::string& uid = status.status.runs[place].pod_uid;
-    if (uid.empty()) uid = proven_pod_uid(context_.view, place);
+  auto run = status.status.runs.begin();  // both lists are in order
+  for (std::size_t place = 0; place < before.runs.size(); ++place) {
+    const Run& was = before.runs[place];
+    while (run != status.status.runs.end() && run->index < was.index) ++run;
+    if (run == status.status.runs.end()) break;
+    if (run->index != was.index || run->attempt != was.attempt || !run->pod_uid.empty()) continue;
+    run->pod_uid = proven_pod_uid(context_.view, place, context_.pods[place]);
   }
   check_planned(before, status.status);
   next_ = status.status;
@@ -135,23 +192,42 @@ void Plan::inform(Status status, bool at_once) {
   if (status.waiting) keep_within_schema(*status.waiting);
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;
-  Status rest = status;
-  rest.waiting = before.waiting;
-  if (!rest.runs.empty()) rest.runs.front().start_time = before.run().start_time;
-  if (rest == before && says_the_same(status.waiting, before.waiting) &&
-      same_second(status.run().start_time, before.run().start_time)) {
-    return;
-  }
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
-  if (!at_once && context_.view.observed.since_write < kInfoWriteInterval) {
-    wake_in(kInfoWriteInterval - context_.view.observed.since_write);
+  Status rest = status;
+  keep_starts(before, rest);
+  if (rest == before) return;
+  const bool same_reason =
+      status.waiting && before.waiting && status.waiting->reason == before.waiting->reason;
+  const bool may_wait = context_.spec.many_runs() && same_reason && status.phase == before.phase;
+  const Duration interval = std::max<Duration>(
+      may_wait ? kManyRunsInfoInterval : kInfoWriteInterval, pause_between_writes(context_.job));
+  if (!at_once && context_.view.observed.since_write < interval) {
+    wake_in(interval - context_.view.observed.since_write);
     return;
   }
   write(WriteStatus{std::move(status)});
 }
 
+void Plan::write_in_turn(WriteStatus status) {
+  const bool same_phase = status.status.phase == context_.job.status.phase;
+  const Duration left = pause_between_writes(context_.job) - context_.view.observed.since_write;
+  if (same_phase && left > Duration::zero()) return wake_in(left);
+  write(std::move(status));
+}
+
+bool Plan::confirm(const std::vector<std::int64_t>& runs) {
+  if (runs.empty()) return false;
+  if (context_.view.observed.looked) {
+    wake_in(Duration::zero());
+    return false;
+  }
+  decision_.confirm = true;
+  decision_.confirm_runs.insert(decision_.confirm_runs.end(), runs.begin(), runs.end());
+  return true;
+}
+
 void Plan::create_pod(const Run& run) {
-  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time});
+  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index});
 }
 
 void Plan::wake_in(Duration delay) {
@@ -161,34 +237,61 @@ void Plan::wake_in(Duration delay) {
 
 namespace {
 
-// A job that is being deleted: its last pod is in the view, or a live read did not find it.
-bool has_seen_last_pod(const JobView& view) {
-  if (last_pod(view.job.status).name.empty()) return true;
-  if (view.job.status.runs.empty()) return view.observed.confirmed;
-  return current_pod(view, 0) || view.seen(0).observed.confirmed;
+// A job that is being deleted: the runs whose last pod is neither in the view nor was looked for.
+std::vector<std::int64_t> unseen_runs(const Context& context) {
+  std::vector<std::int64_t> unseen;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    if (runs[place].pod_name.empty() || context.pods[place]) continue;
+    if (!context.view.seen(place).observed.confirmed) unseen.push_back(runs[place].index);
+  }
+  return unseen;
+}
+
+void decide_deleting(const Context& context, Plan& plan) {
+  const JobView& view = context.view;
+  const std::vector<std::int64_t> unseen = unseen_runs(context);
+  if (plan.confirm(unseen) || !unseen.empty()) return;
+  const bool has_last = view.job.status.runs.empty() && !last_pod(view.job.status).name.empty();
+  if (has_last && !view.observed.confirmed) return plan.confirm_last();
+  // Its labels may be gone, but our finalizer must not block its deletion.
+  tidy_pods(context, view.job.status, plan.decision().writes);
 }
 
 void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
-  for (std::size_t place = 0; place < next.runs.size(); ++place) {
-    const LeaseStep step = hand_over_lease(of_run(context, place), next.runs[place]);
+  const auto& before = context.job.status.runs;
+  std::size_t place = 0;  // both lists are in order
+  for (const Run& run : next.runs) {
+    while (place < before.size() && before[place].index < run.index) ++place;
+    const bool begun = place < before.size() && before[place].index == run.index;
+    const LeaseStep step = hand_over_lease(of_run(context, begun ? place : before.size()), run);
     if (step.write) plan.decision().writes.emplace_back(*step.write);
     if (step.wake_after) plan.wake_in(*step.wake_after);
   }
+  for (const LeaseOver& lease : context.view.leases_over) {
+    if (find_run(next, lease.run)) continue;
+    plan.decision().writes.emplace_back(DeleteLease{lease.uid, lease.version, lease.run});
+  }
+}
+
+// The pods of attempts that the same decision ends need not be created any more.
+void drop_needless_creations(const Status& next, std::vector<Write>& writes) {
+  std::erase_if(writes, [&](const Write& write) {
+    const auto* const create = std::get_if<CreatePod>(&write);
+    const Run* const run = create ? find_run(next, create->run) : nullptr;
+    return create && (!run || !run->open() || run->attempt != create->attempt);
+  });
 }
 
 }  // namespace
 
 Decision decide(const JobView& view, Time now) {
-  Context context{view, view.job, view.job.spec, now};
+  const std::vector<const PodView*> pods = current_pods(view);
+  Context context{view, view.job, view.job.spec, now, pods};
   context.deadline = active_deadline(context);
   Plan plan(context);
   if (view.job.deleting) {
-    // Its labels may be gone, but our finalizer must not block its deletion.
-    if (!has_seen_last_pod(view)) {
-      plan.confirm();
-      return plan.decision();
-    }
-    tidy_pods(context, view.job.status, plan.decision().writes);
+    decide_deleting(context, plan);
     return plan.decision();
   }
   switch (view.job.status.phase) {
@@ -216,6 +319,7 @@ Decision decide(const JobView& view, Time now) {
     return decision;
   }
   const Status& next = plan.status();
+  drop_needless_creations(next, decision.writes);
   tidy_pods(context, next, decision.writes);
   hand_over_leases(context, next, plan);
   for (const Run& run : next.runs) {
@@ -225,10 +329,11 @@ Decision decide(const JobView& view, Time now) {
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {
     plan.wake_in(view.job.spec.lost_after);
   }
-  std::stable_sort(decision.writes.begin(), decision.writes.end(),
-                   [&](const Write& a, const Write& b) {
-                     return rank(a, next.run().pod_name) < rank(b, next.run().pod_name);
-                   });
+  std::unordered_set<std::string> next_pods;
+  for (const Run& run : next.runs) next_pods.insert(run.pod_name);
+  std::stable_sort(
+      decision.writes.begin(), decision.writes.end(),
+      [&](const Write& a, const Write& b) { return rank(a, next_pods) < rank(b, next_pods); });
   return decision;
 }
 

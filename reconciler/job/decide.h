@@ -15,12 +15,13 @@ namespace holdfast::reconciler {
 
 struct Decision {
   std::vector<Write> writes;
-  // A verdict, or a second creation of a pod, needs a live read. Read the job, the pod of its run's
-  // last attempt with node and node Lease, and the run's Lease. Then decide again with
-  // RunObserved::confirmed. If the job has changed since the view, decide from the start. `writes`
-  // is empty then.
+  // Verdicts, or second creations of pods, need a live read. For each of these runs (by index) read
+  // the pod of its last attempt with node and node Lease, and the run's Lease; then the job. Then
+  // decide again with RunObserved::confirmed. If the job has changed since the view, decide from
+  // the start. `writes` is empty then. No runs: read the last pod of a job that has none.
   bool confirm = false;
-  // Create a pod once Observed::may_create is true.
+  std::vector<std::int64_t> confirm_runs;
+  // Open a run once Observed::may_create is true.
   bool awaits_creation = false;
   // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "core/invariant.h"
 #include "core/utf8.h"
 #include "reconciler/backoff.h"
+#include "reconciler/job/failure_policy.h"
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
@@ -29,7 +32,7 @@ AnyReason bounded(const AnyReason& reason) {
                                               : AnyReason(bounded(reason.text(), kReasonLimit));
 }
 
-void finish(const Context& context, Status& status, Phase phase) {
+void end(const Context& context, Status& status, Phase phase) {
   status.phase = phase;
   status.completion_time = context.now;
   if (!status.start_time) status.start_time = context.now;
@@ -39,8 +42,7 @@ void finish(const Context& context, Status& status, Phase phase) {
   clear_condition(status, "Suspended", "Finished", context.now);
 }
 
-void record_history(const RunContext& context, const Run& run, const Verdict& verdict,
-                    std::vector<HistoryEntry>& history) {
+HistoryEntry history_entry(const RunContext& context, const Run& run, const Verdict& verdict) {
   const PodView* const pod = context.pod;
   HistoryEntry entry;
   entry.index = run.index;
@@ -57,6 +59,10 @@ void record_history(const RunContext& context, const Run& run, const Verdict& ve
   entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
   if (start) entry.end_time = std::max(*entry.end_time, *start);
   entry.progress = run.progress;
+  return entry;
+}
+
+void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
   history.push_back(std::move(entry));
   if (history.size() > kHistoryLimit) history.erase(history.begin());
 }
@@ -109,13 +115,14 @@ Event attempt_event(const Run& run, const Verdict& verdict, Phase next) {
 // Beyond any growth that maxSeconds allows.
 constexpr std::int64_t kMostEnds = 1000;
 
-// The pause before the run's next attempt. Its newest history entry has just ended. After the first
-// loss in a row there is no pause.
-Duration pause_before_next(const Context& context, const Status& status, const Run& run,
-                           Outcome outcome) {
-  const Budget budget = budget_of(outcome);
+// The pause before the run's next attempt, after the attempt in this entry. After the first loss in
+// a row there is no pause.
+Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry) {
+  const Budget budget = budget_of(entry.outcome);
   const auto spent = budget == Budget::kDisruptions ? run.disruptions : run.failures;
-  const auto ends = std::min(ends_in_a_row(status.history, run.index, budget, spent), kMostEnds);
+  std::vector<HistoryEntry> history = context.job.status.history;
+  append(history, entry);
+  const auto ends = std::min(ends_in_a_row(history, run.index, budget, spent), kMostEnds);
   const int n = static_cast<int>(budget == Budget::kDisruptions ? ends - 1 : ends);
   if (n < 1) return Duration::zero();
   return backoff_delay(context.spec.retry_backoff, n, context.job.uid, run.attempt);
@@ -190,8 +197,9 @@ void keep_within_schema(Waiting& waiting) {
 namespace {
 
 bool is_foreign(const Condition& condition) {
-  constexpr const char* kOurs[] = {"Cancelled",   "Complete", "Failed",
-                                   "Reconciling", "Stalled",  "Suspended"};
+  constexpr const char* kOurs[] = {"Cancelled",          "Complete",    "Failed",
+                                   "FailureTarget",      "Reconciling", "Stalled",
+                                   "SuccessCriteriaMet", "Suspended"};
   return std::none_of(std::begin(kOurs), std::end(kOurs),
                       [&](const char* type) { return condition.type == type; });
 }
@@ -213,39 +221,47 @@ void keep_within_schema(WriteStatus& write) {
   for (Event& event : write.events) event.note = bounded(std::move(event.note));
 }
 
-std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, const Status& status) {
+std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   if (status.failures > spec.backoff_limit) {
-    return std::pair(Reason::kBackoffLimitExceeded, counted(status.failures, "failed", "failed") +
-                                                        ", backoffLimit forgives " +
-                                                        std::to_string(spec.backoff_limit));
+    return JobEnd{false, to_string(Reason::kBackoffLimitExceeded),
+                  counted(status.failures, "failed", "failed") + ", backoffLimit forgives " +
+                      std::to_string(spec.backoff_limit)};
   }
-  if (status.disruptions > spec.disruption_limit) {
-    return std::pair(Reason::kDisruptionLimitExceeded,
-                     counted(status.disruptions, "was lost", "were lost") +
-                         ", disruptionLimit forgives " + std::to_string(spec.disruption_limit));
+  std::int64_t lost = spec.many_runs() ? 0 : status.disruptions;
+  std::string whose;
+  for (const Run& run : status.runs) {
+    if (!spec.many_runs() || run.disruptions <= lost) continue;
+    lost = run.disruptions;
+    whose = " of run " + std::to_string(run.index);
   }
-  return std::nullopt;
+  if (lost <= spec.disruption_limit) return std::nullopt;
+  return JobEnd{false, to_string(Reason::kDisruptionLimitExceeded),
+                counted(lost, "was lost", "were lost") + whose + ", disruptionLimit forgives " +
+                    std::to_string(spec.disruption_limit)};
 }
 
-// A pod further ahead than this is not from a later attempt: somebody chose its name. To continue
-// from its number would use the numbers up. One write raises the attempt by 10,000 at most, and 64
-// attempts may begin with it.
-constexpr std::int64_t kMostAhead = 1000;
-
-void start_attempt(const Context& context, Status& status, Run& run) {
-  std::int64_t last = status.attempt;
+std::int64_t last_attempt(const Context& context) {
+  const std::int64_t recorded = context.job.status.attempt;
+  const std::int64_t seen = context.view.observed.highest_attempt;
+  std::int64_t last = seen - recorded <= kMostAhead ? std::max(recorded, seen) : recorded;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod)) continue;
     const std::int64_t other = attempt_in_name(context.job.name, context.job.uid, pod.name);
-    if (other - status.attempt <= kMostAhead) last = std::max(last, other);
+    if (other - recorded <= kMostAhead) last = std::max(last, other);
   }
+  return last;
+}
+
+void start_attempt(const Context& context, Status& status, Run& run) {
   status.phase = Phase::kRunning;
-  status.attempt = last + 1;
+  ++status.attempt;
   run.attempt = status.attempt;
+  run.attempts = std::min(run.attempts + 1, kCountLimit);
   run.pod_name = pod_name(context.job.name, context.job.uid, run.attempt);
   run.pod_uid.clear();
   run.node_name.clear();
   run.progress.clear();
+  run.refused.clear();
   run.next_attempt_time.reset();
   // The milliseconds are the time; the six digits after them are this process's mark.
   run.start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
@@ -259,15 +275,37 @@ void start_attempt(const Context& context, Status& status, Run& run) {
   clear_condition(status, "Stalled", "Started", context.now);
 }
 
-void finish_failed(const Context& context, Status& status, Reason reason,
-                   const std::string& message) {
-  finish(context, status, Phase::kFailed);
-  set_condition(status, "Failed", true, to_string(reason), message, context.now);
-  set_condition(status, "Stalled", true, to_string(reason), message, context.now);
+std::optional<JobEnd> recorded_end(const Status& status) {
+  for (const bool succeeds : {false, true}) {
+    const Condition* const found =
+        status.condition(succeeds ? "SuccessCriteriaMet" : "FailureTarget");
+    if (found && found->status) return JobEnd{succeeds, found->reason, found->message};
+  }
+  return std::nullopt;
+}
+
+void record_end(const Context& context, const JobEnd& end, WriteStatus& write) {
+  const bool is_new = !recorded_end(write.status);
+  set_condition(write.status, end.succeeds ? "SuccessCriteriaMet" : "FailureTarget", true,
+                end.reason, end.message, context.now);
+  if (is_new && !end.succeeds) {
+    write.events.push_back(Event{true, end.reason, "Finish", end.message});
+  }
+}
+
+void finish(const Context& context, const JobEnd& reached, WriteStatus& write) {
+  Status& status = write.status;
+  end(context, status, reached.succeeds ? Phase::kSucceeded : Phase::kFailed);
+  record_end(context, reached, write);
+  set_condition(status, reached.succeeds ? "Complete" : "Failed", true, reached.reason,
+                reached.message, context.now);
+  if (!reached.succeeds) {
+    set_condition(status, "Stalled", true, reached.reason, reached.message, context.now);
+  }
 }
 
 void finish_cancelled(const Context& context, Status& status) {
-  finish(context, status, Phase::kCancelled);
+  end(context, status, Phase::kCancelled);
   set_condition(status, "Cancelled", true, "Cancelled", "spec.cancel is true", context.now);
 }
 
@@ -298,17 +336,17 @@ void resume(const Context& context, Status& status) {
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);
 }
 
-Waiting next_attempt_waiting(const Context& context, const Status& status, const Run& run,
-                             int lost) {
-  const std::string ended = "attempt " + std::to_string(run.attempt) + " ended as " +
-                            to_string(status.history.back().outcome);
+Waiting next_attempt_waiting(const Context& context, const Status& status, const AttemptsEnd& end,
+                             const Run& run) {
+  const std::string ended =
+      "attempt " + std::to_string(end.run.attempt) + " ended as " + to_string(end.verdict.outcome);
   Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
                   "attempt " + std::to_string(status.attempt + 1) + " starts",
                   run.next_attempt_time};
-  if (lost > 0) {
+  if (end.lost_together > 0) {
     waiting.reason = Reason::kRestartsSpread;
     waiting.message = ended + " in an outage of the API server, one of about " +
-                      std::to_string(lost) + "; their next attempts are spread";
+                      std::to_string(end.lost_together) + "; their next attempts are spread";
   }
   if (context.deadline) waiting.deadline = std::min(*context.deadline, *waiting.deadline);
   return waiting;
@@ -325,6 +363,21 @@ void count(Budget budget, Status& status, Run& run) {
   spend(failed ? run.failures : run.disruptions);
 }
 
+// Only a pod that says itself that it has failed is a matter of the policy. A loss that Holdfast
+// has found is a disruption.
+PolicyMatch judge_by_policy(const RunContext& context, const Verdict& verdict) {
+  const PodView* const pod = context.pod;
+  const bool failed =
+      pod && pod->phase == PodPhase::kFailed && budget_of(verdict.outcome) != Budget::kNone;
+  return failed ? match_failure_policy(context.spec, context.job, *pod) : PolicyMatch{};
+}
+
+// A run that has spent its own budget has no further attempt.
+bool has_failed_for_good(const Spec& spec, const Run& run) {
+  return spec.backoff_limit_per_index &&
+         (run.failures > *spec.backoff_limit_per_index || run.disruptions > spec.disruption_limit);
+}
+
 }  // namespace
 
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write) {
@@ -335,64 +388,131 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   invariant(found != status.runs.end(), "an attempt that ends is of a run on record");
   Run& run = *found;
   keep_last_attempt(context, run);
-  record_history(context, run, verdict, status.history);
-  count(budget_of(verdict.outcome), status, run);
+  run.refused.clear();
+  const PolicyMatch policy = judge_by_policy(context, verdict);
+  if (policy.action != PolicyAction::kIgnore) count(budget_of(verdict.outcome), status, run);
   write.ended.push_back({run.index, verdict.outcome, verdict.orphan_class, end.trouble_for});
-  AttemptsEnd ended{run, verdict};
+  AttemptsEnd ended{run, verdict, history_entry(context, run, verdict)};
+  ended.pod_lives = context.pod && pod_lives(context, *context.pod);
   if (verdict.outcome == Outcome::kSucceeded) {
     status.completed.add(run.index);
     status.runs.erase(found);
     return ended;
   }
+  if (policy.action == PolicyAction::kFailJob) ended.fails_job = policy.message;
+  if (policy.action == PolicyAction::kFailIndex || has_failed_for_good(context.spec, run)) {
+    status.failed.add(run.index);
+    status.runs.erase(found);
+    return ended;
+  }
   const int lost = lost_in_outage(context, verdict.outcome);
   const Duration spread = restart_wait(lost, context.job.uid, run.attempt);
-  run.next_attempt_time =
-      context.now + pause_before_next(context, status, run, verdict.outcome) + spread;
+  run.next_attempt_time = context.now + pause_before_next(context, run, ended.entry) + spread;
   ended.lost_together = spread > Duration::zero() ? lost : 0;
   return ended;
 }
 
-bool conclude(const Context& context, const AttemptsEnd& last, Status& status) {
-  const Verdict& verdict = last.verdict;
-  // What ends the job opens no further run; the open ones end first.
-  if (std::any_of(status.runs.begin(), status.runs.end(),
-                  [](const Run& run) { return run.open(); })) {
-    return false;
+void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
+  constexpr std::size_t kMost = kHistoryLimit - 1;
+  const auto succeeded = [](const AttemptsEnd& end) {
+    return end.verdict.outcome == Outcome::kSucceeded;
+  };
+  const auto bad =
+      ends.size() - static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), succeeded));
+  std::size_t room_for_good = kMost - std::min(kMost, bad);
+  std::size_t room_for_bad = std::min(kMost, bad);
+  for (const AttemptsEnd& end : ends) {
+    std::size_t& room = succeeded(end) ? room_for_good : room_for_bad;
+    if (room == 0) continue;
+    --room;
+    append(status.history, end.entry);
   }
-  if (status.completed.size() >= context.spec.completions) {
-    finish(context, status, Phase::kSucceeded);
-    set_condition(status, "Complete", true, "CompletionsReached",
-                  "Reached expected number of succeeded pods", context.now);
-    return true;
-  }
-  const bool out_of_time = context.deadline && context.now >= *context.deadline;
-  const auto spent = spent_budget(context.spec, status);
-  if (out_of_time && verdict.reason == Reason::kDeadlineExceeded) {
-    finish_failed(context, status, Reason::kDeadlineExceeded, verdict.message);
-  } else if (verdict.outcome == Outcome::kCancelled || (context.spec.cancel && !spent)) {
-    start_cancelling(context, status);
-  } else if (spent) {
-    finish_failed(
-        context, status, spent->first,
-        spent->second + "; the last one: " + verdict.reason.text() + ": " + verdict.message);
-  } else if (context.spec.suspend) {
-    suspend(context, status);
-  } else if (out_of_time) {
-    finish_failed(context, status, Reason::kDeadlineExceeded, kJobDeadlineMessage);
-  } else {
-    return false;
-  }
-  return true;
 }
 
-void tell_of_end(const AttemptsEnd& end, WriteStatus& write) {
-  const Verdict& verdict = end.verdict;
-  // The whole job's deadline is reported once, as the job's end. A pod may fail with the same
-  // reason, by the deadline of its own template.
+namespace {
+
+std::optional<JobEnd> judge_failure(const Context& context, const std::vector<AttemptsEnd>& ends,
+                                    const Status& status) {
+  const Spec& spec = context.spec;
+  const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
+  bool overran = false;
+  for (const AttemptsEnd& end : ends) {
+    if (end.fails_job) return JobEnd{false, to_string(Reason::kPodFailurePolicy), *end.fails_job};
+    overran = overran || end.verdict.reason == Reason::kDeadlineExceeded;
+  }
+  // The request came first, and its attempts cost nothing.
+  if (last && last->verdict.outcome == Outcome::kCancelled) return std::nullopt;
+  const bool out_of_time = context.deadline && context.now >= *context.deadline;
+  const JobEnd late{false, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage};
+  if (out_of_time && overran) return late;
+  if (std::optional<JobEnd> spent = spent_budget(spec, status)) {
+    if (last) {
+      spent->message +=
+          "; the last one: " + last->verdict.reason.text() + ": " + last->verdict.message;
+    }
+    return spent;
+  }
+  if (spec.max_failed_indexes && status.failed.size() > *spec.max_failed_indexes) {
+    return JobEnd{false, to_string(Reason::kMaxFailedIndexesExceeded),
+                  "Job has exceeded the specified maximal number of failed indexes"};
+  }
+  if (!status.failed.empty() && status.completed.size() + status.failed.size() >= spec.wanted()) {
+    return JobEnd{false, to_string(Reason::kFailedIndexes), "Job has failed indexes"};
+  }
+  return out_of_time && (!last || (!spec.cancel && !spec.suspend)) ? std::optional(late)
+                                                                   : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<JobEnd> judge_job(const Context& context, const std::vector<AttemptsEnd>& ends,
+                                const Status& status) {
+  const bool completed = status.completed.size() >= context.spec.wanted();
+  std::optional<JobEnd> failure = judge_failure(context, ends, status);
+  if (failure && !(completed && !context.spec.many_runs())) return failure;
+  if (completed) {
+    return JobEnd{true, "CompletionsReached", "Reached expected number of succeeded pods"};
+  }
+  if (const auto met = match_success_policy(context.spec, status.completed)) {
+    return JobEnd{true, to_string(Reason::kSuccessPolicy), *met};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The whole job's deadline is reported once, as the job's end. A pod may fail with the same reason,
+// by the deadline of its own template.
+bool is_worth_an_event(const Verdict& verdict) {
   const bool by_job_deadline =
       verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
-  if (event_reason(verdict.outcome)[0] == '\0' || by_job_deadline) return;
-  write.events.push_back(attempt_event(end.run, verdict, write.status.phase));
+  return event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline;
+}
+
+}  // namespace
+
+void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
+  std::map<std::string, int> outcomes;
+  const AttemptsEnd* last = nullptr;
+  int told = 0;
+  for (const AttemptsEnd& end : ends) {
+    if (!is_worth_an_event(end.verdict)) continue;
+    ++outcomes[to_string(end.verdict.outcome)];
+    last = &end;
+    ++told;
+  }
+  if (!last) return;
+  Event event = attempt_event(last->run, last->verdict, write.status.phase);
+  if (told > 1) {
+    std::string counts;
+    for (const auto& [outcome, count] : outcomes) {
+      counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + outcome;
+    }
+    event.reason = "AttemptsEnded";
+    event.note = std::to_string(told) + " attempts ended (" + counts + "); the last one: run " +
+                 std::to_string(last->run.index) + ", " + event.note;
+  }
+  write.events.push_back(std::move(event));
 }
 
 }  // namespace holdfast::reconciler

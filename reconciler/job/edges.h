@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reconciler/run/running.h"
 #include "reconciler/types.h"
@@ -14,41 +15,64 @@ namespace holdfast::reconciler {
 // True if a pod of the job may still run.
 bool any_pod_lives(const Context& context);
 
-// Starts the run's next attempt: (any) -> Running. `run` is one of status.runs.
+// The highest attempt that the status or a pod shows. The next one has a higher number.
+std::int64_t last_attempt(const Context& context);
+
+// Starts the run's next attempt: (any) -> Running. `run` is one of status.runs. Of all attempts up
+// to status.attempt there may be pods.
 void start_attempt(const Context& context, Status& status, Run& run);
 
 // An attempt that has just ended, and its run as it was at its end.
 struct AttemptsEnd {
   Run run;
   Verdict verdict;
-  int lost_together = 0;  // its next attempt is delayed, because an outage lost so many; or zero
+  HistoryEntry entry;
+  bool pod_lives = false;  // it is stopped from now on
+  int lost_together = 0;   // its next attempt is delayed, because an outage lost so many; or zero
+  // The failure policy fails the whole job, and this is why.
+  std::optional<std::string> fails_job = std::nullopt;
 };
 
-// Ends the run's attempt: history, budgets, and when the next one may start. A run that has
-// succeeded is no longer in status.runs.
+// Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or
+// has failed for good, is no longer in status.runs.
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
-// The job after its last open run has ended, if it starts nothing more: -> Succeeded, Failed,
-// Cancelling, Suspended. False: it goes on.
-bool conclude(const Context& context, const AttemptsEnd& last, Status& status);
+// Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
+// may drop the newest entry. Attempts that ended badly come first.
+void record_ends(const std::vector<AttemptsEnd>& ends, Status& status);
 
-// The Event of an attempt's end. Call it when the job's next phase is known.
-void tell_of_end(const AttemptsEnd& end, WriteStatus& write);
+// Why the job ends now, after these attempts have ended. None: it goes on. Failure comes before
+// success.
+struct JobEnd {
+  bool succeeds = false;
+  std::string reason;
+  std::string message;
+};
+std::optional<JobEnd> judge_job(const Context& context, const std::vector<AttemptsEnd>& ends,
+                                const Status& status);
+
+// The end that is on record, in FailureTarget or SuccessCriteriaMet, while the job stops its pods.
+std::optional<JobEnd> recorded_end(const Status& status);
+// Records it, with an Event of a failure. No run opens from now on.
+void record_end(const Context& context, const JobEnd& end, WriteStatus& write);
+// -> Succeeded, Failed. No pod of the job runs.
+void finish(const Context& context, const JobEnd& end, WriteStatus& write);
+
+// The Events of attempts' ends: one of each, or one of all. Call it when the next phase is known.
+void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write);
 
 // What a job in Backoff waits for until this run's next attempt.
-Waiting next_attempt_waiting(const Context& context, const Status& status, const Run& run,
-                             int lost_together);
+Waiting next_attempt_waiting(const Context& context, const Status& status, const AttemptsEnd& end,
+                             const Run& run);
 
-// -> Failed, Cancelled, Suspended, Cancelling, Pending. No attempt runs after these.
-void finish_failed(const Context& context, Status& status, Reason reason,
-                   const std::string& message);
+// -> Cancelled, Suspended, Cancelling, Pending. No attempt runs after these.
 void finish_cancelled(const Context& context, Status& status);
 void suspend(const Context& context, Status& status);
 void start_cancelling(const Context& context, Status& status);
 void resume(const Context& context, Status& status);
 
-// The budget that is overspent, as a reason and message for finish_failed; none: neither.
-std::optional<std::pair<Reason, std::string>> spent_budget(const Spec& spec, const Status& status);
+// The budget that is overspent; none: neither.
+std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status);
 
 // What a job in Backoff waits for because of podReplacementPolicy Failed.
 Waiting old_pod_waiting(const Context& context);

@@ -18,7 +18,7 @@ bool is_gated(const Context& context) {
   const auto& runs = context.job.status.runs;
   for (std::size_t place = 0; place < runs.size(); ++place) {
     if (!runs[place].open()) continue;
-    const PodView* const pod = current_pod(context.view, place);
+    const PodView* const pod = context.pods[place];
     if (!pod || pod->placement() != Placement::kGated) return false;
   }
   return true;
@@ -36,7 +36,7 @@ seconds between(const Context& context, Time from, Time to) {
 seconds uncounted_gate(const Context& context) {
   const Status& status = context.job.status;
   if (!says_gated(status)) return seconds(0);
-  const Time intent = status.run().start_time.value_or(context.now);
+  const Time intent = status.run().start_time.value_or(context.now);  // if `since` was removed
   Time until = context.now;
   for (std::size_t place = 0; place < status.runs.size(); ++place) {
     const RunContext run = of_run(context, place);

@@ -13,18 +13,19 @@ constexpr seconds kClockNoise{2};
 
 // Of a job with one run any pod may be the old one, also one that an edit of the status has
 // forgotten.
-bool old_pod_lives(const Context& context, const Run& run) {
-  if (context.spec.completions == 1) return any_pod_lives(context);
-  return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
-    return pod.name == run.pod_name && is_ours(context.view, pod) && pod_lives(context, pod);
-  });
+bool old_pod_lives(const Context& context, std::size_t place) {
+  if (!context.spec.many_runs()) return any_pod_lives(context);
+  const PodView* const pod = place < context.pods.size() ? context.pods[place] : nullptr;
+  return pod && pod_lives(context, *pod);
 }
 
-const RunView& seen_of(const Context& context, std::int64_t index) {
+// The place of a run that has begun; the number of runs, if it has not.
+std::size_t place_of(const Context& context, std::int64_t index) {
   const auto& runs = context.job.status.runs;
-  std::size_t place = 0;
-  while (place < runs.size() && runs[place].index != index) ++place;
-  return context.view.seen(place);
+  const auto found = std::lower_bound(runs.begin(), runs.end(), index,
+                                      [](const Run& run, std::int64_t i) { return run.index < i; });
+  const bool begun = found != runs.end() && found->index == index;
+  return static_cast<std::size_t>((begun ? found : runs.end()) - runs.begin());
 }
 
 // What keeps the run from its next attempt; none: nothing.
@@ -32,20 +33,21 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended)
   const std::optional<Time> due = end_of_backoff(context, run);
   if (due && context.now < *due) return Opening::Wait::kBackoff;
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
-    if (old_pod_lives(context, run)) return Opening::Wait::kOldPod;
+    const std::size_t place = place_of(context, run.index);
+    if (old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
-    const bool looked = just_ended || seen_of(context, run.index).observed.confirmed;
+    const bool looked = just_ended || context.view.seen(place).observed.confirmed;
     if (!looked && !run.pod_name.empty()) return Opening::Wait::kConfirm;
   }
   return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
 }
 
 // The runs that may be opened, by index: those that wait, and the first one that has not begun.
-Run* next_candidate(const Context& context, std::int64_t from, const IndexSet& taken,
-                    Status& next) {
+Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t from,
+                    const IndexSet& taken, Status& next) {
   const auto begun = std::find_if(next.runs.begin(), next.runs.end(),
                                   [&](const Run& run) { return run.index >= from && !run.open(); });
-  const auto fresh = IndexSet::first(context.spec.completions).next(from, taken);
+  const auto fresh = all.next(from, taken);
   const bool has_room = next.runs.size() < kRunLimit;
   if (fresh && has_room && (begun == next.runs.end() || *fresh < begun->index)) {
     const auto place = std::find_if(next.runs.begin(), next.runs.end(),
@@ -71,25 +73,44 @@ std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
   return context.now + longest;
 }
 
+namespace {
+
+// Recorded attempts whose pods nobody has seen yet.
+std::size_t intents_without_pod(const Context& context) {
+  std::size_t intents = 0;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const bool has_pod = context.pods[place] || context.view.seen(place).observed.pod_existed;
+    if (runs[place].open() && !has_pod) ++intents;
+  }
+  return intents;
+}
+
+}  // namespace
+
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended, Status& next) {
   Opening opening;
   const bool out_of_time = context.deadline && context.now >= *context.deadline;
-  if (context.spec.cancel || context.spec.suspend || out_of_time ||
+  if (context.spec.cancel || context.spec.suspend || out_of_time || recorded_end(next) ||
       spent_budget(context.spec, next)) {
     return opening;
   }
+  if (context.spec.parallelism == 0) opening.wait = Opening::Wait::kPaused;
   auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  std::size_t intents = 0;
+  std::size_t intents = intents_without_pod(context);
   std::int64_t from = 0;
-  IndexSet taken = next.completed;  // and the runs that have begun
+  const IndexSet all = context.spec.all_indexes();
+  IndexSet taken = next.completed;  // and the runs that have failed, and that have begun
+  taken.add(next.failed);
   for (const Run& run : next.runs) taken.add(run.index);
   while (open < context.spec.parallelism && intents < kIntentsAtOnce) {
-    Run* const run = next_candidate(context, from, taken, next);
+    Run* const run = next_candidate(context, all, from, taken, next);
     if (!run) break;
     from = run->index + 1;
     const Opening::Wait wait = hindrance(context, *run, just_ended.count(run->index) > 0);
     if (wait == Opening::Wait::kNothing) {
+      if (!opening.opened) next.attempt = std::max(next.attempt, last_attempt(context));
       start_attempt(context, next, *run);
       opening.opened = true;
       ++open;
@@ -100,6 +121,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       opening.wait = wait;
       opening.index = run->index;
     }
+    if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     if (wait == Opening::Wait::kBackoff) {
       const Time due = *end_of_backoff(context, *run);
       opening.due = std::min(opening.due.value_or(due), due);

@@ -11,8 +11,8 @@
 
 namespace holdfast::reconciler {
 
-// A longer list would need too much of a status write: each intent without a pod must be judged
-// after a crash.
+// At most so many attempts of a job are recorded and have no pod yet. After a crash each of them is
+// judged by itself.
 inline constexpr std::size_t kIntentsAtOnce = 64;
 
 struct Opening {
@@ -23,9 +23,11 @@ struct Opening {
     kOldPod,   // podReplacementPolicy Failed
     kTurn,     // its namespace has used up its creations of pods
     kConfirm,  // a live read of its old pod
+    kPaused,   // spec.parallelism is 0
   };
   Wait wait = Wait::kNothing;
-  std::int64_t index = 0;  // of that run
+  std::int64_t index = 0;                // of that run
+  std::vector<std::int64_t> to_confirm;  // the indexes of all runs that wait for a live read
   // When the first back-off ends.
   std::optional<Time> due;
   bool opened = false;

@@ -20,7 +20,13 @@ class Plan {
   void inform(Status status, bool at_once = false);
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
-  void confirm() { decision_.confirm = true; }
+  // As write(), unless the last write of this phase was too short a time ago: then later.
+  void write_in_turn(WriteStatus status);
+  // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
+  // already, and they are due at once in the next one.
+  bool confirm(const std::vector<std::int64_t>& runs);
+  // Of a job without runs: of its last pod.
+  void confirm_last() { decision_.confirm = true; }
   void wake_in(Duration delay);
   void wake_at(Time when) { wake_in(when - context_.now); }
 
@@ -33,6 +39,17 @@ class Plan {
   Decision decision_;
   std::optional<Status> next_;
 };
+
+// The pods of the job that still run.
+struct PodsLeft {
+  const PodView* slowest = nullptr;
+  Duration time{0};  // until it is given up
+};
+// None: none runs. Looks again when a node may be given up.
+std::optional<PodsLeft> pods_left(const Context& context, Plan& plan);
+
+// The phase of a job that goes on.
+void settle_phase(const Context& context, Status& status);
 
 // (none), Pending, Running, Backoff: runs may be open, and may open.
 void decide_active(const Context& context, Plan& plan);

@@ -4,6 +4,7 @@
 
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/telling.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/liveness.h"
@@ -30,20 +31,13 @@ bool end_idle(const Context& context, Plan& plan) {
     plan.write(std::move(write));
     return true;
   }
-  auto failure = spent_budget(context.spec, write.status);
-  const auto deadline = context.deadline;
-  if (!failure && deadline) {
-    if (context.now >= *deadline) {
-      failure = std::pair<Reason, std::string>(Reason::kDeadlineExceeded, kJobDeadlineMessage);
-    } else {
-      plan.wake_at(*deadline);
-    }
+  if (const auto reached = judge_job(context, {}, write.status)) {
+    finish(context, *reached, write);
+    plan.write(std::move(write));
+    return true;
   }
-  if (!failure) return false;
-  finish_failed(context, write.status, failure->first, failure->second);
-  write.events.push_back(Event{true, to_string(failure->first), "Finish", failure->second});
-  plan.write(std::move(write));
-  return true;
+  if (context.deadline) plan.wake_at(*context.deadline);
+  return false;
 }
 
 namespace {
@@ -118,16 +112,24 @@ void tell_of_turn(const Context& context, Plan& plan) {
 
 }  // namespace
 
+void tell_of_pause(const Context& context, Plan& plan) {
+  Status status = context.job.status;
+  settle_phase(context, status);
+  status.waiting = paused_waiting(context);
+  plan.inform(std::move(status));
+}
+
 void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
   switch (opening.wait) {
     case Opening::Wait::kNothing:
+    case Opening::Wait::kConfirm:
       return;
+    case Opening::Wait::kPaused:
+      return tell_of_pause(context, plan);
     case Opening::Wait::kBackoff:
       return wait_for_backoff(context, *opening.due, plan);
     case Opening::Wait::kOldPod:
       return wait_for_old_pod(context, plan);
-    case Opening::Wait::kConfirm:
-      return plan.confirm();
     case Opening::Wait::kTurn:
       plan.await_creation();
       return tell_of_turn(context, plan);
@@ -156,39 +158,47 @@ Duration untold_left(const Context& context) {
 
 }  // namespace
 
-void decide_cancelling(const Context& context, Plan& plan) {
-  std::optional<Duration> left;  // until the last pod is given up
-  const PodView* slowest = nullptr;
+std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
+  std::optional<PodsLeft> left;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
-    const Duration pod_left = overstay_left(context, pod).value_or(untold_left(context));
-    if (!left || pod_left > *left) {
-      left = pod_left;
-      slowest = &pod;
-    }
+    const Duration time = overstay_left(context, pod).value_or(untold_left(context));
+    if (!left || time > left->time) left = PodsLeft{&pod, time};
     const auto node = context.view.observed.nodes.find(pod.node_name);
     if (node != context.view.observed.nodes.end() && node->second.missing_for) {
       plan.wake_in(context.spec.lost_after - *node->second.missing_for);
     }
   }
-  if (left && *left > Duration::zero()) {
+  if (left && left->time > Duration::zero()) plan.wake_in(left->time);
+  return left;
+}
+
+void decide_cancelling(const Context& context, Plan& plan) {
+  const std::optional<PodsLeft> left = pods_left(context, plan);
+  if (left && left->time > Duration::zero()) {
     Status status = context.job.status;
-    status.waiting = Waiting{Reason::kPodTerminating,
-                             "the job was cancelled; pod " + slowest->name + " is being stopped",
-                             "the job is Cancelled when the pod has ended, or at waiting.deadline",
-                             context.now + *left};
-    plan.wake_in(*left);
+    status.waiting =
+        Waiting{Reason::kPodTerminating,
+                "the job was cancelled; pod " + left->slowest->name + " is being stopped",
+                "the job is Cancelled when the pod has ended, or at waiting.deadline",
+                context.now + left->time};
     plan.inform(std::move(status));
     return;
   }
-  if (!context.view.seen(0).observed.confirmed && !context.job.status.run().pod_name.empty()) {
-    plan.confirm();
-    return;
+  std::vector<std::int64_t> unconfirmed;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const bool shown = context.spec.many_runs() && context.pods[place];
+    if (shown || context.view.seen(place).observed.confirmed || runs[place].pod_name.empty()) {
+      continue;
+    }
+    unconfirmed.push_back(runs[place].index);
   }
+  if (plan.confirm(unconfirmed) || !unconfirmed.empty()) return;
   WriteStatus write = start_write(context);
   if (left) {
     write.ended.push_back({.orphan_class = OrphanClass::kCancelDeadWorker,
-                           .trouble_for = std::max(Duration::zero(), -*left)});
+                           .trouble_for = std::max(Duration::zero(), -left->time)});
   }
   finish_cancelled(context, write.status);
   write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});

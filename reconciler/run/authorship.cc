@@ -1,6 +1,8 @@
 #include "reconciler/run/authorship.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 namespace holdfast::reconciler {
 namespace {
@@ -40,11 +42,24 @@ const PodView* current_pod(const JobView& view, std::size_t place) {
   return nullptr;
 }
 
-std::string proven_pod_uid(const JobView& view, std::size_t place) {
+std::vector<const PodView*> current_pods(const JobView& view) {
+  const std::vector<Run>& runs = view.job.status.runs;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t place = 0; place < runs.size(); ++place) places[runs[place].pod_name] = place;
+  std::vector<const PodView*> pods(runs.size(), nullptr);
+  for (const PodView& pod : view.pods) {
+    const auto named = places.find(pod.name);
+    if (named == places.end()) continue;
+    const std::size_t place = named->second;
+    if (!pods[place] && is_current(view, runs[place], view.seen(place), pod)) pods[place] = &pod;
+  }
+  return pods;
+}
+
+std::string proven_pod_uid(const JobView& view, std::size_t place, const PodView* current) {
   const Run& run = view.job.status.runs.at(place);
   const RunView& seen = view.seen(place);
-  const PodView* const pod = current_pod(view, place);
-  return pod && is_proven(view, run, seen, *pod) ? pod->uid : known_pod_uid(run, seen);
+  return current && is_proven(view, run, seen, *current) ? current->uid : known_pod_uid(run, seen);
 }
 
 bool is_ours(const JobView& view, const PodView& pod) {

@@ -1,7 +1,5 @@
 #include "reconciler/run/context.h"
 
-#include "reconciler/run/authorship.h"
-
 namespace holdfast::reconciler {
 
 RunContext of_run(const Context& context, std::size_t place) {
@@ -9,7 +7,7 @@ RunContext of_run(const Context& context, std::size_t place) {
   const auto& runs = context.job.status.runs;
   const bool begun = place < runs.size();
   return {context, begun ? runs[place] : kNotBegun, context.view.seen(place),
-          begun ? current_pod(context.view, place) : nullptr};
+          begun ? context.pods[place] : nullptr};
 }
 
 bool told_deadline_has_passed(const Context& context) {

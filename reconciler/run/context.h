@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "reconciler/types.h"
 
@@ -20,6 +21,7 @@ struct Context {
   const Job& job;
   const Spec& spec;
   Time now;
+  const std::vector<const PodView*>& pods;  // of the runs' last attempts; null: none
   // When spec.activeDeadlineSeconds is over; none: never, or its clock does not run.
   std::optional<Time> deadline = std::nullopt;
 };
@@ -28,6 +30,8 @@ struct RunContext : Context {
   const Run& run;       // as recorded
   const RunView& seen;  // what this replica knows of it
   const PodView* pod;   // of its last attempt; null: none
+  // The user allows fewer open runs now, and this is one of those that have to stop.
+  bool excess = false;
 };
 
 // `place`: the run's in status.runs. Beyond its end: a run that has not begun.

@@ -223,9 +223,10 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   if (!lease) {
     if (!pod) return step;
     // A missing Lease may have had a holder, unless it was never written.
-    const bool first = next.attempt == 1 && was_never_written(context.seen.observed);
-    step.write =
-        WriteLease{"", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder};
+    const bool first = (context.spec.many_runs() ? next.attempts : next.attempt) == 1 &&
+                       was_never_written(context.seen.observed);
+    step.write = WriteLease{
+        "", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder, next.index};
     return step;
   }
   const bool taken = is_taken(*lease, next.attempt);
@@ -237,10 +238,10 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
       context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
   if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
     invariant(pod->name == next.pod_name, "a Lease is granted to the pod of the attempt on record");
-    step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder};
+    step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder, next.index};
   } else if (!taken && !stopped) {
-    step.write =
-        WriteLease{lease->uid, lease->version, next.attempt, "", unused ? "" : lease->granted};
+    step.write = WriteLease{
+        lease->uid, lease->version, next.attempt, "", unused ? "" : lease->granted, next.index};
   } else if (pod && taken) {
     step.wake_after = left;
   }

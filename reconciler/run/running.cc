@@ -77,6 +77,11 @@ std::optional<RunStep> ended_by_request(const RunContext& context) {
     return ended_when_confirmed(
         context, verdict_of(Outcome::kSuspended, Reason::kSuspended, "spec.suspend is true"));
   }
+  if (context.excess) {
+    return ended_when_confirmed(context,
+                                verdict_of(Outcome::kSuspended, Reason::kParallelismReduced,
+                                           "spec.parallelism allows fewer open runs"));
+  }
   if (out_of_time) {
     return ended_when_confirmed(
         context,
@@ -119,7 +124,7 @@ Waiting refused_waiting(const RunContext& context, const CreationRefusal& refusa
   const Time until =
       template_doubted_until(context.job.status).value_or(context.now + kTemplateDoubt);
   const bool too_few = until <= context.now;
-  return Waiting{Reason::kPodCreationRefused, refusal.message, kTemplateDoubted,
+  return Waiting{Reason::kPodTemplateRefused, refusal.message, kTemplateDoubted,
                  too_few ? context.now + refusal.retry_in : until};
 }
 
@@ -136,6 +141,7 @@ RunStep retried_creation(const RunContext& context) {
   const auto& refusal = context.seen.observed.refusal;
   if (refusal && retry_left(context, *refusal) > Duration::zero()) {
     step.waiting = refused_waiting(context, *refusal);
+    step.run.refused = refusal->message.empty() ? "refused" : refusal->message;
     const Time since = context.run.start_time.value_or(context.now);
     const Time stalled_at = since + context.spec.start_deadline;
     if (context.now >= stalled_at) {
@@ -145,9 +151,7 @@ RunStep retried_creation(const RunContext& context) {
     }
     step.wake_in(retry_left(context, *refusal));
     // Until it is recorded, the next holder would treat the attempt as abandoned.
-    const auto& told = context.job.status.waiting;
-    step.at_once = !told || (told->reason != Reason::kPodCreationRefused &&
-                             told->reason != Reason::kPodNameTaken);
+    step.at_once = context.run.refused.empty();
     return step;
   }
   // After a refusal, or a time without the shard, another replica may have tried too. Only a live
@@ -156,8 +160,7 @@ RunStep retried_creation(const RunContext& context) {
   if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
     return confirm();
   }
-  step.create = context.view.observed.may_create;
-  step.awaits_creation = !step.create;
+  step.create = true;
   return step;
 }
 
@@ -186,10 +189,9 @@ RunStep decide_no_pod(const RunContext& context) {
   if (const auto step = ended_by_request(context)) return *step;
   const bool existed =
       observed.pod_existed || !run.node_name.empty() || !known_pod_uid(run, context.seen).empty();
+  if (observed.creating) return goes_on(context);
   if (!existed) {
-    const auto& told = context.job.status.waiting;
-    const bool was_refused = told && (told->reason == Reason::kPodCreationRefused ||
-                                      told->reason == Reason::kPodNameTaken);
+    const bool was_refused = !run.refused.empty();
     if (template_has_failed(context)) return template_failed(context);
     if (observed.own_intent || was_refused || observed.refusal) return retried_creation(context);
     const Duration left = kForeignIntentWait - observed.no_pod_for;
@@ -234,8 +236,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
             RunStep& step) {
   const auto& told = context.job.status.waiting;
   const AnyReason before = told ? told->reason : AnyReason();
-  const bool told_otherwise = before == Reason::kPodCreationRefused ||
-                              before == Reason::kPodNameTaken || before == Reason::kPodNotCreated;
+  const bool told_otherwise = before == Reason::kPodNotCreated || !context.run.refused.empty();
   const bool between = pod.started() && pod.stands_still();
   const Duration age =
       between ? context.seen.observed.still_for : context.now - placed_since(context, pod);
@@ -258,6 +259,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
   }
   keep_progress(context, pod, step);
   step.run.node_name = pod.node_name;
+  step.run.refused.clear();
   record_start(context, pod, step.run);
   if (due) return;
   step.run = context.run;
@@ -273,7 +275,7 @@ void RunStep::wake_in(Duration delay) {
 }
 
 std::optional<Time> template_doubted_until(const Status& status) {
-  const bool doubted = status.waiting && status.waiting->next_action == kTemplateDoubted;
+  const bool doubted = status.waiting && status.waiting->reason == Reason::kPodTemplateRefused;
   return doubted ? status.waiting->deadline : std::nullopt;
 }
 

@@ -33,9 +33,7 @@ struct RunStep {
   std::optional<Waiting> waiting;
   std::optional<bool> stalled;
   bool at_once = false;
-  // Create the attempt's pod, or once it may be created.
-  bool create = false;
-  bool awaits_creation = false;
+  bool create = false;  // the attempt's pod
   // Decide again after this time.
   std::optional<Duration> wake_after;
 

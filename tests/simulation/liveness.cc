@@ -8,6 +8,7 @@
 #include "reconciler/job/edges.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/names.h"
+#include "reconciler/run/authorship.h"
 #include "tests/simulation/replica.h"
 #include "tests/support/json_document.h"
 
@@ -186,9 +187,10 @@ void Liveness::look_at_job(const Job& job) {
   const Spec& spec = job.job.spec;
   look_at_pods(job);
   if (job.job.deleting) return;
-  const reconciler::JobView view{job.job, job.pods, {}, {}};
+  const reconciler::JobView view{job.job, job.pods, {}, {}, {}};
+  const std::vector<const reconciler::PodView*> pods = reconciler::current_pods(view);
   const auto deadline =
-      active_deadline(Context{view, view.job, view.job.spec, gateway_.wall_clock()});
+      active_deadline(Context{view, view.job, view.job.spec, gateway_.wall_clock(), pods});
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
     if (deadline) {
       holds(job, "out of time", kServerTime + late(*spec.active_deadline),

@@ -103,7 +103,7 @@ TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
   ASSERT_TRUE(done->has_value());
   EXPECT_TRUE((*done)->ok());
   EXPECT_EQ(memory_.job_version, 7u);
-  EXPECT_EQ(memory_.pod_version, 8u);
+  EXPECT_EQ(memory_.attempts[1].created_version, 8u);
 }
 
 std::string live_job(const std::string& version, std::int64_t generation) {
@@ -223,7 +223,7 @@ TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
   transport_.answer(200, R"({"metadata": {"name": "old", "uid": "u", "resourceVersion": "9"}})");
   loop_.run_ready();
   EXPECT_TRUE((*third)->ok());
-  EXPECT_FALSE(memory_.stop_failing_since);
+  EXPECT_TRUE(memory_.stop_failing_since.empty());
 }
 
 // Nothing forbids the deletion: the view was old. Its watch is waited for, or replaced.
@@ -263,10 +263,10 @@ TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted)
   const auto first = perform();
   transport_.answer(500, "{}");
   loop_.run_ready();
-  EXPECT_TRUE(memory_.stop_failing_since);
+  EXPECT_FALSE(memory_.stop_failing_since.empty());
   decision_.writes.clear();
   EXPECT_TRUE((*perform())->ok());
-  EXPECT_FALSE(memory_.stop_failing_since);
+  EXPECT_TRUE(memory_.stop_failing_since.empty());
 }
 
 constexpr const char* kBrokenByAWebhook =
@@ -398,15 +398,15 @@ TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt)
   ASSERT_TRUE(done->has_value());
   ASSERT_TRUE((*done)->ok());
   EXPECT_TRUE((**done)->decide_again);
-  EXPECT_NE(memory_.lease_refusal.find("exceeded quota"), std::string::npos);
-  EXPECT_GT(memory_.lease_retry_at, loop_.now());
+  EXPECT_NE(memory_.runs[0].lease_refusal.find("exceeded quota"), std::string::npos);
+  EXPECT_GT(memory_.runs[0].lease_retry_at, loop_.now());
   EXPECT_EQ(events_.last, "LeaseRefused");
   decision_.writes.erase(decision_.writes.begin());
   const auto again = perform();
   transport_.answer(201, R"({"metadata": {"name": "l", "uid": "u", "resourceVersion": "8"}})");
   loop_.run_ready();
   EXPECT_TRUE((*again)->ok());
-  EXPECT_EQ(memory_.lease_refusal, "");
+  EXPECT_EQ(memory_.runs[0].lease_refusal, "");
 }
 
 }  // namespace

@@ -29,11 +29,15 @@ TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
   fresh.observed.may_create = false;
   EXPECT_TRUE(decide(fresh, now()).writes.empty());
   EXPECT_TRUE(decide(fresh, now()).awaits_creation);
-  JobView again = running_job();
-  again.begun().observed.own_intent = true;
-  again.observed.may_create = false;
-  EXPECT_TRUE(decide(again, now()).writes.empty());
-  EXPECT_TRUE(decide(again, now()).awaits_creation);
+}
+
+TEST(NoPod, ACreationThatIsUnderWayIsNotAskedForAgain) {
+  JobView view = running_job();
+  view.begun().observed.own_intent = true;
+  view.begun().observed.creating = true;
+  EXPECT_TRUE(decide(view, now()).writes.empty());
+  view.begun().observed.pod_existed = true;
+  EXPECT_FALSE(decide(view, now()).confirm) << "the watch does not show the pod yet";
 }
 
 TEST(NoPod, AVerdictWaitsForNoCreation) {
@@ -84,12 +88,10 @@ TEST(NoPod, OnesOwnIntentIsCreatedAtOnceAndAfterALapseOnlyWhenALiveLookShowsThat
 }
 
 TEST(NoPod, AnothersIntentWhoseCreationWasRefusedIsTriedAgainUnderItsNumber) {
-  for (const char* const reason : {"PodCreationRefused", "PodNameTaken"}) {
-    JobView view = running_job();
-    view.job.status.waiting->reason = AnyReason(reason);
-    EXPECT_TRUE(decide(view, now()).confirm) << "it may have been created and ended meanwhile";
-    EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1)) << reason;
-  }
+  JobView view = running_job();
+  view.job.status.begun().refused = "exceeded quota";
+  EXPECT_TRUE(decide(view, now()).confirm) << "it may have been created and ended meanwhile";
+  EXPECT_EQ(all<CreatePod>(settle(view)).at(0).name, pod_of(1));
 }
 
 TEST(NoPod, APodThatIsFoundLiveEndsNothing) {
@@ -189,7 +191,7 @@ TEST(NoPod, ATemplateThatIsRefusedOnceFailsNoJob) {
   const Status status = after(view);
   EXPECT_EQ(status.phase, Phase::kRunning);
   EXPECT_EQ(status.attempt, 1);
-  EXPECT_EQ(status.waiting->reason, "PodCreationRefused");
+  EXPECT_EQ(status.waiting->reason, "PodTemplateRefused");
   EXPECT_EQ(status.waiting->deadline, now() + seconds(120));
   EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
 }

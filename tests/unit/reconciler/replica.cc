@@ -149,7 +149,8 @@ void Replica::look_live(JobView& view) {
 }
 
 std::string Replica::text(const JobView& view, const Decision& decision) const {
-  static const char* const kNames[] = {"status", "create", "delete", "release", "relabel", "job"};
+  static const char* const kNames[] = {"status",  "create", "delete",  "release",
+                                       "relabel", "lease",  "unlease", "job"};
   const Status& old = view.job.status;
   std::string line = "replica " + std::to_string(id_) + " at " + to_string(old.phase) + "(" +
                      std::to_string(old.attempt) + ") sees";
@@ -220,6 +221,10 @@ Answer Replica::send(const Write& write, bool fresh) {
     // No job of this world has a heartbeat.
     Answer operator()(const WriteLease&) const {
       world.ledger().complain("a Lease for a job without heartbeat");
+      return Answer::kRefused;
+    }
+    Answer operator()(const DeleteLease&) const {
+      world.ledger().complain("a Lease of a job without heartbeat is deleted");
       return Answer::kRefused;
     }
     Answer operator()(const DeleteJob&) const { return world.delete_job(version); }

@@ -199,9 +199,10 @@ bool legal_edge(Phase from, Phase to) {
   using enum Phase;
   static const std::map<Phase, std::set<Phase>> kEdges = {
       {kNone, {kPending, kRunning, kSuspended, kFailed, kCancelled}},
-      {kPending, {kPending, kRunning, kSuspended, kCancelling, kCancelled, kFailed}},
-      {kRunning, {kRunning, kBackoff, kSuspended, kCancelling, kSucceeded, kFailed}},
-      {kBackoff, {kBackoff, kRunning, kSuspended, kCancelling, kCancelled, kFailed}},
+      {kPending, {kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
+      {kRunning, {kRunning, kPending, kBackoff, kSuspended, kCancelling, kSucceeded, kFailed}},
+      {kBackoff,
+       {kBackoff, kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
       {kSuspended, {kSuspended, kPending, kCancelling, kCancelled, kFailed}},
       {kCancelling, {kCancelling, kCancelled}},
       {kSucceeded, {kSucceeded}},

@@ -1,0 +1,137 @@
+// The live reads that verdicts need.
+#include <algorithm>
+#include <set>
+
+#include "core/side_by_side.h"
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+#include "reconciler/run/authorship.h"
+
+namespace holdfast::controller {
+namespace {
+
+// The limit of all live reads of a verdict, because a shard's hand-over waits for them.
+constexpr std::chrono::seconds kLiveLook{30};
+// How many runs of one job are read at the same time.
+constexpr std::size_t kLooksAtOnce = 16;
+
+}  // namespace
+
+Task<Status> JobController::confirm(const CachedJob& job, const std::vector<std::int64_t>& runs,
+                                    JobMemory& memory, Live& live) {
+  const auto wait = asked_to_wait(memory.looks_not_before, loop_.now());
+  if (wait) co_return *wait;
+  auto task = look(job, runs, memory, live);
+  const Status done = co_await task;
+  if (!done) heed(done.error(), loop_.now(), memory.looks_not_before);
+  co_return done;
+}
+
+Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
+                                 JobMemory& memory, Live& live) {
+  const SteadyTime by = loop_.now() + kLiveLook;
+  Live seen;
+  if (runs.empty()) {
+    const reconciler::LastPod last = reconciler::last_pod(job.job.status);
+    LiveRun& one = seen[reconciler::kNoRun];
+    one.pod_name = last.name;
+    one.pod_uid = last.uid;
+    one.attempt = job.job.status.attempt;
+  }
+  const std::set<std::int64_t> wanted(runs.begin(), runs.end());
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (wanted.count(run.index) == 0) continue;
+    LiveRun& one = seen[run.index];
+    one.pod_name = run.pod_name;
+    one.pod_uid = run.pod_uid;
+    one.attempt = run.attempt;
+    if (job.job.spec.heartbeat) one.lease_name = lease_name(job.job, run.index);
+  }
+  const auto pod_is_known = [&](const LiveRun& one) {
+    const AttemptMemory* const known = memory.find_attempt(one.attempt);
+    return known && known->pod_existed;
+  };
+  std::optional<Error> failure;
+  std::vector<std::function<Task<void>()>> looks;
+  for (auto& [index, one] : seen) {
+    one.pod_known = pod_is_known(one);
+    looks.emplace_back([this, &job, &memory, by, &run = one, &failure] {
+      return look_at_run(job, memory, by, run, failure);
+    });
+  }
+  auto together = side_by_side(loop_, kLooksAtOnce, std::move(looks));
+  co_await together;
+  if (failure) co_return *failure;
+  // Last, because a pod can have come and gone unseen only if the job has changed since.
+  auto task = look_at_job(job, memory, by);
+  const Status same = co_await task;
+  if (!same) co_return same;
+  for (auto& [index, one] : seen) {
+    // The answer to a creation came meanwhile: the read without a pod is older than the pod.
+    if (!one.pod && pod_is_known(one) != one.pod_known) {
+      co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
+    }
+    // The reads may have taken long, and the watch may be newer by now.
+    const auto cached = std::static_pointer_cast<const CachedPod>(
+        pods_.store().get(job.namespace_ + "/" + one.pod_name));
+    if (one.pod && cached && cached->uid == one.pod->uid && cached->version > one.pod->version) {
+      one.pod = cached;
+    }
+    live[index] = std::move(one);
+  }
+  co_return Unit{};
+}
+
+Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
+                                      LiveRun& live, std::optional<Error>& failure) {
+  auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
+                         kube::live_look(by, loop_.now()));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer && answer.error().code != ErrorCode::kNotFound) {
+    failure = answer.error();
+    co_return;
+  }
+  if (answer) {
+    live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
+    const AttemptMemory* const known = memory.find_attempt(live.attempt);
+    const bool was_the_jobs =
+        live.pod && (live.pod->uid == live.pod_uid ||
+                     (live.pod_known && known && live.pod->uid == known->pod_uid));
+    if (live.pod && !live.pod->names(job.uid) && !was_the_jobs) live.pod.reset();
+  }
+  if (live.pod && !live.pod->pod.node_name.empty()) {
+    auto task = nodes_.confirm(live.pod->pod.node_name, by);
+    const Status confirmed = co_await task;
+    if (!confirmed) {
+      failure = confirmed.error();
+      co_return;
+    }
+  }
+  if (live.lease_name.empty()) co_return;
+  auto task = heartbeats_.confirm(job.namespace_, live.lease_name, job.uid, by);
+  const Result<HeartbeatPtr> lease = co_await task;
+  if (lease) {
+    live.lease = *lease;
+  } else {
+    failure = lease.error();
+  }
+}
+
+Task<Status> JobController::look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by) {
+  kube::CallOptions options = kube::live_look(by, loop_.now());
+  options.answer_with_metadata = true;
+  auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                           job.namespace_, job.name),
+                         options);
+  const Result<JsonDocument> current = co_await get;
+  if (!current) co_return current.error();
+  kube::Object meta;
+  if (kube::decode_meta(*current, meta) && meta.uid == job.uid && meta.version == job.version) {
+    co_return Unit{};
+  }
+  if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
+  co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,219 @@
+// The view of one job: the caches, this process's memory, and what was read live.
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "operator/jobs/job_controller.h"
+#include "reconciler/names.h"
+#include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
+
+namespace holdfast::controller {
+namespace {
+
+// After this time the watch lags that does not show a pod that we have created.
+constexpr std::chrono::seconds kOwnPodTimeout{5};
+
+}  // namespace
+
+// The pods that need a decision, and those of open runs.
+std::vector<reconciler::PodView> JobController::pods_of(const CachedJob& job,
+                                                        const Live& live) const {
+  std::unordered_set<std::string_view> looked;
+  for (const auto& [index, run] : live) looked.insert(run.pod_name);
+  std::vector<reconciler::PodView> pods;
+  std::unordered_set<std::string> taken;
+  const auto add = [&](const CachedPod& pod) {
+    if (!pod.names(job.uid) || looked.count(pod.name) != 0) return;
+    if (taken.insert(pod.name).second) pods.push_back(pod.pod);
+  };
+  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, job.key())) add(as_pod(pod));
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (!run.open() || taken.count(run.pod_name) != 0) continue;
+    const kube::ObjectPtr pod = pods_.store().get(job.namespace_ + "/" + run.pod_name);
+    if (pod && job_key(as_pod(pod)) == job.key()) add(as_pod(pod));
+  }
+  for (const auto& [index, run] : live) {
+    if (run.pod) pods.push_back(run.pod->pod);
+  }
+  // An index has no fixed order, and decisions must not depend on it.
+  std::sort(pods.begin(), pods.end(), [](const auto& a, const auto& b) {
+    return a.attempt != b.attempt ? a.attempt < b.attempt : a.name < b.name;
+  });
+  return pods;
+}
+
+namespace {
+
+void remember_highest_of(const std::vector<kube::ObjectPtr>& pods, const CachedJob& job,
+                         JobMemory& memory) {
+  for (const kube::ObjectPtr& pod : pods) {
+    if (as_pod(pod).owner_uid != job.uid) continue;
+    memory.remember_highest(job.job.status,
+                            reconciler::attempt_in_name(job.name, job.uid, pod->name));
+  }
+}
+
+}  // namespace
+
+void JobController::learn_highest_attempt(const CachedJob& job, JobMemory& memory) const {
+  if (std::exchange(memory.knows_highest, true)) return;
+  remember_highest_of(pods_.store().by_index(kByJob, job.key()), job, memory);
+  remember_highest_of(pods_.store().by_index(kByJob, settled(job.key())), job, memory);
+}
+
+reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory, const Live& live) {
+  reconciler::JobView view;
+  view.job = job.job;
+  view.pods = pods_of(job, live);
+  view.runs.resize(job.job.status.runs.size());
+  view.observed.looked = !live.empty();
+  view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
+  memory.keep_only(job.job.status);
+  learn_highest_attempt(job, memory);
+  view.observed.highest_attempt = memory.highest_attempt;
+  observe(job, memory, live, view);
+  return view;
+}
+
+void JobController::observe(const CachedJob& job, JobMemory& memory, const Live& live,
+                            reconciler::JobView& view) {
+  const SteadyTime steady = loop_.now();
+  reconciler::Observed& observed = view.observed;
+  observed.nonce = random_.next();
+  observed.live_for = nodes_.pods_live_for(job.namespace_);
+  observed.may_create = creations_.admits(job.key());
+  if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
+  const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
+  if (memory.last_write) observed.since_write = steady - *memory.last_write;
+  for (reconciler::PodView& pod : view.pods) {
+    if (pod.ended()) continue;
+    if (pod.deletion && observed.live_for > Duration::zero()) {
+      pod.going_for =
+          job_windows_.going_for(job.namespace_, pod, job.job.spec.lost_after, pods_time);
+    }
+    if (pod.node_name.empty() || observed.nodes.count(pod.node_name) != 0) continue;
+    observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
+  }
+  if (is_stopping(job.job.status)) {
+    observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
+  }
+  // Leases first: the UID of a run's pod may be known from its Lease alone.
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    observe_memory(job, memory, live, view, place);
+    observe_lease(job, memory, live, view, place);
+  }
+  const std::vector<const reconciler::PodView*> pods = reconciler::current_pods(view);
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    observe_pod(job, memory, view, place, pods[place]);
+  }
+  if (job.job.spec.heartbeat && job.job.spec.many_runs()) observe_leases_over(job, view);
+}
+
+void JobController::observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
+                                   reconciler::JobView& view, std::size_t place) {
+  const reconciler::Run& run = job.job.status.runs[place];
+  reconciler::RunObserved& observed = view.runs[place].observed;
+  observed.confirmed = live.count(run.index) != 0;
+  if (!run.open()) return;
+  AttemptMemory& attempt = memory.attempts[run.attempt];
+  observed.own_intent = attempt.has_intent(run.start_time);
+  observed.took_over = attempt.inherited;
+  observed.lease_asked = attempt.lease_asked;
+  observed.pod_existed = attempt.pod_existed;
+  observed.pod_uid = attempt.pod_uid;
+  observed.creating = is_creating(job, attempt);
+}
+
+// True also while the watch does not show a pod that was created: it is not gone.
+bool JobController::is_creating(const CachedJob& job, AttemptMemory& attempt) {
+  if (attempt.creating()) return true;
+  if (attempt.created_version <= pods_.version(job.namespace_)) return false;
+  if (loop_.now() - attempt.created_at >= kOwnPodTimeout) {
+    attempt.created_at = loop_.now();
+    pods_.watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
+  }
+  return true;
+}
+
+// The pod that was granted the Lease last: as just read, or as the cache has it.
+std::shared_ptr<const CachedPod> JobController::granted_pod(const std::string& namespace_,
+                                                            const std::string& granted,
+                                                            const LiveRun* live) const {
+  const std::string name = granted.substr(0, granted.find('/'));
+  const auto pod =
+      live && live->pod_name == name
+          ? live->pod
+          : std::static_pointer_cast<const CachedPod>(pods_.store().get(namespace_ + "/" + name));
+  return pod && reconciler::holder_identity(pod->pod) == granted ? pod : nullptr;
+}
+
+void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const Live& live,
+                                  reconciler::JobView& view, std::size_t place) {
+  if (!job.job.spec.heartbeat) return;
+  const reconciler::Run& run = job.job.status.runs[place];
+  reconciler::RunView& seen = view.runs[place];
+  const auto looked = live.find(run.index);
+  const LiveRun* const fresh = looked == live.end() ? nullptr : &looked->second;
+  const HeartbeatPtr lease =
+      fresh ? fresh->lease
+            : heartbeats_.get(job.namespace_, lease_name(job.job, run.index), job.uid);
+  if (lease) {
+    seen.lease = lease->lease;
+    reconciler::LeaseObservation& observed = seen.observed.lease;
+    observed = heartbeats_.observe(*lease, job.job.spec.heartbeat->lease_duration);
+    const auto granted = granted_pod(job.namespace_, lease->lease.granted, fresh);
+    if (granted && reconciler::worker_is_stopped(granted->pod)) {
+      memory.runs[run.index].stopped_holder = lease->lease.granted;
+    }
+    observed.lost_together = lost_together(job, run, *lease);
+    const auto known = memory.runs.find(run.index);
+    observed.granted_stopped =
+        known != memory.runs.end() && known->second.stopped_holder == lease->lease.granted;
+  }
+  const auto known = memory.runs.find(run.index);
+  if (known == memory.runs.end() || known->second.lease_refusal.empty()) return;
+  seen.observed.lease_refusal = reconciler::LeaseRefusal{
+      known->second.lease_refusal,
+      std::max(Duration::zero(), known->second.lease_retry_at - loop_.now())};
+}
+
+void JobController::observe_leases_over(const CachedJob& job, reconciler::JobView& view) {
+  for (const HeartbeatPtr& lease : heartbeats_.of_job(job.namespace_, job.name)) {
+    const auto run = run_in_lease_name(job.uid, lease->name);
+    if (!run || lease->owner_uid != job.uid) continue;
+    const auto& runs = job.job.status.runs;
+    const bool begun = std::any_of(runs.begin(), runs.end(),
+                                   [&](const reconciler::Run& one) { return one.index == *run; });
+    if (!begun) view.leases_over.push_back({*run, lease->uid, lease->version});
+  }
+}
+
+void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconciler::JobView& view,
+                                std::size_t place, const reconciler::PodView* pod) {
+  const reconciler::Run& run = job.job.status.runs[place];
+  if (!run.open()) return;
+  const SteadyTime steady = loop_.now();
+  AttemptMemory& attempt = memory.attempts[run.attempt];
+  reconciler::RunObserved& observed = view.runs[place].observed;
+  if (pod) {
+    attempt.pod.see(*pod, now());
+    if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
+    observed.pod = attempt.pod.of(*pod);
+    if (pod->stands_still()) {
+      observed.still_for =
+          job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));
+    }
+    return;
+  }
+  if (!attempt.bare_since) attempt.bare_since = steady;
+  observed.no_pod_for = steady - *attempt.bare_since;
+  // The replica that recorded an inherited attempt had its time while others held the shard.
+  if (observed.took_over && run.start_time) {
+    observed.no_pod_for = std::max(observed.no_pod_for, now() - *run.start_time);
+  }
+  observed.refusal = attempt.refusals.last(steady);
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,34 @@
+// What a job with open runs says it waits for: the words of the run in the worst trouble. Internal
+// to reconciler/.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "reconciler/job/edges.h"
+#include "reconciler/job/opening.h"
+#include "reconciler/run/running.h"
+
+namespace holdfast::reconciler {
+
+struct RunStepAt {
+  std::size_t place = 0;  // in status.runs
+  RunStep step;
+};
+
+// Records nodes, starts and progress that are due in `next`, the status that follows `before`.
+void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Status& next);
+
+// Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
+bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
+
+// What the job waits for now that attempts have ended and no run is open.
+void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd& last,
+                      Status& status);
+
+// The job's end is on record.
+Waiting stopping_waiting(const JobEnd& reached);
+// spec.parallelism is 0.
+Waiting paused_waiting(const Context& context);
+
+}  // namespace holdfast::reconciler
