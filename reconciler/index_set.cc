@@ -87,6 +87,28 @@ std::optional<std::int64_t> IndexSet::end_of(std::int64_t index) const {
 
 bool IndexSet::contains(std::int64_t index) const { return end_of(index).has_value(); }
 
+bool IndexSet::includes(const IndexSet& other) const {
+  if (other.size_ > size_) return false;
+  return std::all_of(other.intervals_.begin(), other.intervals_.end(), [&](const auto& interval) {
+    return end_of(interval.first).value_or(-1) >= interval.second;
+  });
+}
+
+std::int64_t IndexSet::common(const IndexSet& other) const {
+  const bool fewer = intervals_.size() <= other.intervals_.size();
+  const auto& few = fewer ? intervals_ : other.intervals_;
+  const auto& many = fewer ? other.intervals_ : intervals_;
+  std::int64_t count = 0;
+  for (const auto& [first, last] : few) {
+    auto at = many.upper_bound(first);
+    if (at != many.begin() && std::prev(at)->second >= first) --at;
+    for (; at != many.end() && at->first <= last; ++at) {
+      count += std::min(last, at->second) - std::max(first, at->first) + 1;
+    }
+  }
+  return count;
+}
+
 std::optional<std::int64_t> IndexSet::next(std::int64_t from, const IndexSet& without) const {
   std::int64_t index = from;
   while (true) {

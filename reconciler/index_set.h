@@ -24,6 +24,10 @@ class IndexSet {
   void add(std::int64_t index);
   void add(const IndexSet& other);
   bool contains(std::int64_t index) const;
+  // True if each index of `other` is in this set.
+  bool includes(const IndexSet& other) const;
+  // How many indexes are in both sets.
+  std::int64_t common(const IndexSet& other) const;
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   // The least index of the set that is `from` or more and not in `without`; none: there is none.

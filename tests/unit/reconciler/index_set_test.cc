@@ -65,5 +65,54 @@ TEST(IndexSet, ItHasWhatWasAddedWhateverTheOrder) {
   }
 }
 
+TEST(IndexSet, ASetIncludesAnotherIfItHasEachOfItsIndexes) {
+  EXPECT_TRUE(set_of("1-5,7").includes(set_of("2-4,7")));
+  EXPECT_TRUE(set_of("1-5,7").includes(set_of("1-5,7")));
+  EXPECT_TRUE(set_of("1").includes(set_of("")));
+  EXPECT_TRUE(set_of("").includes(set_of("")));
+  EXPECT_FALSE(set_of("").includes(set_of("0")));
+  EXPECT_FALSE(set_of("1-3,5-9").includes(set_of("2-5"))) << "4 is missing";
+  EXPECT_FALSE(set_of("1-9").includes(set_of("0-3"))) << "0 is missing";
+  EXPECT_FALSE(set_of("1-9").includes(set_of("8-10"))) << "10 is missing";
+}
+
+TEST(IndexSet, CommonIndexesAreCountedFromBothSidesAlike) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    testing::Rng rng(seed);
+    IndexSet one;
+    IndexSet other;
+    for (int i = rng.below(30); i > 0; --i) one.add(rng.below(40));
+    for (int i = rng.below(30); i > 0; --i) other.add(rng.below(40));
+    std::int64_t expected = 0;
+    for (std::int64_t index = 0; index < 40; ++index) {
+      expected += one.contains(index) && other.contains(index) ? 1 : 0;
+    }
+    EXPECT_EQ(one.common(other), expected) << one.text() << " and " << other.text();
+    EXPECT_EQ(other.common(one), expected) << one.text() << " and " << other.text();
+    EXPECT_EQ(one.includes(other), expected == other.size())
+        << one.text() << " and " << other.text();
+  }
+}
+
+// Each of these would take hours if it looked at each index, or at all pairs of intervals.
+TEST(IndexSet, CostsGrowWithIntervals) {
+  const IndexSet huge = IndexSet::first(1'000'000'000'000);
+  EXPECT_EQ(huge.common(huge), huge.size());
+  EXPECT_TRUE(huge.includes(huge));
+  IndexSet even;
+  IndexSet odd;
+  for (std::int64_t index = 0; index < 100'000; index += 2) {
+    even.add(index);
+    odd.add(index + 1);
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(even.common(even), 50'000);
+    EXPECT_EQ(even.common(odd), 0);
+    EXPECT_EQ(even.common(huge), 50'000);
+    EXPECT_TRUE(huge.includes(even));
+    EXPECT_FALSE(even.includes(odd));
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler
