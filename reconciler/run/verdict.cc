@@ -64,11 +64,6 @@ bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrd
          (asked - finished <= kClockSkew || hides_the_first(pod));
 }
 
-bool fenced_itself(const ContainerView* container) {
-  return container && container->worker && container->terminated->exit_code == kFencedExitCode &&
-         container->terminated->message.starts_with(kFencedMark);
-}
-
 AnyReason said_or(const std::string& said, Reason ours) {
   return said.empty() ? AnyReason(ours) : AnyReason(said);
 }
@@ -106,7 +101,7 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
   } else if (lost_by_deletion(pod, container, order)) {
     verdict = lost(pod, Reason::kPodDeleted, "the pod was deleted while it ran",
                    OrphanClass::kPodVanished);
-  } else if (fenced_itself(container)) {
+  } else if (container && fenced_itself(*container)) {
     verdict =
         lost(pod, Reason::kFenced, container->terminated->message, OrphanClass::kHolderSilent);
   } else if (container && !container->terminated->was_seen()) {
@@ -131,6 +126,12 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
 
 }  // namespace
 
+bool fenced_itself(const ContainerView& container) {
+  return container.worker && container.terminated &&
+         container.terminated->exit_code == kFencedExitCode &&
+         container.terminated->message.starts_with(kFencedMark);
+}
+
 bool has_failed(const PodView& pod) { return pod.phase == PodPhase::kFailed || culprit(pod); }
 
 Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
@@ -145,7 +146,7 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
 
 std::optional<Verdict> judge_fenced_worker(const PodView& pod) {
   for (const ContainerView& container : pod.containers) {
-    if (!ended_for_good(pod, container) || !fenced_itself(&container)) continue;
+    if (!ended_for_good(pod, container) || !fenced_itself(container)) continue;
     Verdict verdict =
         lost(pod, Reason::kFenced, container.terminated->message, OrphanClass::kHolderSilent);
     verdict.exit_code = container.terminated->exit_code;

@@ -28,6 +28,10 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown)
 // A container has ended badly, or the pod has.
 bool has_failed(const PodView& pod);
 
+// The container is the worker, and its agent ended it because the Lease was lost (docs/fencing.md).
+// The exit code is then the agent's.
+bool fenced_itself(const ContainerView& container);
+
 // The verdict on a pod whose worker has fenced itself before the pod's end. Such a pod can only
 // fail, so its other containers need not end. None: its worker has not fenced itself.
 std::optional<Verdict> judge_fenced_worker(const PodView& pod);

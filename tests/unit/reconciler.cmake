@@ -18,6 +18,7 @@ holdfast_test(
   reconciler/tidy_test.cc
   reconciler/authorship_test.cc
   reconciler/index_set_test.cc
+  reconciler/failure_policy_test.cc
   reconciler/success_policy_test.cc
   reconciler/shards_test.cc
   reconciler/heartbeat_test.cc
