@@ -30,6 +30,10 @@ def test_there_are_examples_of_each_kind():
         "one-shot.yaml",
         "retries.yaml",
         "deadlines.yaml",
+        "indexed-files.yaml",
+        "sweep.yaml",
+        "fail-index.yaml",
+        "rendezvous.yaml",
         "from-batch-job/job.yaml",
         "from-batch-job/durablejob.yaml",
     }
