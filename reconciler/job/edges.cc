@@ -119,6 +119,7 @@ constexpr std::int64_t kMostEnds = 1000;
 // a row there is no pause.
 Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry) {
   const Budget budget = budget_of(entry.outcome);
+  if (budget == Budget::kNone) return Duration::zero();
   const auto spent = budget == Budget::kDisruptions ? run.disruptions : run.failures;
   std::vector<HistoryEntry> history = context.job.status.history;
   append(history, entry);
@@ -369,7 +370,7 @@ PolicyMatch judge_by_policy(const RunContext& context, const Verdict& verdict) {
   const PodView* const pod = context.pod;
   const bool failed =
       pod && pod->phase == PodPhase::kFailed && budget_of(verdict.outcome) != Budget::kNone;
-  return failed ? match_failure_policy(context.spec, context.job, *pod) : PolicyMatch{};
+  return failed ? match_failure_policy(context.spec, context.job.namespace_, *pod) : PolicyMatch{};
 }
 
 // A run that has spent its own budget has no further attempt.

@@ -173,7 +173,7 @@ TEST(Checker, SeesS3) {
 
 TEST(Checker, SeesS4) {
   EXPECT_EQ(
-      rule_broken_by([](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Pending"; }); }),
+      rule_broken_by([](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Cancelled"; }); }),
       "S4");
 }
 

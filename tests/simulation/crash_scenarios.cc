@@ -38,7 +38,7 @@ bool when_pod_is_on_record(Trial& trial) {
 }
 bool at_the_start(Trial&) { return true; }
 bool when_refused(Trial& trial) {
-  return string_at(at(trial.status(), "waiting"), "reason") == "PodCreationRefused";
+  return string_at(at(trial.status(), "waiting"), "reason") == "PodTemplateRefused";
 }
 
 auto set(const char* field, bool value) {

@@ -253,6 +253,7 @@ void Liveness::look_at_running(const Job& job) {
   if (!pod) {
     // Whoever has just started knows nothing of a pod that was: it waits for another's creation.
     const bool refused = status.waiting && (status.waiting->reason == Reason::kPodCreationRefused ||
+                                            status.waiting->reason == Reason::kPodTemplateRefused ||
                                             status.waiting->reason == Reason::kPodNameTaken);
     holds(job, "intent without pod", refused ? kRefusalRetry : own(kForeignIntentWait));
     return;

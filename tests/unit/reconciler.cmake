@@ -7,6 +7,8 @@ holdfast_test(
   reconciler/verdict_test.cc
   reconciler/budget_test.cc
   reconciler/no_pod_test.cc
+  reconciler/many_runs_test.cc
+  reconciler/job_end_test.cc
   reconciler/deadlines_test.cc
   reconciler/scheduling_test.cc
   reconciler/gated_time_test.cc

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace holdfast::reconciler::testing {
 
 Time now() {
@@ -57,6 +59,39 @@ JobView job_in(Phase phase) {
     status.completion_time = now() - seconds(10);
   }
   return view;
+}
+
+JobView job_of_runs(std::int64_t completions, std::int64_t parallelism, std::int64_t open) {
+  JobView view = new_job();
+  view.job.spec.completions = completions;
+  view.job.spec.parallelism = parallelism;
+  view.job.spec.indexed = true;
+  if (open == 0) return view;
+  Status& status = view.job.status;
+  status.phase = Phase::kRunning;
+  status.attempt = open;
+  status.start_time = now() - seconds(100);
+  status.observed_generation = 1;
+  status.waiting = Waiting{Reason::kPodRunning, "m", "n", std::nullopt};
+  for (std::int64_t index = 0; index < open; ++index) {
+    Run run;
+    run.index = index;
+    run.attempt = index + 1;
+    run.attempts = 1;
+    run.pod_name = pod_of(run.attempt);
+    run.pod_uid = "pod-uid-" + std::to_string(run.attempt);
+    run.node_name = kNode;
+    run.start_time = now() - seconds(90);
+    status.runs.push_back(run);
+    add_pod(view, run.attempt, PodPhase::kRunning);
+  }
+  return view;
+}
+
+void end_pod(JobView& view, std::int64_t index, int exit_code) {
+  const std::int64_t attempt = view.job.status.runs.at(static_cast<std::size_t>(index)).attempt;
+  std::erase_if(view.pods, [&](const PodView& pod) { return pod.attempt == attempt; });
+  add_ended_pod(view, attempt, exit_code);
 }
 
 std::string pod_of(std::int64_t attempt) { return pod_name(kJobName, kUid, attempt); }
@@ -122,7 +157,9 @@ void add_history(JobView& view, Outcome outcome, int times) {
 Decision settle(JobView view, Time at) {
   Decision decision = decide(view, at);
   if (!decision.confirm) return decision;
-  view.begun().observed.confirmed = view.observed.confirmed = true;
+  view.runs.resize(std::max(view.job.status.runs.size(), view.runs.size()));
+  for (RunView& run : view.runs) run.observed.confirmed = true;
+  view.observed.confirmed = view.observed.looked = true;
   decision = decide(view, at);
   EXPECT_FALSE(decision.confirm) << "asks for a second live look";
   return decision;

@@ -1,0 +1,162 @@
+// How a job ends: what decides it, what is stopped for it, and when it is over.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+TEST(JobEnd, TheLastRunThatSucceedsEndsTheJobInTheSameWrite) {
+  JobView view = job_of_runs(2, 2, 2);
+  end_pod(view, 0, 0);
+  end_pod(view, 1, 0);
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kSucceeded);
+  EXPECT_EQ(status.completed.text(), "0,1");
+  EXPECT_TRUE(has_condition(status, "SuccessCriteriaMet", "CompletionsReached"));
+  EXPECT_TRUE(has_condition(status, "Complete", "CompletionsReached"));
+}
+
+JobView with_policy(PolicyAction action) {
+  JobView view = job_of_runs(5, 3, 3);
+  PolicyRule rule;
+  rule.action = action;
+  rule.exit_codes = PolicyRule::ExitCodes{"", true, {42}};
+  view.job.spec.pod_failure_policy = {rule};
+  view.job.spec.backoff_limit_per_index = 1;
+  view.job.spec.backoff_limit = kCountLimit;
+  end_pod(view, 1, 42);
+  return view;
+}
+
+TEST(JobEnd, FailJobStopsTheOtherRunsAndFailsOnceTheirPodsAreDown) {
+  JobView view = with_policy(PolicyAction::kFailJob);
+  const Status stopping = after(view);
+  EXPECT_EQ(stopping.phase, Phase::kBackoff);
+  EXPECT_EQ(stopping.waiting->reason, "RunsStopped");
+  EXPECT_TRUE(has_condition(stopping, "FailureTarget", "PodFailurePolicy"));
+  EXPECT_EQ(stopping.failures, 1);
+  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 2u);
+  view.job.status = stopping;
+  view.observed.cancelling_for = seconds(1);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).size() <= 1);
+  EXPECT_EQ(after(view).phase, Phase::kBackoff) << "two pods still run";
+  view.pods.clear();
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(status, "Failed", "PodFailurePolicy"));
+}
+
+TEST(JobEnd, APodThatOutlivesItsGraceIsGivenUp) {
+  JobView view = with_policy(PolicyAction::kFailJob);
+  view.job.status = after(view);
+  for (PodView& pod : view.pods) {
+    if (!pod.ended()) delete_pod(pod, seconds(30 + 41));
+  }
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+}
+
+TEST(JobEnd, FailIndexEndsTheRunAndNotTheJob) {
+  const Status status = after(with_policy(PolicyAction::kFailIndex));
+  EXPECT_EQ(status.failed.text(), "1");
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.runs.size(), 3u) << "the next run opens";
+}
+
+TEST(JobEnd, IgnoreCostsNoBudget) {
+  const Status status = after(with_policy(PolicyAction::kIgnore));
+  EXPECT_EQ(status.failures, 0);
+  EXPECT_EQ(status.runs[1].failures, 0);
+  EXPECT_TRUE(status.runs[1].next_attempt_time) << "and it is tried again";
+}
+
+TEST(JobEnd, ARunThatSpendsItsOwnLimitHasFailedForGood) {
+  JobView view = job_of_runs(3, 3, 3);
+  view.job.spec.backoff_limit_per_index = 0;
+  view.job.spec.backoff_limit = kCountLimit;
+  end_pod(view, 2, 1);
+  Status status = after(view);
+  EXPECT_EQ(status.failed.text(), "2");
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  end_pod(view, 0, 0);
+  end_pod(view, 1, 0);
+  status = after(view);
+  EXPECT_EQ(status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(status, "Failed", "FailedIndexes"));
+  EXPECT_EQ(status.completed.text(), "0,1");
+}
+
+TEST(JobEnd, MoreFailedIndexesThanAllowedEndTheJob) {
+  JobView view = job_of_runs(5, 3, 3);
+  view.job.spec.backoff_limit_per_index = 0;
+  view.job.spec.backoff_limit = kCountLimit;
+  view.job.spec.max_failed_indexes = 1;
+  end_pod(view, 0, 1);
+  EXPECT_FALSE(after(view).condition("FailureTarget"));
+  end_pod(view, 1, 1);
+  EXPECT_TRUE(has_condition(after(view), "FailureTarget", "MaxFailedIndexesExceeded"));
+}
+
+TEST(JobEnd, TheSuccessPolicyStopsTheOtherRunsAndSucceedsOnceTheyAreDown) {
+  JobView view = job_of_runs(5, 3, 3);
+  SuccessRule rule;
+  rule.indexes = IndexSet::parse("0", 4);
+  view.job.spec.success_policy = {rule};
+  end_pod(view, 0, 0);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kBackoff);
+  EXPECT_TRUE(has_condition(view.job.status, "SuccessCriteriaMet", "SuccessPolicy"));
+  view.pods.clear();
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kSucceeded);
+  EXPECT_TRUE(has_condition(status, "Complete", "SuccessPolicy"));
+}
+
+TEST(JobEnd, FailureBeatsSuccessInTheSameLook) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.spec.backoff_limit = 0;
+  SuccessRule rule;
+  rule.count = 1;
+  view.job.spec.success_policy = {rule};
+  end_pod(view, 0, 0);
+  end_pod(view, 1, 1);
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(status, "Failed", "BackoffLimitExceeded"));
+}
+
+TEST(JobEnd, NoRunOpensOnceTheBudgetIsSpent) {
+  JobView view = job_of_runs(9, 3, 3);
+  view.job.spec.backoff_limit = 1;
+  end_pod(view, 0, 1);
+  end_pod(view, 1, 1);
+  const Status status = after(view);
+  EXPECT_EQ(status.attempt, 3);
+  EXPECT_TRUE(has_condition(status, "FailureTarget", "BackoffLimitExceeded"));
+  EXPECT_EQ(status.failures, 2);
+}
+
+TEST(JobEnd, ARunThatIsLostTooOftenFailsTheJobAndOthersLossesDoNotCount) {
+  JobView view = job_of_runs(9, 3, 3);
+  view.job.spec.disruption_limit = 2;
+  view.job.status.disruptions = 30;
+  for (auto& run : view.job.status.runs) run.disruptions = 1;
+  view.observed.nodes[kNode].silent_for = seconds(41);
+  EXPECT_FALSE(after(view).condition("FailureTarget"));
+  view.job.status.runs[2].disruptions = 2;
+  const Status status = after(view);
+  EXPECT_TRUE(has_condition(status, "Failed", "DisruptionLimitExceeded"));
+  EXPECT_EQ(status.phase, Phase::kFailed) << "lost pods were given up: nobody waits for them";
+}
+
+TEST(JobEnd, TheEndOnRecordIsFollowedWhateverTheUserAsksThen) {
+  JobView view = with_policy(PolicyAction::kFailJob);
+  view.job.status = after(view);
+  view.job.spec.cancel = true;
+  view.job.spec.suspend = true;
+  view.pods.clear();
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing

@@ -1,0 +1,205 @@
+// A job of many runs: which ones open, end and stop, and what one write says of all of them.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+std::vector<std::int64_t> open_indexes(const Status& status) {
+  std::vector<std::int64_t> indexes;
+  for (const auto& run : status.runs) {
+    if (run.open()) indexes.push_back(run.index);
+  }
+  return indexes;
+}
+using Indexes = std::vector<std::int64_t>;
+
+TEST(ManyRuns, AsManyOpenAsParallelismAllowsTheLowestIndexFirstInOneWrite) {
+  const JobView view = job_of_runs(10, 3, 0);
+  const Decision decision = settle(view);
+  ASSERT_EQ(all<WriteStatus>(decision).size(), 1u);
+  EXPECT_EQ(all<CreatePod>(decision).size(), 3u);
+  const Status status = after(view);
+  EXPECT_EQ(open_indexes(status), (Indexes{0, 1, 2}));
+  EXPECT_EQ(status.attempt, 3);
+  EXPECT_EQ(status.runs[2].attempt, 3);
+  EXPECT_EQ(all<CreatePod>(decision)[2].run, 2);
+}
+
+TEST(ManyRuns, AtMost64AttemptsStandWithoutAPod) {
+  JobView view = job_of_runs(1000, 500, 0);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.runs.size(), 64u);
+  view.runs.resize(64);
+  for (RunView& run : view.runs) run.observed.own_intent = run.observed.creating = true;
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  for (std::size_t place = 0; place < 10; ++place) view.runs[place].observed.pod_existed = true;
+  EXPECT_EQ(after(view).runs.size(), 74u);
+}
+
+TEST(ManyRuns, EveryEndThatIsDueAndTheRunsThatOpenInsteadShareOneWrite) {
+  JobView view = job_of_runs(10, 4, 4);
+  end_pod(view, 0, 0);
+  end_pod(view, 2, 0);
+  end_pod(view, 3, 1);
+  const Status status = after(view);
+  EXPECT_EQ(status.completed.text(), "0,2");
+  EXPECT_EQ(status.failures, 1);
+  EXPECT_EQ(open_indexes(status), (Indexes{1, 4, 5, 6})) << "a run in back-off holds no slot";
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.history.size(), 3u);
+  EXPECT_EQ(status.history[0].outcome, Outcome::kSucceeded);
+}
+
+TEST(ManyRuns, ARunInBackOffOpensAgainBeforeLaterOnesBegin) {
+  JobView view = job_of_runs(10, 2, 2);
+  end_pod(view, 0, 1);
+  view.job.status = after(view);
+  view.pods.clear();
+  EXPECT_EQ(open_indexes(view.job.status), (Indexes{1, 2}));
+  view.job.status.runs[0].next_attempt_time = now() - seconds(1);
+  view.job.spec.parallelism = 3;
+  view.observed.since_write = seconds(60);
+  const Status status = after(view);
+  EXPECT_EQ(open_indexes(status)[0], 0);
+  EXPECT_EQ(status.runs[0].attempts, 2);
+}
+
+TEST(ManyRuns, NoWriteDropsTheNewestEntryOfHistoryAndWhatEndedBadlyIsKeptFirst) {
+  JobView view = job_of_runs(100, 50, 50);
+  add_history(view, Outcome::kFailed, 10);
+  view.job.status.history.back().attempt = 4711;
+  for (std::int64_t index = 0; index < 48; ++index) end_pod(view, index, 0);
+  end_pod(view, 48, 3);
+  end_pod(view, 49, 3);
+  const Status status = after(view);
+  ASSERT_EQ(status.history.size(), 10u);
+  EXPECT_EQ(status.history[0].attempt, 4711);
+  EXPECT_EQ(std::count_if(status.history.begin() + 1, status.history.end(),
+                          [](const auto& entry) { return entry.outcome == Outcome::kFailed; }),
+            2);
+}
+
+TEST(ManyRuns, ManyEndsMakeOneEvent) {
+  JobView view = job_of_runs(10, 4, 4);
+  for (std::int64_t index = 0; index < 4; ++index) end_pod(view, index, 1);
+  const auto events = written(view).events;
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "AttemptsEnded");
+  EXPECT_NE(events[0].note.find("4 attempts ended (4 Failed)"), std::string::npos);
+}
+
+TEST(ManyRuns, ALossCostsItsRunOneDisruptionAndTheJobNoFailure) {
+  JobView view = job_of_runs(200, 200, 200);
+  view.observed.nodes[kNode].silent_for = seconds(41);
+  const Decision first = decide(view, now());
+  EXPECT_EQ(first.confirm_runs.size(), 200u) << "one round of live looks serves all";
+  const Status status = after(view);
+  EXPECT_EQ(status.failures, 0);
+  EXPECT_EQ(status.disruptions, 200);
+  for (const auto& run : status.runs) EXPECT_EQ(run.disruptions, 1);
+  EXPECT_EQ(status.phase, Phase::kRunning);
+}
+
+TEST(ManyRuns, NewTroubleWaitsForTheNextReconcileAndHoldsUpNoEndThatIsDue) {
+  JobView view = job_of_runs(10, 2, 2);
+  end_pod(view, 0, 0);
+  view.observed.nodes[kNode].silent_for = seconds(41);
+  EXPECT_TRUE(decide(view, now()).confirm);
+  view.observed.looked = true;
+  const Decision decision = decide(view, now());
+  EXPECT_FALSE(decision.confirm);
+  EXPECT_EQ(all<WriteStatus>(decision).at(0).status.completed.text(), "0");
+  EXPECT_EQ(decision.wake_after, Duration::zero());
+}
+
+TEST(ManyRuns, FewerAllowedStopTheHighestIndexesWithoutCost) {
+  JobView view = job_of_runs(10, 4, 4);
+  view.job.spec.parallelism = 2;
+  const Status status = after(view);
+  EXPECT_EQ(open_indexes(status), (Indexes{0, 1}));
+  EXPECT_EQ(status.failures + status.disruptions, 0);
+  EXPECT_EQ(status.history.back().reason, "ParallelismReduced");
+  EXPECT_EQ(status.runs.size(), 4u);
+  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 2u);
+}
+
+TEST(ManyRuns, ParallelismZeroPausesTheJobAndMoreGoesOn) {
+  JobView view = job_of_runs(10, 2, 2);
+  view.job.spec.parallelism = 0;
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.waiting->reason, "Paused");
+  view.pods.clear();
+  view.job.spec.parallelism = 2;
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{0, 1}));
+}
+
+TEST(ManyRuns, SuspensionKeepsWhatIsCompleted) {
+  JobView view = job_of_runs(10, 3, 3);
+  end_pod(view, 1, 0);
+  view.job.status = after(view);
+  view.job.spec.suspend = true;
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kSuspended);
+  EXPECT_EQ(status.completed.text(), "1");
+  EXPECT_TRUE(open_indexes(status).empty());
+}
+
+TEST(ManyRuns, WritesOfOnePhaseAreApartByTheSizeOfTheStatus) {
+  JobView view = job_of_runs(10, 4, 4);
+  end_pod(view, 0, 0);
+  view.observed.since_write = std::chrono::milliseconds(150);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  EXPECT_EQ(settle(view).wake_after, std::chrono::milliseconds(50));
+  view.job.status_bytes = 256 * 1024;
+  view.observed.since_write = std::chrono::milliseconds(1500);
+  EXPECT_EQ(settle(view).wake_after, std::chrono::milliseconds(500));
+  view.observed.since_write = seconds(2);
+  EXPECT_EQ(after(view).completed.text(), "0");
+  view.observed.since_write = seconds(0);
+  view.job.spec.cancel = true;
+  EXPECT_EQ(after(view).phase, Phase::kCancelling) << "a change of phase waits for nothing";
+}
+
+TEST(ManyRuns, OnlyTheListedIndexesRun) {
+  JobView view = job_of_runs(10, 5, 0);
+  view.job.spec.indexes = IndexSet::parse("2,4-5", 9);
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{2, 4, 5}));
+}
+
+TEST(ManyRuns, WaitingHasTheWordsOfTheRunInTheWorstTrouble) {
+  JobView view = job_of_runs(10, 3, 3);
+  view.pods[1].node_name = "node-b";
+  view.job.status.runs[1].node_name = "node-b";
+  view.observed.nodes["node-b"].silent_for = seconds(30);
+  const Status status = after(view);
+  EXPECT_EQ(status.waiting->reason, "NodeSilent");
+  EXPECT_EQ(status.waiting->message.rfind("run 1: ", 0), 0u);
+}
+
+TEST(ManyRuns, ARunThatHoldsALeaseHasOneOfItsOwn) {
+  JobView view = job_of_runs(3, 2, 2);
+  view.job.spec.heartbeat = Heartbeat{};
+  view.runs.resize(2);
+  for (RunView& run : view.runs) run.observed.own_intent = true;
+  const auto leases = all<WriteLease>(settle(view));
+  ASSERT_EQ(leases.size(), 2u);
+  EXPECT_EQ(leases[1].run, 1);
+  EXPECT_EQ(leases[1].holder, pod_of(2) + "/pod-uid-2") << "nobody had it before";
+  view.job.status.runs[1].attempts = 2;
+  EXPECT_EQ(all<WriteLease>(settle(view))[1].holder, "") << "an earlier attempt may have had it";
+}
+
+TEST(ManyRuns, TheLeaseOfARunThatIsOverIsDeleted) {
+  JobView view = job_of_runs(3, 2, 2);
+  view.job.spec.heartbeat = Heartbeat{};
+  view.leases_over.push_back({2, "lease-uid", 7});
+  const auto deletions = all<DeleteLease>(settle(view));
+  ASSERT_EQ(deletions.size(), 1u);
+  EXPECT_EQ(deletions[0].run, 2);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
