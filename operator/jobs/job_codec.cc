@@ -10,6 +10,9 @@ namespace {
 
 using reconciler::seconds;
 
+// The schema's limit of active, succeeded and failed.
+constexpr std::int64_t kMostCounted = 2'147'483'647;
+
 void put_text(Json& json, const char* key, const std::string& value) {
   if (!value.empty()) json[key] = value;
 }
@@ -27,6 +30,7 @@ void put_second(Json& json, const char* key, const std::optional<Time>& value) {
 
 reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   reconciler::HistoryEntry entry;
+  entry.index = int_at(json, "index");
   entry.attempt = int_at(json, "attempt");
   entry.pod_name = string_at(json, "podName");
   entry.pod_uid = string_at(json, "podUID");
@@ -43,8 +47,9 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   return entry;
 }
 
-Json encode_history_entry(const reconciler::HistoryEntry& entry) {
+Json encode_history_entry(const reconciler::HistoryEntry& entry, bool many_runs) {
   Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
+  if (many_runs) json["index"] = entry.index;
   put_text(json, "podName", entry.pod_name);
   put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
@@ -81,11 +86,66 @@ Json encode_condition(const reconciler::Condition& condition) {
   return json;
 }
 
+reconciler::PolicyAction decode_action(const std::string& text) {
+  if (text == "FailJob") return reconciler::PolicyAction::kFailJob;
+  if (text == "FailIndex") return reconciler::PolicyAction::kFailIndex;
+  if (text == "Ignore") return reconciler::PolicyAction::kIgnore;
+  return reconciler::PolicyAction::kCount;
+}
+
+reconciler::PolicyRule decode_policy_rule(const JsonView& json) {
+  reconciler::PolicyRule rule;
+  rule.action = decode_action(string_at(json, "action"));
+  if (const JsonView codes = at(json, "onExitCodes"); codes.is_object()) {
+    rule.exit_codes.emplace();
+    rule.exit_codes->container = string_at(codes, "containerName");
+    rule.exit_codes->in = string_at(codes, "operator") != "NotIn";
+    for (const JsonView value : at(codes, "values")) {
+      rule.exit_codes->values.push_back(static_cast<int>(value.number_or(0)));
+    }
+  }
+  for (const JsonView condition : at(json, "onPodConditions")) {
+    rule.conditions.push_back(
+        {string_at(condition, "type"), string_at(condition, "status", "True")});
+  }
+  return rule;
+}
+
+std::optional<std::int64_t> count_at(const JsonView& json, const char* key) {
+  return at(json, key).is_number_integer() ? std::optional(int_at(json, key)) : std::nullopt;
+}
+
+// The schema admits only lists of indexes below `completions`.
+std::optional<reconciler::IndexSet> indexes_at(const JsonView& json, const char* key,
+                                               std::int64_t completions) {
+  if (!at(json, key).is_string()) return std::nullopt;
+  return reconciler::IndexSet::parse(string_at(json, key), completions - 1);
+}
+
+// What makes a job one of many runs.
+void decode_runs_spec(const JsonView& json, reconciler::Spec& spec) {
+  spec.completions = int_at(json, "completions", spec.completions);
+  spec.parallelism = int_at(json, "parallelism", spec.parallelism);
+  spec.indexed = string_at(json, "completionMode") == "Indexed";
+  spec.indexes = indexes_at(json, "indexes", spec.completions);
+  spec.backoff_limit_per_index = count_at(json, "backoffLimitPerIndex");
+  spec.max_failed_indexes = count_at(json, "maxFailedIndexes");
+  const auto unset = spec.backoff_limit_per_index ? reconciler::kCountLimit : spec.backoff_limit;
+  spec.backoff_limit = int_at(json, "backoffLimit", unset);
+  for (const JsonView rule : at(at(json, "podFailurePolicy"), "rules")) {
+    spec.pod_failure_policy.push_back(decode_policy_rule(rule));
+  }
+  for (const JsonView rule : at(at(json, "successPolicy"), "rules")) {
+    spec.success_policy.push_back(
+        {indexes_at(rule, "succeededIndexes", spec.completions), count_at(rule, "succeededCount")});
+  }
+}
+
 }  // namespace
 
 reconciler::Spec decode_spec(const JsonView& json) {
   reconciler::Spec spec;
-  spec.backoff_limit = int_at(json, "backoffLimit", spec.backoff_limit);
+  decode_runs_spec(json, spec);
   spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
   spec.start_deadline = seconds_at(json, "startDeadlineSeconds").value_or(spec.start_deadline);
   spec.schedule_deadline = seconds_at(json, "scheduleDeadlineSeconds");
@@ -134,9 +194,11 @@ reconciler::Run decode_run(const JsonView& json) {
   run.pod_uid = string_at(json, "podUID");
   run.node_name = string_at(json, "nodeName");
   run.start_time = time_at(json, "startTime");
+  run.attempts = int_at(json, "attempts", 1);
   run.failures = int_at(json, "failures");
   run.disruptions = int_at(json, "disruptions");
   run.next_attempt_time = time_at(json, "nextAttemptTime");
+  run.refused = string_at(json, "refused");
   run.progress = string_at(json, "progress");
   return run;
 }
@@ -147,16 +209,55 @@ Json encode_run(const reconciler::Run& run) {
   put_text(json, "podUID", run.pod_uid);
   put_text(json, "nodeName", run.node_name);
   put_time(json, "startTime", run.start_time);
+  if (run.attempts > 1) json["attempts"] = run.attempts;
   if (run.failures > 0) json["failures"] = run.failures;
   if (run.disruptions > 0) json["disruptions"] = run.disruptions;
   put_time(json, "nextAttemptTime", run.next_attempt_time);
+  put_text(json, "refused", run.refused);
   put_text(json, "progress", run.progress);
   return json;
 }
 
+// The indexes of a job with many runs; a job with one run has the count alone.
+void decode_ended_runs(const reconciler::Spec& spec, const JsonView& json,
+                       reconciler::Status& status) {
+  if (!spec.many_runs()) {
+    if (int_at(json, "succeeded") > 0) status.completed = reconciler::IndexSet::first(1);
+    return;
+  }
+  const auto completed = indexes_at(json, "completedIndexes", spec.completions);
+  status.completed = completed.value_or(reconciler::IndexSet());
+  status.failed =
+      indexes_at(json, "failedIndexes", spec.completions).value_or(reconciler::IndexSet());
+}
+
+void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& status, Json& json) {
+  const auto put_count = [&](const char* key, std::int64_t count) {
+    if (count > 0) json[key] = std::min(count, kMostCounted);
+  };
+  put_count("active", std::count_if(status.runs.begin(), status.runs.end(),
+                                    [](const reconciler::Run& run) { return run.open(); }));
+  put_count("succeeded", status.completed.size());
+  put_count("failed", status.failures + status.disruptions);
+  json["completions"] =
+      std::to_string(status.completed.size()) + "/" + std::to_string(spec.wanted());
+  if (!spec.many_runs()) return;
+  put_text(json, "completedIndexes", status.completed.text());
+  put_text(json, "failedIndexes", status.failed.text());
+}
+
+// Whoever may write the status may also write runs that do not fit each other.
+void order_runs(std::vector<reconciler::Run>& runs) {
+  const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
+  std::stable_sort(runs.begin(), runs.end(), by_index);
+  runs.erase(std::unique(runs.begin(), runs.end(),
+                         [](const auto& a, const auto& b) { return a.index == b.index; }),
+             runs.end());
+}
+
 }  // namespace
 
-reconciler::Status decode_status(const JsonView& json) {
+reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& json) {
   reconciler::Status status;
   status.phase =
       reconciler::parse_phase(string_at(json, "phase")).value_or(reconciler::Phase::kNone);
@@ -177,6 +278,8 @@ reconciler::Status decode_status(const JsonView& json) {
     status.waiting.reset();
   }
   for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
+  order_runs(status.runs);
+  decode_ended_runs(spec, json, status);
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
   }
@@ -186,7 +289,7 @@ reconciler::Status decode_status(const JsonView& json) {
   return status;
 }
 
-Json encode_status(const reconciler::Status& status) {
+Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status) {
   Json json = {{"phase", to_string(status.phase)},
                {"attempt", status.attempt},
                {"failures", status.failures},
@@ -203,8 +306,11 @@ Json encode_status(const reconciler::Status& status) {
     put_second(waiting, "since", status.waiting->since);
     json["waiting"] = std::move(waiting);
   }
+  encode_ended_runs(spec, status, json);
   for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
-  for (const auto& entry : status.history) json["history"].push_back(encode_history_entry(entry));
+  for (const auto& entry : status.history) {
+    json["history"].push_back(encode_history_entry(entry, spec.many_runs()));
+  }
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));
   }
@@ -224,7 +330,15 @@ void mend_runs(reconciler::Job& job) {
     }
     return;
   }
+  if (job.spec.many_runs()) {
+    for (reconciler::Run& run : status.runs) {
+      if (run.open()) run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
+    }
+    return;
+  }
+  if (status.runs.size() > 1) status.runs.resize(1);
   reconciler::Run& run = status.begun();
+  run.index = 0;
   run.attempt = status.attempt;
   run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
   run.next_attempt_time.reset();
@@ -246,7 +360,8 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.created = time_at(meta, "creationTimestamp").value_or(Time{});
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.spec = decode_spec(spec);
-  job.status = decode_status(at(json, "status"));
+  job.status = decode_status(job.spec, at(json, "status"));
+  job.status_bytes = at(json, "status").text().size();
   mend_runs(job);
   if (!at(spec, "template").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
@@ -283,7 +398,7 @@ std::string status_update_body(const reconciler::Job& job, const std::string& sh
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", reconciler::kJobKind},
                      {"metadata", std::move(metadata)},
-                     {"status", encode_status(status)}};
+                     {"status", encode_status(job.spec, status)}};
   // The status must be written even if a text is not valid UTF-8.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -36,8 +36,8 @@ kube::ObjectPtr decode_job(const JsonView& json);
 JobTexts decode_texts(const JsonView& json);
 
 reconciler::Spec decode_spec(const JsonView& spec);
-reconciler::Status decode_status(const JsonView& status);
-Json encode_status(const reconciler::Status& status);
+reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
+Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
 
 // The metadata that others write too, unchanged: labels, annotations, finalizers and owner
 // references, as one JSON object.

@@ -17,6 +17,8 @@ using reconciler::PodPhase;
 using reconciler::PodView;
 using reconciler::seconds;
 
+// batch/v1's label and annotation of the pods of an Indexed job.
+constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
 constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
 
 // Tenants write some of these texts, and all of them may reach a status, an Event or a log.
@@ -141,6 +143,15 @@ void decode_conditions(const JsonView& status, PodView& pod) {
   }
 }
 
+// A user's policy may name any condition of a failed pod.
+void keep_conditions(const JsonView& status, PodView& pod) {
+  constexpr std::size_t kMostConditions = 32;
+  for (const JsonView condition : at(status, "conditions")) {
+    if (pod.conditions.size() == kMostConditions) return;
+    pod.conditions.push_back({text_at(condition, "type"), text_at(condition, "status")});
+  }
+}
+
 std::int64_t decode_attempt(const std::string& text) {
   std::int64_t attempt = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), attempt);
@@ -179,10 +190,15 @@ std::string decode_job_name(const JsonView& meta, const CachedPod& pod) {
   return !by_name.empty() ? by_name : string_at(at(meta, "labels"), reconciler::kJobNameLabel);
 }
 
-Json attempt_environment(const reconciler::Job& job, std::int64_t attempt) {
-  return Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
-                      {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
-                      {{"name", "HOLDFAST_ATTEMPT"}, {"value", std::to_string(attempt)}}});
+Json attempt_environment(const reconciler::Job& job, const reconciler::CreatePod& pod) {
+  Json variables =
+      Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
+                   {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
+                   {{"name", "HOLDFAST_ATTEMPT"}, {"value", std::to_string(pod.attempt)}}});
+  if (job.spec.indexed) {
+    variables.push_back({{"name", "JOB_COMPLETION_INDEX"}, {"value", std::to_string(pod.run)}});
+  }
+  return variables;
 }
 
 void add_environment(Json& spec, const char* list, const Json& ours) {
@@ -239,6 +255,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
     if (finalizer == reconciler::kFinalizer) pod.has_finalizer = true;
   }
   decode_conditions(status, pod);
+  if (pod.phase == PodPhase::kFailed) keep_conditions(status, pod);
   decode_containers(json, pod);
   cached->job_name = decode_job_name(meta, *cached);
   return cached;
@@ -264,15 +281,21 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
                                                  {"controller", true}}})}};
   Json annotations = without_our_keys(at(given, "annotations"));
   if (pod.intent) annotations[reconciler::kIntentAnnotation] = format_time_nanos(*pod.intent);
-  if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   Json spec = at(*parsed, "spec");
   if (!spec.is_object()) return make_error(ErrorCode::kInvalid, "the pod template has no spec");
   spec["restartPolicy"] = "Never";
+  if (job.spec.indexed) {
+    const std::string index = std::to_string(pod.run);
+    meta["labels"][kIndexKey] = index;
+    annotations[kIndexKey] = index;
+    if (!spec.contains("hostname")) spec["hostname"] = job.name + "-" + index;
+  }
+  if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   if (job.spec.heartbeat) {
     const Status injected = inject_agent(job, pod, agent_image, spec);
     if (!injected) return injected.error();
   }
-  const Json environment = attempt_environment(job, pod.attempt);
+  const Json environment = attempt_environment(job, pod);
   add_environment(spec, "initContainers", environment);
   add_environment(spec, "containers", environment);
   const Json body = {{"apiVersion", "v1"},

@@ -14,9 +14,9 @@ namespace {
 
 void check_status(const CachedJob& cached, const JobTexts& texts) {
   const reconciler::Status& status = cached.job.status;
-  const Json written = controller::encode_status(status);
-  const reconciler::Status read = controller::decode_status(document(written));
-  FUZZ_REQUIRE(controller::encode_status(read) == written);
+  const Json written = controller::encode_status(cached.job.spec, status);
+  const reconciler::Status read = controller::decode_status(cached.job.spec, document(written));
+  FUZZ_REQUIRE(controller::encode_status(cached.job.spec, read) == written);
   FUZZ_REQUIRE(read.phase == status.phase);
   FUZZ_REQUIRE(read.attempt == status.attempt);
   FUZZ_REQUIRE(read.runs == status.runs);

@@ -264,16 +264,16 @@ void Ledger::job_written(const Applied& applied) {
   const Json& after = *applied.after;
   if (is_deleting(after) && !is_deleting(before)) job_removed(before, by_replica(applied));
   if (at(before, "status") == at(after, "status")) return;
-  status_written({before, after, controller::decode_status(document(at(before, "status"))),
-                  controller::decode_status(document(at(after, "status"))),
-                  controller::decode_spec(document(at(before, "spec"))), uid_of(after),
-                  string_at(at(after, "metadata"), "name"), by_replica(applied)});
+  const Spec spec = controller::decode_spec(document(at(before, "spec")));
+  status_written({before, after, controller::decode_status(spec, document(at(before, "status"))),
+                  controller::decode_status(spec, document(at(after, "status"))), spec,
+                  uid_of(after), string_at(at(after, "metadata"), "name"), by_replica(applied)});
 }
 
 void Ledger::job_removed(const Json& job, bool by_replica) {
   if (!by_replica || is_deleting(job)) return;
   const Spec spec = controller::decode_spec(document(at(job, "spec")));
-  const JobStatus status = controller::decode_status(document(at(job, "status")));
+  const JobStatus status = controller::decode_status(spec, document(at(job, "status")));
   const bool expired =
       spec.ttl_after_finished && status.completion_time &&
       *status.completion_time + *spec.ttl_after_finished <= wall() + kClockTolerance;
@@ -586,7 +586,7 @@ void Ledger::data_restored() {
     if (pod.removed == Duration::zero()) pod.removed = scheduler_.now();
   }
   gateway_.server().for_each("durablejobs", [&](const Json& job) {
-    const JobStatus status = controller::decode_status(document(at(job, "status")));
+    const JobStatus status = controller::decode_status({}, document(at(job, "status")));
     JobBook& book = jobs_[uid_of(job)];
     book.failures = status.failures;
     book.disruptions = status.disruptions;
