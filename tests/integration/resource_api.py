@@ -24,9 +24,9 @@ PHASES = [
 TERMINAL = {"Succeeded", "Failed", "Cancelled"}
 # The transition table of the design.
 EDGES = {
-    "Pending": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
-    "Running": {"Running", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
-    "Backoff": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
+    "Pending": {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
+    "Running": {"Running", "Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
+    "Backoff": {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
     "Suspended": {"Pending", "Cancelling", "Cancelled", "Failed"},
     "Cancelling": {"Cancelled"},
     "Succeeded": set(),
@@ -72,6 +72,7 @@ def status(phase, **fields):
         "attempt": 1,
         "failures": 1,
         "disruptions": 1,
+        "completions": "0/1",
         "startTime": "2026-01-02T03:04:05Z",
         "observedGeneration": 1,
     }

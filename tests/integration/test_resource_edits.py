@@ -79,6 +79,32 @@ def test_other_conditions_come_and_go_after_the_end(api, over):
     written(api, current, conditions=[{**other, "status": "True"}, first])
 
 
+DECIDED = ("status.conditions: Forbidden", "an outcome that is decided stays decided")
+
+
+@pytest.mark.parametrize("name", ["FailureTarget", "SuccessCriteriaMet"])
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Backoff", "Suspended", "Cancelling"])
+def test_an_outcome_that_is_decided_is_never_taken_back(api, phase, name):
+    decided, other = condition(name), condition("Stalled")
+    current = written(api, api.job_in(phase), conditions=[condition(name, "False"), other])
+    current = written(api, current, conditions=[other, decided])
+    refused(put(api, current, conditions=[condition(name, "False"), other]), *DECIDED)
+    refused(put(api, current, conditions=[condition(name, "Unknown"), other]), *DECIDED)
+    refused(put(api, current, conditions=[other]), *DECIDED)
+    refused(put(api, current, conditions=None), *DECIDED)
+    written(api, current, conditions=[condition(name, reason="Other")])
+
+
+def test_an_outcome_that_is_decided_stays_so_after_the_end(api):
+    decided = condition("FailureTarget")
+    current = written(api, api.job_in("Running"), conditions=[decided])
+    fields = status("Failed", conditions=[decided, condition("Failed")])
+    code, current = api.put_status(current, fields)
+    assert code == 200, current
+    refused(put(api, current, conditions=[condition("Failed")]), *DECIDED)
+    refused(put(api, current, conditions=[condition("FailureTarget", "False"), condition("Failed")]), *DECIDED)
+
+
 # -- the attempt's number -------------------------------------------------------------------------
 
 
@@ -122,7 +148,7 @@ def run(attempt, **fields):
     return {"index": 0, "attempt": attempt, **fields}
 
 
-@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "progress"])
+@pytest.mark.parametrize("field", ["podName", "podUID", "nodeName", "progress", "refused"])
 def test_no_text_is_empty(api, field):
     """The operator leaves out what is empty, and so would take it away."""
     refused(put(api, api.job_in("Running"), runs=[run(1, **{field: ""})]), f"status.runs[0].{field}",

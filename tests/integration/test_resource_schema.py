@@ -11,7 +11,33 @@ from resource_api import CRD_PATH, PHASES, ROOT, crd, fields_of, schema_of, stat
 VERSION = crd()["spec"]["versions"][0]
 SPEC = dict(fields_of(schema_of("spec"), "spec"))
 STATUS = dict(fields_of(schema_of("status"), "status"))
-REQUIRED = {"spec.template"}
+REQUIRED = {
+    "spec.template",
+    "spec.podFailurePolicy.rules",
+    "spec.podFailurePolicy.rules[].action",
+    "spec.podFailurePolicy.rules[].onExitCodes.operator",
+    "spec.podFailurePolicy.rules[].onExitCodes.values",
+    "spec.podFailurePolicy.rules[].onPodConditions[].type",
+    "spec.successPolicy.rules",
+}
+# The operator has these defaults, because a rule has to see whether the field is there.
+DEFAULTS = {
+    "spec.completions": "1",
+    "spec.parallelism": "1",
+    "spec.backoffLimit": "6, or no limit with backoffLimitPerIndex",
+}
+# Of the longest lists and texts.
+LONGEST = {
+    "status.runs": 1000,
+    "spec.podFailurePolicy.rules": 20,
+    "spec.podFailurePolicy.rules[].onPodConditions": 20,
+    "spec.podFailurePolicy.rules[].onExitCodes.values": 255,
+    "spec.successPolicy.rules": 20,
+    "spec.indexes": 131072,
+    "spec.successPolicy.rules[].succeededIndexes": 65536,
+    "status.completedIndexes": 600000,
+    "status.failedIndexes": 600000,
+}
 
 
 def run(*command):
@@ -83,9 +109,11 @@ def test_every_spec_field_is_documented_with_unit_default_and_what_may_change(pa
     field, text = SPEC[path], SPEC[path]["description"]
     assert re.search(r"(Mutable|Immutable|While suspended|One way)\.$", text)
     if field["type"] == "integer":
-        assert re.search(r"Unit: (seconds|attempts|times|percent)\.", text)
-    assert path in REQUIRED or "Default: " in text
-    if "default" in field and field["type"] != "object":
+        assert re.search(r"Unit: (seconds|attempts|times|percent|runs)\.", text)
+    assert ("Required. " in text) if path in REQUIRED else ("Default: " in text)
+    if path in DEFAULTS:
+        assert f"Default: {DEFAULTS[path]}." in text
+    elif "default" in field and field["type"] != "object":
         default = field["default"]
         shown = str(default).lower() if isinstance(default, bool) else str(default)
         assert f"Default: {shown}." in text
@@ -116,7 +144,8 @@ def test_nothing_below_the_template_carries_a_description():
 
 
 @pytest.mark.parametrize(
-    "path", ["spec", "spec.retryBackoff", "spec.heartbeat", "status", "status.waiting"]
+    "path", ["spec", "spec.retryBackoff", "spec.heartbeat", "spec.podFailurePolicy", "spec.successPolicy", "status",
+             "status.waiting"]
 )
 def test_kubectl_explain_shows_every_field_with_its_description(api, path):
     result = api.kubectl("explain", f"dj.{path}")
@@ -141,9 +170,9 @@ def test_every_field_of_ours_is_bounded(path):
         # Beyond 2^53 a JSON number is not exact, and a bound there is not kept.
         assert -(2**53) < field["minimum"] <= field["maximum"] < 2**53
     elif field["type"] == "string":
-        assert "enum" in field or field["maxLength"] <= 32768
+        assert "enum" in field or field["maxLength"] <= LONGEST.get(path, 32768)
     elif field["type"] == "array":
-        assert field["maxItems"] <= (1000 if path == "status.runs" else 16)
+        assert field["maxItems"] <= LONGEST.get(path, 16)
     else:
         assert field["type"] in ("boolean", "object")
 
@@ -188,11 +217,14 @@ def columns_of(api, name, *flags):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_get_prints_phase_attempt_waiting_failures_and_age(api, phase):
+def test_get_prints_phase_completions_attempt_waiting_failures_and_age(api, phase):
     current = api.job_in(phase)
     columns = columns_of(api, current["metadata"]["name"])
-    assert list(columns) == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
+    assert list(columns) == [
+        "NAME", "PHASE", "COMPLETIONS", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS",
+    ]
     assert columns["PHASE"] == phase
+    assert columns["COMPLETIONS"] == current["status"]["completions"]
     assert columns["WAITING"] == current["status"].get("waiting", {}).get("reason", "")
     assert (columns["ATTEMPT"], columns["FAILURES"]) == ("1", "1")
 
@@ -206,7 +238,7 @@ def test_get_wide_adds_node_disruptions_and_the_two_ends_of_the_duration(api):
     code, current = api.put_status(current, status("Succeeded", disruptions=4))
     assert code == 200, current
     columns = columns_of(api, current["metadata"]["name"], "-o", "wide")
-    assert list(columns)[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
+    assert list(columns)[7:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert columns["DISRUPTIONS"] == "4"
     assert columns["STARTED"] and columns["COMPLETED"]
 

@@ -4,11 +4,12 @@ import copy
 
 import pytest
 import yaml
-from resource_api import job, schema_of
+from resource_api import JOBS, job, schema_of
 
 HEARTBEAT = {"leaseDurationSeconds": 30, "progressDeadlineSeconds": 60}
 # Every field that may be changed while the job runs, with a value other than its default.
 MUTABLE = {
+    "parallelism": 0,
     "backoffLimit": 1,
     "retryBackoff": {"initialSeconds": 1, "factor": 3, "maxSeconds": 5, "jitterPercent": 0},
     "disruptionLimit": 1,
@@ -22,7 +23,21 @@ MUTABLE = {
     "cancel": True,
     "ttlSecondsAfterFinished": 0,
 }
-IMMUTABLE = {"template", "heartbeat"}
+INDEXED = {"completionMode": "Indexed", "completions": 5}
+PER_INDEX = {**INDEXED, "backoffLimitPerIndex": 1}
+FAILURE_POLICY = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+SUCCESS_POLICY = {"rules": [{"succeededIndexes": "0", "succeededCount": 1}]}
+# What never changes: a spec with the field, and another value for it.
+IMMUTABLE = {
+    "completions": ({"completions": 5}, 6),
+    "completionMode": (INDEXED, "NonIndexed"),
+    "indexes": ({**INDEXED, "indexes": "1,3-4"}, "1,3"),
+    "backoffLimitPerIndex": (PER_INDEX, 2),
+    "podFailurePolicy": ({"podFailurePolicy": FAILURE_POLICY}, {"rules": []}),
+    "successPolicy": ({**INDEXED, "successPolicy": SUCCESS_POLICY}, {"rules": [{"succeededCount": 1}]}),
+}
+# These have tests of their own.
+OTHERS = {"template", "heartbeat", "maxFailedIndexes"}
 
 
 def refused(answer, *fragments):
@@ -38,7 +53,7 @@ def refused(answer, *fragments):
 def test_a_spec_of_nothing_but_a_template_gets_the_documented_defaults(api):
     current = api.create(job())
     assert {key: value for key, value in current["spec"].items() if key != "template"} == {
-        "backoffLimit": 6,
+        "completionMode": "NonIndexed",
         "retryBackoff": {"initialSeconds": 10, "factor": 2, "maxSeconds": 360, "jitterPercent": 20},
         "disruptionLimit": 50,
         "startDeadlineSeconds": 600,
@@ -72,11 +87,12 @@ def test_an_empty_heartbeat_gets_a_lease_of_30_seconds(api):
 
 def test_a_field_given_as_null_counts_as_left_out(api):
     fields = dict.fromkeys(
-        ["backoffLimit", "cancel", "heartbeat", "activeDeadlineSeconds", "retryBackoff"]
+        ["disruptionLimit", "cancel", "heartbeat", "activeDeadlineSeconds", "retryBackoff", "completions"]
     )
     spec = api.create(job(**fields))["spec"]
-    assert spec["backoffLimit"] == 6
+    assert spec["disruptionLimit"] == 50
     assert spec["cancel"] is False
+    assert "completions" not in spec
     assert "heartbeat" not in spec
 
 
@@ -117,6 +133,19 @@ def test_a_name_of_up_to_63_characters_is_accepted(api, length):
         },
         {"heartbeat": {"leaseDurationSeconds": 10, "progressDeadlineSeconds": 10}},
         {"heartbeat": {"leaseDurationSeconds": 3600, "progressDeadlineSeconds": 31536000}},
+        {"parallelism": 0},
+        {"parallelism": 1},
+        {"completions": 1, "parallelism": 1000},
+        {"completions": 100000, "parallelism": 1000},
+        {"completionMode": "Indexed"},
+        {"completionMode": "Indexed", "indexes": "0"},
+        {"completionMode": "Indexed", "completions": 100000, "indexes": "0-99999"},
+        {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 0, "maxFailedIndexes": 0},
+        {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 2**31 - 1, "maxFailedIndexes": 2},
+        {"podFailurePolicy": {"rules": []}},
+        {"podFailurePolicy": FAILURE_POLICY},
+        {"successPolicy": SUCCESS_POLICY, "completionMode": "Indexed"},
+        {"successPolicy": {"rules": [{"succeededCount": 5}] * 20}, **INDEXED},
     ],
 )
 def test_the_ends_of_every_range_are_accepted(api, fields):
@@ -197,11 +226,64 @@ def test_hooks_that_leave_the_lease_alone_are_accepted(api, of):
     api.create(body)
 
 
+@pytest.mark.parametrize("size, completions", [(63, None), (61, 10), (60, 100), (58, 10_000), (57, 100_000)])
+def test_an_indexed_job_has_a_name_that_leaves_room_for_its_last_index(api, size, completions):
+    spec = {"completionMode": "Indexed", **({"completions": completions} if completions else {})}
+    code, answer = api.cluster.api("POST", f"{JOBS}?dryRun=All", job("m" * size, **spec))
+    if size + 1 + len(str((completions or 1) - 1)) <= 63:
+        assert code == 201, answer
+    else:
+        refused((code, answer), "metadata.name", "the hostname of the last pod")
+    code, answer = api.cluster.api("POST", f"{JOBS}?dryRun=All", job("m" * size, completions=completions or 1))
+    assert code == 201, answer
+
+
+@pytest.mark.parametrize(
+    "indexes", ["0", "4", "0-4", "0,1,2,3,4", "1,3-4", "0-1,3-4", ",".join(map(str, range(0, 99999, 5)))]
+)
+def test_indexes_are_kept_as_written(api, indexes):
+    spec = {"completionMode": "Indexed", "completions": 5 if len(indexes) < 20 else 100_000, "indexes": indexes}
+    assert api.create(job(**spec))["spec"]["indexes"] == indexes
+
+
+def test_a_failure_policy_is_kept_as_written_with_the_default_status(api):
+    body = job(**PER_INDEX)
+    body["spec"]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "a"}]
+    rules = [
+        {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [1, 42]}},
+        {"action": "FailIndex", "onExitCodes": {"containerName": "init", "operator": "NotIn", "values": [0, 3]}},
+        {"action": "Count", "onExitCodes": {"operator": "In", "values": list(range(1, 256))}},
+        {"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}, "onPodConditions": []},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "a.b/C_d", "status": "False"}]},
+    ]
+    body["spec"]["podFailurePolicy"] = {"rules": rules}
+    kept = api.create(body)["spec"]["podFailurePolicy"]["rules"]
+    rules[-1]["onPodConditions"][0]["status"] = "True"
+    assert kept == rules
+
+
+def test_a_success_policy_is_kept_as_written(api):
+    rules = [{"succeededIndexes": "0,2-4"}, {"succeededCount": 3}, {"succeededIndexes": "1-4", "succeededCount": 2}]
+    spec = api.create(job(**INDEXED, successPolicy={"rules": rules}))["spec"]
+    assert spec["successPolicy"]["rules"] == rules
+
+
+def test_the_container_of_a_rule_stays_in_the_template(api):
+    policy = {"rules": [{"action": "Ignore", "onExitCodes": {"containerName": "main", "operator": "In", "values": [1]}}]}
+    name = api.job_in("Suspended", podFailurePolicy=policy)["metadata"]["name"]
+    path = "/spec/template/spec/containers/0"
+    assert api.patch(name, [{"op": "add", "path": f"{path}/image", "value": "other"}])[0] == 200
+    refused(
+        api.patch(name, [{"op": "add", "path": f"{path}/name", "value": "other"}]),
+        "onExitCodes.containerName must be a container or an init container of the template",
+    )
+
+
 # -- what may change ----------------------------------------------------------------------------
 
 
 def test_every_field_of_the_spec_is_tried():
-    assert set(MUTABLE) | IMMUTABLE == set(schema_of("spec")["properties"])
+    assert set(MUTABLE) | set(IMMUTABLE) | OTHERS == set(schema_of("spec")["properties"])
 
 
 @pytest.mark.parametrize("field", MUTABLE)
@@ -242,6 +324,41 @@ def test_cancel_is_never_removed(api):
         "an apply that never named cancel leaves it alone: " + result.stderr
     )
     assert api.get(name)["spec"]["cancel"] is True
+
+
+@pytest.mark.parametrize("field", IMMUTABLE)
+@pytest.mark.parametrize("phase", [None, "Running", "Suspended", "Succeeded"])
+def test_what_the_runs_are_is_never_changed(api, field, phase):
+    spec, other = IMMUTABLE[field]
+    name = api.job_in(phase, **spec)["metadata"]["name"]
+    refused(api.patch(name, {"spec": {field: other}}), f"spec.{field}: Forbidden: {field} is immutable")
+
+
+@pytest.mark.parametrize("field", [field for field in IMMUTABLE if field != "completionMode"])
+def test_what_the_runs_are_is_never_added_or_removed(api, field):
+    spec, _ = IMMUTABLE[field]
+    rule = f"spec.{field}: Forbidden: {field} is immutable, and can neither be added nor removed"
+    name = api.create(job(**spec))["metadata"]["name"]
+    refused(api.patch(name, {"spec": {field: None}}), rule)
+    name = api.create(job(**{key: value for key, value in spec.items() if key != field}))["metadata"]["name"]
+    refused(api.patch(name, {"spec": {field: spec[field]}}), rule)
+
+
+def test_the_number_of_failed_indexes_may_change_up_to_completions(api):
+    name = api.create(job(**PER_INDEX))["metadata"]["name"]
+    for number in (1, 5, None, 0):
+        code, answer = api.patch(name, {"spec": {"maxFailedIndexes": number}})
+        assert code == 200, answer
+        assert answer["spec"].get("maxFailedIndexes") == number
+    refused(api.patch(name, {"spec": {"maxFailedIndexes": 6}}), "lower maxFailedIndexes or raise spec.completions")
+
+
+def test_parallelism_rises_only_with_completions(api):
+    name = api.create(job())["metadata"]["name"]
+    refused(api.patch(name, {"spec": {"parallelism": 2}}), "parallelism above 1 needs completions")
+    name = api.create(job(completions=10))["metadata"]["name"]
+    for number in (2, 1000, 0):
+        assert api.patch(name, {"spec": {"parallelism": number}})[0] == 200
 
 
 TEMPLATE_CHANGES = {

@@ -14,6 +14,7 @@ CONDITION = {
     "lastTransitionTime": "2026-01-02T04:04:05Z",
 }
 ATTEMPT = {
+    "index": 0,
     "attempt": 1,
     "podName": "job-1-abcde",
     "nodeName": "node-1",
@@ -34,6 +35,7 @@ RUN = {
     "disruptions": 1,
     "nextAttemptTime": "2026-01-02T03:10:05Z",
     "progress": "99 %",
+    "refused": "quota exceeded",
 }
 # A finished job's status with every field that it can have, and another value for each.
 FULL = status(
@@ -42,6 +44,12 @@ FULL = status(
     suspendedSeconds=10,
     history=[ATTEMPT],
     conditions=[CONDITION],
+    completions="1/2",
+    active=1,
+    succeeded=1,
+    failed=1,
+    completedIndexes="0",
+    failedIndexes="1",
 )
 CHANGED = {
     "phase": "Failed",
@@ -53,6 +61,12 @@ CHANGED = {
     "completionTime": "2026-01-02T04:04:06Z",
     "suspendedSeconds": 11,
     "history": [{**ATTEMPT, "exitCode": 1}],
+    "completions": "2/2",
+    "active": 2,
+    "succeeded": 2,
+    "failed": 2,
+    "completedIndexes": "0,1",
+    "failedIndexes": "2",
     "waiting": {"reason": "Retry", "message": "", "nextAction": "start an attempt"},
 }
 
@@ -79,9 +93,19 @@ def without(fields, name):
 # -- never less ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+COUNTERS = ["attempt", "failures", "disruptions", "succeeded", "failed"]
+
+
+def counted(api, counter):
+    """A running job whose counter is 1."""
+    code, answer = api.put_status(api.job_in("Running"), status("Running", **{counter: 1}))
+    assert code == 200, answer
+    return answer
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_lowered(api, counter):
-    current = api.job_in("Running")
+    current = counted(api, counter)
     refused(
         api.put_status(current, status("Running", **{counter: 0})),
         f"status.{counter}: Forbidden",
@@ -89,9 +113,9 @@ def test_a_counter_is_never_lowered(api, counter):
     )
 
 
-@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+@pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_removed(api, counter):
-    current = api.job_in("Running")
+    current = counted(api, counter)
     refused(
         api.put_status(current, status("Running", **{counter: None})),
         f"status.{counter}: Forbidden",
@@ -102,25 +126,30 @@ def test_a_counter_is_never_removed(api, counter):
     )
 
 
-@pytest.mark.parametrize("counter", ["attempt", "failures", "disruptions"])
+@pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_lowered_along_a_legal_edge_either(api, counter):
-    for phase in ("Backoff", "Succeeded", "Failed"):
-        current = api.job_in("Running")
+    for phase in ("Pending", "Backoff", "Succeeded", "Failed"):
+        current = counted(api, counter)
         refused(
             api.put_status(current, status(phase, **{counter: 0})), f"status.{counter}: Forbidden"
         )
 
 
 def test_counters_start_at_zero(api):
-    fields = dict.fromkeys(["attempt", "failures", "disruptions"])
+    fields = dict.fromkeys([*COUNTERS, "active"])
     code, answer = api.put_status(api.job_in(None), status("Pending", **fields))
     assert code == 200, answer
-    assert [answer["status"][name] for name in fields] == [0, 0, 0]
+    assert [answer["status"][name] for name in fields] == [0] * len(fields)
 
 
-@pytest.mark.parametrize(
-    "counter", ["attempt", "failures", "disruptions", "suspendedSeconds", "observedGeneration"]
-)
+def test_active_rises_and_falls(api):
+    current = api.job_in("Running")
+    for active in (3, 1, 2, None):
+        code, current = api.put_status(current, status("Running", active=active))
+        assert code == 200, current
+
+
+@pytest.mark.parametrize("counter", [*COUNTERS, "active", "suspendedSeconds", "observedGeneration"])
 def test_a_number_below_zero_is_refused(api, counter):
     current = api.job_in(None)
     refused(
@@ -249,9 +278,8 @@ def test_no_field_of_a_finished_job_is_removed(api, finished, field):
 )
 def test_no_field_is_added_to_a_finished_job(api, field):
     counters = {"attempt": 0, "failures": 0, "disruptions": 0}
-    code, current = api.put_status(
-        api.job_in(None), status("Failed", **counters, startTime=None, observedGeneration=None)
-    )
+    absent = dict.fromkeys(["startTime", "observedGeneration", "completions"])
+    code, current = api.put_status(api.job_in(None), status("Failed", **counters, **absent))
     assert code == 200, current
     new = {**current["status"], field: FULL[field]}
     refused(api.put_status(current, new), "the job has ended as Failed and its status is final")
@@ -378,6 +406,18 @@ def test_times_may_have_fractions_of_a_second_and_are_kept_as_written(api, field
         ("conditions", [CONDITION, CONDITION], "status.conditions[1]: Duplicate value"),
         ("conditions", [{**CONDITION, "status": "Yes"}], 'status: Unsupported value: "Yes"'),
         ("suspendedSeconds", 1.5, "status.suspendedSeconds: Invalid value"),
+        ("runs", [{**RUN, "refused": "x" * 1025}], "status.runs[0].refused: Too long"),
+        ("runs", [{**RUN, "refused": ""}], "status.runs[0].refused"),
+        ("history", [{**ATTEMPT, "index": 100000}], "status.history[0].index: Invalid value"),
+        ("history", [{**ATTEMPT, "index": -1}], "status.history[0].index: Invalid value"),
+        ("completions", "3", "status.completions: Invalid value"),
+        ("completions", "3/x", "status.completions: Invalid value"),
+        ("completedIndexes", "", "status.completedIndexes: Invalid value"),
+        ("completedIndexes", "1" * 600001, "status.completedIndexes: Too long"),
+        ("failedIndexes", "1" * 600001, "status.failedIndexes: Too long"),
+        ("active", 2**31, "status.active: Invalid value"),
+        ("succeeded", 2**31, "status.succeeded: Invalid value"),
+        ("failed", 2**31, "status.failed: Invalid value"),
     ],
 )
 def test_a_wrong_value_is_refused(api, field, value, fragment):
@@ -395,8 +435,10 @@ def test_the_longest_values_are_accepted(api):
         "history": [{**attempt, "attempt": n} for n in range(10)],
         "conditions": [{**CONDITION, "type": f"T{n}", "message": "m" * 32768} for n in range(16)],
         "waiting": waiting,
-        "runs": [{**RUN, "index": n, "podName": "p" * 253, "nodeName": "n" * 253, "progress": "x" * 256}
-                 for n in range(1000)],
+        "runs": [{**without(RUN, "refused"), "index": n, "podName": "p" * 253, "nodeName": "n" * 253,
+                  "progress": "x" * 256} for n in range(1000)],
+        "active": 1000,
+        "failed": 2**31 - 1,
     }
     code, current = api.put_status(api.job_in(None), status("Running", **fields))
     assert code == 200, current
@@ -404,3 +446,19 @@ def test_the_longest_values_are_accepted(api):
     assert code == 200, current
     code, answer = api.put_status(current, {**current["status"], "conditions": []})
     assert code == 200, answer
+
+
+def test_a_job_of_100000_indexes_with_every_second_one_failed_still_ends(api):
+    current = api.job_in("Running", completions=100_000, completionMode="Indexed", backoffLimitPerIndex=0)
+    fields = {
+        "completions": "50000/100000",
+        "succeeded": 50_000,
+        "failed": 50_000,
+        "completedIndexes": ",".join(str(n) for n in range(0, 100_000, 2)),
+        "failedIndexes": ",".join(str(n) for n in range(1, 100_000, 2)),
+    }
+    code, current = api.put_status(current, status("Running", **fields))
+    assert code == 200, current
+    code, current = api.put_status(current, status("Failed", **fields))
+    assert code == 200, current
+    refused(api.put_status(current, {**current["status"], "failedIndexes": "1"}), "final")

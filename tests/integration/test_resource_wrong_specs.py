@@ -11,6 +11,10 @@ RESTART_RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values":
 MORE_ONE = "should be greater than or equal to 1"
 MORE_ZERO = "should be greater than or equal to 0"
 INT32 = "should be less than or equal to 2147483647"
+INDEXED = {"completionMode": "Indexed", "completions": 5}
+NEEDS_INDEXED = "set spec.completionMode to Indexed, or remove them"
+EXIT_CODES = {"operator": "In", "values": [1]}
+DISRUPTED = [{"type": "DisruptionTarget"}]
 
 
 def spec(**fields):
@@ -42,6 +46,22 @@ def template_metadata(**fields):
         body["spec"]["template"]["metadata"] = copy.deepcopy(fields)
 
     return change
+
+
+def indexed(**fields):
+    return spec(**{**INDEXED, **fields})
+
+
+def failure_rule(**fields):
+    return spec(podFailurePolicy={"rules": [{"action": "Count", **fields}]})
+
+
+def on_exit_codes(**fields):
+    return failure_rule(onExitCodes={**EXIT_CODES, **fields})
+
+
+def success_rules(*rules):
+    return indexed(successPolicy={"rules": list(rules)})
 
 
 def both(*changes):
@@ -175,6 +195,174 @@ WRONG = {
         'unknown field "spec.template.metadata.finalizers"',
     ),
     "label-as-a-number": (template_metadata(labels={"a": 1}), 'must be of type string: "integer"'),
+    # runs
+    "completions-0": (spec(completions=0), f"spec.completions in body {MORE_ONE}"),
+    "completions-100001": (
+        spec(completions=100001),
+        "spec.completions in body should be less than or equal to 100000",
+    ),
+    "parallelism-below-0": (spec(parallelism=-1), f"spec.parallelism in body {MORE_ZERO}"),
+    "parallelism-1001": (
+        spec(completions=2000, parallelism=1001),
+        "spec.parallelism in body should be less than or equal to 1000",
+    ),
+    "work-queue": (spec(parallelism=2), "set spec.completions to the number of runs, because a 'work queue' job"),
+    "indexed-work-queue": (
+        spec(completionMode="Indexed", parallelism=2),
+        "parallelism above 1 needs completions",
+    ),
+    "unknown-completion-mode": (
+        spec(completionMode="indexed"),
+        'supported values: "NonIndexed", "Indexed"',
+    ),
+    "indexes-without-indexed": (
+        spec(completions=5, indexes="1,3"),
+        NEEDS_INDEXED,
+    ),
+    "empty-indexes": (indexed(indexes=""), "spec.indexes in body should be at least 1 chars long"),
+    "indexes-with-a-space": (indexed(indexes="1, 3"), "write them like 1,3-5"),
+    "indexes-with-a-trailing-comma": (indexed(indexes="1,"), "write them like 1,3-5"),
+    "indexes-with-three-ends": (indexed(indexes="1-2-3"), "write them like 1,3-5"),
+    "indexes-below-0": (indexed(indexes="-1"), "write them like 1,3-5"),
+    "indexes-that-are-huge": (indexed(indexes="9" * 20), "write them like 1,3-5"),
+    "indexes-in-falling-order": (indexed(indexes="3,1"), "in rising order"),
+    "indexes-with-a-range-turned-round": (indexed(indexes="3-1"), "in rising order"),
+    "indexes-up-to-completions": (indexed(indexes="1,3-5"), "numbers and ranges from 0 to completions - 1"),
+    "indexes-beyond-one-run": (
+        spec(completionMode="Indexed", indexes="1"),
+        "numbers and ranges from 0 to completions - 1",
+    ),
+    "indexes-that-are-too-long": (indexed(indexes="1," * 65536 + "1"), "spec.indexes: Too long"),
+    "per-index-limit-without-indexed": (
+        spec(completions=5, backoffLimitPerIndex=1),
+        NEEDS_INDEXED,
+    ),
+    "per-index-limit-below-0": (
+        indexed(backoffLimitPerIndex=-1),
+        f"spec.backoffLimitPerIndex in body {MORE_ZERO}",
+    ),
+    "max-failed-indexes-without-indexed": (
+        spec(completions=5, maxFailedIndexes=1),
+        "set spec.backoffLimitPerIndex and spec.completionMode Indexed",
+    ),
+    "max-failed-indexes-without-a-limit-per-index": (
+        indexed(maxFailedIndexes=1),
+        "maxFailedIndexes needs backoffLimitPerIndex",
+    ),
+    "max-failed-indexes-above-completions": (
+        indexed(backoffLimitPerIndex=1, maxFailedIndexes=6),
+        "lower maxFailedIndexes or raise spec.completions",
+    ),
+    "max-failed-indexes-below-0": (
+        indexed(backoffLimitPerIndex=1, maxFailedIndexes=-1),
+        f"spec.maxFailedIndexes in body {MORE_ZERO}",
+    ),
+    "indexed-with-a-name-that-leaves-no-room": (
+        both(named("x" * 61), spec(completionMode="Indexed", completions=11)),
+        "use a shorter one, because the hostname of the last pod",
+    ),
+    "indexed-with-a-dotted-name": (
+        both(named("a.b"), spec(completionMode="Indexed")),
+        "use lower case letters, digits and '-' only",
+    ),
+    # the policies
+    "failure-policy-without-rules": (
+        spec(podFailurePolicy={}),
+        "spec.podFailurePolicy.rules: Required value",
+    ),
+    "21-failure-rules": (
+        spec(podFailurePolicy={"rules": [{"action": "Count", "onExitCodes": EXIT_CODES}] * 21}),
+        "spec.podFailurePolicy.rules: Too many: 21: must have at most 20 items",
+    ),
+    "failure-rule-without-an-action": (
+        spec(podFailurePolicy={"rules": [{"onExitCodes": EXIT_CODES}]}),
+        "spec.podFailurePolicy.rules[0].action: Required value",
+    ),
+    "unknown-action": (
+        failure_rule(action="Defer", onExitCodes=EXIT_CODES),
+        'supported values: "FailJob", "FailIndex", "Ignore", "Count"',
+    ),
+    "fail-index-without-a-limit-per-index": (
+        both(indexed(), failure_rule(action="FailIndex", onExitCodes=EXIT_CODES)),
+        "the action FailIndex needs spec.backoffLimitPerIndex: set it",
+    ),
+    "failure-rule-that-asks-nothing": (failure_rule(), "a rule has either onExitCodes or onPodConditions"),
+    "failure-rule-with-no-conditions": (
+        failure_rule(onPodConditions=[]),
+        "a rule has either onExitCodes or onPodConditions",
+    ),
+    "failure-rule-that-asks-both": (
+        failure_rule(onExitCodes=EXIT_CODES, onPodConditions=DISRUPTED),
+        "split a rule that has both in two",
+    ),
+    "exit-code-0-with-in": (
+        on_exit_codes(values=[0, 1]),
+        "0 does not go with the operator In, because a container that ends with 0 has not failed",
+    ),
+    "no-exit-codes": (on_exit_codes(values=[]), "values in body should have at least 1 items"),
+    "256-exit-codes": (on_exit_codes(values=list(range(1, 257))), "values: Too many: 256"),
+    "unordered-exit-codes": (on_exit_codes(values=[2, 1]), "values must be in rising order: sort them"),
+    "exit-code-that-is-there-twice": (on_exit_codes(values=[1, 1]), "values[1]: Duplicate value: 1"),
+    "exit-code-beyond-32-bits": (on_exit_codes(values=[2**31]), "values[0] in body should be less than or equal"),
+    "unknown-operator": (on_exit_codes(operator="Exists"), 'supported values: "In", "NotIn"'),
+    "no-operator": (
+        failure_rule(onExitCodes={"values": [1]}),
+        "spec.podFailurePolicy.rules[0].onExitCodes.operator: Required value",
+    ),
+    "container-that-is-not-there": (
+        on_exit_codes(containerName="other"),
+        "must be a container or an init container of the template: correct it",
+    ),
+    "21-conditions": (
+        failure_rule(onPodConditions=DISRUPTED * 21),
+        "onPodConditions: Too many: 21: must have at most 20 items",
+    ),
+    "condition-without-a-type": (
+        failure_rule(onPodConditions=[{"status": "True"}]),
+        "onPodConditions[0].type: Required value",
+    ),
+    "condition-with-an-odd-type": (
+        failure_rule(onPodConditions=[{"type": "a b"}]),
+        "onPodConditions[0].type in body should match",
+    ),
+    "condition-with-an-odd-status": (
+        failure_rule(onPodConditions=[{"type": "a", "status": "Yes"}]),
+        'supported values: "True", "False", "Unknown"',
+    ),
+    "success-policy-without-indexed": (
+        spec(completions=5, successPolicy={"rules": [{"succeededCount": 1}]}),
+        NEEDS_INDEXED,
+    ),
+    "success-policy-without-rules": (
+        indexed(successPolicy={}),
+        "spec.successPolicy.rules: Required value",
+    ),
+    "no-success-rules": (success_rules(), "spec.successPolicy.rules in body should have at least 1 items"),
+    "21-success-rules": (
+        success_rules(*[{"succeededCount": 1}] * 21),
+        "spec.successPolicy.rules: Too many: 21: must have at most 20 items",
+    ),
+    "success-rule-that-asks-nothing": (
+        success_rules({}),
+        "a rule needs succeededIndexes, succeededCount or both",
+    ),
+    "succeeded-count-0": (success_rules({"succeededCount": 0}), f"succeededCount in body {MORE_ONE}"),
+    "succeeded-count-above-completions": (
+        success_rules({"succeededCount": 5}, {"succeededCount": 6}),
+        "succeededCount must be at most completions: lower it",
+    ),
+    "succeeded-indexes-that-are-none": (
+        success_rules({"succeededIndexes": "1;2"}),
+        "succeededIndexes are numbers and ranges from 0 to completions - 1",
+    ),
+    "succeeded-indexes-up-to-completions": (
+        success_rules({"succeededIndexes": "0-1"}, {"succeededIndexes": "1,3-5"}),
+        "succeededIndexes are numbers and ranges from 0 to completions - 1",
+    ),
+    "succeeded-indexes-that-are-too-long": (
+        success_rules({"succeededIndexes": "1," * 32768 + "1"}),
+        "succeededIndexes: Too long",
+    ),
     # budgets and back-off
     "backoff-limit-below-0": (spec(backoffLimit=-1), f"spec.backoffLimit in body {MORE_ZERO}"),
     "backoff-limit-too-large": (spec(backoffLimit=2**31), f"spec.backoffLimit in body {INT32}"),
@@ -339,13 +527,6 @@ WRONG = {
 
 # What batch/v1 Job has and a DurableJob has not.
 BATCH_ONLY = {
-    "parallelism": 2,
-    "completions": 2,
-    "completionMode": "Indexed",
-    "backoffLimitPerIndex": 1,
-    "maxFailedIndexes": 1,
-    "podFailurePolicy": {"rules": []},
-    "successPolicy": {"rules": []},
     "selector": {"matchLabels": {"a": "b"}},
     "manualSelector": True,
     "managedBy": "example.com/other",

@@ -8,9 +8,9 @@ from record import ATTEMPT_LABEL, FINALIZER, TERMINAL
 
 EDGES = {
     "": {"Pending", "Running", "Suspended", "Failed", "Cancelled"},
-    "Pending": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
-    "Running": {"Running", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
-    "Backoff": {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"},
+    "Pending": {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
+    "Running": {"Running", "Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
+    "Backoff": {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
     "Suspended": {"Pending", "Cancelling", "Cancelled", "Failed"},
     "Cancelling": {"Cancelled"},
 }

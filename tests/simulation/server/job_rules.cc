@@ -31,9 +31,10 @@ bool is_terminal(const std::string& phase) {
 
 bool is_edge(const std::string& from, const std::string& to) {
   static const auto* const edges = new std::map<std::string, std::set<std::string>>{
-      {"Pending", {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"}},
-      {"Running", {"Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"}},
-      {"Backoff", {"Running", "Suspended", "Cancelling", "Cancelled", "Failed"}},
+      {"Pending", {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"}},
+      {"Running", {"Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"}},
+      {"Backoff",
+       {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"}},
       {"Suspended", {"Pending", "Cancelling", "Cancelled", "Failed"}},
       {"Cancelling", {"Cancelled"}}};
   const auto found = edges->find(from);
