@@ -13,6 +13,7 @@ add_library(simulation_server STATIC
             server/reader.cc
             server/removal.cc
             server/resources.cc
+            server/run_rules.cc
             server/schema.cc
             server/status.cc
             server/storage.cc

@@ -11,7 +11,7 @@ TEST_F(ApiServerTest, AJobIsStoredWithDefaultsAndGenerationOne) {
   const Answer made = post(kJobs, job("a"));
   ASSERT_EQ(made.status, 201) << made.body;
   EXPECT_EQ(made.body["metadata"]["generation"], 1);
-  EXPECT_EQ(made.body["spec"]["backoffLimit"], 6);
+  EXPECT_EQ(made.body["spec"]["disruptionLimit"], 50);
   EXPECT_EQ(made.body["spec"]["retryBackoff"]["factor"], 2);
   EXPECT_EQ(made.body["spec"]["template"]["spec"]["restartPolicy"], "Never");
 }

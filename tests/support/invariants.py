@@ -53,7 +53,7 @@ def accounts(versions, pods):
     failures = sum(1 for phase in ends.values() if phase == "Failed")
     bare = sorted(set(range(1, last_attempt + 1)) - set(ends))
     succeeded = ends.get(last_attempt) == "Succeeded"
-    phase = "Succeeded" if succeeded else "Failed" if failures > spec["backoffLimit"] else "?"
+    phase = "Succeeded" if succeeded else "Failed" if failures > spec.get("backoffLimit", 6) else "?"
     return phase, last_attempt, failures, len(bare), bare
 
 
@@ -193,9 +193,9 @@ def _budget(before, after):
         ends = sum(1 for entry in entries if SPENDS.get(entry["outcome"]) == counter)
         if grown != ends:
             yield f"S8 Budget: {counter} grew by {grown}, {ends} attempts ended so"
-        if now.get(counter, 0) > after.object["spec"][limit] + 1:
-            yield (f"S8 Budget: {counter} is {now[counter]}, "
-                   f"{limit} is {after.object['spec'][limit]}")
+        budget = after.object["spec"].get(limit, 6)
+        if now.get(counter, 0) > budget + 1:
+            yield f"S8 Budget: {counter} is {now[counter]}, {limit} is {budget}"
     if len(entries) > 1:
         yield f"S8 Budget: one write ended {len(entries)} attempts"
     attempts = now.get("attempt", 0) - was.get("attempt", 0)

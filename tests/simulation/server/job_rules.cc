@@ -88,6 +88,7 @@ void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
   if (bool_at(old, "cancel") && !bool_at(spec, "cancel")) {
     forbid(causes, "spec.cancel", "cancel is one way");
   }
+  check_run_changes(spec, old, causes);
 }
 
 void check_restarts(const Json& pod, Causes& causes) {
@@ -169,7 +170,7 @@ void check_status(const Json& status, Causes& causes) {
   const Json& runs = at(status, "runs");
   for (const Json& run : runs) {
     if (int_at(run, "attempt") <= int_at(status, "attempt")) continue;
-    forbid(causes, "status.runs", "no run has an attempt above status.attempt");
+    refuse(causes, "status.runs", "no run has an attempt above status.attempt");
     break;
   }
 }
@@ -192,6 +193,23 @@ bool grows(const Json& history, const Json& old) {
     const std::ptrdiff_t expected = newest - last + index(old, entry);
     return index(history, entry) == std::max(expected, std::ptrdiff_t{-1});
   });
+}
+
+bool decides(const Json& condition) {
+  const std::string type = string_at(condition, "type");
+  return string_at(condition, "status") == "True" &&
+         (type == "FailureTarget" || type == "SuccessCriteriaMet");
+}
+
+// A decided outcome is never taken back.
+void check_decided(const Json& conditions, const Json& old, Causes& causes) {
+  const bool stays = std::all_of(old.begin(), old.end(), [&](const Json& before) {
+    return !decides(before) ||
+           std::any_of(conditions.begin(), conditions.end(), [&](const Json& condition) {
+             return decides(condition) && at(condition, "type") == at(before, "type");
+           });
+  });
+  if (!stays) forbid(causes, "status.conditions", "an outcome that is decided stays decided");
 }
 
 bool tells_an_outcome(const Json& condition) {
@@ -250,7 +268,12 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   if (old.contains("completionTime") && at(status, "completionTime") != old["completionTime"]) {
     forbid(causes, "status.completionTime", "completionTime never changes once it is set");
   }
+  for (const char* counter : {"succeeded", "failed"}) {
+    if (int_at(status, counter) >= int_at(old, counter)) continue;
+    forbid(causes, (std::string("status.") + counter).c_str(), "the count never falls");
+  }
   check_progress(status, old, causes);
+  check_decided(at(status, "conditions"), at(old, "conditions"), causes);
   if (!is_terminal(from)) return;
   const Json& conditions = at(status, "conditions");
   const Json& old_conditions = at(old, "conditions");
@@ -260,7 +283,8 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   }
   bool same = status.contains("startTime") == old.contains("startTime");
   for (const char* field :
-       {"attempt", "failures", "disruptions", "runs", "suspendedSeconds", "history"}) {
+       {"attempt", "failures", "disruptions", "runs", "completions", "active", "succeeded", "failed",
+        "completedIndexes", "failedIndexes", "suspendedSeconds", "history"}) {
     same = same && at(status, field) == at(old, field);
   }
   if (!same) forbid(causes, "status", "the job has ended and its status is final");
@@ -281,6 +305,7 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
   // A rule without a past is not asked again of what is the same, in whatever order.
   if (old == nullptr || !same_in_any_order(at(job, "spec"), at(*old, "spec"))) {
     check_spec(at(job, "spec"), template_may_differ, causes);
+    check_run_rules(job, old == nullptr, template_may_differ, causes);
   }
   check_status(status, causes);
   if (old_status.is_object()) check_status_change(status, old_status, causes);

@@ -30,7 +30,10 @@ const JobSchema& job_schema();
 // metadata.
 Causes validate_job(const Json& job, const Json* old, const Causes& earlier);
 
-// The CEL rules of one file.
+// The CEL rules, of one file each.
 void check_job_rules(const Json& job, const Json* old, Causes& causes);
+// On jobs with many runs. `template_may_differ`: at the creation and while suspended.
+void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Causes& causes);
+void check_run_changes(const Json& spec, const Json& old, Causes& causes);
 
 }  // namespace holdfast::simulation
