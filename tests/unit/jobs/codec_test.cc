@@ -42,6 +42,7 @@ reconciler::Status full_status() {
   status.failures = 2;
   status.disruptions = 1;
   status.begun().attempt = 4;
+  status.begun().attempts = 3;
   status.begun().failures = 2;
   status.begun().disruptions = 1;
   status.begun().pod_uid = "9e0f";
