@@ -38,7 +38,8 @@ bool when_pod_is_on_record(Trial& trial) {
 }
 bool at_the_start(Trial&) { return true; }
 bool when_refused(Trial& trial) {
-  return string_at(at(trial.status(), "waiting"), "reason") == "PodTemplateRefused";
+  const std::string reason = string_at(at(trial.status(), "waiting"), "reason");
+  return reason == "PodCreationRefused" || reason == "PodTemplateRefused";
 }
 
 auto set(const char* field, bool value) {

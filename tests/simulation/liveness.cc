@@ -191,6 +191,8 @@ void Liveness::look_at_job(const Job& job) {
   const std::vector<const reconciler::PodView*> pods = reconciler::current_pods(view);
   const auto deadline =
       active_deadline(Context{view, view.job, view.job.spec, gateway_.wall_clock(), pods});
+  const bool stopping = recorded_end(status) && !is_terminal(status.phase);
+  if (stopping) return look_at_stopping(job, "the job's end is known, and its pods are gone");
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
     if (deadline) {
       holds(job, "out of time", kServerTime + late(*spec.active_deadline),
@@ -223,26 +225,30 @@ void Liveness::look_at_job(const Job& job) {
     case Phase::kSuspended:
       if (!spec.suspend) holds(job, "resume is not obeyed", Duration::zero());
       break;
-    case Phase::kCancelling: {
-      Duration last{0};
-      bool alive = false;
-      for (const PodView& pod : job.pods) {
-        if (pod.ended() || (pod.node_name.empty() && pod.deletion)) continue;
-        alive = true;
-        if (pod.deletion) last = std::max(last, instant(pod.deletion));
-      }
-      if (!alive) holds(job, "cancelling, and its pods are gone", Duration::zero());
-      if (alive && last > Duration::zero()) {
-        holds(job, "cancelling with a dead worker",
-              own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
-      }
+    case Phase::kCancelling:
+      look_at_stopping(job, "cancelling, and its pods are gone");
       break;
-    }
     default:
       if (spec.ttl_after_finished) {
         holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
               std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
       }
+  }
+}
+
+void Liveness::look_at_stopping(const Job& job, const char* gone) {
+  const Spec& spec = job.job.spec;
+  Duration last{0};
+  bool alive = false;
+  for (const PodView& pod : job.pods) {
+    if (pod.ended() || (pod.node_name.empty() && pod.deletion)) continue;
+    alive = true;
+    if (pod.deletion) last = std::max(last, instant(pod.deletion));
+  }
+  if (!alive) holds(job, gone, Duration::zero());
+  if (alive && last > Duration::zero()) {
+    holds(job, "cancelling with a dead worker",
+          own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
   }
 }
 

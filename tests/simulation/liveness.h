@@ -63,6 +63,7 @@ class Liveness {
   using Decoded = std::map<std::string, std::pair<std::string, std::shared_ptr<const T>>>;
 
   void look_at_job(const Job& job);
+  void look_at_stopping(const Job& job, const char* gone);
   void look_at_running(const Job& job);
   void look_at_start(const Job& job, const reconciler::PodView& pod);
   void look_at_pods(const Job& job);
