@@ -35,7 +35,7 @@ def _released(operators, audit, done_before, count):
     return ended - done_before >= count and audit().writes(OPERATOR_USER).get("patch pods", 0) >= count
 
 
-def _at_rest(operators):
+def at_rest(operators):
     """Whether fresh ones share all shards and have looked at each job once, as they do when they start."""
     return (all(operator.metric("holdfast_shards_held") == SHARDS // len(operators) for operator in operators)
             and not any(operator.metric("workqueue_depth") for operator in operators))
@@ -45,7 +45,7 @@ def durable(plane, count, namespace=None, shape="tiny"):
     """A fresh operator, and so many jobs with a template of that shape (templates.py)."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
-        wait_for("the operator to be at rest", lambda: _at_rest([operator]), LIMIT, poll=0.2)
+        wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
@@ -127,7 +127,7 @@ def mode_f(plane, options, say):
 def _replicated(plane, replicas, count, shape):
     namespace = plane.namespace("replicated")
     with plane.replicas(replicas) as operators:
-        wait_for("the operators to be at rest", lambda: _at_rest(operators.all), 60, poll=0.2)
+        wait_for("the operators to be at rest", lambda: at_rest(operators.all), 60, poll=0.2)
         before = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators.all)
         offset = plane.cluster.audit_offset()
         pids = [operator.process.pid for operator in operators.all]

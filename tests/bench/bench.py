@@ -17,6 +17,7 @@ e  the API server's limits with the same client library, and the share that is r
 f  1, 2 and 4 replicas
 g  what one write costs the API server, by kind of write, with a tiny and a realistic template
 h  very many finished jobs: the first read, and the return of a replica that was cut off
+i  jobs of many runs, beside batch/v1's Indexed Jobs; and one of 10,000 runs
 """
 
 import argparse
@@ -29,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 import at_once  # noqa: E402
+import many_runs  # noqa: E402
 import returns  # noqa: E402
 import standing  # noqa: E402
 import writes  # noqa: E402
@@ -39,7 +41,7 @@ from templates import NAMES  # noqa: E402
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
          "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g,
-         "h": returns.mode_h}
+         "h": returns.mode_h, "i": many_runs.mode_i}
 
 
 def say(line):
@@ -69,6 +71,8 @@ def arguments():
     add("--many", type=numbers, default=[50000, 100000], help="finished jobs in h; default 50000,100000")
     add("--returns", type=int, default=3, help="for each number in h; default 3")
     add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
+    add("--rounds-of-runs", type=int, default=2, help="of i; default 2")
+    add("--short-runs", action="store_true", help="in i: leave the job of 10,000 runs out")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
     add("--template", choices=NAMES, default="tiny",

@@ -34,6 +34,21 @@ def ending_jobs(namespace, shape="tiny"):
     return [_post(_jobs(namespace), durable_job("job-$N", shape))]
 
 
+def _indexed(body, completions, parallelism):
+    body["spec"] |= {"completions": completions, "parallelism": parallelism, "completionMode": "Indexed"}
+    return body
+
+
+def indexed_jobs(namespace, completions, parallelism):
+    """DurableJobs of many runs whose pods end at once."""
+    return [_post(_jobs(namespace), _indexed(durable_job("job-$N"), completions, parallelism))]
+
+
+def indexed_batch_jobs(namespace, completions, parallelism):
+    """The same as batch/v1 Jobs."""
+    return [_post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _indexed(_batch_job("tiny"), completions, parallelism))]
+
+
 def running_jobs(namespace, shape="tiny"):
     """DurableJobs whose pods run for ever."""
     return [_post(_jobs(namespace), durable_job("job-$N", shape, ends=False))]

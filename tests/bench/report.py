@@ -176,8 +176,24 @@ def mode_h(figures):
                    one["peak_of_start_mib"], one["peak_of_returns_mib"]) for count, one in figures.items()))
 
 
+def mode_i(figures):
+    measured = (("runs_per_second", "runs/s", 1), ("cpu_ms_per_run", "controller's CPU per run (ms)", 2),
+                ("server_cpu_ms_per_run", "CPU of API server and etcd per run (ms)", 1),
+                ("writes_per_run", "controller's API writes per run, with Events", 2),
+                ("memory_peak_mib", "controller's peak memory (MiB)", 0))
+    tables = []
+    for case, sides in figures.items():
+        ours, theirs = sides["durable"], sides.get("batch", [])
+        head = (case, OURS, *(("batch/v1 unthrottled", "Holdfast / unthrottled") if theirs else ()))
+        tables.append(rows(head, *(
+            (label, spread(values(ours, key), digits),
+             *((spread(values(theirs, key), digits), ratio(ours, theirs, key)) if theirs else ()))
+            for key, label, digits in measured)))
+    return "\n\n".join(tables)
+
+
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
-            "h": mode_h}
+            "h": mode_h, "i": mode_i}
 
 
 def origin(result):
