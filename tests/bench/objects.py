@@ -147,7 +147,8 @@ def _pod_ended(namespace):
 
 def _release(namespace):
     return {"method": "PATCH", "path": f"{_pods(namespace)}/job-$N-1-abcde", "type": STRATEGIC,
-            "body": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["holdfast.dev/outcome"]}}}
+            "body": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["holdfast.dev/outcome"],
+                                  "managedFields": [{}]}}}
 
 
 def finished_jobs(namespace):

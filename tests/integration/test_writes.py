@@ -52,6 +52,23 @@ def test_a_job_whose_pod_ends_at_once_costs_four_writes_and_no_event(cluster, jo
     assert jobs.events("short") == []
 
 
+def test_the_write_that_releases_a_pod_drops_the_record_of_its_field_owners(cluster, jobs):
+    """Else the API server decodes and encodes the record at each later write of the pod, and at its deletion."""
+    jobs.apply(job("released", pod=BY_HAND))
+    pod = jobs.wait_pod("released", lambda pod: True)
+    assert pod["metadata"]["managedFields"]
+    jobs.end_pod(pod)
+    settle(jobs, "released")
+    released = wait_for("the pod's release", lambda: next(
+        (pod["metadata"] for pod in jobs.pods("released") if "finalizers" not in pod["metadata"]), None), 15)
+    assert "managedFields" not in released
+    # A later write does not bring the record back.
+    path = f"/api/v1/namespaces/{jobs.namespace}/pods/{released['name']}"
+    status, labelled = cluster.api("PATCH", path, {"metadata": {"labels": {"seen": "yes"}}}, content_type="merge")
+    assert status == 200 and labelled["metadata"]["labels"]["seen"] == "yes"
+    assert "managedFields" not in labelled["metadata"]
+
+
 def test_a_job_whose_pod_runs_for_five_seconds_costs_five_writes_and_no_event(cluster, jobs):
     offset = cluster.audit_offset()
     jobs.apply(job("longer", annotations=runs(5)))
