@@ -9,8 +9,7 @@
 
 namespace holdfast::reconciler {
 
-// A change of `waiting` alone is written at most this often. A pod's node and start are written
-// once it has surely run this long.
+// A change of `waiting` alone is written at most this often.
 inline constexpr seconds kInfoWriteInterval{1};
 
 inline constexpr const char* kJobDeadlineMessage =

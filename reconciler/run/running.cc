@@ -19,8 +19,10 @@ constexpr seconds kTemplateDoubt{120};
 constexpr int kTemplateTries = 3;
 constexpr const char* kTemplateDoubted =
     "the operator retries the same pod; the job fails as PodTemplateInvalid if it is still refused";
-// A pod's times are whole seconds, rounded down, so the pod may have run for this much less.
-constexpr seconds kPodTimeStep{1};
+// A pod that has run for this long costs a write of its own, for its node and its start. A short
+// pod must not cost it in a backlog, where the operator sees the pod's end a second or two late.
+// The pod's times are whole seconds, rounded down, so it may have run for up to 1 s less.
+constexpr seconds kPodRunningNotice{3};
 // A new message alone, of a worker or a scheduler, is written at most this often.
 constexpr seconds kWordsInterval{30};
 
@@ -248,8 +250,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
     if (!due) step.wake_in(after - reached);
   };
   if (step.waiting->reason == Reason::kPodRunning) {
-    due_at(context.now - attempt_start(context, pod).value_or(pod.created),
-           kInfoWriteInterval + kPodTimeStep);
+    due_at(context.now - attempt_start(context, pod).value_or(pod.created), kPodRunningNotice);
   } else if (step.waiting->reason == Reason::kPodStarting) {
     due_at(age, kSlowStart);
     if (pod.placement() == Placement::kUnseen) step.wake_in(unseen_left(context, pod));
