@@ -462,3 +462,26 @@ def test_a_job_of_100000_indexes_with_every_second_one_failed_still_ends(api):
     code, current = api.put_status(current, status("Failed", **fields))
     assert code == 200, current
     refused(api.put_status(current, {**current["status"], "failedIndexes": "1"}), "final")
+
+
+def test_waiting_and_each_condition_are_one_field_to_server_side_apply(api):
+    """Else managedFields has an entry for each field in them, which every write would decode and encode. A condition
+    of another manager stays that manager's through the operator's writes."""
+    checked = {**CONDITION, "type": "Checked"}
+    current = api.job_in("Running")
+    applied = api.apply({
+        "apiVersion": current["apiVersion"], "kind": current["kind"],
+        "metadata": {key: current["metadata"][key] for key in ("name", "namespace")},
+        "status": {"conditions": [checked]}},
+        "--server-side", "--subresource=status", "--field-manager=checker")
+    assert applied.returncode == 0, applied.stderr
+    current = api.get(current["metadata"]["name"])
+    own = {**CONDITION, "type": "Stalled"}
+    code, current = api.put_status(current, {**current["status"], "conditions": [checked, own]})
+    assert code == 200, current
+    owned = {entry["manager"]: entry["fieldsV1"]["f:status"] for entry in current["metadata"]["managedFields"]
+             if entry.get("subresource") == "status"}
+    [operator] = owned.keys() - {"checker"}
+    assert owned["checker"]["f:conditions"] == {'k:{"type":"Checked"}': {}}
+    assert owned[operator]["f:waiting"] == {}
+    assert owned[operator]["f:conditions"]['k:{"type":"Stalled"}'] == {}
