@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/invariant.h"
 #include "reconciler/names.h"
 #include "reconciler/staleness.h"
 
@@ -131,6 +132,15 @@ std::vector<ShardDecision> decide_shards(const ShardsView& view) {
     decisions.push_back(decide(view, view.shards[shard], plan[shard]));
   }
   return decisions;
+}
+
+bool lives_elsewhere(const ShardsView& view, const std::string& holder) {
+  const auto member = view.members.find(holder);
+  return holder != view.self && member != view.members.end() && member->second.alive;
+}
+
+void check_take(const ShardsView& view, const std::string& holder) {
+  invariant(!lives_elsewhere(view, holder), "a shard is taken only if its holder is not alive");
 }
 
 std::string misfit(const MemberTimings& timings) {

@@ -63,6 +63,11 @@ struct ShardDecision {
 
 std::vector<ShardDecision> decide_shards(const ShardsView& view);
 
+// The view shows another member, `holder`, that is alive.
+bool lives_elsewhere(const ShardsView& view, const std::string& holder);
+// Throws BrokenInvariant if a shard with this `holder` must not be taken: that member is alive.
+void check_take(const ShardsView& view, const std::string& holder);
+
 // Checks lease duration > renew deadline > retry period * 1.2, as client-go's leader election does,
 // and the needs of the staleness clocks. Empty: they fit; else says what to change.
 struct MemberTimings {

@@ -203,6 +203,7 @@ void Membership::drop(int shard, const char* why) {
 
 Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
+  reconciler::check_take(view(), before ? before->holder : "");
   ours.pending = true;
   const std::uint64_t tenure = tenure_;
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
@@ -261,6 +262,8 @@ Task<void> Membership::take_over(int shard) {
   const bool dead = co_await ask;
   ours.pending = false;
   if (!dead || tenure != tenure_) co_return;
+  // The live read may be older than what the watch has shown meanwhile.
+  if (reconciler::lives_elsewhere(view(), lease->holder)) co_return;
   log_.info("a shard is taken over", {{"shard", std::to_string(shard)}, {"from", lease->holder}});
   // Only on the version that was judged, because the holder may have given it to somebody since.
   auto task = take(shard, lease);

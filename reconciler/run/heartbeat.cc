@@ -209,6 +209,17 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
   return std::nullopt;
 }
 
+void check_lease_write(const WriteLease& write, const Run& next, const PodView* pod,
+                       const std::optional<LeaseView>& before) {
+  invariant(write.attempt == next.attempt && write.run == next.index,
+            "a Lease is handed to the attempt on record");
+  invariant(!before || write.attempt >= before->attempt, "the attempt in a Lease never falls");
+  if (write.holder.empty()) return;
+  invariant(pod && pod->name == next.pod_name && !pod->uid.empty() &&
+                write.holder == holder_identity(*pod),
+            "a Lease is granted to the pod of the attempt on record");
+}
+
 LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   LeaseStep step;
   if (!context.spec.heartbeat || !next.open()) return step;
@@ -227,6 +238,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
                        was_never_written(context.seen.observed);
     step.write = WriteLease{
         "", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder, next.index};
+    check_lease_write(*step.write, next, pod, lease);
     return step;
   }
   const bool taken = is_taken(*lease, next.attempt);
@@ -237,7 +249,6 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   const Duration left =
       context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
   if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
-    invariant(pod->name == next.pod_name, "a Lease is granted to the pod of the attempt on record");
     step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder, next.index};
   } else if (!taken && !stopped) {
     step.write = WriteLease{
@@ -245,6 +256,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   } else if (pod && taken) {
     step.wake_after = left;
   }
+  if (step.write) check_lease_write(*step.write, next, pod, lease);
   return step;
 }
 

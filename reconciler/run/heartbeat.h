@@ -56,4 +56,9 @@ struct LeaseStep {
 // known to be stopped or never renewed. Otherwise it comes one Lease duration after the take.
 LeaseStep hand_over_lease(const RunContext& context, const Run& next);
 
+// Throws BrokenInvariant if this write, a step towards `next`, gives the Lease to a wrong attempt
+// or pod. `pod`: the attempt's; null: none. `before`: the Lease on which the step was decided.
+void check_lease_write(const WriteLease& write, const Run& next, const PodView* pod,
+                       const std::optional<LeaseView>& before);
+
 }  // namespace holdfast::reconciler

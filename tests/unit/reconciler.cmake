@@ -12,6 +12,7 @@ holdfast_test(
   reconciler/deadlines_test.cc
   reconciler/scheduling_test.cc
   reconciler/gated_time_test.cc
+  reconciler/planned_test.cc
   reconciler/pod_times_test.cc
   reconciler/kstatus_test.cc
   reconciler/requests_test.cc

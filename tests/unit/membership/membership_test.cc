@@ -120,6 +120,27 @@ class MembershipTest : public kube::ClientTest {
       serve();
     }
   }
+  // Our renewals succeed until another member's Lease is read. That read is then the only request.
+  bool renews_until_a_member_is_read() {
+    for (int i = 0; i < 40; ++i) {
+      loop_.advance(std::chrono::milliseconds(500));
+      while (transport_.pending() > 0) {
+        if (transport_.request().method == "GET") {
+          if (transport_.pending() == 1) return true;
+          answer_renewal(1);
+        } else {
+          answer_renewal(0);
+        }
+      }
+    }
+    return false;
+  }
+  void answer_renewal(std::size_t index) {
+    Json object = *parse_json(transport_.request(index).body);
+    object["metadata"]["resourceVersion"] = std::to_string(++version_);
+    transport_.answer_at(index, 200, object.dump());
+    loop_.run_ready();
+  }
   // What is asked within this time is refused so.
   void refuse(Duration length, const std::string& retry_after) {
     for (Duration passed{0}; passed < length; passed += std::chrono::milliseconds(500)) {
@@ -153,6 +174,33 @@ class MembershipTest : public kube::ClientTest {
 };
 
 using Told = std::vector<std::string>;
+
+// The live read was answered before the renewal that the watch has shown meanwhile.
+TEST_F(MembershipTest, AShardIsNotTakenOverFromAMemberThatTheWatchShowsAliveMeanwhile) {
+  Json other = other_member(/*stronger=*/true);
+  tell("ADDED", other);
+  serve();
+  ASSERT_EQ(shard_holder(), "") << "given up, because the plan gives it to the other";
+  Json taken = writes_.back();
+  taken["metadata"]["resourceVersion"] = std::to_string(++version_);
+  taken["spec"]["holderIdentity"] = other["spec"]["holderIdentity"];
+  tell("MODIFIED", taken);
+
+  ASSERT_TRUE(renews_until_a_member_is_read()) << "it was silent for its duration";
+  const std::string read = other.dump();
+  other["metadata"]["resourceVersion"] = std::to_string(++version_);
+  tell("MODIFIED", other);
+  writes_.clear();
+  transport_.answer(200, read);
+  serve();
+  EXPECT_TRUE(writes_.empty());
+  EXPECT_EQ(shard_holder(), string_at(other["spec"], "holderIdentity"));
+
+  ASSERT_TRUE(renews_until_a_member_is_read()) << "it was silent once more";
+  transport_.answer(200, other.dump());
+  serve();
+  EXPECT_EQ(shard_holder(), membership_->report().self);
+}
 
 TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   ASSERT_EQ(told_, Told{"gained"});

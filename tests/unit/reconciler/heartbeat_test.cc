@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/invariant.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -173,6 +174,39 @@ TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
     EXPECT_EQ(writes[0].attempt, 2);
     EXPECT_NE(writes[0].holder, "");
   }
+}
+
+TEST(LeaseHandOver, AWriteThatOnlyABugCanPlanIsRefused) {
+  JobView view = lease_of_the_first();
+  const auto& run = view.job.status.run();
+  const PodView& pod = view.pods[0];
+  const std::string holder = holder_identity(pod);
+  const auto& lease = view.begun().lease;
+  const WriteLease grant{lease->uid, lease->version, 2, holder, holder};
+  EXPECT_NO_THROW(check_lease_write(grant, run, &pod, lease));
+  EXPECT_NO_THROW(check_lease_write(grant, run, &pod, std::nullopt));
+
+  WriteLease of_another_attempt = grant;
+  of_another_attempt.attempt = 3;
+  EXPECT_THROW(check_lease_write(of_another_attempt, run, &pod, lease), BrokenInvariant);
+  EXPECT_THROW(check_lease_write(of_another_attempt, run, &pod, std::nullopt), BrokenInvariant)
+      << "the first write too";
+  auto later = lease;
+  later->attempt = 3;
+  EXPECT_THROW(check_lease_write(grant, run, &pod, later), BrokenInvariant) << "the attempt falls";
+
+  EXPECT_THROW(check_lease_write(grant, run, nullptr, lease), BrokenInvariant) << "without a pod";
+  PodView other = pod;
+  other.name = pod_of(1);
+  EXPECT_THROW(check_lease_write(grant, run, &other, lease), BrokenInvariant);
+  other = pod;
+  other.uid.clear();
+  WriteLease nameless = grant;
+  nameless.holder = holder_identity(other);
+  EXPECT_THROW(check_lease_write(nameless, run, &other, lease), BrokenInvariant) << "without a UID";
+  WriteLease to_another = grant;
+  to_another.holder = pod_of(1) + "/uid-of-1";
+  EXPECT_THROW(check_lease_write(to_another, run, &pod, lease), BrokenInvariant);
 }
 
 // The child starts after an acknowledged renewal, and the write's version says that none came.

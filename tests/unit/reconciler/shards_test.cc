@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/invariant.h"
 #include "core/random.h"
 
 namespace holdfast::reconciler {
@@ -215,6 +216,17 @@ TEST_F(OneShard, AlwaysComesWithTheReason) {
       EXPECT_EQ(decision.owner == other, !planned);
     }
   }
+}
+
+TEST(Take, OnlyABugTakesAShardFromAMemberThatIsAlive) {
+  ShardsView view;
+  view.self = "self";
+  view.acting = true;
+  view.members = {{"self", {true}}, {"other", {true}}, {"dead", {false}}};
+  for (const char* const holder : {"", "self", "dead", "gone"}) {
+    EXPECT_NO_THROW(check_take(view, holder)) << holder;
+  }
+  EXPECT_THROW(check_take(view, "other"), BrokenInvariant);
 }
 
 TEST(Timings, TheDefaultsFit) { EXPECT_EQ(misfit(MemberTimings()), ""); }
