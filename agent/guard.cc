@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconciler/names.h"
+#include "core/agent_protocol.h"
 
 namespace holdfast::agent {
 namespace {
@@ -96,7 +96,7 @@ Orders Guard::child_ended(SteadyTime now, int exit_code) {
 
 Orders Guard::all_dead(SteadyTime now) {
   return step(now, [&] {
-    if (phase_ == Phase::kFencing) return finish(reconciler::kFencedExitCode, fenced_why_);
+    if (phase_ == Phase::kFencing) return finish(kFencedExitCode, fenced_why_);
     if (phase_ != Phase::kEnding || settled_) return;
     orders_.stop = Orders::Stop::kNone;
     settle(now, now + kLastRenewalLimit);
@@ -109,7 +109,7 @@ Orders Guard::told_to_end(SteadyTime now) {
     // The job's command has not run, so there is nothing to judge: the turn is lost, without a
     // failure.
     if (phase_ == Phase::kWaiting) {
-      finish(reconciler::kFencedExitCode, "asked to end before it had the Lease");
+      finish(kFencedExitCode, "asked to end before it had the Lease");
     }
   });
 }
@@ -140,7 +140,7 @@ void Guard::check_deadlines(SteadyTime now) {
   // container's first process works: the kernel then kills the whole process namespace, for any
   // user. The container ends only when all are gone.
   if (killing && killed_ && phase_ == Phase::kFencing && now - *killed_ >= kill_limit(duration)) {
-    finish(reconciler::kFencedExitCode, fenced_why_);
+    finish(kFencedExitCode, fenced_why_);
     orders_.last_words = hurried_words(duration);
   }
   if (killing && phase_ == Phase::kEnding && now - *killed_ >= kLeftoversLimit) {
@@ -161,7 +161,7 @@ void Guard::check_deadlines(SteadyTime now) {
 void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kFenced:
-      return finish(reconciler::kFencedExitCode, answer.why);
+      return finish(kFencedExitCode, answer.why);
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
@@ -171,8 +171,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kLease:
       break;
   }
-  if (answer.lease.attempt > settings_.attempt)
-    return finish(reconciler::kFencedExitCode, lost(answer.lease));
+  if (answer.lease.attempt > settings_.attempt) return finish(kFencedExitCode, lost(answer.lease));
   if (answer.lease.attempt < settings_.attempt) {
     return wait(now, "it is still attempt " + std::to_string(answer.lease.attempt) +
                          "'s; this is attempt " + std::to_string(settings_.attempt));

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/agent_protocol.h"
 #include "core/utf8.h"
-#include "reconciler/names.h"
 
 namespace holdfast::agent {
 namespace {
@@ -94,14 +94,13 @@ std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   lease["spec"]["renewTime"] = renew_time_;
   Json& annotations = lease["metadata"]["annotations"];
   if (!annotations.is_object()) annotations = Json::object();
-  annotations[reconciler::kProgressAnnotation] = std::to_string(renewal.mark);
-  annotations[reconciler::kProgressAgeAnnotation] = std::to_string(renewal.age_seconds);
+  annotations[kProgressAnnotation] = std::to_string(renewal.mark);
+  annotations[kProgressAgeAnnotation] = std::to_string(renewal.age_seconds);
   // An empty message removes an old one, but creates no annotation.
-  if (!renewal.message.empty() || annotations.contains(reconciler::kProgressMessageAnnotation)) {
-    annotations[reconciler::kProgressMessageAnnotation] =
-        clean_text(renewal.message, kMaxMessageBytes);
+  if (!renewal.message.empty() || annotations.contains(kProgressMessageAnnotation)) {
+    annotations[kProgressMessageAnnotation] = clean_text(renewal.message, kMaxMessageBytes);
   }
-  if (renewal.ended) annotations[reconciler::kEndedAnnotation] = std::to_string(*renewal.ended);
+  if (renewal.ended) annotations[kEndedAnnotation] = std::to_string(*renewal.ended);
   return lease.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

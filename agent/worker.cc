@@ -15,8 +15,8 @@
 
 #include "agent/files.h"
 #include "agent/state_file.h"
+#include "core/agent_protocol.h"
 #include "core/steady_now.h"
-#include "reconciler/names.h"
 
 namespace holdfast::agent {
 namespace {
@@ -194,8 +194,7 @@ void Worker::end(const Orders& orders) {
   exit_code_ = orders.exit_code;
   api_.abort();
   if (orders.fenced.empty()) return;
-  leave_last_words(settings_.termination_log, reconciler::kFencedMark + orders.fenced,
-                   orders.last_words);
+  leave_last_words(settings_.termination_log, kFencedMark + orders.fenced, orders.last_words);
 }
 
 void Worker::set_timer() {

@@ -20,16 +20,6 @@ inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
 inline constexpr const char* kIntentAnnotation = "holdfast.dev/intent";
 inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
-// Annotations of a heartbeat's Lease: the operator's, and the agent's reports (docs/fencing.md).
-inline constexpr const char* kGrantedAnnotation = "holdfast.dev/granted";
-inline constexpr const char* kProgressAnnotation = "holdfast.dev/progress";
-inline constexpr const char* kProgressAgeAnnotation = "holdfast.dev/progress-age";
-inline constexpr const char* kProgressMessageAnnotation = "holdfast.dev/progress-message";
-inline constexpr const char* kEndedAnnotation = "holdfast.dev/ended";
-// The exit code of an agent that fenced itself, and the prefix of its termination message.
-inline constexpr int kFencedExitCode = 85;
-inline constexpr const char* kFencedMark = "holdfast: fenced: ";
-
 // FNV-1a, 64 bits: spreads UIDs. Not for security.
 std::uint64_t hash64(const std::string& text);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/agent_protocol.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 #include "reconciler/names.h"
@@ -64,15 +65,15 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   lease.holder = string_at(spec, "holderIdentity");
   lease.attempt = int_at(spec, "leaseTransitions");
   // Somebody removed the annotation: nobody knows who was granted the Lease.
-  lease.granted = string_at(annotations, reconciler::kGrantedAnnotation, "unknown");
+  lease.granted = string_at(annotations, kGrantedAnnotation, "unknown");
   lease.acquired = time_at(spec, "acquireTime");
   lease.renewed = at(spec, "renewTime").is_string();
   lease.renewed_at = time_at(spec, "renewTime");
-  lease.ended = at(annotations, reconciler::kEndedAnnotation).is_string();
-  lease.progress_age = decode_age(string_at(annotations, reconciler::kProgressAgeAnnotation));
+  lease.ended = at(annotations, kEndedAnnotation).is_string();
+  lease.progress_age = decode_age(string_at(annotations, kProgressAgeAnnotation));
   lease.progress_message =
-      clean_text(string_at(annotations, reconciler::kProgressMessageAnnotation), kMessageLimit);
-  cached->mark = string_at(annotations, reconciler::kProgressAnnotation);
+      clean_text(string_at(annotations, kProgressMessageAnnotation), kMessageLimit);
+  cached->mark = string_at(annotations, kProgressAnnotation);
   return cached;
 }
 
@@ -82,7 +83,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
       {"name", lease_name(job, write.run)},
       {"namespace", job.namespace_},
       {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
-      {"annotations", {{reconciler::kGrantedAnnotation, write.granted}}},
+      {"annotations", {{kGrantedAnnotation, write.granted}}},
       {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
                                         {"kind", reconciler::kJobKind},
                                         {"name", job.name},

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reconciler/names.h"
+#include "core/agent_protocol.h"
 
 namespace holdfast::reconciler {
 namespace {

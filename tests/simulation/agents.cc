@@ -1,5 +1,6 @@
 // The agents of jobs with a heartbeat: each waits for its Lease, renews it, runs the child
 // meanwhile, and kills the child when it can renew no more. Only what the operator sees of them.
+#include "core/agent_protocol.h"
 #include "reconciler/names.h"
 #include "tests/simulation/cluster.h"
 
@@ -70,8 +71,8 @@ void Cluster::beat(const std::string& uid) {
   } else if (process.works &&
              (answer == Beat::kNotMine ||
               scheduler_.now() - process.acknowledged >= process.lease_duration * 2 / 3)) {
-    process.message = std::string(reconciler::kFencedMark) + "it could not renew its Lease";
-    return exit(uid, reconciler::kFencedExitCode, "Error");
+    process.message = std::string(kFencedMark) + "it could not renew its Lease";
+    return exit(uid, kFencedExitCode, "Error");
   }
   scheduler_.after(next, [this, uid] { beat(uid); });
 }

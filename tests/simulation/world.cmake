@@ -16,9 +16,8 @@ add_library(simulation_world STATIC
             states.cc
             users.cc
             world.cc
-            world_acts.cc
-            ../unit/reconciler/rules.cc)
-target_link_libraries(simulation_world PUBLIC simulation_server holdfast_manager)
+            world_acts.cc)
+target_link_libraries(simulation_world PUBLIC simulation_server reconciler_rules holdfast_manager)
 target_compile_options(simulation_world PRIVATE -O2)
 
 add_executable(holdfast-simulate simulate.cc)

@@ -1,8 +1,12 @@
+# The rules for all writes, for the unit tests and for the simulation.
+add_library(reconciler_rules STATIC reconciler/rules.cc)
+target_link_libraries(reconciler_rules PUBLIC holdfast_reconciler)
+target_compile_options(reconciler_rules PRIVATE -O2)
+
 holdfast_test(
   reconciler_test
   SOURCES
   reconciler/scenario.cc
-  reconciler/rules.cc
   reconciler/transitions_test.cc
   reconciler/verdict_test.cc
   reconciler/budget_test.cc
@@ -34,4 +38,4 @@ holdfast_test(
   reconciler/replica.cc
   reconciler/property_test.cc
   LIBRARIES
-  holdfast_reconciler)
+  reconciler_rules)

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/guard.h"
-#include "reconciler/names.h"
+#include "core/agent_protocol.h"
 
 namespace holdfast::agent::testing {
 

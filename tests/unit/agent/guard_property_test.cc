@@ -129,7 +129,7 @@ class History {
       }
       alive_ = false;
       over_ = true;
-      fenced_ = *orders.exit_code == reconciler::kFencedExitCode;
+      fenced_ = *orders.exit_code == kFencedExitCode;
     }
     wake_at_ = orders.wake_at;
     check_running();

@@ -79,7 +79,7 @@ TEST_F(GuardRunningRule, WhatIsKilledIsKilledAgainUntilNothingIsLeft) {
     EXPECT_EQ(guard->woke(now).stop, Stop::kKill);
   }
   const Orders dead = guard->all_dead(now);
-  EXPECT_EQ(dead.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(dead.exit_code, kFencedExitCode);
   EXPECT_EQ(dead.last_words, seconds(2)) << "whoever is dead does not hurry";
   EXPECT_NE(dead.fenced.find("no renewal was acknowledged"), std::string::npos) << dead.fenced;
 }
@@ -93,7 +93,7 @@ TEST_F(GuardRunningRule, WhatCannotBeKilledDoesNotKeepItBeyondFiveSixths) {
   }
   EXPECT_LT(now, at(kEnd));
   EXPECT_EQ(now, at(kKill) + milliseconds(500));
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   // Its end kills what is left, so its last words may not put that off.
   EXPECT_LE(now + orders.last_words, at(kEnd));
   EXPECT_GT(orders.last_words, milliseconds(0));
@@ -110,7 +110,7 @@ TEST_F(GuardRunningRule, AfterALongPauseToo) {
     now = orders.wake_at;
   }
   EXPECT_EQ(now, at(seconds(300)) + milliseconds(500));
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
 }
 
 TEST_F(GuardRunningRule, AFencedChildsLeftoversThatCannotBeKilledDoNotKeepItEither) {
@@ -121,7 +121,7 @@ TEST_F(GuardRunningRule, AFencedChildsLeftoversThatCannotBeKilledDoNotKeepItEith
   for (int i = 0; i < 100 && !orders.exit_code; ++i, orders = guard->woke(now)) {
     now = orders.wake_at;
   }
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_EQ(now, at(seconds(41)) + milliseconds(500));
 }
 
@@ -182,7 +182,7 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesTheChildTheTimeOfItsLastRenewal) 
   EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
   EXPECT_EQ(guard->woke(at(kKill)).stop, Stop::kKill);
   const Orders orders = guard->all_dead(at(kKill));
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_NE(orders.fenced.find("it is gone"), std::string::npos) << orders.fenced;
 }
 
@@ -287,7 +287,7 @@ TEST_F(GuardRunningRule, AChildThatEndsOnTheWayDownIsStillFenced) {
   EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kTerminate);
   // What it left is killed at once.
   EXPECT_EQ(guard->child_ended(at(seconds(41)), 0).stop, Stop::kKill);
-  EXPECT_EQ(guard->all_dead(at(seconds(41))).exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(guard->all_dead(at(seconds(41))).exit_code, kFencedExitCode);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(GuardWaitingRule, ALaterAttemptFencesItAtOnce) {
   make();
   guard->begin(at(seconds(0)));
   const Orders orders = guard->answered(at(seconds(0)), lease(kAttempt + 1, ""));
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_NE(orders.fenced.find("attempt 4's"), std::string::npos) << orders.fenced;
   EXPECT_EQ(guard->phase(), Guard::Phase::kDone);
 }
@@ -89,7 +89,7 @@ TEST_F(GuardWaitingRule, TheFenceOfTheApiServerEndsIt) {
   guard->begin(at(seconds(0)));
   ASSERT_TRUE(guard->answered(at(seconds(0)), lease()).put);
   const Orders orders = guard->answered(at(seconds(0)), answer(Kind::kFenced, "not the holder"));
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_EQ(orders.fenced, "not the holder");
 }
 
@@ -127,7 +127,7 @@ TEST_F(GuardWaitingRule, ASignalThatAsksToEndEndsIt) {
   guard->begin(at(seconds(0)));
   const Orders orders = guard->told_to_end(at(seconds(1)));
   // Lost, and no failure of the job's.
-  EXPECT_EQ(orders.exit_code, reconciler::kFencedExitCode);
+  EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_TRUE(orders.abort_request);
   EXPECT_EQ(orders.fenced, "asked to end before it had the Lease");
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reconciler/names.h"
+#include "core/agent_protocol.h"
 
 namespace holdfast::reconciler {
 namespace {

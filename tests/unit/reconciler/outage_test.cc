@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/agent_protocol.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {

@@ -1,0 +1,19 @@
+// The words that the operator and the agent use to each other (docs/fencing.md): annotations of a
+// heartbeat's Lease, and the agent's last words. The two are separate programs.
+#pragma once
+
+namespace holdfast {
+
+// The operator's: the last pod that the Lease was granted to.
+inline constexpr const char* kGrantedAnnotation = "holdfast.dev/granted";
+// The agent's reports.
+inline constexpr const char* kProgressAnnotation = "holdfast.dev/progress";
+inline constexpr const char* kProgressAgeAnnotation = "holdfast.dev/progress-age";
+inline constexpr const char* kProgressMessageAnnotation = "holdfast.dev/progress-message";
+inline constexpr const char* kEndedAnnotation = "holdfast.dev/ended";
+
+// The exit code of an agent that fenced itself, and the prefix of its termination message.
+inline constexpr int kFencedExitCode = 85;
+inline constexpr const char* kFencedMark = "holdfast: fenced: ";
+
+}  // namespace holdfast
