@@ -10,6 +10,9 @@ namespace {
 constexpr seconds kFirstRetry{5};
 constexpr seconds kLastRetry{30};
 constexpr seconds kStopPatience{5};
+// A webhook sets code, reason and causes of its refusal itself, as the API server would. Only the
+// message tells them apart: the API server puts this prefix before whatever a webhook says.
+constexpr const char* kWebhookMessage = "admission webhook";
 
 bool names_fields(const Error& error) {
   return error.http_status == 422 && error.cause_count > 0 &&
@@ -41,7 +44,7 @@ bool puts_template_in_doubt(const Error& error) {
 
 bool confirms_doubt(const Error& error) {
   const auto in_template = [](const std::string& field) { return field.starts_with("template."); };
-  return names_fields(error) && !error.message.starts_with("admission webhook") &&
+  return names_fields(error) && !error.message.starts_with(kWebhookMessage) &&
          std::all_of(error.cause_fields.begin(), error.cause_fields.end(), in_template);
 }
 

@@ -102,10 +102,6 @@ Placement PodView::placement() const {
   return unschedulable.empty() ? Placement::kUnseen : Placement::kUnschedulable;
 }
 
-bool Terminated::was_seen() const {
-  return reason != "ContainerStatusUnknown" && !(reason == "Unknown" && exit_code == 255);
-}
-
 bool ended_for_good(const PodView& pod, const ContainerView& container) {
   if (!container.terminated) return false;
   return !container.may_restart || (pod.ended() && !pod.disruption_target);

@@ -253,7 +253,8 @@ struct Terminated {
 
   // False: the kubelet lost track of the container (e.g. the node restarted) and made this entry
   // up. It is neither the workload's exit code nor a proof of its end.
-  bool was_seen() const;
+  bool was_seen = true;
+  bool out_of_memory = false;  // the kernel killed it for its memory
 };
 
 struct ContainerView {
@@ -268,6 +269,7 @@ struct ContainerView {
   std::optional<Terminated> terminated;
   std::string waiting_reason;
   std::string waiting_message;
+  bool being_created = false;  // waiting_reason is a usual step of every start
 };
 
 // How far the schedulers are with a pod.
@@ -291,6 +293,7 @@ struct PodView {
   PodPhase phase = PodPhase::kPending;
   std::string reason;
   std::string message;
+  bool out_of_time = false;  // its kubelet stopped it at the template's own activeDeadlineSeconds
   Time created{};
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};

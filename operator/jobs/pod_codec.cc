@@ -34,6 +34,22 @@ PodPhase decode_phase(const std::string& text) {
   return PodPhase::kPending;
 }
 
+// ---- What the kubelets' reasons mean. Nothing else compares these texts.
+
+// The kubelet found no trace of the container, so it made this end up.
+bool is_made_up(const std::string& reason, int exit_code) {
+  return reason == "ContainerStatusUnknown" || (reason == "Unknown" && exit_code == 255);
+}
+
+bool is_out_of_memory(const std::string& reason) { return reason == "OOMKilled"; }
+
+// The kubelet's reason for a pod, not for a container.
+bool is_out_of_time(const std::string& reason) { return reason == "DeadlineExceeded"; }
+
+bool is_step_of_a_start(const std::string& reason) {
+  return reason == "ContainerCreating" || reason == "PodInitializing";
+}
+
 bool may_restart(const JsonView& container, const std::string& pod_policy) {
   if (!at(container, "restartPolicyRules").empty()) return true;
   return string_at(container, "restartPolicy", pod_policy) != "Never";
@@ -56,12 +72,15 @@ ContainerView decode_container(const JsonView& json, bool init) {
     view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
     view.terminated->reason = text_at(terminated, "reason");
     view.terminated->message = text_at(terminated, "message");
+    view.terminated->was_seen = !is_made_up(view.terminated->reason, view.terminated->exit_code);
+    view.terminated->out_of_memory = is_out_of_memory(view.terminated->reason);
     view.terminated->started = time_at(terminated, "startedAt");
     view.terminated->finished = time_at(terminated, "finishedAt");
     if (!view.started_at) view.started_at = view.terminated->started;
   }
   view.waiting_reason = text_at(waiting, "reason");
   view.waiting_message = text_at(waiting, "message");
+  view.being_created = is_step_of_a_start(view.waiting_reason);
   return view;
 }
 
@@ -248,6 +267,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.phase = decode_phase(string_at(status, "phase"));
   pod.reason = text_at(status, "reason");
   pod.message = text_at(status, "message");
+  pod.out_of_time = is_out_of_time(pod.reason);
   pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
   pod.deletion = time_at(meta, "deletionTimestamp");
   pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));

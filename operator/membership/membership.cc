@@ -21,6 +21,24 @@ constexpr int kTriesAfterLapse = 4;
 
 }  // namespace
 
+const char* to_string(MembershipState state) {
+  switch (state) {
+    case MembershipState::kStarting:
+      return "starting";
+    case MembershipState::kJoining:
+      return "joining";
+    case MembershipState::kActing:
+      return "acting";
+    case MembershipState::kReading:
+      return "reading";
+    case MembershipState::kLapsed:
+      return "lapsed";
+    case MembershipState::kLeaving:
+      return "leaving";
+  }
+  return "";
+}
+
 Membership::Membership(const Dependencies& dependencies, Config config, Handlers handlers)
     : loop_(dependencies.loop),
       client_(dependencies.client),
@@ -69,7 +87,7 @@ LeaseWrite Membership::lease_write(const std::string& holder, Duration duration)
 }
 
 void Membership::join() {
-  if (state_ != State::kIdle) return;
+  if (state_ != State::kStarting) return;
   state_ = State::kJoining;
   tick();
 }

@@ -44,6 +44,10 @@
 
 namespace holdfast::controller {
 
+// kStarting: before join(). kReading: it reads everything again after a lapse.
+enum class MembershipState { kStarting, kJoining, kActing, kReading, kLapsed, kLeaving };
+const char* to_string(MembershipState state);
+
 // For /debug/ownership and metrics: who owns what, and why.
 struct OwnershipReport {
   struct Member {
@@ -59,7 +63,7 @@ struct OwnershipReport {
     std::string why;
   };
   std::string self;
-  std::string state;  // "joining", "acting", "reading", "lapsed", "leaving"
+  MembershipState state = MembershipState::kStarting;
   Duration renewal_age{0};
   Duration renew_deadline{0};
   std::vector<Member> members;
@@ -141,7 +145,7 @@ class Membership : public Ownership {
   int shards_held() const;
 
  private:
-  enum class State { kIdle, kJoining, kActing, kReading, kLapsed, kLeaving };
+  using State = MembershipState;
   struct Shard {
     bool held = false;
     bool draining = false;
@@ -217,7 +221,7 @@ class Membership : public Ownership {
   Handlers handlers_;
   cache::Informer leases_;
 
-  State state_ = State::kIdle;
+  State state_ = State::kStarting;
   std::string self_;  // "<id>-<random>": new for each member Lease
   std::string uid_;   // our member Lease's; empty: none
   std::uint64_t version_ = 0;

@@ -363,11 +363,9 @@ Task<void> Membership::delete_member(std::string name, std::string uid, std::uin
 }
 
 OwnershipReport Membership::report() {
-  static constexpr const char* kStates[] = {"starting", "joining", "acting",
-                                            "reading",  "lapsed",  "leaving"};
   OwnershipReport report;
   report.self = self_;
-  report.state = kStates[static_cast<int>(state_)];
+  report.state = state_;
   report.renew_deadline = config_.timings.renew_deadline;
   if (renewed_at_ != SteadyTime{}) report.renewal_age = loop_.now() - renewed_at_;
   update_clock();

@@ -228,7 +228,7 @@ void Metrics::State::refresh_ownership(const controller::OwnershipReport& report
     if (shard.held) ++held;
     if (alive.count(shard.holder) == 0) ++orphaned;
   }
-  acting.Set(report.state == "acting" ? 1 : 0);
+  acting.Set(report.state == controller::MembershipState::kActing ? 1 : 0);
   renewal_age.Set(to_seconds(report.renewal_age));
   members.Set(static_cast<double>(alive.size()));
   shards_held.Set(held);

@@ -23,7 +23,7 @@ std::string ownership_json(const controller::OwnershipReport& report) {
                       {"why", shard.why}});
   }
   const Ordered body = {{"member", report.self},
-                        {"state", report.state},
+                        {"state", to_string(report.state)},
                         {"renewalAgeSeconds", to_seconds(report.renewal_age)},
                         {"renewDeadlineSeconds", to_seconds(report.renew_deadline)},
                         {"members", std::move(members)},

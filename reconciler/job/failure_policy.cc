@@ -25,7 +25,7 @@ const char* name_of(PolicyAction action) {
 // rule on it would fail the job because a node restarted. An agent's exit code reports a lost
 // Lease. Both are losses, and say nothing about the workload.
 bool is_workloads(const ContainerView& container) {
-  return container.terminated->was_seen() && !fenced_itself(container);
+  return container.terminated->was_seen && !fenced_itself(container);
 }
 
 bool matches(const PolicyRule::ExitCodes& codes, const ContainerView& container) {

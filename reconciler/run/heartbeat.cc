@@ -116,7 +116,7 @@ std::string holder_identity(const PodView& pod) { return pod.name + "/" + pod.ui
 bool worker_is_stopped(const PodView& pod) {
   if (pod.node_name.empty()) return pod.deletion.has_value();
   const ContainerView* const worker = worker_of(pod);
-  return worker && worker->terminated && worker->terminated->was_seen() &&
+  return worker && worker->terminated && worker->terminated->was_seen &&
          ended_for_good(pod, *worker);
 }
 

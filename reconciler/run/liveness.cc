@@ -143,10 +143,7 @@ void add_attempt_limit(const RunContext& context, const PodView& pod, std::vecto
 
 const ContainerView* waiting_container(const PodView& pod) {
   for (const ContainerView& container : pod.containers) {
-    const std::string& reason = container.waiting_reason;
-    if (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing") {
-      return &container;
-    }
+    if (!container.waiting_reason.empty() && !container.being_created) return &container;
   }
   return nullptr;
 }

@@ -7,10 +7,6 @@
 namespace holdfast::reconciler {
 namespace {
 
-// The kubelets' reason for a container that the kernel killed for its memory (exit code 137).
-constexpr const char* kOomKilled = "OOMKilled";
-// The kubelets' reason for a pod that exceeded its own activeDeadlineSeconds.
-constexpr const char* kPodDeadlineReason = "DeadlineExceeded";
 // How much the clocks of a node and of the API server may differ.
 constexpr seconds kClockSkew{30};
 constexpr int kSigkillExit = 128 + 9;
@@ -58,10 +54,9 @@ bool lost_by_deletion(const PodView& pod, const ContainerView* container, EndOrd
   const Time finished = std::chrono::floor<seconds>(*terminated.finished);
   if (finished > asked) return true;
   // Only the container's end is known, unless the kubelet gives a reason.
-  const bool stopped = (terminated.exit_code == kSigkillExit && terminated.reason != kOomKilled) ||
+  const bool stopped = (terminated.exit_code == kSigkillExit && !terminated.out_of_memory) ||
                        terminated.exit_code == kSigtermExit;
-  return stopped && pod.reason != kPodDeadlineReason &&
-         (asked - finished <= kClockSkew || hides_the_first(pod));
+  return stopped && !pod.out_of_time && (asked - finished <= kClockSkew || hides_the_first(pod));
 }
 
 AnyReason said_or(const std::string& said, Reason ours) {
@@ -104,7 +99,7 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
   } else if (container && fenced_itself(*container)) {
     verdict =
         lost(pod, Reason::kFenced, container->terminated->message, OrphanClass::kHolderSilent);
-  } else if (container && !container->terminated->was_seen()) {
+  } else if (container && !container->terminated->was_seen) {
     verdict = lost(pod, AnyReason(container->terminated->reason),
                    "the kubelet did not see how the container ended", OrphanClass::kPodDisrupted);
   } else {

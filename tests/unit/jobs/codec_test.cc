@@ -272,6 +272,40 @@ TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {
   EXPECT_EQ(cached.pod.start(), parse_time("2026-01-02T03:04:10Z"));
 }
 
+// The container of a pod in this state; `pod`: more of the pod's status.
+reconciler::PodView in_state(const Json& state, const Json& pod = Json::object()) {
+  Json status = {{"containerStatuses", Json::array({{{"name", "main"}, {"state", state}}})}};
+  status.update(pod);
+  const Json object = {{"metadata", {{"name", "p"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+                       {"status", status}};
+  return static_cast<const CachedPod&>(*decode_pod(document(object))).pod;
+}
+
+TEST(PodDecode, KnowsWhatTheKubeletsReasonsMean) {
+  const auto ended = [](const char* reason, int exit_code) {
+    const Json state = {{"terminated", {{"reason", reason}, {"exitCode", exit_code}}}};
+    return *in_state(state).containers[0].terminated;
+  };
+  EXPECT_FALSE(ended("ContainerStatusUnknown", 137).was_seen);
+  EXPECT_FALSE(ended("Unknown", 255).was_seen);
+  EXPECT_TRUE(ended("Unknown", 1).was_seen);
+  EXPECT_TRUE(ended("Error", 255).was_seen);
+  EXPECT_TRUE(ended("OOMKilled", 137).out_of_memory);
+  EXPECT_FALSE(ended("Error", 137).out_of_memory);
+
+  const auto waits = [](const char* reason) {
+    return in_state({{"waiting", {{"reason", reason}}}}).containers[0].being_created;
+  };
+  EXPECT_TRUE(waits("ContainerCreating"));
+  EXPECT_TRUE(waits("PodInitializing"));
+  EXPECT_FALSE(waits("ImagePullBackOff"));
+  EXPECT_FALSE(waits(""));
+
+  const Json running = {{"running", Json::object()}};
+  EXPECT_TRUE(in_state(running, {{"reason", "DeadlineExceeded"}}).out_of_time);
+  EXPECT_FALSE(in_state(running, {{"reason", "Evicted"}}).out_of_time);
+}
+
 // The API server lets nobody but the operator name a DurableJob; other kinds anybody may name.
 TEST(PodDecode, TheJobsUidBesideAnotherKindMakesNoOwner) {
   for (const auto& [version, kind] : {std::pair("v1", "ConfigMap"), std::pair("v1", "DurableJob"),

@@ -216,19 +216,19 @@ TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
 
 TEST_F(MembershipTest, AfterALapseARenewalIsTriedAgainSoon) {
   cut_off(std::chrono::seconds(12));
-  ASSERT_EQ(membership_->report().state, "lapsed");
+  ASSERT_EQ(membership_->report().state, MembershipState::kLapsed);
   loop_.advance(std::chrono::milliseconds(1100));
   serve();
-  EXPECT_EQ(membership_->report().state, "reading");
+  EXPECT_EQ(membership_->report().state, MembershipState::kReading);
 }
 
 TEST_F(MembershipTest, AReplicaThatReadsForAMomentKeepsItsSeat) {
   cut_off(std::chrono::seconds(12));
   go_on(std::chrono::seconds(2));
-  ASSERT_EQ(membership_->report().state, "reading");
+  ASSERT_EQ(membership_->report().state, MembershipState::kReading);
   reading_();
   go_on(std::chrono::seconds(4));
-  EXPECT_EQ(membership_->report().state, "acting");
+  EXPECT_EQ(membership_->report().state, MembershipState::kActing);
   for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
 }
 
@@ -239,7 +239,7 @@ TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) 
   // The other one is weaker: by the plan the shard is ours.
   tell("ADDED", other_member(/*stronger=*/false));
   go_on(std::chrono::seconds(2));
-  ASSERT_EQ(membership_->report().state, "reading");
+  ASSERT_EQ(membership_->report().state, MembershipState::kReading);
   EXPECT_EQ(shard_holder(), self);
   go_on(std::chrono::seconds(4));
   EXPECT_EQ(shard_holder(), "") << "the other one takes it";
@@ -250,7 +250,7 @@ TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) 
   }
   reading_();
   go_on(std::chrono::milliseconds(500));
-  EXPECT_EQ(membership_->report().state, "acting");
+  EXPECT_EQ(membership_->report().state, MembershipState::kActing);
   for (const auto& member : membership_->report().members) EXPECT_EQ(member.steps_aside, "");
   go_on(std::chrono::milliseconds(500));
   EXPECT_EQ(shard_holder(), self) << "it is planned for us again";
@@ -374,11 +374,11 @@ TEST_F(MembershipTest, ARenewalThatHasToWaitForLongerThanTheDeadlineEndsTheTenur
   refuse(std::chrono::seconds(2), "20");
   go_on(std::chrono::seconds(19));
   EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
-  EXPECT_EQ(membership_->report().state, "lapsed");
+  EXPECT_EQ(membership_->report().state, MembershipState::kLapsed);
   EXPECT_EQ(told_, (Told{"gained", "lapsed"}));
   go_on(std::chrono::seconds(1));
   EXPECT_EQ(asked("PUT", "holdfast-member"), 2u);
-  EXPECT_EQ(membership_->report().state, "reading");
+  EXPECT_EQ(membership_->report().state, MembershipState::kReading);
 }
 
 TEST_F(MembershipTest, WritesOfShardsWaitForAsLongAsTheyAreAskedTo) {

@@ -55,9 +55,17 @@ ContainerView ended(const std::string& name, int exit_code, Kind kind = Kind::kR
   return view;
 }
 
-ContainerView ended_as(const std::string& reason, int exit_code) {
+// Its kubelet made the end up.
+ContainerView unseen_end(int exit_code) {
   ContainerView view = ended("main", exit_code);
-  view.terminated->reason = reason;
+  view.terminated->was_seen = false;
+  return view;
+}
+
+ContainerView out_of_memory() {
+  ContainerView view = ended("main", 137);
+  view.terminated->reason = "OOMKilled";
+  view.terminated->out_of_memory = true;
   return view;
 }
 
@@ -267,13 +275,13 @@ TEST(FailurePolicy, AnExitCodeThatIsNotTheWorkloadsMatchesNoRule) {
   no_worker.worker = false;
   const ExitCodes other_than_1 = not_in({1});
   check({
-      {"the kubelet did not see the end", in({137}), {ended_as("ContainerStatusUnknown", 137)}, ""},
-      {"nor does it count for NotIn", other_than_1, {ended_as("ContainerStatusUnknown", 137)}, ""},
-      {"a runtime that lost the container", other_than_1, {ended_as("Unknown", 255)}, ""},
-      {"a kill that the kubelet saw", in({137}), {ended_as("OOMKilled", 137)}, "main 137"},
+      {"the kubelet did not see the end", in({137}), {unseen_end(137)}, ""},
+      {"nor does it count for NotIn", other_than_1, {unseen_end(137)}, ""},
+      {"a runtime that lost the container", other_than_1, {unseen_end(255)}, ""},
+      {"a kill that the kubelet saw", in({137}), {out_of_memory()}, "main 137"},
       {"another container's end was seen",
        other_than_1,
-       {ended_as("ContainerStatusUnknown", 137), ended("support", 3)},
+       {unseen_end(137), ended("support", 3)},
        "support 3"},
       {"the agent stopped the worker", other_than_1, {fenced}, ""},
       {"the workload's own 85", in({85}), {ended("main", 85)}, "main 85"},
@@ -281,7 +289,7 @@ TEST(FailurePolicy, AnExitCodeThatIsNotTheWorkloadsMatchesNoRule) {
   });
   const PodCondition disrupted{"DisruptionTarget", "True"};
   EXPECT_EQ(match({on_conditions(PolicyAction::kIgnore, {disrupted})},
-                  failed({ended_as("ContainerStatusUnknown", 137)}, {disrupted}))
+                  failed({unseen_end(137)}, {disrupted}))
                 .action,
             PolicyAction::kIgnore)
       << "its conditions are the pod's own";

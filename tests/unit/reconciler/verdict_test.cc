@@ -92,16 +92,16 @@ TEST(Verdict, InTheSecondOfItsDeletionTheExitCodeDecides) {
 }
 
 TEST(Verdict, WhenTheKubeletHasTakenTheGraceAwayTheExitCodeDecides) {
-  const auto seen_last = [](int exit_code, seconds before, const char* reason = "Error") {
+  const auto seen_last = [](int exit_code, seconds before, bool out_of_memory = false) {
     PodView pod = ended(exit_code);
-    pod.containers[0].terminated->reason = reason;
+    pod.containers[0].terminated->out_of_memory = out_of_memory;
     pod.deletion = *pod.containers[0].terminated->finished + before;
     return judge_ended_pod(pod).outcome;
   };
   EXPECT_EQ(seen_last(143, seconds(1)), Outcome::kLost);
   EXPECT_EQ(seen_last(143, seconds(300)), Outcome::kLost) << "its volumes took their time";
   EXPECT_EQ(seen_last(137, seconds(30)), Outcome::kLost);
-  EXPECT_EQ(seen_last(137, seconds(1), "OOMKilled"), Outcome::kFailed);
+  EXPECT_EQ(seen_last(137, seconds(1), true), Outcome::kFailed);
   EXPECT_EQ(seen_last(1, seconds(1)), Outcome::kFailed);
   EXPECT_EQ(seen_last(1, seconds(-1)), Outcome::kLost);
 }
@@ -111,7 +111,7 @@ TEST(Verdict, AShortGraceMayHideALongerOne) {
   pod.deletion_grace = seconds(1);
   pod.deletion = *pod.containers[0].terminated->finished + seconds(18);
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kLost);
-  pod.reason = "DeadlineExceeded";
+  pod.out_of_time = true;
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kFailed) << "the kubelet says why it was killed";
 }
 
@@ -157,10 +157,9 @@ TEST(Verdict, AFailedPodWithNoReasonAtAllFailedAsError) {
 TEST(Verdict, AnEndThatTheKubeletDidNotSeeIsLost) {
   PodView pod = ended(137);
   pod.containers[0].terminated->reason = "ContainerStatusUnknown";
+  pod.containers[0].terminated->was_seen = false;
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kLost);
-  pod.containers[0].terminated->reason = "Unknown";
-  pod.containers[0].terminated->exit_code = 255;
-  EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kLost);
+  EXPECT_EQ(judge_ended_pod(pod).reason, "ContainerStatusUnknown");
 }
 
 TEST(Verdict, TheFirstContainerToEndBadlyDecides) {

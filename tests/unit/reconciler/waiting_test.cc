@@ -58,6 +58,7 @@ TEST(Waiting, APodWhoseNextContainerDoesNotStartSaysWhich) {
   pod.containers.clear();
   ContainerView& main = add_container(pod, "main", Progress::kWaits);
   main.waiting_reason = "PodInitializing";
+  main.being_created = true;
   add_container(pod, "fetch", Progress::kEnded).init = true;
   // Between two containers there is always a moment.
   view.begun().observed.still_for = seconds(9);
@@ -66,6 +67,7 @@ TEST(Waiting, APodWhoseNextContainerDoesNotStartSaysWhich) {
   view.begun().observed.still_for = seconds(10);
   EXPECT_EQ(after(view, now() + seconds(100)).waiting->reason, "PodStarting");
   pod.containers[0].waiting_reason = "ErrImagePull";
+  pod.containers[0].being_created = false;
   pod.containers[0].waiting_message = "not found";
   view.begun().observed.still_for = seconds(1);
   const Waiting waiting = *after(view, now() + seconds(100)).waiting;
@@ -130,6 +132,7 @@ TEST(Waiting, AnImageThatCannotBePulledIsTold) {
   pod.containers[0].waiting_message = "Back-off pulling image";
   EXPECT_EQ(after(view).waiting->reason, "ImagePullBackOff");
   pod.containers[0].waiting_reason = "ContainerCreating";
+  pod.containers[0].being_created = true;
   EXPECT_EQ(after(view).waiting->reason, "PodStarting");
 }
 

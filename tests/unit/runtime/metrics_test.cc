@@ -174,7 +174,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .ownership =
           [] {
             controller::OwnershipReport report;
-            report.state = "acting";
+            report.state = controller::MembershipState::kActing;
             report.renewal_age = milliseconds(500);
             report.members = {{"a", true, {}}, {"b", true, {}}, {"dead", false, {}}};
             report.shards = {{"a", "a", true, ""},
