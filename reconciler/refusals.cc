@@ -38,6 +38,29 @@ bool may_start_beside_old_pod(const std::optional<Duration>& failing_for) {
   return failing_for && *failing_for >= kStopPatience;
 }
 
+bool lease_is_refused(ErrorCode code) {
+  return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid;
+}
+
+std::optional<Event> creation_event(CreationRefusal::Kind kind, const Error& error) {
+  // The operator itself gave the creation up.
+  if (error.code == ErrorCode::kCancelled) return std::nullopt;
+  // The job fails.
+  if (kind == CreationRefusal::Kind::kTemplateInvalid) return std::nullopt;
+  return Event{true, "PodRejected", "CreatePod", error.message};
+}
+
+std::optional<Event> deletion_event(const Error& error, bool goes_on_without) {
+  if (!goes_on_without && !deletion_is_refused(error.code)) return std::nullopt;
+  return Event{true, "PodDeletionRefused", "DeletePod", error.message};
+}
+
+std::optional<Event> lease_event(const Error& error) {
+  if (!lease_is_refused(error.code)) return std::nullopt;
+  const char* const unsaid = "the API server refused it";
+  return Event{true, "LeaseRefused", "WriteLease", error.message.empty() ? unsaid : error.message};
+}
+
 bool puts_template_in_doubt(const Error& error) {
   return error.http_status == 413 || names_fields(error);
 }

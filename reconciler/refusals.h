@@ -7,11 +7,16 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "reconciler/types.h"
+#include "reconciler/write.h"
 
 namespace holdfast::reconciler {
 
 // The pause before a refused write is tried again, after `refusals` earlier refusals: 5 to 30 s.
 Duration retry_delay(int refusals);
+// How long a repeated creation of a pod may take. An API server answers within a minute. Until then
+// its admission webhooks may take 30 s each. A lost request never gets an answer, so only the
+// second try waits this long.
+inline constexpr seconds kCreationLimit{65};
 
 // Time or a newer view does not help: rights, a policy or a schema are in the way. It is logged,
 // because the job cannot go on by itself.
@@ -22,6 +27,17 @@ bool deletion_is_refused(ErrorCode code);
 // The old pod is deleted before the next one is created, unless deletions have failed for so long
 // already. `failing_for`: none: none has failed.
 bool may_start_beside_old_pod(const std::optional<Duration>& failing_for);
+
+// A refused write of the job's Lease: only a human can fix the cause, so nothing else waits for it.
+// Other failures end the reconcile, which is tried again.
+bool lease_is_refused(ErrorCode code);
+
+// The Event on the job for a refused write. None: the cause was no refusal, or the job's own end
+// says it.
+std::optional<Event> creation_event(CreationRefusal::Kind kind, const Error& error);
+// `goes_on_without`: the next pod may start although this deletion failed.
+std::optional<Event> deletion_event(const Error& error, bool goes_on_without);
+std::optional<Event> lease_event(const Error& error);
 
 // The API server calls the pod invalid: 422 with causes that all name a field. A policy's refusal
 // and most webhooks' refusals name none. A proxy on the way may also answer 413.

@@ -97,6 +97,7 @@ class Executor {
 
   // executor_status.cc
   void tell(const reconciler::WriteStatus& write, const Setting& setting);
+  void record(const std::optional<reconciler::Event>& event, const Setting& setting);
 
   // executor_creation.cc
   Task<Result<Outcome>> post_pod(const reconciler::CreatePod& write, const Setting& setting);

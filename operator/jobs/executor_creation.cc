@@ -7,15 +7,9 @@
 #include "reconciler/run/running.h"
 
 namespace holdfast::controller {
-namespace {
 
 using reconciler::CreationRefusal;
-
-// An API server answers within a minute. Until then its admission webhooks may take 30 s each. A
-// lost request never gets an answer, so only the second try waits this long.
-constexpr std::chrono::seconds kCreationLimit{65};
-
-}  // namespace
+using reconciler::kCreationLimit;
 
 kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& memory) const {
   kube::CallOptions options = for_its_version();
@@ -50,10 +44,7 @@ Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationR
                          reconciler::template_doubted_until(setting.job.job.status);
   setting.memory.attempts[write.attempt].refusals.add(kind, error, on_record, loop_.now());
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
-  const bool refused = error.code != ErrorCode::kCancelled;
-  if (refused && kind != CreationRefusal::Kind::kTemplateInvalid) {
-    events_.record(reference(setting.job.job), true, "PodRejected", "CreatePod", error.message);
-  }
+  record(reconciler::creation_event(kind, error), setting);
   return Outcome{true};
 }
 

@@ -28,12 +28,13 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
     co_return Outcome{};
   }
   const Error& error = done.error();
-  if (error.code != ErrorCode::kForbidden && error.code != ErrorCode::kInvalid) co_return error;
+  const std::optional<reconciler::Event> event = reconciler::lease_event(error);
+  if (!event) co_return error;
   memory.attempts[write.attempt].lease_asked = asked_before;
-  run.lease_refusal = error.message.empty() ? "the API server refused it" : error.message;
+  run.lease_refusal = event->note;
   run.lease_retry_at = loop_.now() + reconciler::retry_delay(run.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
-  events_.record(reference(setting.job.job), true, "LeaseRefused", "WriteLease", run.lease_refusal);
+  record(event, setting);
   co_return Outcome{true};
 }
 

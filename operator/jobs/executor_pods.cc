@@ -52,11 +52,12 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   // job must not wait for its deletion.
   const bool refused = reconciler::deletion_is_refused(error.code);
   if (!refused) memory.stop_failing_since.try_emplace(write.name, began);
-  if (!refused && !may_go_on_without(write.name, error, memory)) co_return error;
+  const auto event =
+      reconciler::deletion_event(error, may_go_on_without(write.name, error, memory));
+  if (!event) co_return error;
   setting.log.warn("a fenced pod cannot be deleted",
                    {{"pod", write.name}, {"error", error.message}});
-  events_.record(reference(setting.job.job), true, "PodDeletionRefused", "DeletePod",
-                 error.message);
+  record(event, setting);
   if (!refused) co_return error;
   co_return Unit{};
 }

@@ -73,10 +73,13 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     next.recovers_from = ended.orphan_class;
     next.trouble_began = loop_.now() - ended.trouble_for;
   }
-  for (const reconciler::Event& event : write.events) {
-    events_.record(reference(setting.job.job), event.warning, event.reason, event.action,
-                   event.note);
-  }
+  for (const reconciler::Event& event : write.events) record(event, setting);
+}
+
+void Executor::record(const std::optional<reconciler::Event>& event, const Setting& setting) {
+  if (!event) return;
+  events_.record(reference(setting.job.job), event->warning, event->reason, event->action,
+                 event->note);
 }
 
 }  // namespace holdfast::controller

@@ -19,6 +19,7 @@ holdfast_test(
   reconciler/planned_test.cc
   reconciler/pod_times_test.cc
   reconciler/kstatus_test.cc
+  reconciler/refusals_test.cc
   reconciler/requests_test.cc
   reconciler/waiting_test.cc
   reconciler/foreign_status_test.cc
