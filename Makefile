@@ -30,14 +30,16 @@ tools: setup ## Build the pinned Kubernetes tools into the cache
 	@hack/build-tools
 
 .PHONY: demo-parts
-demo-parts: setup # what `make demo` runs on simulated nodes, and no more; the two builds side by side
+demo-parts: # what `make demo` runs on simulated nodes, and no more; the two builds side by side
+	@hack/setup --demo
 	@$(MAKE) --no-print-directory -j2 demo-tools demo-operator
 
 .PHONY: demo-tools demo-operator
 demo-tools:
 	@hack/build-tools --cluster >/dev/null
 demo-operator:
-	@cmake --preset release >/dev/null && cmake --build --preset release --target holdfast-operator
+	@cmake --preset release >/dev/null
+	@hack/progress C++ 5 cmake --build --preset release --target holdfast-operator
 
 .PHONY: configure
 configure: setup

@@ -61,6 +61,10 @@ def test_each_night_runs_the_unit_tests_under_each_sanitizer():
     assert sorted(job["strategy"]["matrix"]["preset"]) == sorted(sanitizers)
 
 
+def test_each_night_runs_the_tests_that_wait_for_minutes():
+    assert any("make test-long" in commands(job) for job in workflow("nightly")["jobs"].values())
+
+
 @pytest.mark.parametrize("target", ["check-format", "tidy"])
 def test_a_check_of_no_files_fails(target, tmp_path):
     """Git refuses to list a tree of another user, as in a container. The check must not pass then."""
