@@ -49,10 +49,10 @@ def new_name(prefix):
     return f"{prefix}-{next(_numbers)}"
 
 
-def held_by_a_pod(cluster, namespace=HERE):
-    """(the job's Lease, its pod): granted, not renewed yet."""
+def held_by_a_pod(cluster, namespace=HERE, index=None):
+    """(the Lease of the job, or of its run with this index; its pod): granted, not renewed yet."""
     pod = Pod(cluster, namespace, new_name("pod"))
-    lease = JobLease(cluster, namespace, new_name("job"))
+    lease = JobLease(cluster, namespace, new_name("job"), index)
     lease.grant(pod)
     return lease, pod
 
@@ -93,8 +93,9 @@ def test_no_expression_is_doubted(fenced):
     assert status["typeChecking"] == {}, f"{FENCE_PATH.name}: {status['typeChecking']}"
 
 
-def test_a_holder_renews_until_its_end_and_its_successor_after_it(fenced):
-    lease, first = held_by_a_pod(fenced)
+@pytest.mark.parametrize("index", [None, 0, 99999])
+def test_a_holder_renews_until_its_end_and_its_successor_after_it(fenced, index):
+    lease, first = held_by_a_pod(fenced, index=index)
     second = Pod(fenced, HERE, new_name("pod"))
     for pod in (first, second):
         if pod is second:
@@ -175,6 +176,11 @@ def test_an_operator_with_rights_in_this_namespace_alone_takes_and_grants(fenced
         "name": new_name("another"), "labels": {"holdfast.dev/job-uid": "x"}}}))
 
 
+def test_the_operator_deletes_the_lease_of_a_run_that_is_over(fenced):
+    lease, _ = held_by_a_pod(fenced, index=3)
+    expect(lease.as_operator("DELETE", lease.path))
+
+
 def test_a_cluster_admin_may_repair(fenced):
     lease, _ = held_by_a_pod(fenced)
     expect(fenced.api("PATCH", lease.path, {"spec": {"holderIdentity": None}}, "merge"))
@@ -184,7 +190,7 @@ def test_a_cluster_admin_may_repair(fenced):
 def test_a_leader_elector_that_may_create_leases_elects(fenced):
     """Also when its lock is called nearly as a job's Lease."""
     _, client = account_with(fenced, ["get", "create", "update", "delete"])
-    name = new_name(f"holdfast-{uuid.UUID(int=0)}")
+    name = new_name(f"holdfast-{uuid.UUID(int=0)}-lock")
     lease = expect(client.api("POST", lease_path(HERE), {
         "metadata": {"name": name}, "spec": {"holderIdentity": "a", "leaseTransitions": 0}}))
     lease = expect(client.api(*put_plain(lease, holderIdentity="b", leaseTransitions=1)))

@@ -23,6 +23,7 @@ from fence_attacks import (
     job_status,
     made_anew,
     mint,
+    of_run,
     patch,
     patch_plain,
     put,
@@ -171,6 +172,21 @@ ATTACKS = {
     "edit-squats-by-apply": ("tenant", create(method="PATCH"), OPERATOR),
     "edit-writes-the-outcome": ("tenant", job_status, no_right_to("update", "durablejobs/status")),
     "an-operator-of-elsewhere": ("neighbour", delete(), OPERATOR),
+    # The Lease of a run of a job with many.
+    "another-runs-lease": ("rival", of_run(7, put()), HOLDER + "holder/"),
+    "a-runs-lease-taken-back": ("holder", of_run(7, given(None, put())), HOLDER + "nobody holds it"),
+    "another-holder-of-a-runs-lease": (
+        "holder",
+        of_run(7, put("spec", "holderIdentity", "rival/1")),
+        SPEC,
+    ),
+    "edit-renews-a-runs-lease": ("tenant", of_run(7, put()), HOLDER + "holder/"),
+    "edit-deletes-a-runs-lease": ("tenant", of_run(7, delete()), OPERATOR),
+    "edit-squats-the-first-runs-name": ("tenant", create(run="-0"), OPERATOR),
+    "edit-squats-the-last-runs-name": ("tenant", create(run="-99999", method="PUT"), OPERATOR),
+    "elector-squats-a-runs-name": ("elector", create(run="-7"), OPERATOR),
+    "elector-renews-a-runs-lease": ("elector", of_run(7, put()), HOLDER + "holder/"),
+    # People who act as workers.
     "a-worker-impersonated": ("landlord-as-worker", put(), HOLDER + "holder/"),
     "the-holder-impersonated": (
         "landlord-as-holder",
@@ -202,9 +218,10 @@ def test_an_attack_is_refused_and_changes_nothing(world, attack):
     assert scene.snapshot(path) == before
 
 
-def test_the_holder_itself_is_let_through(world):
+@pytest.mark.parametrize("index", [None, 0, 99999])
+def test_the_holder_itself_is_let_through(world, index):
     """Or the table would show nothing."""
-    assert world.api("holder", *put()(Scene(world)))[0] == 200
+    assert world.api("holder", *put()(Scene(world, index)))[0] == 200
 
 
 def test_a_namespace_cannot_be_relabelled_out_of_the_fence(world):

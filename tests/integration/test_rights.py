@@ -52,6 +52,20 @@ def hand_over(jobs):
     jobs.wait_phase("beats", "Cancelled", limit=60)
 
 
+def end_run(jobs):
+    """Each run of a job with many has a Lease of its own, which is deleted when the run is over."""
+    jobs.apply(job("parts", completions=2, heartbeat={"leaseDurationSeconds": 10}))
+    name = f"holdfast-{jobs.get('parts')['metadata']['uid']}-0"
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{jobs.namespace}/leases"
+
+    def is_there():
+        return any(lease["metadata"]["name"] == name for lease in jobs.api("GET", leases)["items"])
+
+    wait_for("the first run to have its Lease", is_there, 60)
+    jobs.patch("parts", cancel=True)
+    wait_for("the Lease to be deleted", lambda: not is_there(), 60)
+
+
 def lose_node(cluster, jobs):
     """Its Lease and its object are read live before the verdict."""
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
@@ -80,6 +94,7 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
     with Operator(cluster, "--agent-image=holdfast:test", leases=QUICK_LEASES) as first:
         ordinary_troubles(Jobs(cluster))
         hand_over(Jobs(cluster))
+        end_run(Jobs(cluster))
         lose_node(cluster, Jobs(cluster))
         refuse_pods(Jobs(cluster, namespace))
         first.kill()

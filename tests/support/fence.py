@@ -195,21 +195,24 @@ class Pod:
 
 
 class JobLease:
-    """A DurableJob and its Lease, which the operator's user makes, takes and grants."""
+    """A DurableJob and its Lease, which the operator's user makes, takes and grants. `index`: the job has many
+    runs, and the Lease is of this one."""
 
-    def __init__(self, cluster, namespace, name):
+    def __init__(self, cluster, namespace, name, index=None):
         self.cluster = cluster
+        many = {} if index is None else {"completions": 100000}
         jobs_path = f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs"
         self.job_path = f"{jobs_path}/{name}"
         self.job = expect(cluster.api(
-            "POST", jobs_path, job(name, heartbeat={"leaseDurationSeconds": 10})))
+            "POST", jobs_path, job(name, heartbeat={"leaseDurationSeconds": 10}, **many)))
         self.uid = self.job["metadata"]["uid"]
-        self.path = lease_path(namespace, f"holdfast-{self.uid}")
+        self.name = f"holdfast-{self.uid}" + ("" if index is None else f"-{index}")
+        self.path = lease_path(namespace, self.name)
         self.attempt = 0
         owner = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "name": name,
                  "uid": self.uid, "controller": True}
         expect(self.as_operator("POST", lease_path(namespace), {
-            "metadata": {"name": f"holdfast-{self.uid}", "ownerReferences": [owner],
+            "metadata": {"name": self.name, "ownerReferences": [owner],
                          "labels": {JOB_UID: self.uid, "holdfast.dev/job-name": name}},
             "spec": {"leaseDurationSeconds": 10, "leaseTransitions": 0}}))
 

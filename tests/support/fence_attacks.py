@@ -117,12 +117,13 @@ class World:
 
 
 class Scene:
-    """A fresh job whose Lease the pod `holder` holds and has renewed, and an elector's Lease."""
+    """A fresh job whose Lease the pod `holder` holds and has renewed, and an elector's Lease. `index`: the
+    Lease is of this run of a job with many."""
 
-    def __init__(self, world):
+    def __init__(self, world, index=None):
         self.world, self.cluster = world, world.cluster
         number = next(_numbers)
-        self.job = JobLease(self.cluster, HERE, f"job-{number}")
+        self.job = JobLease(self.cluster, HERE, f"job-{number}", index)
         self.path = self.job.path
         lease = self.job.grant(world.holder)
         lease["metadata"]["annotations"]["example.com/note"] = "the operator's"
@@ -141,6 +142,11 @@ class Scene:
         if "items" in aim:
             aim = aim["items"]  # a list's own version is the whole cluster's
         return self.cluster.api("GET", lease_path(HERE))[1]["items"], (status, aim)
+
+
+def of_run(index, request):
+    """The request against the Lease of a run of a job with many."""
+    return lambda scene: request(Scene(scene.world, index))
 
 
 def put(*path_and_value):
@@ -234,10 +240,11 @@ def delete_all(scene):
     return "DELETE", f"{lease_path(HERE)}?labelSelector={JOB_UID}%3D{scene.job.uid}"
 
 
-def create(name=None, label=False, method="POST"):
-    """A Lease; by default called as that of a job that has none. `label`: that of the scene's."""
+def create(name=None, label=False, method="POST", run=""):
+    """A Lease; by default called as that of a job that has none, or of its run: "-7". `label`: that of the
+    scene's."""
     def request(scene):
-        called = name or f"holdfast-{uuid.UUID(int=next(_numbers))}"
+        called = name or f"holdfast-{uuid.UUID(int=next(_numbers))}{run}"
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                  "metadata": {"name": called}}
         if label:
