@@ -6,8 +6,9 @@ import re
 import pytest
 from chart import ROOT
 
-EVENTS = [r'Event\{\w+, "(\w+)"', r'events_\.record\([^;]*?, (?:true|false), "(\w+)"', r'return "(Attempt\w+)"']
-FAILED = [r"std::pair\(Reason::k(\w+)", r"finish_failed\([^;]*?Reason::k(\w+)"]
+EVENTS = [r'Event\{\w+, "(\w+)"', r'events_\.record\([^;]*?, (?:true|false), "(\w+)"', r'return "(Attempt\w+)"',
+          r'event\.reason = "(\w+)"']
+FAILED = [r"\{false, to_string\(Reason::k(\w+)"]
 LOG = [r'log_?\.(?:warn|error)\(\s*"([^"]{12,})"']
 
 
