@@ -49,10 +49,13 @@ def moved(cluster):
                       {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}], "terminationGracePeriodSeconds": 5}),
         batch_job("one-of-one", completions=1, parallelism=1),
         batch_job("many", completions=3, parallelism=2),
-        batch_job("indexed", completions=2, completionMode="Indexed"),
-        batch_job("in-place", pod={"restartPolicy": "OnFailure"}),
+        batch_job("indexed", completions=4, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=1,
+                  maxFailedIndexes=2, successPolicy={"rules": [{"succeededIndexes": "0-2", "succeededCount": 2}]}),
         batch_job("policy", podFailurePolicy={"rules": [
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}),
+        batch_job("in-place", pod={"restartPolicy": "OnFailure"}),
+        batch_job("queue", parallelism=3),
     ]
     cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs}))
     cluster.kubectl("apply", "-f", str(ROOT / "examples/from-batch-job/job.yaml"))
@@ -61,7 +64,7 @@ def moved(cluster):
     return block("## From a batch/v1 Job", "kubectl get job NAME")
 
 
-@pytest.mark.parametrize("name", ["plain", "full", "one-of-one", "pi"])
+@pytest.mark.parametrize("name", ["plain", "full", "one-of-one", "many", "indexed", "policy", "pi"])
 def test_the_line_makes_a_durable_job_of_a_job(cluster, moved, name):
     done = typed(cluster, moved.replace("NAME", name))
     assert done.returncode == 0, done.stderr
@@ -69,14 +72,14 @@ def test_the_line_makes_a_durable_job_of_a_job(cluster, moved, name):
     made = json.loads(cluster.kubectl("get", "dj", name, "-o", "json").stdout)
     assert "controller-uid" not in json.dumps(made)
     for field in ("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy",
-                  "suspend"):
+                  "suspend", "completions", "parallelism", "completionMode", "backoffLimitPerIndex",
+                  "maxFailedIndexes", "podFailurePolicy", "successPolicy"):
         assert made["spec"].get(field) == job["spec"].get(field), field
     for field, value in job["spec"]["template"]["spec"].items():
         assert made["spec"]["template"]["spec"][field] == value, field
 
 
-@pytest.mark.parametrize("name,field", [("many", "spec.completions"), ("indexed", "spec.completions"),
-                                        ("in-place", "restartPolicy"), ("policy", "spec.podFailurePolicy")])
+@pytest.mark.parametrize("name,field", [("queue", "spec.parallelism"), ("in-place", "restartPolicy")])
 def test_what_a_durable_job_has_not_got_is_refused_by_name(cluster, moved, name, field):
     done = typed(cluster, moved.replace("NAME", name))
     assert done.returncode != 0 and field in done.stderr, done.stderr
@@ -87,7 +90,8 @@ def test_all_jobs_of_a_namespace_are_moved_by_the_same_line(cluster, moved):
     cluster.kubectl("delete", "dj", "--all")
     done = typed(cluster, moved.replace("get job NAME", "get jobs"))
     made = cluster.kubectl("get", "dj", "-o", "name").stdout.split()
-    assert sorted(name.rpartition("/")[2] for name in made) == ["full", "one-of-one", "pi", "plain"], done.stderr
+    assert sorted(name.rpartition("/")[2] for name in made) == [
+        "full", "indexed", "many", "one-of-one", "pi", "plain", "policy"], done.stderr
 
 
 def test_without_helm_the_lines_leave_no_finalizer_and_nothing_of_the_operator(cluster, moved):
