@@ -3,6 +3,10 @@
 --
 --   SELECT holdfast_fence(:'job', :attempt);     -- HOLDFAST_JOB_UID, HOLDFAST_ATTEMPT
 --
+-- In a job with many runs each run needs a key of its own. Otherwise the runs refuse each other's writes:
+--
+--   SELECT holdfast_fence(md5(:'job' || '/' || :'index')::uuid, :attempt);     -- and JOB_COMPLETION_INDEX
+--
 -- After the new attempt's first transaction, every transaction of an older attempt fails (SQLSTATE HF001).
 -- If an older transaction is open at that moment, the new attempt waits for its end. The older one may
 -- still commit, because it came first. If its worker is silent for `patience`, the server ends its session.
