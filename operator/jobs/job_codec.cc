@@ -319,11 +319,28 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
 
 namespace {
 
+// One run for each index, by index; of two the one with the later attempt. A job with one run has
+// the run 0.
+void sort_runs(reconciler::Job& job) {
+  std::vector<reconciler::Run>& runs = job.status.runs;
+  for (reconciler::Run& run : runs) {
+    if (!job.spec.many_runs()) run.index = 0;
+  }
+  std::sort(runs.begin(), runs.end(), [](const reconciler::Run& a, const reconciler::Run& b) {
+    return a.index != b.index ? a.index < b.index : a.attempt > b.attempt;
+  });
+  const auto same_index = [](const reconciler::Run& a, const reconciler::Run& b) {
+    return a.index == b.index;
+  };
+  runs.erase(std::unique(runs.begin(), runs.end(), same_index), runs.end());
+}
+
 // Whoever may write the status may also write runs that do not fit its phase and attempt. These two
 // decide, and the attempt gives its pod's name.
 void mend_runs(reconciler::Job& job) {
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
+  sort_runs(job);
   if (status.phase != reconciler::Phase::kRunning) {
     for (reconciler::Run& run : status.runs) {
       if (run.open()) run.next_attempt_time = status.start_time.value_or(job.created);

@@ -163,6 +163,18 @@ def test_the_pods_uid_changes_with_the_attempt_alone_once_it_is_set(api):
     written(api, current, runs=[run(2)], attempt=2)
 
 
+@pytest.mark.parametrize("phase", sorted(TERMINAL_CONDITION))
+def test_a_job_that_has_ended_has_no_runs(api, phase):
+    """The operator would read it without them, and none of its writes would be taken."""
+    rule = ("status.runs: Forbidden", "a job that has ended has no runs")
+    before = api.job_in("Suspended" if phase == "Cancelled" else "Running")
+    refused(api.put_status(before, status(phase, runs=[run(1)])), *rule)
+    refused(api.put_status(api.job_in(phase), status(phase, runs=[run(1)])), *rule)
+    code, answer = api.put_status(before, status(phase, runs=[]))
+    assert code == 200, answer
+    written(api, answer, runs=None, observedGeneration=7)
+
+
 # -- times ----------------------------------------------------------------------------------------
 
 
@@ -195,8 +207,10 @@ def test_other_times_are_those_that_the_operator_can_read(api, field, time):
 
 @pytest.mark.parametrize("time", TIMES)
 def test_times_of_a_century_are_taken(api, time):
+    current = written(api, api.job_in("Running"), phase="Backoff",
+                      runs=[run(1, startTime=time, nextAttemptTime=time)])
+    assert current["status"]["runs"][0]["startTime"] == time
     fields = status("Failed", startTime=time, completionTime=time,
-                    runs=[run(1, startTime=time, nextAttemptTime=time)],
                     history=[ended(1, startTime=time, endTime=time)],
                     conditions=[condition("Failed", lastTransitionTime=time)])
     code, answer = api.put_status(api.job_in(None), fields)

@@ -162,6 +162,9 @@ void check_status(const Json& status, Causes& causes) {
   if (ended && waits) {
     forbid(causes, "status.waiting", "a job that has ended waits for nothing");
   }
+  if (ended && !at(status, "runs").empty()) {
+    forbid(causes, "status.runs", "a job that has ended has no runs");
+  }
   const std::string phase = string_at(status, "phase");
   if (int_at(status, "attempt") == 0 &&
       (phase == "Running" || phase == "Backoff" || phase == "Succeeded")) {
@@ -283,7 +286,7 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   }
   bool same = status.contains("startTime") == old.contains("startTime");
   for (const char* field :
-       {"attempt", "failures", "disruptions", "runs", "completions", "active", "succeeded", "failed",
+       {"attempt", "failures", "disruptions", "completions", "active", "succeeded", "failed",
         "completedIndexes", "failedIndexes", "suspendedSeconds", "history"}) {
     same = same && at(status, field) == at(old, field);
   }

@@ -125,6 +125,43 @@ TEST(JobCodec, AnAttemptOnRecordWithoutAPodsNameHasTheNameOfItsNumber) {
   EXPECT_EQ(pod_name_of(), "");
 }
 
+reconciler::Status read_status(const Json& status) {
+  Json object = job_json();
+  object["status"] = status;
+  return static_cast<const CachedJob&>(*decode_job(document(object))).job.status;
+}
+
+// What an edit by hand may have left in a status: no later write may be refused for it, and nothing
+// waits for a run that nobody ends.
+TEST(ForeignStatus, AJobWithOneRunHasNoSecondOne) {
+  const Json wrong = json(R"([{"index": 0, "attempt": 2, "podUID": "p-2", "failures": 1},
+                              {"index": 1, "attempt": 1}])");
+  for (const char* const phase : {"Running", "Backoff", "Suspended", "Pending"}) {
+    const auto runs = read_status({{"phase", phase}, {"attempt", 2}, {"runs", wrong}}).runs;
+    ASSERT_EQ(runs.size(), 1u) << phase;
+    EXPECT_EQ(runs[0].index, 0);
+    EXPECT_EQ(runs[0].pod_uid, "p-2");
+    EXPECT_EQ(runs[0].failures, 1);
+  }
+}
+
+TEST(ForeignStatus, OfTwoRunsOfOneIndexTheLaterAttemptCounts) {
+  const Json wrong = json(R"([{"index": 0, "attempt": 1, "podUID": "p-1"},
+                              {"index": 0, "attempt": 2, "podUID": "p-2"}])");
+  const auto runs = read_status({{"phase", "Running"}, {"attempt", 2}, {"runs", wrong}}).runs;
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].attempt, 2);
+  EXPECT_EQ(runs[0].pod_uid, "p-2");
+}
+
+TEST(ForeignStatus, TheRunOfAJobWithOneIsTheRunZero) {
+  const Json wrong = json(R"([{"index": 7, "attempt": 2, "podUID": "p-2"}])");
+  const auto runs = read_status({{"phase", "Running"}, {"attempt", 2}, {"runs", wrong}}).runs;
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].index, 0);
+  EXPECT_EQ(runs[0].pod_uid, "p-2") << "the attempt that status.attempt tells of goes on";
+}
+
 // As the schema's default has it.
 TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
   const char* const text = R"json({"phase": "Pending", "observedGeneration": 0, "attempt": 0,

@@ -82,6 +82,21 @@ TEST(ForeignStatus, SuspendedSecondsStayWithinTheSchema) {
   EXPECT_EQ(accepted(view).suspended, kMostSeconds);
 }
 
+// The API server would refuse it, and the job could never end.
+TEST(ForeignStatus, TheWriteThatEndsAJobHasNoRuns) {
+  JobView ending = failing_job();
+  ending.job.spec.backoff_limit = 0;
+  JobView cancelled = job_in(Phase::kBackoff);
+  cancelled.job.status.begun().next_attempt_time = now();
+  cancelled.job.spec.cancel = true;
+  for (const JobView& view : {ending, cancelled}) {
+    ASSERT_FALSE(view.job.status.runs.empty());
+    const Status next = accepted(view);
+    EXPECT_TRUE(is_terminal(next.phase));
+    EXPECT_TRUE(next.runs.empty());
+  }
+}
+
 // The codec would read another one, and each look would write it again.
 TEST(ForeignStatus, ADeadlineBeyondTheLatestTimeIsTheLatestTime) {
   JobView view = running_job();

@@ -222,6 +222,7 @@ std::string refused_by_api(const Status& old, const Status& next) {
   if (is_terminal(next.phase) == next.waiting.has_value()) {
     return "waiting must stand in every phase that is not terminal, and in no other";
   }
+  if (is_terminal(next.phase) && !next.runs.empty()) return "a job that has ended has runs";
   if (next.attempt < old.attempt) return "S3: attempt falls";
   if (next.failures < old.failures || next.disruptions < old.disruptions) return "S8: budget falls";
   if (old.start_time && next.start_time != old.start_time) return "startTime changes";
