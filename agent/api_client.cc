@@ -14,6 +14,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
+#include "client/http/retry_after.h"
 #include "client/http/tls.h"
 #include "client/http/transport.h"
 #include "core/file_reader.h"
@@ -144,6 +145,8 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
     if (!handler_) return;
     ApiReply reply;
     reply.status = static_cast<int>(parser_->get().result_int());
+    reply.retry_after =
+        http::parse_retry_after(std::string(parser_->get()[beast_http::field::retry_after]));
     reply.body = std::move(parser_->get().body());
     open_ = parser_->keep_alive();
     parser_.reset();

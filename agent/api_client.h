@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
 
 #include "agent/file_thread.h"
+#include "core/time.h"
 
 namespace holdfast::agent {
 
@@ -30,7 +32,8 @@ struct ApiServer {
 struct ApiReply {
   int status = 0;  // 0: no answer
   std::string body;
-  std::string why;  // why there is no answer, for humans
+  std::string why;                                     // why there is no answer, for humans
+  std::optional<Duration> retry_after = std::nullopt;  // from `Retry-After` in seconds
 };
 
 class ApiClient {

@@ -17,6 +17,8 @@ constexpr Duration kLongestRetry = seconds(1);
 constexpr double kRetryJitter = 0.1;
 constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
+// Of which a pause that the API server asks for leaves this.
+constexpr Duration kLastTry = seconds(1);
 // The limit of the last words when no process is left. They decide whether the attempt was lost or
 // failed.
 constexpr Duration kLastWordsLimit = seconds(2);
@@ -167,7 +169,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
     case Answer::Kind::kGone:
       return failed(now, "it does not exist");
     case Answer::Kind::kNone:
-      return failed(now, answer.why);
+      return failed(now, answer.why, answer.retry_after);
     case Answer::Kind::kLease:
       break;
   }
@@ -193,7 +195,7 @@ void Guard::answered_waiting(SteadyTime now, const Pending& request, const Answe
 void Guard::answered_running(SteadyTime now, const Pending& request, const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kNone:
-      return failed(now, answer.why);
+      return failed(now, answer.why, answer.retry_after);
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
@@ -220,7 +222,7 @@ void Guard::answered_running(SteadyTime now, const Pending& request, const Answe
 void Guard::answered_ending(SteadyTime now, const Pending& request, const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kNone:
-      return failed(now, answer.why);
+      return failed(now, answer.why, answer.retry_after);
     case Answer::Kind::kConflict:
       return conflict(now);
     case Answer::Kind::kGone:
@@ -262,10 +264,30 @@ std::string Guard::lost(const LeaseView& lease) const {
                               : "the Lease is " + lease.holder + "'s";
 }
 
-void Guard::failed(SteadyTime now, const std::string& why) {
+void Guard::failed(SteadyTime now, const std::string& why, std::optional<Duration> asked) {
   last_failure_ = why;
-  if (phase_ == Phase::kWaiting) return wait(now, why);
-  not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+  if (phase_ == Phase::kWaiting) {
+    wait(now, why);
+  } else {
+    not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+  }
+  if (asked) put_off(now, *asked);
+}
+
+// The next request waits as long as the API server asks. While the child runs, one try must fit
+// before the deadline. Before that, the Lease may be granted at any time, so it is read as often as
+// it will be renewed.
+void Guard::put_off(SteadyTime now, Duration asked) {
+  const Duration duration = settings_.duration;
+  SteadyTime latest = now + duration / 3;
+  if (phase_ == Phase::kRunning) {
+    latest = *renewed_ + terminate_after(duration) - request_limit(duration);
+  } else if (phase_ == Phase::kEnding) {
+    latest = give_up_ - kLastTry;
+  }
+  const Duration jitter =
+      std::chrono::duration_cast<Duration>(asked * kRetryJitter * random_.uniform());
+  not_before_ = std::max(not_before_, std::min(now + asked + jitter, latest));
 }
 
 // The Lease is read again at once. After repeated conflicts there is a pause before each read.
@@ -304,6 +326,7 @@ void Guard::kill(SteadyTime now) {
 void Guard::settle(SteadyTime now, SteadyTime give_up) {
   settled_ = true;
   give_up_ = give_up;
+  not_before_ = std::min(not_before_, give_up_ - kLastTry);
   if (lost_ || now >= give_up_) finish(child_exit_code_);
 }
 

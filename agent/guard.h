@@ -14,6 +14,7 @@
 // - A missing Lease is no renewal, and no verdict: the job may have been deleted, and the pod has
 //   its grace. After a signal that asks the agent to end, a missing Lease postpones the deadlines
 //   as a renewal does.
+// - A pause that the API server asks for is kept, but it always leaves time for one more try.
 // - Every call checks the deadlines first, so they come first after a pause of any length.
 //
 // The agent does not wait for processes that cannot be killed: it ends after a few rounds of
@@ -54,6 +55,8 @@ struct Answer {
   Kind kind = Kind::kNone;
   LeaseView lease;  // kLease
   std::string why;  // for humans; all other kinds
+  // The API server asked for this pause (Retry-After); only of kNone.
+  std::optional<Duration> retry_after = std::nullopt;
 };
 
 struct Renewal {
@@ -131,7 +134,8 @@ class Guard {
   void renewed(const Pending& request);
   // Why the Lease no longer belongs to this attempt; empty: it does.
   std::string lost(const LeaseView& lease) const;
-  void failed(SteadyTime now, const std::string& why);
+  void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
+  void put_off(SteadyTime now, Duration asked);
   void conflict(SteadyTime now);
   void wait(SteadyTime now, const std::string& why);
   void fence(SteadyTime kill_at, std::string why);

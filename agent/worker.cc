@@ -183,6 +183,7 @@ void Worker::send(const Orders& orders) {
                 answer = put ? lease_.read_renewal(reply.status, reply.body)
                              : lease_.read(reply.status, reply.body);
               }
+              if (answer.kind == Answer::Kind::kNone) answer.retry_after = reply.retry_after;
               // This answer does not belong to the request, and the next one on this connection may
               // not either.
               if (reply.status == 200 && answer.kind == Answer::Kind::kNone) api_.abort();

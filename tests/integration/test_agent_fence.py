@@ -176,6 +176,28 @@ def test_an_api_server_that_is_away_for_half_the_duration_changes_nothing(
         assert not heart.told_to_end() and len(heart.living()) == 1
 
 
+def test_a_renewal_that_the_api_server_puts_off_comes_when_it_asked(long_turn, cluster, tmp_path):
+    """Less than 1 s apart are the tries of a renewal that failed without such a word."""
+    turn, heart = long_turn, Beats(tmp_path / "beats")
+    turn.grant()
+    with Gate(cluster) as gate:
+        with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=gate.port) as agent:
+            heart.wait()
+            turn.wait_renewed(agent)
+            gate.put_off(3)
+            began = len(gate.renewals)
+            turn.wait_renewed(agent)
+            first, second = gate.renewals[began:]
+            assert 3 <= second - first < 4
+            # A pause of which the Lease would run out still leaves it one try, which takes a sixth.
+            gate.put_off(3600)
+            began = len(gate.renewals)
+            turn.wait_renewed(agent)
+            first, second = gate.renewals[began:]
+            assert 2 <= second - first <= turn.duration * (2 / 3 - 3 / 10 - 1 / 6) + 0.5
+            assert agent.process.poll() is None and not heart.told_to_end()
+
+
 def test_a_renewal_whose_answer_was_lost_does_not_end_the_worker(turn, link, tmp_path):
     heart = Beats(tmp_path / "beats")
     turn.grant()

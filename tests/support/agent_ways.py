@@ -3,12 +3,15 @@
 import socket
 import ssl
 import threading
+import time
 
 from fault_proxy import FaultProxy
 from proxy import Proxy
 
 # How long an answer is kept back at most.
 PATIENCE = 60
+THROTTLED = (b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: %d\r\nContent-Type: text/plain\r\n"
+             b"Content-Length: 9\r\n\r\nThrottled")
 
 
 class Link(Proxy):
@@ -36,13 +39,15 @@ class Link(Proxy):
 
 
 class Gate(FaultProxy):
-    """The way to the API server, on which the answers to renewals can be kept back. It reads what
-    passes; the agent's token goes on as it is."""
+    """The way to the API server, on which the answers to renewals can be kept back, and renewals can
+    be put off. It reads what passes; the agent's token goes on as it is."""
 
     def __init__(self, cluster):
         super().__init__(cluster, "gate")
         self._open = threading.Event()
         self._open.set()
+        self._put_off = []
+        self.renewals = []  # when each came, by CLOCK_MONOTONIC
 
     def __enter__(self):
         super().__enter__()
@@ -61,8 +66,16 @@ class Gate(FaultProxy):
         """What was kept back goes on its way."""
         self._open.set()
 
+    def put_off(self, *pauses):
+        """The next renewals get a 429 and Retry-After with one of these numbers of seconds each."""
+        self._put_off = list(pauses)
+
     def _handle(self, client, upstream, request):
         if request.method == "PUT":
+            self.renewals.append(time.monotonic())
+            if self._put_off:
+                client.sendall(THROTTLED % self._put_off.pop(0))
+                return True
             client = _Patient(client, self._open)
         return super()._handle(client, upstream, request)
 

@@ -37,6 +37,13 @@ inline Answer answer(Answer::Kind kind, const std::string& why = "because") {
   return answer;
 }
 
+// A 429 with Retry-After.
+inline Answer try_again_in(Duration pause) {
+  Answer throttled = answer(Answer::Kind::kNone, "429 Too Many Requests");
+  throttled.retry_after = pause;
+  return throttled;
+}
+
 class GuardTest : public ::testing::Test {
  protected:
   SteadyTime at(Duration since_start) const { return SteadyTime(seconds(1000)) + since_start; }

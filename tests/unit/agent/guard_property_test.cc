@@ -94,7 +94,9 @@ class History {
     } else if (what < 80) {
       obey(guard_.answered(now_, answer(Kind::kConflict)));
     } else if (what < 95) {
-      obey(guard_.answered(now_, answer(Kind::kNone)));
+      Answer none = answer(Kind::kNone);
+      if (random_.below(2) == 0) none.retry_after = seconds(random_.below(100));
+      obey(guard_.answered(now_, none));
     } else {
       const std::vector<Answer> verdicts = {answer(Kind::kGone), answer(Kind::kFenced),
                                             lease(kAttempt + 1, ""), lease(kAttempt, "x/y"),

@@ -36,6 +36,65 @@ TEST_F(GuardRunningRule, AFailedRenewalIsTriedAgainAfterASecond) {
   EXPECT_TRUE(guard->woke(failed.wake_at).put);
 }
 
+TEST_F(GuardRunningRule, ARenewalThatTheApiServerPutsOffIsSentThen) {
+  start();
+  SteadyTime now = at(seconds(0));
+  ASSERT_TRUE(next_renewal(now).put);
+  const Orders put_off = guard->answered(now, try_again_in(seconds(5)));
+  EXPECT_FALSE(put_off.put || put_off.get);
+  EXPECT_GE(put_off.wake_at - now, seconds(5));
+  EXPECT_LE(put_off.wake_at - now, milliseconds(5500)) << "spread, as agents are many";
+  EXPECT_FALSE(guard->progressed(put_off.wake_at - milliseconds(1), "more").put);
+  EXPECT_TRUE(guard->woke(put_off.wake_at).put);
+}
+
+TEST_F(GuardRunningRule, BeforeTheFenceThereIsAlwaysTimeForOneMoreTry) {
+  start();
+  SteadyTime now = at(seconds(0));
+  ASSERT_TRUE(next_renewal(now).put);
+  const Orders put_off = guard->answered(now, try_again_in(seconds(3600)));
+  EXPECT_EQ(put_off.wake_at, at(kTerminate - seconds(10)));
+  ASSERT_TRUE(guard->woke(put_off.wake_at).put);
+  guard->answered(at(kTerminate) - milliseconds(1), lease());
+  EXPECT_EQ(guard->phase(), Guard::Phase::kRunning);
+  EXPECT_EQ(guard->woke(at(kTerminate)).stop, Stop::kNone);
+}
+
+TEST_F(GuardRunningRule, OnceThereIsTimeForOneTryAloneItTriesEverySecond) {
+  start();
+  SteadyTime now = at(kTerminate - seconds(10));
+  ASSERT_TRUE(guard->woke(now).put);
+  int tries = 0;
+  for (Orders orders; orders.stop == Stop::kNone; ++tries) {
+    now = guard->answered(now, try_again_in(seconds(3600))).wake_at;
+    orders = guard->woke(now);
+  }
+  EXPECT_EQ(now, at(kTerminate));
+  EXPECT_GE(tries, 9);
+  EXPECT_LE(tries, 12);
+}
+
+TEST_F(GuardRunningRule, NoPauseKeepsTheChildsEndFromTheLease) {
+  for (const Duration asked : {seconds(1), seconds(8), seconds(3600)}) {
+    start();
+    SteadyTime now = at(seconds(0));
+    ASSERT_TRUE(next_renewal(now).put);
+    guard->answered(now, try_again_in(asked));
+    guard->child_ended(now + milliseconds(100), 3);
+    const SteadyTime dead = now + milliseconds(150);
+    now = dead;
+    Orders orders = guard->all_dead(now);
+    if (!orders.put) {
+      now = orders.wake_at;
+      orders = guard->woke(now);
+    }
+    ASSERT_TRUE(orders.put);
+    EXPECT_EQ(orders.put->ended, 3);
+    EXPECT_LE(now - dead, seconds(1)) << "the last renewal may take two seconds in all";
+    EXPECT_EQ(guard->answered(now, lease()).exit_code, 3);
+  }
+}
+
 TEST_F(GuardRunningRule, ARequestGetsASixthOfTheDuration) {
   start();
   SteadyTime now = at(seconds(0));

@@ -29,6 +29,19 @@ TEST_F(GuardWaitingRule, ItAsksAboutEverySecondUntilTheLeaseNamesItsPod) {
   EXPECT_TRUE(guard->answered(now, lease()).put);
 }
 
+TEST_F(GuardWaitingRule, APauseThatTheApiServerAsksForIsKeptForAThirdOfTheDurationAtMost) {
+  for (const auto& [asked, kept] :
+       {std::pair(seconds(5), seconds(5)), std::pair(seconds(3600), seconds(20))}) {
+    make();
+    guard->begin(at(seconds(0)));
+    const Orders put_off = guard->answered(at(seconds(0)), try_again_in(asked));
+    EXPECT_GE(put_off.wake_at, at(kept));
+    EXPECT_LE(put_off.wake_at, at(milliseconds(1100) * kept.count()));
+    EXPECT_FALSE(guard->woke(put_off.wake_at - milliseconds(1)).get);
+    EXPECT_TRUE(guard->woke(put_off.wake_at).get);
+  }
+}
+
 TEST_F(GuardWaitingRule, ARenewalOfAnotherLeaseThanWasReadStartsNothing) {
   make();
   guard->begin(at(seconds(0)));
