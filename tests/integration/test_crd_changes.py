@@ -1,16 +1,38 @@
 """A change of the CRD, as each `helm upgrade` of it is one, ends the watches of its kind. It costs two seconds."""
 
+import threading
 import time
 
 import pytest
 
-from holdfast import job
+from holdfast import OPERATOR_USER, job
 from localcluster import wait_for
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/durablejobs.holdfast.dev"
-# Ten changes in five minutes.
-APART = 30
+CHANGES = 10
+# After each change a job is created twice a second for so long: the watch may end late, and what it costs
+# depends on the moment. Ten changes come in less than two minutes.
+WATCHED = 10
+BETWEEN_JOBS = 0.5
 COSTS = 2
+
+
+class Pods:
+    """When the first pod of each job was seen."""
+
+    def __init__(self, cluster, path):
+        self._seen = {}
+        version = cluster.api("GET", path)[1]["metadata"]["resourceVersion"]
+        self._events = cluster.watch(path, version, timeout=CHANGES * WATCHED * 3)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for event in self._events:
+            name = event["object"]["metadata"].get("labels", {}).get("holdfast.dev/job-name")
+            self._seen.setdefault(name, time.monotonic())
+
+    def seen(self, name):
+        return self._seen.get(name)
 
 
 def change_crd(cluster, number):
@@ -20,18 +42,37 @@ def change_crd(cluster, number):
     assert code == 200, answer
 
 
+def ended_watches(cluster, offset):
+    """(how many watches of jobs the API server has ended for the operator since then, where its log ends). The
+    operator's own log says nothing of a watch that ends cleanly and is opened again at once."""
+    events, offset = cluster.audit_events(offset)
+    return len([event for event in events if event["verb"] == "watch"
+                and event["user"]["username"] == OPERATOR_USER
+                and event.get("objectRef", {}).get("resource") == "durablejobs"]), offset
+
+
+def create(cluster, jobs, name):
+    """When it was taken. The API server refuses creations, too, while it starts the storage anew."""
+    wait_for(f"{name} to be taken", lambda: cluster.api("POST", jobs.path, job(name))[0] == 201, 30, 0.05)
+    return time.monotonic()
+
+
 @pytest.mark.long
-def test_ten_changes_of_the_crd_in_five_minutes_cost_at_most_two_seconds_each(cluster, operator, jobs):
-    took = []
-    for number in range(10):
+def test_ten_changes_of_the_crd_in_two_minutes_cost_at_most_two_seconds_each(cluster, operator, jobs):
+    pods = Pods(cluster, jobs.pods_path)
+    worst, ended, log_end = [], [], cluster.audit_offset()
+    for number in range(CHANGES):
         began = time.monotonic()
         change_crd(cluster, number)
-        name = f"after-{number}"
-        # The API server refuses creations, too, while it starts the storage anew.
-        wait_for(f"{name} to be taken", lambda made=name: cluster.api("POST", jobs.path, job(made))[0] == 201, 30)
-        taken = time.monotonic()
-        jobs.wait_pod(name, lambda pod: True, 60)
-        took.append(round(time.monotonic() - taken, 2))
-        wait_for("the next change's turn", lambda at=began + APART: time.monotonic() >= at, APART + 60)
-    print("seconds from a job's creation to its pod:", took)
-    assert max(took) <= COSTS, took
+        taken = {}
+        while time.monotonic() - began < WATCHED:
+            name = f"after-{number}-{len(taken)}"
+            taken[name] = create(cluster, jobs, name)
+            time.sleep(max(0.0, began + len(taken) * BETWEEN_JOBS - time.monotonic()))
+        wait_for(f"the pods after change {number}", lambda made=taken: all(map(pods.seen, made)), 60)
+        worst.append(round(max(pods.seen(name) - at for name, at in taken.items()), 2))
+        count, log_end = ended_watches(cluster, log_end)
+        ended.append(count)
+    print("worst seconds from a job's creation to its pod, by change:", worst, "watches that ended:", ended)
+    assert min(ended) >= 1, f"watches of the operator that ended, by change: {ended}"
+    assert max(worst) <= COSTS, worst
