@@ -6,8 +6,7 @@ import re
 import pytest
 from chart import ROOT
 
-EVENTS = [r'Event\{\w+, "(\w+)"', r'events_\.record\([^;]*?, (?:true|false), "(\w+)"', r'return "(Attempt\w+)"',
-          r'event\.reason = "(\w+)"']
+EVENTS = [r'Event\{\w+, "(\w+)"', r'return "(Attempt\w+)"', r'event\.reason = "(\w+)"']
 FAILED = [r"\{false, to_string\(Reason::k(\w+)"]
 LOG = [r'log_?\.(?:warn|error)\(\s*"([^"]{12,})"']
 
