@@ -47,7 +47,10 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& w
                          preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
   if (answer) raise(setting.memory.lease_version, *answer);
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  // The Lease goes with its job at the latest.
+  const bool may_stay = answer || answer.error().code == ErrorCode::kNotFound ||
+                        reconciler::lease_is_refused(answer.error().code);
+  if (!may_stay) co_return answer.error();
   co_return Outcome{};
 }
 

@@ -40,8 +40,9 @@ std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const 
   std::int64_t run = 0;
   const char* const end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, run);
-  const bool is_index = error == std::errc() && stop == end && run >= 0;
-  return is_index ? std::optional(run) : std::nullopt;
+  const bool is_number = error == std::errc() && stop == end && run >= 0;
+  const bool is_ours = is_number && name == reconciler::heartbeat_lease_name(job_uid, run);
+  return is_ours ? std::optional(run) : std::nullopt;
 }
 
 kube::ObjectPtr decode_heartbeat(const JsonView& json) {
