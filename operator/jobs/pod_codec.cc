@@ -19,6 +19,7 @@ using reconciler::seconds;
 
 // batch/v1's label and annotation of the pods of an Indexed job.
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
+constexpr const char* kIndexVariable = "JOB_COMPLETION_INDEX";
 constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
 
 // Tenants write some of these texts, and all of them may reach a status, an Event or a log.
@@ -215,22 +216,30 @@ Json attempt_environment(const reconciler::Job& job, const reconciler::CreatePod
                    {{"name", "HOLDFAST_JOB_UID"}, {"value", job.uid}},
                    {{"name", "HOLDFAST_ATTEMPT"}, {"value", std::to_string(pod.attempt)}}});
   if (job.spec.indexed) {
-    variables.push_back({{"name", "JOB_COMPLETION_INDEX"}, {"value", std::to_string(pod.run)}});
+    variables.push_back({{"name", kIndexVariable}, {"value", std::to_string(pod.run)}});
   }
   return variables;
 }
 
+bool sets(const Json& environment, const std::string& name) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [&](const Json& variable) { return string_at(variable, "name") == name; });
+}
+
+// Ours replace the template's variables of the same names. Only its index stays, as in batch/v1.
 void add_environment(Json& spec, const char* list, const Json& ours) {
   if (!at(spec, list).is_array()) return;
   for (Json& container : spec[list]) {
     if (!container.is_object()) continue;  // the API server will report the error
-    Json environment = ours;
-    for (const Json& variable : at(container, "env")) {
-      const std::string name = string_at(variable, "name");
-      const bool taken = std::any_of(ours.begin(), ours.end(), [&](const Json& own) {
-        return string_at(own, "name") == name;
-      });
-      if (!taken) environment.push_back(variable);
+    const Json& given = at(container, "env");
+    Json environment = Json::array();
+    for (const Json& variable : ours) {
+      if (string_at(variable, "name") == kIndexVariable && sets(given, kIndexVariable)) continue;
+      environment.push_back(variable);
+    }
+    const Json added = environment;
+    for (const Json& variable : given) {
+      if (!sets(added, string_at(variable, "name"))) environment.push_back(variable);
     }
     container["env"] = std::move(environment);
   }
@@ -308,7 +317,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
     const std::string index = std::to_string(pod.run);
     meta["labels"][kIndexKey] = index;
     annotations[kIndexKey] = index;
-    if (!spec.contains("hostname")) spec["hostname"] = job.name + "-" + index;
+    if (string_at(spec, "hostname").empty()) spec["hostname"] = job.name + "-" + index;
   }
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   if (job.spec.heartbeat) {
