@@ -164,6 +164,9 @@ inline constexpr std::int64_t kMostAhead = 1000;
 inline constexpr std::size_t kHistoryLimit = 10;
 inline constexpr std::size_t kConditionLimit = 16;
 inline constexpr std::size_t kRunLimit = 1000;
+inline constexpr std::int64_t kCompletionsLimit = 100'000;
+inline constexpr std::int64_t kParallelismLimit = 1000;
+inline constexpr std::size_t kRefusedLimit = 1024;  // bytes of Run::refused
 inline constexpr seconds kSuspendedLimit{2'147'483'647};
 
 struct Condition {
@@ -238,7 +241,7 @@ struct Job {
   bool deleting = false;
   Spec spec;
   Status status;
-  std::size_t status_bytes = 0;  // of the status as JSON
+  std::size_t status_bytes = 0;  // of the status as JSON; 0: of a job with one run, or an ended one
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/json_time.h"
+#include "core/utf8.h"
+#include "operator/jobs/index_codec.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -86,96 +88,6 @@ Json encode_condition(const reconciler::Condition& condition) {
   return json;
 }
 
-reconciler::PolicyAction decode_action(const std::string& text) {
-  if (text == "FailJob") return reconciler::PolicyAction::kFailJob;
-  if (text == "FailIndex") return reconciler::PolicyAction::kFailIndex;
-  if (text == "Ignore") return reconciler::PolicyAction::kIgnore;
-  return reconciler::PolicyAction::kCount;
-}
-
-reconciler::PolicyRule decode_policy_rule(const JsonView& json) {
-  reconciler::PolicyRule rule;
-  rule.action = decode_action(string_at(json, "action"));
-  if (const JsonView codes = at(json, "onExitCodes"); codes.is_object()) {
-    rule.exit_codes.emplace();
-    rule.exit_codes->container = string_at(codes, "containerName");
-    rule.exit_codes->in = string_at(codes, "operator") != "NotIn";
-    for (const JsonView value : at(codes, "values")) {
-      rule.exit_codes->values.push_back(static_cast<int>(value.number_or(0)));
-    }
-  }
-  for (const JsonView condition : at(json, "onPodConditions")) {
-    rule.conditions.push_back(
-        {string_at(condition, "type"), string_at(condition, "status", "True")});
-  }
-  return rule;
-}
-
-std::optional<std::int64_t> count_at(const JsonView& json, const char* key) {
-  return at(json, key).is_number_integer() ? std::optional(int_at(json, key)) : std::nullopt;
-}
-
-// The schema admits only lists of indexes below `completions`.
-std::optional<reconciler::IndexSet> indexes_at(const JsonView& json, const char* key,
-                                               std::int64_t completions) {
-  if (!at(json, key).is_string()) return std::nullopt;
-  return reconciler::IndexSet::parse(string_at(json, key), completions - 1);
-}
-
-// What makes a job one of many runs.
-void decode_runs_spec(const JsonView& json, reconciler::Spec& spec) {
-  spec.completions = int_at(json, "completions", spec.completions);
-  spec.parallelism = int_at(json, "parallelism", spec.parallelism);
-  spec.indexed = string_at(json, "completionMode") == "Indexed";
-  spec.indexes = indexes_at(json, "indexes", spec.completions);
-  spec.backoff_limit_per_index = count_at(json, "backoffLimitPerIndex");
-  spec.max_failed_indexes = count_at(json, "maxFailedIndexes");
-  const auto unset = spec.backoff_limit_per_index ? reconciler::kCountLimit : spec.backoff_limit;
-  spec.backoff_limit = int_at(json, "backoffLimit", unset);
-  for (const JsonView rule : at(at(json, "podFailurePolicy"), "rules")) {
-    spec.pod_failure_policy.push_back(decode_policy_rule(rule));
-  }
-  for (const JsonView rule : at(at(json, "successPolicy"), "rules")) {
-    spec.success_policy.push_back(
-        {indexes_at(rule, "succeededIndexes", spec.completions), count_at(rule, "succeededCount")});
-  }
-}
-
-}  // namespace
-
-reconciler::Spec decode_spec(const JsonView& json) {
-  reconciler::Spec spec;
-  decode_runs_spec(json, spec);
-  spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
-  spec.start_deadline = seconds_at(json, "startDeadlineSeconds").value_or(spec.start_deadline);
-  spec.schedule_deadline = seconds_at(json, "scheduleDeadlineSeconds");
-  spec.lost_after = seconds_at(json, "lostAfterSeconds").value_or(spec.lost_after);
-  spec.attempt_deadline = seconds_at(json, "attemptDeadlineSeconds");
-  spec.active_deadline = seconds_at(json, "activeDeadlineSeconds");
-  spec.ttl_after_finished = seconds_at(json, "ttlSecondsAfterFinished");
-  spec.suspend = bool_at(json, "suspend");
-  spec.cancel = bool_at(json, "cancel");
-  if (string_at(json, "podReplacementPolicy") == "Failed") {
-    spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
-  }
-  const JsonView backoff = at(json, "retryBackoff");
-  spec.retry_backoff.initial =
-      seconds_at(backoff, "initialSeconds").value_or(spec.retry_backoff.initial);
-  spec.retry_backoff.max = seconds_at(backoff, "maxSeconds").value_or(spec.retry_backoff.max);
-  spec.retry_backoff.jitter_percent =
-      static_cast<int>(int_at(backoff, "jitterPercent", spec.retry_backoff.jitter_percent));
-  spec.retry_backoff.factor = at(backoff, "factor").number_or(spec.retry_backoff.factor);
-  if (const JsonView heartbeat = at(json, "heartbeat"); heartbeat.is_object()) {
-    spec.heartbeat.emplace();
-    spec.heartbeat->lease_duration =
-        seconds_at(heartbeat, "leaseDurationSeconds").value_or(spec.heartbeat->lease_duration);
-    spec.heartbeat->progress_deadline = seconds_at(heartbeat, "progressDeadlineSeconds");
-  }
-  return spec;
-}
-
-namespace {
-
 // The schema's default status, before anybody has written one.
 bool is_default(const reconciler::Status& status) {
   return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
@@ -194,11 +106,11 @@ reconciler::Run decode_run(const JsonView& json) {
   run.pod_uid = string_at(json, "podUID");
   run.node_name = string_at(json, "nodeName");
   run.start_time = time_at(json, "startTime");
-  run.attempts = int_at(json, "attempts", 1);
+  run.attempts = std::max<std::int64_t>(int_at(json, "attempts", 1), 1);
   run.failures = int_at(json, "failures");
   run.disruptions = int_at(json, "disruptions");
   run.next_attempt_time = time_at(json, "nextAttemptTime");
-  run.refused = string_at(json, "refused");
+  run.refused = utf8_prefix(string_at(json, "refused"), reconciler::kRefusedLimit);
   run.progress = string_at(json, "progress");
   return run;
 }
@@ -213,7 +125,7 @@ Json encode_run(const reconciler::Run& run) {
   if (run.failures > 0) json["failures"] = run.failures;
   if (run.disruptions > 0) json["disruptions"] = run.disruptions;
   put_time(json, "nextAttemptTime", run.next_attempt_time);
-  put_text(json, "refused", run.refused);
+  put_text(json, "refused", utf8_prefix(run.refused, reconciler::kRefusedLimit));
   put_text(json, "progress", run.progress);
   return json;
 }
@@ -225,10 +137,8 @@ void decode_ended_runs(const reconciler::Spec& spec, const JsonView& json,
     if (int_at(json, "succeeded") > 0) status.completed = reconciler::IndexSet::first(1);
     return;
   }
-  const auto completed = indexes_at(json, "completedIndexes", spec.completions);
-  status.completed = completed.value_or(reconciler::IndexSet());
-  status.failed =
-      indexes_at(json, "failedIndexes", spec.completions).value_or(reconciler::IndexSet());
+  status.completed = decode_indexes(string_at(json, "completedIndexes"), spec.completions);
+  status.failed = decode_indexes(string_at(json, "failedIndexes"), spec.completions);
 }
 
 void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& status, Json& json) {
@@ -238,7 +148,10 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   put_count("active", std::count_if(status.runs.begin(), status.runs.end(),
                                     [](const reconciler::Run& run) { return run.open(); }));
   put_count("succeeded", status.completed.size());
-  put_count("failed", status.failures + status.disruptions);
+  const auto bounded = [](std::int64_t count) {
+    return std::clamp<std::int64_t>(count, 0, kMostCounted);
+  };
+  put_count("failed", bounded(status.failures) + bounded(status.disruptions));
   json["completions"] =
       std::to_string(status.completed.size()) + "/" + std::to_string(spec.wanted());
   if (!spec.many_runs()) return;
@@ -246,13 +159,19 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   put_text(json, "failedIndexes", status.failed.text());
 }
 
-// Whoever may write the status may also write runs that do not fit each other.
-void order_runs(std::vector<reconciler::Run>& runs) {
-  const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
-  std::stable_sort(runs.begin(), runs.end(), by_index);
-  runs.erase(std::unique(runs.begin(), runs.end(),
-                         [](const auto& a, const auto& b) { return a.index == b.index; }),
-             runs.end());
+// Whoever may write the status may also write runs that do not fit each other. There is one for
+// each index, by index; of two the one with the later attempt. A job with one run has the run 0.
+void sort_runs(const reconciler::Spec& spec, std::vector<reconciler::Run>& runs) {
+  for (reconciler::Run& run : runs) {
+    if (!spec.many_runs()) run.index = 0;
+  }
+  std::sort(runs.begin(), runs.end(), [](const reconciler::Run& a, const reconciler::Run& b) {
+    return a.index != b.index ? a.index < b.index : a.attempt > b.attempt;
+  });
+  const auto same_index = [](const reconciler::Run& a, const reconciler::Run& b) {
+    return a.index == b.index;
+  };
+  runs.erase(std::unique(runs.begin(), runs.end(), same_index), runs.end());
 }
 
 }  // namespace
@@ -278,7 +197,7 @@ reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& j
     status.waiting.reset();
   }
   for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
-  order_runs(status.runs);
+  sort_runs(spec, status.runs);
   decode_ended_runs(spec, json, status);
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
@@ -319,28 +238,11 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
 
 namespace {
 
-// One run for each index, by index; of two the one with the later attempt. A job with one run has
-// the run 0.
-void sort_runs(reconciler::Job& job) {
-  std::vector<reconciler::Run>& runs = job.status.runs;
-  for (reconciler::Run& run : runs) {
-    if (!job.spec.many_runs()) run.index = 0;
-  }
-  std::sort(runs.begin(), runs.end(), [](const reconciler::Run& a, const reconciler::Run& b) {
-    return a.index != b.index ? a.index < b.index : a.attempt > b.attempt;
-  });
-  const auto same_index = [](const reconciler::Run& a, const reconciler::Run& b) {
-    return a.index == b.index;
-  };
-  runs.erase(std::unique(runs.begin(), runs.end(), same_index), runs.end());
-}
-
 // Whoever may write the status may also write runs that do not fit its phase and attempt. These two
 // decide, and the attempt gives its pod's name.
 void mend_runs(reconciler::Job& job) {
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
-  sort_runs(job);
   if (status.phase != reconciler::Phase::kRunning) {
     for (reconciler::Run& run : status.runs) {
       if (run.open()) run.next_attempt_time = status.start_time.value_or(job.created);
@@ -353,9 +255,7 @@ void mend_runs(reconciler::Job& job) {
     }
     return;
   }
-  if (status.runs.size() > 1) status.runs.resize(1);
   reconciler::Run& run = status.begun();
-  run.index = 0;
   run.attempt = status.attempt;
   run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
   run.next_attempt_time.reset();
@@ -378,7 +278,9 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.spec = decode_spec(spec);
   job.status = decode_status(job.spec, at(json, "status"));
-  job.status_bytes = at(json, "status").text().size();
+  if (job.spec.many_runs() && !is_terminal(job.status.phase)) {
+    job.status_bytes = at(json, "status").text().size();
+  }
   mend_runs(job);
   if (!at(spec, "template").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;

@@ -36,6 +36,10 @@ kube::ObjectPtr decode_job(const JsonView& json);
 JobTexts decode_texts(const JsonView& json);
 
 reconciler::Spec decode_spec(const JsonView& spec);
+
+// The spec says how many runs the job has. The status of a job with many runs names the indexes of
+// those that have ended, and the index of each entry in its history. A job with one run has counts
+// alone. Decoded runs are in the order of their indexes, each index once.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
 

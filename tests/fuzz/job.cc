@@ -20,6 +20,8 @@ void check_status(const CachedJob& cached, const JobTexts& texts) {
   FUZZ_REQUIRE(read.phase == status.phase);
   FUZZ_REQUIRE(read.attempt == status.attempt);
   FUZZ_REQUIRE(read.runs == status.runs);
+  FUZZ_REQUIRE(read.completed.size() == status.completed.size());
+  FUZZ_REQUIRE(read.failed == status.failed);
   FUZZ_REQUIRE(read.history.size() == status.history.size());
   FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
   const Result<Json> body =

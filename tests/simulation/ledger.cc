@@ -586,7 +586,8 @@ void Ledger::data_restored() {
     if (pod.removed == Duration::zero()) pod.removed = scheduler_.now();
   }
   gateway_.server().for_each("durablejobs", [&](const Json& job) {
-    const JobStatus status = controller::decode_status({}, document(at(job, "status")));
+    const JobStatus status = controller::decode_status(
+        controller::decode_spec(document(at(job, "spec"))), document(at(job, "status")));
     JobBook& book = jobs_[uid_of(job)];
     book.failures = status.failures;
     book.disruptions = status.disruptions;

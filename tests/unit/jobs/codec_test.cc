@@ -162,6 +162,231 @@ TEST(ForeignStatus, TheRunOfAJobWithOneIsTheRunZero) {
   EXPECT_EQ(runs[0].pod_uid, "p-2") << "the attempt that status.attempt tells of goes on";
 }
 
+Json many_runs_json() {
+  Json object = job_json();
+  object["spec"].update(json(R"json({
+    "completions": 10, "parallelism": 4, "completionMode": "Indexed", "indexes": "0,2-5,9",
+    "backoffLimitPerIndex": 1, "maxFailedIndexes": 3,
+    "podFailurePolicy": {"rules": [
+      {"action": "FailJob",
+       "onExitCodes": {"containerName": "main", "operator": "In", "values": [1, 42]}},
+      {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [3]}},
+      {"action": "Ignore",
+       "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "Full", "status": "False"}]},
+      {"action": "Count", "onExitCodes": {"operator": "In", "values": [5]}}]},
+    "successPolicy": {"rules": [{"succeededIndexes": "0,2"}, {"succeededCount": 3},
+                                {"succeededIndexes": "2-4", "succeededCount": 2}]}})json"));
+  object["spec"].erase("backoffLimit");
+  return object;
+}
+
+TEST(JobCodec, ReadsWhatTheRunsOfAJobAre) {
+  const reconciler::Spec spec = decode_spec(document(many_runs_json()["spec"]));
+  EXPECT_EQ(spec.completions, 10);
+  EXPECT_EQ(spec.parallelism, 4);
+  EXPECT_TRUE(spec.indexed);
+  EXPECT_EQ(spec.all_indexes().text(), "0,2-5,9");
+  EXPECT_EQ(spec.wanted(), 6);
+  EXPECT_TRUE(spec.many_runs());
+  EXPECT_EQ(spec.backoff_limit_per_index, 1);
+  EXPECT_EQ(spec.max_failed_indexes, 3);
+}
+
+TEST(JobCodec, ReadsTheFailurePolicyInItsOrder) {
+  using reconciler::PolicyAction;
+  const auto rules = decode_spec(document(many_runs_json()["spec"])).pod_failure_policy;
+  ASSERT_EQ(rules.size(), 4u);
+  EXPECT_EQ(rules[0].action, PolicyAction::kFailJob);
+  ASSERT_TRUE(rules[0].exit_codes);
+  EXPECT_EQ(rules[0].exit_codes->container, "main");
+  EXPECT_TRUE(rules[0].exit_codes->in);
+  EXPECT_EQ(rules[0].exit_codes->values, (std::vector<int>{1, 42}));
+  EXPECT_EQ(rules[1].action, PolicyAction::kFailIndex);
+  EXPECT_EQ(rules[1].exit_codes->container, "") << "any";
+  EXPECT_FALSE(rules[1].exit_codes->in);
+  EXPECT_EQ(rules[2].action, PolicyAction::kIgnore);
+  EXPECT_FALSE(rules[2].exit_codes);
+  ASSERT_EQ(rules[2].conditions.size(), 2u);
+  EXPECT_EQ(rules[2].conditions[0].type, "DisruptionTarget");
+  EXPECT_EQ(rules[2].conditions[0].status, "True");
+  EXPECT_EQ(rules[2].conditions[1].status, "False");
+  EXPECT_EQ(rules[3].action, PolicyAction::kCount);
+}
+
+TEST(JobCodec, ReadsTheSuccessPolicy) {
+  const auto rules = decode_spec(document(many_runs_json()["spec"])).success_policy;
+  ASSERT_EQ(rules.size(), 3u);
+  EXPECT_EQ(rules[0].indexes->text(), "0,2");
+  EXPECT_FALSE(rules[0].count);
+  EXPECT_FALSE(rules[1].indexes);
+  EXPECT_EQ(rules[1].count, 3);
+  EXPECT_EQ(rules[2].indexes->text(), "2-4");
+  EXPECT_EQ(rules[2].count, 2);
+}
+
+// It would be met before any run has succeeded.
+TEST(JobCodec, ASuccessRuleOnNoIndexIsNone) {
+  const char* const text =
+      R"({"completions": 9, "successPolicy": {"rules": [{"succeededIndexes": "5-3"},
+                                                        {"succeededIndexes": "7,2-4,2"}]}})";
+  const auto rules = decode_spec(document(json(text))).success_policy;
+  ASSERT_EQ(rules.size(), 1u);
+  EXPECT_EQ(rules[0].indexes->text(), "2-4,7") << "in whatever order";
+}
+
+TEST(JobCodec, OneRunAtATimeIsTheDefault) {
+  const reconciler::Spec spec = decode_spec(document(Json::object()));
+  EXPECT_EQ(spec.completions, 1);
+  EXPECT_EQ(spec.parallelism, 1);
+  EXPECT_FALSE(spec.indexed);
+  EXPECT_FALSE(spec.many_runs());
+}
+
+TEST(JobCodec, FailuresAreUnlimitedWhereEachIndexHasItsOwnLimit) {
+  const auto limit = [](const char* text) {
+    return decode_spec(document(json(text))).backoff_limit;
+  };
+  EXPECT_EQ(limit("{}"), 6);
+  EXPECT_EQ(limit(R"({"backoffLimitPerIndex": 0})"), reconciler::kCountLimit);
+  EXPECT_EQ(limit(R"({"backoffLimitPerIndex": 0, "backoffLimit": 2})"), 2);
+}
+
+TEST(JobCodec, NumbersBeyondTheSchemaAreItsLimits) {
+  const reconciler::Spec spec =
+      decode_spec(document(json(R"({"completions": 1000000, "parallelism": -1})")));
+  EXPECT_EQ(spec.completions, 100'000);
+  EXPECT_EQ(spec.parallelism, 0);
+}
+
+reconciler::Spec many_runs() { return decode_spec(document(many_runs_json()["spec"])); }
+
+// Of six runs one has succeeded, one has failed, one waits and one is open.
+reconciler::Status status_of_many() {
+  reconciler::Status status = full_status();
+  status.phase = Phase::kRunning;
+  status.attempt = 7;
+  status.runs.front().index = 2;
+  status.runs.front().attempts = 2;
+  reconciler::Run open;
+  open.index = 3;
+  open.attempt = 7;
+  open.attempts = 1;
+  open.refused = "exceeded quota";
+  open.start_time = parse_time("2026-01-02T03:05:05.123456789Z");
+  status.runs.push_back(open);
+  status.completed.add(0);
+  status.failed.add(5);
+  status.history.front().index = 5;
+  return status;
+}
+
+TEST(JobCodec, AStatusOfManyRunsSurvivesTheRoundTrip) {
+  const reconciler::Status status = status_of_many();
+  const Json written = encode_status(many_runs(), status);
+  EXPECT_EQ(decode_status(many_runs(), document(written)), status);
+}
+
+TEST(JobCodec, AStatusOfManyRunsCountsAsBatchV1Does) {
+  const Json written = encode_status(many_runs(), status_of_many());
+  EXPECT_EQ(written["completions"], "1/6");
+  EXPECT_EQ(written["active"], 1);
+  EXPECT_EQ(written["succeeded"], 1);
+  EXPECT_EQ(written["failed"], 3) << "failures and disruptions";
+  EXPECT_EQ(written["completedIndexes"], "0");
+  EXPECT_EQ(written["failedIndexes"], "5");
+  EXPECT_EQ(written["history"][0]["index"], 5);
+  EXPECT_EQ(written["runs"][1]["refused"], "exceeded quota");
+}
+
+TEST(JobCodec, AStatusOfOneRunNamesNoIndexes) {
+  reconciler::Status status = full_status();
+  status.completed.add(0);
+  status.runs.clear();
+  const Json written = encode_status({}, status);
+  EXPECT_EQ(written["completions"], "1/1");
+  EXPECT_EQ(written["succeeded"], 1);
+  EXPECT_FALSE(written.contains("active")) << "none";
+  EXPECT_FALSE(written.contains("completedIndexes"));
+  EXPECT_FALSE(written["history"][0].contains("index"));
+  EXPECT_EQ(decode_status({}, document(written)), status);
+}
+
+TEST(JobCodec, CountsEndWhereTheSchemaDoes) {
+  reconciler::Status status = full_status();
+  status.failures = status.disruptions = reconciler::kCountLimit;
+  EXPECT_EQ(encode_status({}, status)["failed"], 2147483647);
+}
+
+TEST(JobCodec, ARefusalIsCutToWhatTheSchemaAllows) {
+  reconciler::Status status = status_of_many();
+  status.runs[1].refused = std::string(2000, 'x');
+  const Json written = encode_status(many_runs(), status);
+  EXPECT_EQ(written["runs"][1]["refused"], std::string(1024, 'x'));
+}
+
+// Whoever may write the status may also write this.
+TEST(JobCodec, RunsAreReadInTheOrderOfTheirIndexesAndEachOnce) {
+  const char* const text = R"json({"phase": "Running", "attempt": 9, "runs": [
+      {"index": 4, "attempt": 3}, {"index": 2, "attempt": 5}, {"index": 4, "attempt": 8}]})json";
+  const reconciler::Status status = decode_status(many_runs(), document(json(text)));
+  ASSERT_EQ(status.runs.size(), 2u);
+  EXPECT_EQ(status.runs[0].index, 2);
+  EXPECT_EQ(status.runs[1].index, 4);
+  EXPECT_EQ(status.runs[1].attempt, 8) << "the later attempt is the run";
+}
+
+TEST(JobCodec, IndexesThatAreNoneAreLeftOut) {
+  const char* const text = R"json({"phase": "Running", "attempt": 9,
+      "completedIndexes": "8,1-3,x,7-99,,3", "failedIndexes": "-"})json";
+  const reconciler::Status status = decode_status(many_runs(), document(json(text)));
+  EXPECT_EQ(status.completed.text(), "1-3,8");
+  EXPECT_TRUE(status.failed.empty());
+}
+
+reconciler::Status read_back(const Json& object) {
+  return static_cast<const CachedJob&>(*decode_job(document(object))).job.status;
+}
+
+TEST(JobCodec, EachOpenRunHasThePodOfItsAttempt) {
+  Json object = many_runs_json();
+  object["status"] = json(R"json({"phase": "Running", "attempt": 9, "runs": [
+      {"index": 2, "attempt": 5, "podName": "other"},
+      {"index": 4, "attempt": 8, "nextAttemptTime": "2026-01-02T04:04:05Z"}]})json");
+  const reconciler::Status status = read_back(object);
+  ASSERT_EQ(status.runs.size(), 2u);
+  EXPECT_EQ(status.runs[0].pod_name, reconciler::pod_name("encode", "u-1", 5));
+  EXPECT_EQ(status.runs[0].attempt, 5) << "the job's attempt is another run's";
+  EXPECT_TRUE(status.runs[0].open());
+  EXPECT_FALSE(status.runs[1].open());
+}
+
+TEST(JobCodec, NoRunIsOpenInAPhaseWithoutOpenRuns) {
+  Json object = many_runs_json();
+  object["status"] = json(R"json({"phase": "Suspended", "attempt": 9,
+      "startTime": "2026-01-02T03:04:05Z", "runs": [{"index": 2, "attempt": 5}]})json");
+  ASSERT_EQ(read_back(object).runs.size(), 1u);
+  EXPECT_EQ(read_back(object).runs[0].next_attempt_time, parse_time("2026-01-02T03:04:05Z"));
+  object["status"]["phase"] = "Failed";
+  EXPECT_TRUE(read_back(object).runs.empty());
+}
+
+TEST(JobCodec, ARunningJobOfManyRunsMayHaveNone) {
+  Json object = many_runs_json();
+  object["status"] = json(R"json({"phase": "Running", "attempt": 9})json");
+  EXPECT_TRUE(read_back(object).runs.empty());
+}
+
+TEST(JobCodec, TheSizeOfAStatusOfManyRunsIsKnown) {
+  Json object = many_runs_json();
+  object["status"] = encode_status(many_runs(), status_of_many());
+  const auto size = [](const Json& of) {
+    return static_cast<const CachedJob&>(*decode_job(document(of))).job.status_bytes;
+  };
+  EXPECT_EQ(size(object), object["status"].dump().size());
+  object["spec"].erase("completions");
+  EXPECT_EQ(size(object), 0u) << "nobody asks";
+}
+
 // As the schema's default has it.
 TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
   const char* const text = R"json({"phase": "Pending", "observedGeneration": 0, "attempt": 0,
@@ -270,6 +495,74 @@ TEST(PodBody, NothingElseIsAddedToTheTemplate) {
   }
   EXPECT_EQ(spec, json(R"({"initContainers": [{"name": "i"}], "containers": [{"name": "main"}],
                            "restartPolicy": "Never"})"));
+}
+
+Json made_indexed_pod(const char* environment = "[]") {
+  Json object = many_runs_json();
+  Json& pod = object["spec"]["template"]["spec"];
+  pod["containers"][0]["env"] = json(environment);
+  const kube::ObjectPtr decoded = decode_job(document(object));
+  const auto& cached = static_cast<const CachedJob&>(*decoded);
+  reconciler::CreatePod create{3, "encode-3-abcde"};
+  create.run = 4;
+  return json(*pod_body(cached.job, cached.texts->pod_template, create, ""));
+}
+
+TEST(PodBody, AnIndexedPodTellsItsIndexAsBatchV1Does) {
+  const Json pod =
+      made_indexed_pod(R"json([{"name": "OUT", "value": "/$(JOB_COMPLETION_INDEX)"}])json");
+  const char* const key = "batch.kubernetes.io/job-completion-index";
+  EXPECT_EQ(pod["metadata"]["labels"][key], "4");
+  EXPECT_EQ(pod["metadata"]["annotations"][key], "4");
+  EXPECT_EQ(pod["spec"]["hostname"], "encode-4");
+  const Json index = {{"name", "JOB_COMPLETION_INDEX"}, {"value", "4"}};
+  for (const char* list : {"initContainers", "containers"}) {
+    EXPECT_EQ(pod["spec"][list][0]["env"][3], index) << "before the template's own variables";
+  }
+  EXPECT_EQ(pod["spec"]["containers"][0]["env"][4]["name"], "OUT");
+}
+
+TEST(PodBody, ATemplatesOwnIndexVariableStays) {
+  const Json pod = made_indexed_pod(R"([{"name": "A", "value": "1"},
+                                        {"name": "JOB_COMPLETION_INDEX", "value": "mine"},
+                                        {"name": "JOB_COMPLETION_INDEX", "value": "again"}])");
+  const Json& env = pod["spec"]["containers"][0]["env"];
+  ASSERT_EQ(env.size(), 6u);
+  EXPECT_EQ(env[3]["name"], "A");
+  EXPECT_EQ(env[4]["value"], "mine");
+}
+
+TEST(PodBody, ATemplatesOwnHostnameStays) {
+  Json object = many_runs_json();
+  object["spec"]["template"]["spec"]["hostname"] = "mine";
+  const kube::ObjectPtr decoded = decode_job(document(object));
+  const auto& cached = static_cast<const CachedJob&>(*decoded);
+  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, ""));
+  EXPECT_EQ(pod["spec"]["hostname"], "mine");
+}
+
+Json pod_with_conditions(const char* phase, std::size_t count) {
+  Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+  pod["status"]["phase"] = phase;
+  pod["status"]["conditions"] = Json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    pod["status"]["conditions"].push_back(
+        {{"type", "T\n" + std::to_string(i)}, {"status", "False"}});
+  }
+  return pod;
+}
+
+TEST(PodDecode, AFailedPodKeepsItsConditions) {
+  const auto conditions = [](const Json& pod) {
+    return static_cast<const CachedPod&>(*decode_pod(document(pod))).pod.conditions;
+  };
+  const auto kept = conditions(pod_with_conditions("Failed", 2));
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[1].type, "T 1") << "on one line";
+  EXPECT_EQ(kept[1].status, "False");
+  EXPECT_EQ(conditions(pod_with_conditions("Failed", 100)).size(), 32u);
+  EXPECT_TRUE(conditions(pod_with_conditions("Running", 2)).empty());
+  EXPECT_TRUE(conditions(pod_with_conditions("Succeeded", 2)).empty());
 }
 
 TEST(PodDecode, ReadsWhatTheVerdictHangsOn) {

@@ -1,0 +1,115 @@
+// The spec of a DurableJob.
+#include <algorithm>
+
+#include "core/json_time.h"
+#include "operator/jobs/index_codec.h"
+#include "operator/jobs/job_codec.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::PolicyAction;
+using reconciler::PolicyRule;
+using reconciler::seconds;
+using reconciler::SuccessRule;
+
+std::optional<std::int64_t> optional_int_at(const JsonView& json, const char* key) {
+  const JsonView value = at(json, key);
+  return value.is_number_integer() ? std::optional(value.int_or(0)) : std::nullopt;
+}
+
+PolicyAction decode_action(const std::string& text) {
+  if (text == "FailJob") return PolicyAction::kFailJob;
+  if (text == "FailIndex") return PolicyAction::kFailIndex;
+  if (text == "Ignore") return PolicyAction::kIgnore;
+  return PolicyAction::kCount;
+}
+
+PolicyRule decode_failure_rule(const JsonView& json) {
+  PolicyRule rule;
+  rule.action = decode_action(string_at(json, "action"));
+  if (const JsonView codes = at(json, "onExitCodes"); codes.is_object()) {
+    rule.exit_codes.emplace();
+    rule.exit_codes->container = string_at(codes, "containerName");
+    rule.exit_codes->in = string_at(codes, "operator") != "NotIn";
+    for (const JsonView code : at(codes, "values")) {
+      rule.exit_codes->values.push_back(static_cast<int>(code.int_or(0)));
+    }
+  }
+  for (const JsonView condition : at(json, "onPodConditions")) {
+    rule.conditions.push_back(
+        {string_at(condition, "type"), string_at(condition, "status", "True")});
+  }
+  return rule;
+}
+
+// The indexes may be beyond the job's: a rule that cannot be met is never met.
+SuccessRule decode_success_rule(const JsonView& json) {
+  SuccessRule rule;
+  if (const JsonView indexes = at(json, "succeededIndexes"); indexes.is_string()) {
+    rule.indexes =
+        decode_indexes(std::string(indexes.string_or("")), reconciler::kCompletionsLimit);
+  }
+  rule.count = optional_int_at(json, "succeededCount");
+  return rule;
+}
+
+void decode_runs(const JsonView& json, reconciler::Spec& spec) {
+  spec.completions =
+      std::clamp<std::int64_t>(int_at(json, "completions", 1), 1, reconciler::kCompletionsLimit);
+  spec.parallelism =
+      std::clamp<std::int64_t>(int_at(json, "parallelism", 1), 0, reconciler::kParallelismLimit);
+  spec.indexed = string_at(json, "completionMode") == "Indexed";
+  if (const JsonView indexes = at(json, "indexes"); spec.indexed && indexes.is_string()) {
+    spec.indexes = decode_indexes(std::string(indexes.string_or("")), spec.completions);
+  }
+  spec.backoff_limit_per_index = optional_int_at(json, "backoffLimitPerIndex");
+  spec.max_failed_indexes = optional_int_at(json, "maxFailedIndexes");
+  const std::int64_t limit =
+      spec.backoff_limit_per_index ? reconciler::kCountLimit : spec.backoff_limit;
+  spec.backoff_limit = int_at(json, "backoffLimit", limit);
+  for (const JsonView rule : at(at(json, "podFailurePolicy"), "rules")) {
+    spec.pod_failure_policy.push_back(decode_failure_rule(rule));
+  }
+  for (const JsonView rule : at(at(json, "successPolicy"), "rules")) {
+    SuccessRule decoded = decode_success_rule(rule);
+    // A rule on no index would be met before any run has succeeded.
+    if (decoded.indexes && decoded.indexes->empty()) continue;
+    spec.success_policy.push_back(std::move(decoded));
+  }
+}
+
+}  // namespace
+
+reconciler::Spec decode_spec(const JsonView& json) {
+  reconciler::Spec spec;
+  decode_runs(json, spec);
+  spec.disruption_limit = int_at(json, "disruptionLimit", spec.disruption_limit);
+  spec.start_deadline = seconds_at(json, "startDeadlineSeconds").value_or(spec.start_deadline);
+  spec.schedule_deadline = seconds_at(json, "scheduleDeadlineSeconds");
+  spec.lost_after = seconds_at(json, "lostAfterSeconds").value_or(spec.lost_after);
+  spec.attempt_deadline = seconds_at(json, "attemptDeadlineSeconds");
+  spec.active_deadline = seconds_at(json, "activeDeadlineSeconds");
+  spec.ttl_after_finished = seconds_at(json, "ttlSecondsAfterFinished");
+  spec.suspend = bool_at(json, "suspend");
+  spec.cancel = bool_at(json, "cancel");
+  if (string_at(json, "podReplacementPolicy") == "Failed") {
+    spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+  }
+  const JsonView backoff = at(json, "retryBackoff");
+  spec.retry_backoff.initial =
+      seconds_at(backoff, "initialSeconds").value_or(spec.retry_backoff.initial);
+  spec.retry_backoff.max = seconds_at(backoff, "maxSeconds").value_or(spec.retry_backoff.max);
+  spec.retry_backoff.jitter_percent =
+      static_cast<int>(int_at(backoff, "jitterPercent", spec.retry_backoff.jitter_percent));
+  spec.retry_backoff.factor = at(backoff, "factor").number_or(spec.retry_backoff.factor);
+  if (const JsonView heartbeat = at(json, "heartbeat"); heartbeat.is_object()) {
+    spec.heartbeat.emplace();
+    spec.heartbeat->lease_duration =
+        seconds_at(heartbeat, "leaseDurationSeconds").value_or(spec.heartbeat->lease_duration);
+    spec.heartbeat->progress_deadline = seconds_at(heartbeat, "progressDeadlineSeconds");
+  }
+  return spec;
+}
+
+}  // namespace holdfast::controller
