@@ -56,7 +56,10 @@ constexpr const char* kNames[] = {"create-job",
                                   "forge-pod",
                                   "strip-owner",
                                   "broken-pods",
-                                  "delete-lease"};
+                                  "delete-lease",
+                                  "worker-hangs",
+                                  "agent-silent",
+                                  "next-image-error"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -73,10 +73,13 @@ enum class Act {
   kForgePod,
   kStripOwner,
   kBrokenPods,
-  // The Lease of a job with a heartbeat.
+  // A job with a heartbeat: its Lease, its worker, its agent, its pod's second container.
   kDeleteLease,
+  kWorkerHangs,
+  kAgentSilent,
+  kNextImageError,
 };
-inline constexpr int kActs = static_cast<int>(Act::kDeleteLease) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kNextImageError) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

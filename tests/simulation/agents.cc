@@ -15,12 +15,16 @@ constexpr seconds kRetry{1};
 }  // namespace
 
 void Cluster::read_agent(const Json& pod, Process& process) {
+  process.prepares = !at(at(pod, "spec"), "initContainers").empty();
   for (const Json& variable : at(at(at(pod, "spec"), "containers")[0], "env")) {
     const std::string name = string_at(variable, "name");
     const std::string value = string_at(variable, "value");
     if (name == "HOLDFAST_LEASE_NAME") process.lease = value;
     if (name == "HOLDFAST_LEASE_DURATION_SECONDS") {
       process.lease_duration = seconds(std::stoll(value));
+    }
+    if (name == "HOLDFAST_PROGRESS_DEADLINE_SECONDS") {
+      process.progress_deadline = seconds(std::stoll(value));
     }
   }
 }
@@ -40,6 +44,15 @@ Cluster::Beat Cluster::renew_lease(const Process& process) {
   }
   const std::string time = format_time_nanos(gateway_.wall_clock() + process.skew);
   lease["spec"]["renewTime"] = time.substr(0, time.size() - 4) + "Z";
+  // Whoever does not hang has just made progress.
+  const Duration age =
+      process.hangs_since ? scheduler_.now() - *process.hangs_since : Duration::zero();
+  Json& told = lease["metadata"]["annotations"];
+  told[reconciler::kProgressAgeAnnotation] =
+      std::to_string(std::chrono::floor<seconds>(age).count());
+  if (!process.hangs_since) {
+    told[reconciler::kProgressAnnotation] = std::to_string(process.renewals.size() + 1);
+  }
   const auto written = gateway_.ask(user, "PUT", target, lease);
   return written && written->status == 200 ? Beat::kRenewed : Beat::kNoAnswer;
 }
@@ -55,22 +68,50 @@ void Cluster::look_for_overlap(const Process& process) const {
   }
 }
 
+// What a worker with a heartbeat may come to: it hangs, or it and its agent are dead. Neither ends
+// by itself.
+void Cluster::plan_trouble(const std::string& uid) {
+  const Process& process = processes_.at(uid);
+  const auto drawn = [&](int shift) { return static_cast<int>((process.plan >> shift) % 1000); };
+  const bool hangs = process.progress_deadline && drawn(16) < hanging_permille_;
+  const bool falls_silent = !hangs && drawn(34) < silent_permille_;
+  if (!hangs && !falls_silent) return;
+  scheduler_.after(some(milliseconds(10), milliseconds(190)), [this, uid, hangs] {
+    const auto found = processes_.find(uid);
+    if (found == processes_.end() || found->second.state != Process::State::kRunning) return;
+    Process& worker = found->second;
+    scheduler_.cancel(std::exchange(worker.next, 0));
+    strikes_.fired(hangs ? Act::kWorkerHangs : Act::kAgentSilent);
+    if (hangs) {
+      worker.hangs_since = scheduler_.now();
+    } else {
+      worker.silent = true;
+      worker.works = false;
+    }
+  });
+}
+
 void Cluster::beat(const std::string& uid) {
   const auto found = processes_.find(uid);
   if (found == processes_.end() || found->second.state != Process::State::kRunning) return;
   Process& process = found->second;
+  if (process.silent || (is_mute && is_mute(process.name))) return;
   const Beat answer = renew_lease(process);
   Duration next = kRetry;
   if (answer == Beat::kRenewed) {
-    process.acknowledged = scheduler_.now();
+    process.renewals.push_back(scheduler_.now());
     next = process.lease_duration / 3;
+    if (process.hangs_since && process.progress_deadline) {
+      const Duration left = *process.hangs_since + *process.progress_deadline - scheduler_.now();
+      if (left > Duration::zero()) next = std::min(next, left);
+    }
     if (!process.works) {
       look_for_overlap(process);
       work(uid);
     }
   } else if (process.works &&
              (answer == Beat::kNotMine ||
-              scheduler_.now() - process.acknowledged >= process.lease_duration * 2 / 3)) {
+              scheduler_.now() - process.renewals.back() >= process.lease_duration * 2 / 3)) {
     process.message = std::string(kFencedMark) + "it could not renew its Lease";
     return exit(uid, kFencedExitCode, "Error");
   }

@@ -160,7 +160,9 @@ void Cluster::bring_back(int index) {
     });
     for (auto& [uid, process] : processes_) {
       if (process.node != name) continue;
-      if (process.state == Process::State::kStarting && process.next == 0) {
+      const bool begins =
+          process.state == Process::State::kStarting || process.state == Process::State::kPrepared;
+      if (begins && process.next == 0) {
         process.next = scheduler_.after(seconds(1), [this, gone = uid] { begin(gone); });
       }
       report_soon(uid);
@@ -351,11 +353,21 @@ void Cluster::begin(const std::string& uid) {
     return;
   }
   if (process.terminating) return;
-  if (image_errors_) {
-    strikes_.fired(Act::kImageError);
+  const bool next_has_none = process.state == Process::State::kPrepared && next_image_errors_;
+  if (image_errors_ || next_has_none) {
+    strikes_.fired(next_has_none ? Act::kNextImageError : Act::kImageError);
     process.reason = "ImagePullBackOff";
     report_soon(uid);
     process.next = scheduler_.after(seconds(10), [this, uid] { begin(uid); });
+    return;
+  }
+  if (process.prepares && process.state == Process::State::kStarting) {
+    process.state = Process::State::kPrepared;
+    process.reason.clear();
+    process.began = gateway_.wall_clock();
+    report_soon(uid);
+    process.next =
+        scheduler_.after(some(milliseconds(50), milliseconds(1500)), [this, uid] { begin(uid); });
     return;
   }
   run(uid);
@@ -392,6 +404,7 @@ void Cluster::work(const std::string& uid) {
   }
   process.next = scheduler_.after(
       lasts, [this, uid, code] { exit(uid, code, code == 0 ? "Completed" : "Error"); });
+  if (!process.lease.empty()) plan_trouble(uid);
 }
 
 void Cluster::exit(const std::string& uid, int code, const std::string& reason) {
@@ -419,11 +432,13 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
   }
   if (process.state != Process::State::kRunning) {
     scheduler_.cancel(std::exchange(process.next, 0));
+    // Of the containers that never ran, a kubelet says that it cannot find them.
+    if (process.state == Process::State::kPrepared) process.state = Process::State::kLost;
     return report_soon(uid);
   }
   const Duration grace = seconds(int_at(at(pod, "metadata"), "deletionGracePeriodSeconds", 30));
   const std::uint64_t how = process.plan >> 50;
-  if (how % 4 == 0 && !process.work) {  // it ignores SIGTERM
+  if (process.silent || (how % 4 == 0 && !process.work)) {  // it ignores SIGTERM
     scheduler_.after(grace, [this, uid] {
       const auto still = processes_.find(uid);
       if (still != processes_.end() && still->second.state == Process::State::kRunning) {
@@ -452,7 +467,15 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
 std::optional<Cluster::Truth> Cluster::truth(const std::string& uid) const {
   const auto found = processes_.find(uid);
   if (found == processes_.end()) return std::nullopt;
-  return Truth{found->second.started, found->second.stopped, found->second.skew};
+  const Process& process = found->second;
+  const Node* const host = node(process.node);
+  const bool runs = process.state == Process::State::kRunning && !process.silent;
+  return Truth{.started = process.prepares ? process.began : process.started,
+               .stopped = process.stopped,
+               .skew = process.skew,
+               .renewals = process.renewals,
+               .hangs_since = process.hangs_since,
+               .speaks = runs && host && host->usable()};
 }
 
 void Cluster::report_soon(const std::string& uid) {
@@ -474,6 +497,11 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
       status["phase"] = "Pending";
       container["state"] = {
           {"waiting", {{"reason", process.reason.empty() ? "ContainerCreating" : process.reason}}}};
+      break;
+    case Process::State::kPrepared:
+      status["phase"] = "Pending";
+      container["state"] = {
+          {"waiting", {{"reason", process.reason.empty() ? "PodInitializing" : process.reason}}}};
       break;
     case Process::State::kRunning:
       status["phase"] = "Running";
@@ -501,6 +529,17 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
       break;
   }
   status["containerStatuses"] = Json::array({container});
+  if (process.began != Time{}) {
+    const std::string began = format_time(process.began + process.skew);
+    status["initContainerStatuses"] = Json::array(
+        {{{"name", "prepare"},
+          {"ready", true},
+          {"restartCount", 0},
+          {"image", "prepare"},
+          {"imageID", ""},
+          {"state",
+           {{"terminated", {{"exitCode", 0}, {"startedAt", began}, {"finishedAt", began}}}}}}});
+  }
   if (at(at(pod, "status"), "startTime").is_null()) {
     status["startTime"] = format_time(gateway_.wall_clock() + process.skew);
   }

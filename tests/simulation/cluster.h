@@ -52,9 +52,14 @@ class Cluster {
   const Node* node(const std::string& name) const;
   // What really happened to a kubelet's pod, by UID, in the API server's time.
   struct Truth {
-    Time started{};        // epoch: not yet
+    Time started{};        // its first container; epoch: not yet
     bool stopped = false;  // its process ended because the pod was deleted
     Duration skew{0};      // of the clock that its reported times come from
+    // Of a job with a heartbeat, in the world's time: the renewals that the API server took, and
+    // since when the worker makes no progress (none: it does).
+    std::vector<Duration> renewals;
+    std::optional<Duration> hangs_since;
+    bool speaks = false;  // the agent renews when it can
   };
   std::optional<Truth> truth(const std::string& uid) const;
 
@@ -67,6 +72,11 @@ class Cluster {
   void unschedulable(bool on) { unschedulable_ = on; }
   void image_errors(bool on) { image_errors_ = on; }
   void failing(int permille) { failing_permille_ = permille; }
+  // The same for jobs with a heartbeat: so many workers begin to hang, or die with their agents and
+  // nobody is told. The second container of new pods has no image.
+  void hanging(int permille) { hanging_permille_ = permille; }
+  void falling_silent(int permille) { silent_permille_ = permille; }
+  void next_image_errors(bool on) { next_image_errors_ = on; }
   // Decides what a worker does. If not set, that is drawn at random.
   struct Work {
     Duration lasts{0};
@@ -75,6 +85,8 @@ class Cluster {
     Duration sigterm_takes{0};
   };
   std::function<std::optional<Work>(const std::string& pod)> work_of;
+  // Agents of these pods never renew. If not set, all agents do.
+  std::function<bool(const std::string& pod)> is_mute;
   // The workers of two attempts of a job with a heartbeat run at once.
   std::function<void(const std::string& what)> on_overlap;
   // From now on workers end soon and succeed.
@@ -84,13 +96,16 @@ class Cluster {
   // One pod's process on its node, as its kubelet knows it.
   struct Process {
     std::string namespace_, name, uid, node;
-    enum class State { kStarting, kRunning, kExited, kLost } state = State::kStarting;
+    // kPrepared: the init containers have ended.
+    enum class State { kStarting, kPrepared, kRunning, kExited, kLost } state = State::kStarting;
     std::uint64_t plan = 0;
     std::optional<Work> work;
+    bool prepares = false;  // it has init containers
     bool terminating = false;
     int exit_code = 0;
     std::string reason;
-    Time started{};  // in the API server's time, as the next one
+    Time began{};    // its init containers, if it has any; in the API server's time, as the next
+    Time started{};  // its main container
     Time finished{};
     bool stopped = false;  // because of its deletion
     Duration skew{0};
@@ -98,9 +113,12 @@ class Cluster {
     // Pods with an agent (agents.cc): the Lease that the agent renews.
     std::string lease;
     Duration lease_duration{0};
-    Duration acknowledged{0};  // when the last renewal was acknowledged
-    bool works = false;        // the child runs; true at once without an agent
-    std::string message;       // the termination message
+    std::optional<Duration> progress_deadline;
+    std::vector<Duration> renewals;  // when each was acknowledged
+    std::optional<Duration> hangs_since;
+    bool silent = false;  // agent and child are dead, and the kubelet does not notice
+    bool works = false;   // the child runs; true at once without an agent
+    std::string message;  // the termination message
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
     std::string path() const;
@@ -130,6 +148,7 @@ class Cluster {
   void beat(const std::string& uid);
   enum class Beat { kRenewed, kNotMine, kNoAnswer };
   Beat renew_lease(const Process& process);
+  void plan_trouble(const std::string& uid);
   void look_for_overlap(const Process& process) const;
   Node* find_node(const std::string& name);
   Duration some(Duration least, Duration most);
@@ -147,6 +166,9 @@ class Cluster {
   bool unschedulable_ = false;
   bool image_errors_ = false;
   int failing_permille_ = 0;
+  int hanging_permille_ = 0;
+  int silent_permille_ = 0;
+  bool next_image_errors_ = false;
   bool calm_ = false;
 };
 

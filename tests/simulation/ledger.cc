@@ -344,6 +344,7 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book) {
     complain("S2 FencedOutcome: a failure that its pod did not tell: " + what);
   }
   check_loss(write, entry);
+  check_heartbeat(write, entry, pod_uid);
   if (truth && current_) check_times(write, entry, pod_uid, *truth);
   // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
   if (entry.reason == Reason::kPodNeverCreated && !truth && restored_at_ < Duration::zero() &&
@@ -388,6 +389,30 @@ void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
              human_duration(decided - renewed) + " ago, the API server could not be written to " +
              "until " + human_duration(decided - trouble_end) + " ago, of " +
              human_duration(write.spec.lost_after) + ": " + write.name);
+  }
+}
+
+// No agent is called silent that has renewed within its Lease's duration, and no worker hung that
+// has made progress within its deadline.
+void Ledger::check_heartbeat(const StatusWrite& write, const HistoryEntry& entry,
+                             const std::string& pod_uid) {
+  const auto truth = cluster_.truth(pod_uid);
+  if (!truth || !write.spec.heartbeat) return;
+  const Duration decided = current_ ? current_->sent : scheduler_.now();
+  const auto own = [&](Duration window) { return window / rate() * 1'000'000 - seconds(1); };
+  if (entry.reason == Reason::kHolderSilent) {
+    const auto next =
+        std::upper_bound(truth->renewals.begin(), truth->renewals.end(), decided - kLookTime);
+    const Duration renewed = next == truth->renewals.begin() ? Duration::zero() : *std::prev(next);
+    if (decided - renewed < own(write.spec.heartbeat->lease_duration)) {
+      complain("an attempt is falsely lost: its agent renewed its Lease " +
+               human_duration(decided - renewed) + " ago: " + write.name);
+    }
+  }
+  if (entry.reason == Reason::kNoProgress &&
+      (!truth->hangs_since ||
+       decided - *truth->hangs_since < own(*write.spec.heartbeat->progress_deadline))) {
+    complain("an attempt is falsely called hung: " + write.name);
   }
 }
 

@@ -96,6 +96,8 @@ class Ledger {
   void status_written(const StatusWrite& write);
   void attempt_ended(const StatusWrite& write, JobBook& book);
   void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
+  void check_heartbeat(const StatusWrite& write, const reconciler::HistoryEntry& entry,
+                       const std::string& pod_uid);
   // ledger_times.cc
   void check_times(const StatusWrite& write, const reconciler::HistoryEntry& entry,
                    const std::string& pod_uid, const PodBook& pod);

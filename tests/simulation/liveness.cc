@@ -9,6 +9,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
 #include "tests/simulation/replica.h"
 #include "tests/support/json_document.h"
 
@@ -274,22 +275,71 @@ void Liveness::look_at_running(const Job& job) {
           instant(pod->deletion));
   } else if (!pod->started()) {
     look_at_start(job, *pod);
+  } else if (pod->stands_still()) {
+    holds(job, "its next container does not start", own(spec.start_deadline));
   }
+  look_at_heartbeat(job, *pod);
   const auto truth = cluster_.truth(pod->uid);
   if (spec.attempt_deadline && pod->started() && truth && truth->started != Time{}) {
-    holds(job, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
-          instant(truth->started));
+    // With a heartbeat it counts from the grant, and soon after that comes the first renewal.
+    const bool begun = !spec.heartbeat || !truth->renewals.empty();
+    const Duration since = instant(truth->started);
+    if (begun) {
+      holds(job, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
+            spec.heartbeat ? std::max(since, truth->renewals.front()) : since);
+    }
   }
   const Cluster::Node* const node = cluster_.node(pod->node_name);
   if (!node) return;
   // Whoever takes a job over watches the whole window anew.
   const Duration bound_at = instant(pod->placed ? pod->placed : pod->created) + seconds(1);
-  const Duration silent_since = std::max({node->renewed, taken_over(), bound_at});
+  Duration silent_since = std::max({node->renewed, taken_over(), bound_at});
+  if (spec.heartbeat && truth && !truth->renewals.empty()) {
+    // As long as the agent proves that it lives, its node may be silent.
+    const Duration proven =
+        std::max(truth->renewals.back(), taken_over()) + own(spec.heartbeat->lease_duration);
+    silent_since = std::max(silent_since, proven - window);
+  }
   if (!node->exists) {
     holds(job, "node object gone", window, std::max({node->lost_since, taken_over(), bound_at}));
   } else if (!node->usable()) {
     holds(job, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
           silent_since);
+  }
+}
+
+// Agents that have not renewed for half their Lease's duration.
+int Liveness::silent_holders() const {
+  int silent = 0;
+  for (const auto& [uid, cached] : jobs_) {
+    const reconciler::Job& job = cached.second->job;
+    const auto truth = cluster_.truth(job.status.run().pod_uid);
+    if (!job.spec.heartbeat || !truth || truth->renewals.empty()) continue;
+    const Duration age = scheduler_.now() - truth->renewals.back();
+    silent += age > job.spec.heartbeat->lease_duration / 2 ? 1 : 0;
+  }
+  return silent;
+}
+
+void Liveness::look_at_heartbeat(const Job& job, const PodView& pod) {
+  const auto truth = cluster_.truth(pod.uid);
+  if (!job.job.spec.heartbeat || !pod.started() || pod.deletion || !truth) return;
+  const Heartbeat& heartbeat = *job.job.spec.heartbeat;
+  const Duration duration = own(heartbeat.lease_duration);
+  const Json* const lease = gateway_.server().find("leases", job.job.namespace_,
+                                                   reconciler::heartbeat_lease_name(job.job.uid));
+  const bool holds_it =
+      lease && string_at(at(*lease, "spec"), "holderIdentity") == reconciler::holder_identity(pod);
+  if (!holds_it) {
+    holds(job, "its Lease is not granted", duration);
+  } else if (truth->renewals.empty()) {
+    holds(job, "its agent never renews", own(job.job.spec.start_deadline) + kServerTime);
+  } else {
+    holds(job, "its agent is silent", silent_holders() > 1 ? 2 * duration : duration,
+          std::max(truth->renewals.back(), taken_over()));
+  }
+  if (truth->hangs_since && truth->speaks && heartbeat.progress_deadline) {
+    holds(job, "its worker hangs", own(*heartbeat.progress_deadline), truth->hangs_since);
   }
 }
 

@@ -66,6 +66,8 @@ class Liveness {
   void look_at_stopping(const Job& job, const char* gone);
   void look_at_running(const Job& job);
   void look_at_start(const Job& job, const reconciler::PodView& pod);
+  void look_at_heartbeat(const Job& job, const reconciler::PodView& pod);
+  int silent_holders() const;
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();

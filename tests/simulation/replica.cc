@@ -42,7 +42,8 @@ Replica::~Replica() {
   loop_.detach();
   loop_.run_as_loop([this] {
     transport_->die();
-    manager_->stop([] {});
+    // It may be stopping already.
+    if (!std::exchange(stopping_, true)) manager_->stop([] {});
     events_->stop();
     client_->shut_down();
   });

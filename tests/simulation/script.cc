@@ -72,6 +72,9 @@ constexpr Habit kHabits[] = {
     // Shorter than what makes such a refusal final.
     {kBrokenPods, 8, seconds(2), seconds(100)},
     {kDeleteLease, 60},
+    {kWorkerHangs, 4, minutes(1), minutes(20), 600},
+    {kAgentSilent, 4, minutes(1), minutes(20), 600},
+    {kNextImageError, 4, seconds(20), minutes(6)},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -90,6 +93,7 @@ const std::vector<Act> kServer = {kOutage, kRestart, kEtcdStall, kServerClockSte
 const std::vector<Act> kForbidding = {kRefuse403};
 const std::vector<Act> kTenants = {kHangingWebhook, kLongRetryAfter, kNamespaceFails};
 const std::vector<Act> kForgers = {kForgePod, kStripOwner, kBrokenPods};
+const std::vector<Act> kHeartbeats = {kDeleteLease, kWorkerHangs, kAgentSilent, kNextImageError};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -217,7 +221,8 @@ const std::vector<Profile>& profiles() {
        false},
       {"heartbeats",
        all_of({{kDeleteLease, kForceDeletePod, kDeletePod, kWorkerFails, kNodePowerLoss, kSuspend,
-                kCrash, kCleanRestart, kPause, kLoseRequest, kLoseAnswer, kDelayRequest}}),
+                kCrash, kCleanRestart, kPause, kLoseRequest, kLoseAnswer, kDelayRequest,
+                kWorkerHangs, kAgentSilent, kNextImageError}}),
        false,
        {},
        true},
@@ -226,6 +231,9 @@ const std::vector<Profile>& profiles() {
        false},
       // No life of that replica is as long as most windows.
       {"restarts", all_of({kNodes, kServer, {kCancel, kSuspend, kDeletePod}}), false, seconds(30)},
+      {"heartbeat_restarts",
+       all_of({kNodes, kServer, kHeartbeats, {kCancel, kSuspend, kDeletePod, kForceDeletePod}}),
+       false, seconds(30), true},
   };
   return *kProfiles;
 }

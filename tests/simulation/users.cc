@@ -267,12 +267,20 @@ void Users::make_peace() {
   }
 }
 
+Json Users::spec_of(std::uint64_t seed) const {
+  Json spec = drawn_spec(seed);
+  if (!heartbeats_) return spec;
+  const int duration = 15 + static_cast<int>(mix(seed, 8) % 30);
+  spec["heartbeat"] = {{"leaseDurationSeconds", duration}};
+  if (mix(seed, 10) % 4 > 0) {
+    spec["heartbeat"]["progressDeadlineSeconds"] = duration + static_cast<int>(mix(seed, 11) % 15);
+  }
+  return spec;
+}
+
 void Users::create_drawn(const std::string& name, std::uint64_t seed) {
   const std::string ns = kNamespaces[(seed >> 4) % 2];
-  Json spec = drawn_spec(seed);
-  if (heartbeats_) {
-    spec["heartbeat"] = {{"leaseDurationSeconds", 15 + static_cast<int>(mix(seed, 8) % 30)}};
-  }
+  const Json spec = spec_of(seed);
   if (create(ns, name, spec)) return strikes_.fired(Act::kCreateJob);
   const Json* const there = gateway_.server().find("durablejobs", ns, name);
   if (there || gateway_.server().find("namespaces", "", ns)) {

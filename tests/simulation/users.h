@@ -27,6 +27,8 @@ class Users {
   // Removes all obstacles: suspended jobs go on.
   void make_peace();
 
+  // Of a drawn job: drawn_spec(), and a heartbeat if jobs have one.
+  Json spec_of(std::uint64_t seed) const;
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);

@@ -25,6 +25,9 @@ void World::begin(const ScriptEvent& event) {
     case Act::kNodeSilent:
     case Act::kNodePowerLoss:
     case Act::kNodeDeleted:
+    case Act::kWorkerHangs:
+    case Act::kAgentSilent:
+    case Act::kNextImageError:
       return act_on_nodes(event);
     case Act::kOutage:
     case Act::kRestart:
@@ -44,6 +47,12 @@ void World::act_on_nodes(const ScriptEvent& event) {
   switch (event.act) {
     case Act::kWorkerFails:
       return cluster_.failing(event.permille);
+    case Act::kWorkerHangs:
+      return cluster_.hanging(event.permille);
+    case Act::kAgentSilent:
+      return cluster_.falling_silent(event.permille);
+    case Act::kNextImageError:
+      return cluster_.next_image_errors(true);
     case Act::kImageError:
       return cluster_.image_errors(true);
     case Act::kUnschedulable:
@@ -136,6 +145,12 @@ void World::end(const ScriptEvent& event) {
   switch (event.act) {
     case Act::kWorkerFails:
       return cluster_.failing(0);
+    case Act::kWorkerHangs:
+      return cluster_.hanging(0);
+    case Act::kAgentSilent:
+      return cluster_.falling_silent(0);
+    case Act::kNextImageError:
+      return cluster_.next_image_errors(false);
     case Act::kImageError:
       return cluster_.image_errors(false);
     case Act::kUnschedulable:
@@ -222,7 +237,10 @@ void World::heal() {
   gateway_.quota(false);
   gateway_.broken_pods(false);
   cluster_.failing(0);
+  cluster_.hanging(0);
+  cluster_.falling_silent(0);
   cluster_.image_errors(false);
+  cluster_.next_image_errors(false);
   cluster_.unschedulable(false);
   cluster_.calm();
   for (int i = 0; i < options_.script.nodes; ++i) {
@@ -261,14 +279,17 @@ void World::examine() {
   for (int i = 0; i < 5 && !scheduler_.stopped(); ++i) {
     drawn = mix(drawn, static_cast<std::uint64_t>(i));
     const std::string name = "exam-" + std::to_string(i);
-    Json spec = drawn_spec(drawn);
+    Json spec = users_.spec_of(drawn);
     spec.erase("suspend");
     spec["backoffLimit"] = 6;
     spec["disruptionLimit"] = 50;
-    users_.create(ns, name, spec);
     const int node = static_cast<int>((drawn >> 20) % 1000) % options_.script.nodes;
-    const int trouble = static_cast<int>(drawn % 9);
+    const int trouble = static_cast<int>(drawn % (options_.script.heartbeats ? 12 : 9));
     trace("exam: trouble " + std::to_string(trouble));
+    if (trouble == 9) cluster_.hanging(1000);
+    if (trouble == 10) cluster_.falling_silent(1000);
+    if (trouble == 11) cluster_.next_image_errors(true);
+    users_.create(ns, name, spec);
     scheduler_.after(milliseconds(500 + (drawn >> 30) % 8000), [&, name, node, trouble, drawn] {
       if (trouble == 0) on_pod_of(name, [&](auto& pod) { users_.delete_pod(pod, false); });
       if (trouble == 1) on_pod_of(name, [&](auto& pod) { users_.delete_pod(pod, true); });
@@ -282,6 +303,9 @@ void World::examine() {
     });
     const bool often_killed = options_.script.kills_every > Duration::zero();
     if (!run_part(often_killed ? seconds(200) : seconds(110))) return;
+    cluster_.hanging(0);
+    cluster_.falling_silent(0);
+    cluster_.next_image_errors(false);
     if (trouble == 4) users_.patch(kNamespaces[0], name, {{"suspend", false}});
     if (trouble >= 5 && trouble <= 7) cluster_.bring_back(node);
     if (!run_part(seconds(30))) return;
