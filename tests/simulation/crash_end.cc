@@ -50,6 +50,13 @@ bool Trial::pod_runs(int job) const {
   return pod && string_at(at(*pod, "status"), "phase") == "Running";
 }
 
+bool Trial::worker_runs() const {
+  const Json* const pod =
+      server_.find("pods", kNamespaces[0], string_at(run_of(this->status()), "podName"));
+  const auto truth = pod ? cluster_.truth(uid_of(*pod)) : std::nullopt;
+  return pod_runs() && truth && !truth->renewals.empty();
+}
+
 int Trial::node_of_pod() const {
   const Json status = this->status();
   const Json* const pod =
@@ -81,6 +88,21 @@ void Trial::delete_pod(bool force) {
 }
 
 void Trial::strip_owner() { users_.strip_owner(std::string(kNamespaces[0]) + "/" + job_name(0)); }
+
+void Trial::delete_lease() {
+  lease_deleted_at_ = scheduler_.now();
+  const Json* const job = server_.find("durablejobs", kNamespaces[0], job_name(0));
+  gateway_.ask("user", "DELETE",
+               "/apis/coordination.k8s.io/v1/namespaces/" + std::string(kNamespaces[0]) +
+                   "/leases/" + reconciler::heartbeat_lease_name(uid_of(*job)));
+}
+
+void Trial::check_waited(Duration least) {
+  // A late copy of the Lease's creation tells who held it, and that one has stopped.
+  if (options_.point && options_.point->mishap == Mishap::kDuplicateLate) return;
+  const Duration waited = scheduler_.now() - lease_deleted_at_;
+  if (waited < least) complain("S22 OnePlace: granted after " + human_duration(waited));
+}
 
 void Trial::power_off() {
   dead_node_ = node_of_pod();

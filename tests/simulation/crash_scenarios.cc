@@ -16,6 +16,8 @@ using Step = Scenario::Step;
 constexpr milliseconds kSoon{300};
 constexpr milliseconds kAtOnce{0};
 
+constexpr seconds kLeaseDuration{10};  // the least that the schema allows
+
 const Work kShort{milliseconds(300)};
 const Work kFails{milliseconds(300), 1};
 const Work kEndless{seconds(1000)};
@@ -36,6 +38,7 @@ bool when_pod_runs(Trial& trial) { return trial.pod_runs(); }
 bool when_pod_is_on_record(Trial& trial) {
   return trial.pod_runs() && !string_at(run_of(trial.status()), "podUID").empty();
 }
+bool when_worker_runs(Trial& trial) { return trial.worker_runs(); }
 bool at_the_start(Trial&) { return true; }
 bool when_refused(Trial& trial) {
   const std::string reason = string_at(at(trial.status(), "waiting"), "reason");
@@ -177,6 +180,30 @@ void add_losses(std::vector<Scenario>& all) {
   all.push_back(orphan);
 }
 
+// The job's Lease is granted, taken, and granted again once its last holder cannot run any more.
+void add_heartbeats(std::vector<Scenario>& all) {
+  const Json heartbeat = {{"leaseDurationSeconds", kLeaseDuration.count()}};
+  Scenario lost = named("heartbeat-lost", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
+  lost.spec = {{"heartbeat", heartbeat}};
+  lost.steps = {{when_worker_runs, kSoon, power_off}, {when_ended("Lost"), kSoon, bring_back}};
+  lost.calls["POST leases"] = 3;  // its own, a member's, the shards'
+  lost.calls["GET leases"] = 1;
+  lost.calls["PUT leases"] = 2;
+  lost.calls["DELETE pods"] = 1;
+  all.push_back(lost);
+
+  // Whoever held it is unknown from then on, so the next attempt waits for the whole duration.
+  Scenario deleted =
+      named("heartbeat-lease-deleted", {kFails, kShort}, "Succeeded", {"Failed", "Succeeded"});
+  deleted.spec = {{"heartbeat", heartbeat}, {"retryBackoff", {{"initialSeconds", 3}}}};
+  deleted.steps = {
+      {when_phase("Backoff"), kAtOnce, [](Trial& trial) { trial.delete_lease(); }},
+      {when_worker_runs, kAtOnce, [](Trial& trial) { trial.check_waited(kLeaseDuration); }}};
+  deleted.calls["POST leases"] = 4;
+  deleted.calls["PUT leases"] = 1;
+  all.push_back(deleted);
+}
+
 void add_cancels(std::vector<Scenario>& all) {
   Scenario running = named("cancel-running", {kEndless}, "Cancelled", {"Cancelled"});
   running.steps = {{when_pod_runs, kSoon, kCancel}};
@@ -294,6 +321,7 @@ std::vector<Scenario> every_scenario() {
   std::vector<Scenario> all;
   add_runs(all);
   add_losses(all);
+  add_heartbeats(all);
   add_cancels(all);
   add_ends(all);
   add_replicas(all);

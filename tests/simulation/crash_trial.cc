@@ -72,6 +72,7 @@ void Trial::wire_up() {
     arriving_ = nullptr;
     handled(delivery);
   };
+  cluster_.on_overlap = [this](const std::string& what) { complain("S22 OnePlace: " + what); };
   cluster_.work_of = [this](const std::string& pod) {
     const std::string job = pod.substr(0, pod.find('-', pod.find('-') + 1));
     const auto started = static_cast<std::size_t>(pods_started_[job]++);

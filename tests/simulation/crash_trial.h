@@ -61,10 +61,15 @@ class Trial : private WireTap {
   std::string phase(int job = 0) const { return string_at(status(job), "phase"); }
   int ended_with(const std::string& outcome, int job = 0) const;
   bool pod_runs(int job = 0) const;
+  // The same, and its agent has renewed the job's Lease.
+  bool worker_runs() const;
   void patch(const Json& spec);  // all jobs
   void delete_jobs(const std::string& policy);
   void delete_pod(bool force);
   void strip_owner();
+  void delete_lease();
+  // Complains if the worker runs sooner than this after the Lease was deleted.
+  void check_waited(Duration least);
   // The node of the first job's current pod.
   void power_off();
   void remove_node();
@@ -130,6 +135,7 @@ class Trial : private WireTap {
   std::size_t next_step_ = 0;
   bool step_pending_ = false;
   int dead_node_ = -1;
+  Duration lease_deleted_at_{0};
   std::map<std::string, Json> jobs_;         // by name, as last seen
   std::map<std::string, int> pods_started_;  // by job
 
