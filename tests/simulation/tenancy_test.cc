@@ -2,6 +2,9 @@
 // request, is in trouble, and what others must not notice of it.
 #include "tests/simulation/tenancy.h"
 
+#include "operator/membership/lease_codec.h"
+#include "reconciler/shards.h"
+
 namespace holdfast::simulation {
 namespace {
 
@@ -276,33 +279,58 @@ TEST_F(Tenancy, LossesOfOneNodeShareItsLiveReads) {
 
 // ---- A clean stop.
 
+// Jobs that are suspended wait for no turn to create: each waits in the queue for its status write.
 TEST_F(Tenancy, AReplicaThatStopsWithADeepQueueHasNoShardAfterASecond) {
+  constexpr int kMany = 10'500;
+  constexpr std::size_t kDeep = 5'000;
   replicas = 2;
   shards = 32;
   by_namespace = false;
-  const auto shards_of = [this](const std::string& replica) {
+  const auto holder_of = [this](const Json& lease) {
+    const std::string holder = string_at(lease["spec"], "holderIdentity");
+    return holder.substr(0, holder.rfind('-'));
+  };
+  const auto shards_of = [this, holder_of](const std::string& replica) {
     int count = 0;
     world_->server().for_each("leases", [&](const Json& lease) {
       const std::string name = string_at(lease["metadata"], "name");
-      const std::string holder = string_at(lease["spec"], "holderIdentity");
-      count += name.rfind("holdfast-shard-", 0) == 0 && holder.rfind(replica, 0) == 0;
+      count += name.rfind("holdfast-shard-", 0) == 0 && holder_of(lease) == replica;
     });
     return count;
   };
-  run(seconds(90), [this, shards_of] {
-    at(seconds(60), [this, shards_of] {
-      EXPECT_EQ(shards_of("holdfast-0-"), 16);
-      EXPECT_EQ(shards_of("holdfast-1-"), 16);
+  // The jobs in its shards that it has not looked at yet.
+  const auto queued_on = [this, holder_of](const std::string& replica) {
+    std::size_t count = 0;
+    world_->server().for_each("durablejobs", [&](const Json& job) {
+      const std::string shard =
+          controller::shard_lease_name(reconciler::shard_of(uid_of(job), shards));
+      const Json& lease = *world_->server().find("leases", "holdfast-system", shard);
+      const bool untouched = string_at(job["status"], "phase") != "Suspended";
+      count += untouched && holder_of(lease) == replica;
+    });
+    return count;
+  };
+  run(seconds(65), [&] {
+    at(seconds(60), [&] {
+      EXPECT_EQ(shards_of("holdfast-0"), 16);
+      EXPECT_EQ(shards_of("holdfast-1"), 16);
       trouble([](const ApiRequest& request) {
         const bool slow = is_status_write(request) || is_creation(request);
         return Fate{.held = slow ? Duration(milliseconds(300)) : Duration::zero()};
       });
-      for (int i = 0; i < 2000; ++i) create("team-a", "a" + std::to_string(i));
+      for (int i = 0; i < kMany; ++i) {
+        create("team-a", "a" + std::to_string(i), {{"suspend", true}});
+        if (i % 20 == 0) create("team-b", "b" + std::to_string(i));
+      }
     });
-    at(seconds(61), [this] { world_->stop_replica(0, minutes(30)); });
-    at(seconds(62), [shards_of] {
-      EXPECT_EQ(shards_of("holdfast-0-"), 0);
-      EXPECT_EQ(shards_of("holdfast-1-"), 32);
+    at(seconds(61), [&] {
+      EXPECT_GE(queued_on("holdfast-0"), kDeep);
+      EXPECT_GE(world_->replica(0)->queued(), kDeep);
+      world_->stop_replica(0, minutes(30));
+    });
+    at(seconds(62), [&] {
+      EXPECT_EQ(shards_of("holdfast-0"), 0);
+      EXPECT_EQ(shards_of("holdfast-1"), 32);
     });
   });
 }
