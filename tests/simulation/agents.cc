@@ -48,10 +48,9 @@ Cluster::Beat Cluster::renew_lease(const Process& process) {
   const Duration age =
       process.hangs_since ? scheduler_.now() - *process.hangs_since : Duration::zero();
   Json& told = lease["metadata"]["annotations"];
-  told[reconciler::kProgressAgeAnnotation] =
-      std::to_string(std::chrono::floor<seconds>(age).count());
+  told[kProgressAgeAnnotation] = std::to_string(std::chrono::floor<seconds>(age).count());
   if (!process.hangs_since) {
-    told[reconciler::kProgressAnnotation] = std::to_string(process.renewals.size() + 1);
+    told[kProgressAnnotation] = std::to_string(process.renewals.size() + 1);
   }
   const auto written = gateway_.ask(user, "PUT", target, lease);
   return written && written->status == 200 ? Beat::kRenewed : Beat::kNoAnswer;

@@ -2,6 +2,7 @@
 // operator, long after all faults, and the run must end with that trouble's name.
 #include <gtest/gtest.h>
 
+#include "core/agent_protocol.h"
 #include "reconciler/names.h"
 #include "tests/simulation/run.h"
 #include "tests/support/run_of.h"
@@ -30,7 +31,7 @@ class Liar {
   }
   // As an agent whose worker has just made progress.
   void renew() {
-    const Json progress = {{"annotations", {{reconciler::kProgressAnnotation, anything()}}}};
+    const Json progress = {{"annotations", {{kProgressAnnotation, anything()}}}};
     change_lease({{"metadata", progress}, {"spec", {{"renewTime", now()}}}});
   }
   // Another text each time.
