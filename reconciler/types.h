@@ -80,19 +80,21 @@ enum class PolicyAction {
   kFailJob,
 };
 
+struct ExitCodesMatch {
+  std::string container;  // empty: any container, init containers too
+  bool in = true;         // false: a code that is not among the values
+  std::vector<int> values;
+};
+struct PodConditionMatch {
+  std::string type;
+  std::string status = "True";
+};
 struct PolicyRule {
+  using ExitCodes = ExitCodesMatch;
+  using PodCondition = PodConditionMatch;
   PolicyAction action = PolicyAction::kCount;
   // Either exit codes or conditions are set. An exit code of 0 never matches.
-  struct ExitCodes {
-    std::string container;  // empty: any container, init containers too
-    bool in = true;         // false: a code that is not among the values
-    std::vector<int> values;
-  };
   std::optional<ExitCodes> exit_codes;
-  struct PodCondition {
-    std::string type;
-    std::string status = "True";
-  };
   std::vector<PodCondition> conditions;  // one of them is enough
 };
 

@@ -257,6 +257,7 @@ void mend_runs(reconciler::Job& job) {
   }
   reconciler::Run& run = status.begun();
   run.attempt = status.attempt;
+  run.attempts = std::max<std::int64_t>(run.attempts, 1);
   run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
   run.next_attempt_time.reset();
 }
