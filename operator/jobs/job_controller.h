@@ -152,10 +152,11 @@ class JobController {
 
   // job_creation.cc
   void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                      std::shared_ptr<JobMemory> memory, const reconciler::CreatePod& write,
-                      const Log& log);
+                      std::shared_ptr<JobMemory> memory, Creations::Slot turn,
+                      const reconciler::CreatePod& write, const Log& log);
   Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                    std::shared_ptr<JobMemory> memory, reconciler::CreatePod write, Log log);
+                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                    reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
   // The right to act on the job. An open creation keeps the claim under which it began.

@@ -10,20 +10,20 @@ constexpr std::chrono::seconds kHandOverPatience{1};
 }  // namespace
 
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                                   std::shared_ptr<JobMemory> memory,
+                                   std::shared_ptr<JobMemory> memory, Creations::Slot turn,
                                    const reconciler::CreatePod& write, const Log& log) {
   memory->attempts[write.attempt].creation = Creation{claim, membership_.keep(claim.shard)};
   creating_.insert(memory);
   if (membership_.is_draining(claim.shard)) hand_over_soon();
-  spawn(create(std::move(job), claim, std::move(memory), write, log));
+  spawn(create(std::move(job), claim, std::move(memory), std::move(turn), write, log));
 }
 
 Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                                 std::shared_ptr<JobMemory> memory, reconciler::CreatePod write,
-                                 Log log) {
+                                 std::shared_ptr<JobMemory> memory, Creations::Slot slot,
+                                 reconciler::CreatePod write, Log log) {
   const std::string key = job->key();
   Creation& creation = *memory->attempts.at(write.attempt).creation;
-  Creations::Slot slot = creations_.admits(key) ? creations_.take(key) : nullptr;
+  if (!slot && creations_.admits(key)) slot = creations_.take(key);
   if (!slot) {
     Callback<Creations::Slot> turn([&](Callback<Creations::Slot>::Done done) {
       creation.ticket = creations_.queue(key, std::move(done));

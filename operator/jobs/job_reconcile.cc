@@ -1,5 +1,6 @@
 // One reconcile of one job.
 #include <algorithm>
+#include <utility>
 
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"
@@ -214,8 +215,14 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       continue;
     }
     if (decision.awaits_creation) creations_.wait(job->key());
+    // The turn is taken before the intents are written. The other creations wait in line.
+    const bool creates = std::any_of(
+        decision.writes.begin(), decision.writes.end(),
+        [](const auto& write) { return std::holds_alternative<reconciler::CreatePod>(write); });
+    Creations::Slot turn =
+        creates && creations_.admits(job->key()) ? creations_.take(job->key()) : nullptr;
     auto task = executor_.perform(*job, claim, decision, *memory, log, [&](const auto& write) {
-      begin_creation(job, claim, memory, write, log);
+      begin_creation(job, claim, memory, std::exchange(turn, nullptr), write, log);
     });
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {

@@ -84,7 +84,7 @@ def test_an_intent_that_lost_its_writer_is_accounted_for():
     ("S2 FencedOutcome", lambda: Story().start(1).job(phase="Succeeded")),
     ("S3 Fence", lambda: Story().start(2).start(1)),
     ("S3 Fence", lambda: Story().start(1).job(runs=[{**run(1), "podName": "j-other"}])),
-    ("S4 LegalEdges", lambda: Story().start(1).job(phase="Pending")),
+    ("S4 LegalEdges", lambda: Story().start(1).job(phase="Cancelled")),
     ("S5 NoLoss", lambda: retried().job(deleted=True)),
     ("S5 NoLoss", lambda: retried().pod(3, "Running", owner="nobody")),
     ("S6 OnePod", lambda: Story().start(1).pod(1, "Running").pod(1, "Running", uid="second")),

@@ -162,7 +162,7 @@ def test_a_webhook_that_breaks_pods_for_a_while_fails_no_job(jobs):
     """The API server calls a field invalid that the template does not have."""
     with pods_broken_in_passing(jobs, MUTATING):
         jobs.apply(job("broken", annotations=runs(0)))
-        status = wait_refused(jobs, "broken", "spec.activeDeadlineSeconds")
+        status = wait_refused(jobs, "broken", "spec.activeDeadlineSeconds", reason="PodTemplateRefused")
         assert "PodTemplateInvalid if it is still refused" in status["waiting"]["nextAction"]
         assert status["waiting"]["deadline"]
     assert_goes_on(jobs, "broken")

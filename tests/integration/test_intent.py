@@ -26,7 +26,7 @@ from losses import (
 WAIT_FOR_ITS_WRITER = 17
 
 
-def record_attempt(jobs, name, reason="PodStarting", ago=0):
+def record_attempt(jobs, name, refused=None, ago=0):
     """What a replica that died before it created the pod leaves behind. Returns the pod's name."""
     created = jobs.apply(job(name))
     now = time_text(time.time() - ago)
@@ -34,10 +34,11 @@ def record_attempt(jobs, name, reason="PodStarting", ago=0):
     created["status"] = {
         "phase": "Running",
         "attempt": 1,
-        "runs": [{"index": 0, "attempt": 1, "podName": pod, "startTime": now}],
+        "runs": [{"index": 0, "attempt": 1, "podName": pod, "startTime": now,
+                  **({"refused": refused} if refused else {})}],
         "startTime": now,
         "observedGeneration": 1,
-        "waiting": {"reason": reason, "message": "as recorded", "nextAction": "as recorded"},
+        "waiting": {"reason": "PodStarting", "message": "as recorded", "nextAction": "as recorded"},
     }
     jobs.api("PUT", f"{jobs.path}/{name}/status", created)
     return pod
@@ -94,7 +95,7 @@ def late_pod_jobs(cluster, jobs):
         pods = {
             "bare": record_attempt(jobs, "bare"),
             "late": record_attempt(jobs, "late"),
-            "refused": record_attempt(jobs, "refused", reason="PodCreationRefused"),
+            "refused": record_attempt(jobs, "refused", refused="exceeded quota"),
         }
         operator.signal(signal.SIGCONT)
         yield operator, pods, offset, time.time()
@@ -105,7 +106,7 @@ def test_another_replicas_intent_is_lost_after_its_writers_time_and_no_attempt_g
 ):
     operator, pods, offset, began = late_pod_jobs
 
-    # `waiting` says that the creation was refused: then the same attempt is tried again at once.
+    # The run says that the creation was refused: then the same attempt is tried again at once.
     assert finish(jobs, "refused")["attempt"] == 1
     assert created_at(cluster, offset, pods["refused"]) - began <= REACTION + SLACK
 

@@ -261,13 +261,13 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     node = place(jobs.status("waits"))["nodeName"]
 
     heads, rows = table(cluster.kubectl("get", "dj", "-n", jobs.namespace).stdout)
-    assert heads == ["NAME", "PHASE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
+    assert heads == ["NAME", "PHASE", "COMPLETIONS", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
     done, waits = rows
-    assert list(done.values())[:5] == ["done", "Succeeded", "1", "", "0"]
-    assert list(waits.values())[:5] == ["waits", "Backoff", "1", "RetryBackoff", "1"]
+    assert list(done.values())[:6] == ["done", "Succeeded", "1/1", "1", "", "0"]
+    assert list(waits.values())[:6] == ["waits", "Backoff", "0/1", "1", "RetryBackoff", "1"]
 
     heads, rows = table(cluster.kubectl("get", "djob", "-n", jobs.namespace, "-o", "wide").stdout)
-    assert heads[6:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
+    assert heads[7:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert (rows[1]["NODE"], rows[1]["DISRUPTIONS"]) == (node, "0")
     assert rows[0]["STARTED"] and rows[0]["COMPLETED"] and not rows[1]["COMPLETED"]
 
