@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/utf8.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/liveness.h"
@@ -25,6 +26,8 @@ constexpr const char* kTemplateDoubted =
 constexpr seconds kPodRunningNotice{3};
 // A new message alone, of a worker or a scheduler, is written at most this often.
 constexpr seconds kWordsInterval{30};
+// The schema's limit of runs[].refused.
+constexpr std::size_t kRefusedLimit = 1024;
 
 Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
                    OrphanClass orphan_class = OrphanClass::kNone) {
@@ -143,7 +146,8 @@ RunStep retried_creation(const RunContext& context) {
   const auto& refusal = context.seen.observed.refusal;
   if (refusal && retry_left(context, *refusal) > Duration::zero()) {
     step.waiting = refused_waiting(context, *refusal);
-    step.run.refused = refusal->message.empty() ? "refused" : refusal->message;
+    step.run.refused =
+        refusal->message.empty() ? "refused" : utf8_prefix(refusal->message, kRefusedLimit);
     const Time since = context.run.start_time.value_or(context.now);
     const Time stalled_at = since + context.spec.start_deadline;
     if (context.now >= stalled_at) {

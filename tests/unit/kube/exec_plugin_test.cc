@@ -320,8 +320,9 @@ TEST_F(ExecPluginTest, AProgramThatKeepsItsTokenUntilItExpiresIsNotRunAllTheTime
   start();
   ask();
   advance(minutes(15));
+  int runs = 1;
   for (const double after : {150.0, 75.0, 37.5, 18.75}) {  // what is left, halved
-    await_runs(loop_.from_others() + 1);
+    await_runs(++runs);
     advance(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(after)));
   }
   await_runs(6);  // and 18.75 s before the end there is no half left that is worth it

@@ -134,6 +134,14 @@ TEST(NoPod, ARefusedCreationSpendsNothingTellsWhyAndIsTriedAgain) {
   EXPECT_EQ(all<CreatePod>(settle(due)).at(0).attempt, 1);
 }
 
+TEST(NoPod, ALongRefusalIsCutToWhatTheSchemaTakes) {
+  JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
+  view.begun().observed.refusal->message = std::string(5000, 'x');
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.run().refused.size(), 1024u);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty()) << "and it is written once";
+}
+
 TEST(NoPod, ARefusalThatLastsIsToldOnce) {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
   view.job.status = after(view);
