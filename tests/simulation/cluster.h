@@ -67,6 +67,7 @@ class Cluster {
   void bring_back(int node);
   void remove_node(int node);
   void cordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = true; }
+  void uncordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = false; }
   void evict(const std::string& key, std::uint64_t seed);
   // Periods in which nothing is scheduled, no image can be pulled, or workers fail.
   void unschedulable(bool on) { unschedulable_ = on; }

@@ -222,28 +222,89 @@ TEST_F(Tenancy, AVerdictComesWithinASecondAndAHalfOfTheEndOfItsLiveLooksTrouble)
   });
 }
 
-// On an API server that takes 25 ms for each request.
-TEST_F(Tenancy, LossesAreJudgedAtAHundredASecondAndBeforeNewStarts) {
+// How N attempts of one namespace are lost together, and how many requests each verdict takes with
+// the writes that follow it, one after the other (docs/concepts.md, "Many losses at once").
+struct Losses {
+  const char* name;
+  int requests;
+  bool of_node;
+  bool heartbeat;
+  Duration latency;  // of each request
+};
+void PrintTo(const Losses& losses, std::ostream* out) { *out << losses.name; }
+class ManyLosses : public Tenancy, public testing::WithParamInterface<Losses> {
+ protected:
   static constexpr int kLost = 300;
-  run(minutes(3), [this] {
-    at(seconds(9), [this] {
-      for (int i = 0; i < kLost; ++i) create("team-a", "a" + std::to_string(i));
+  static constexpr int kAtOnce = 16;
+  static constexpr seconds kWindow{30};
+  static constexpr seconds kReaction{1};
+  // All agents have just renewed.
+  static constexpr seconds kLostAt{55};
+
+  static std::string name_of(int job) { return "a" + std::to_string(job); }
+  int judged() {
+    int count = 0;
+    for (int i = 0; i < kLost; ++i) count += status("team-a", name_of(i)).disruptions > 0;
+    return count;
+  }
+  // When the window of the last one ends.
+  Duration window_end() {
+    if (!GetParam().of_node) return kLostAt;
+    Duration last = world_->cluster().nodes()[0].renewed;
+    for (int i = 0; i < kLost; ++i) {
+      const auto truth = world_->cluster().truth(status("team-a", name_of(i)).run().pod_uid);
+      if (truth && !truth->renewals.empty()) last = std::max(last, truth->renewals.back());
+    }
+    return last + kWindow;
+  }
+  void lose() {
+    if (!GetParam().of_node) {
+      for (int i = 0; i < kLost; ++i) kill_pod("team-a", name_of(i));
+      return;
+    }
+    world_->cluster().cordon(0);
+    world_->cluster().silence(0, /*power_off=*/true);
+  }
+};
+TEST_P(ManyLosses, AreJudgedWithinTheirBoundAndBeforeNewStarts) {
+  const Losses& losses = GetParam();
+  const int rounds = (kLost + kAtOnce - 1) / kAtOnce;
+  const Duration bound = kReaction + rounds * losses.requests * losses.latency;
+  int at_the_end = 0;
+  run(minutes(3), [&] {
+    Json more = {{"lostAfterSeconds", kWindow.count()}};
+    if (losses.heartbeat) more["heartbeat"] = {{"leaseDurationSeconds", kWindow.count()}};
+    for (int node = 1; node < 4; ++node) world_->cluster().cordon(node);
+    at(seconds(9), [this, more] {
+      for (int i = 0; i < kLost; ++i) create("team-a", name_of(i), more);
     });
-    at(seconds(59),
-       [this] { trouble([](const ApiRequest&) { return Fate{.held = milliseconds(25)}; }); });
-    at(seconds(60), [this] {
-      for (int i = 0; i < 1000; ++i) create("team-a", "new" + std::to_string(i));
-      for (int i = 0; i < kLost; ++i) kill_pod("team-a", "a" + std::to_string(i));
-    });
-    at(seconds(60 + 1 + kLost / 100), [this] {
-      int judged = 0;
-      for (int i = 0; i < kLost; ++i) {
-        judged += status("team-a", "a" + std::to_string(i)).disruptions == 1;
-      }
-      EXPECT_EQ(judged, kLost);
+    at(kLostAt - seconds(1),
+       [&] { trouble([&](const ApiRequest&) { return Fate{.held = losses.latency}; }); });
+    at(kLostAt, [&] {
+      for (int node = 1; node < 4; ++node) world_->cluster().uncordon(node);
+      lose();
+      const Duration end = window_end();
+      at(end, [&] {
+        // The windows of agents end within 3 s, as their renewals came.
+        if (!losses.heartbeat) {
+          EXPECT_EQ(judged(), 0);
+        }
+        for (int i = 0; i < 1000; ++i) create("team-a", "new" + std::to_string(i));
+      });
+      at(end + bound, [&] { at_the_end = judged(); });
     });
   });
+  EXPECT_EQ(at_the_end, kLost);
 }
+INSTANTIATE_TEST_SUITE_P(
+    Tenancy, ManyLosses,
+    testing::Values(Losses{"PodsAt25ms", 3, false, false, milliseconds(25)},
+                    Losses{"PodsAt100ms", 3, false, false, milliseconds(100)},
+                    Losses{"ANodeAt25ms", 8, true, false, milliseconds(25)},
+                    Losses{"ANodeAt100ms", 8, true, false, milliseconds(100)},
+                    Losses{"HeartbeatsAt25ms", 10, true, true, milliseconds(25)},
+                    Losses{"HeartbeatsAt100ms", 10, true, true, milliseconds(100)}),
+    [](const auto& tried) { return tried.param.name; });
 
 // Each job asks for the same node and its Lease.
 TEST_F(Tenancy, LossesOfOneNodeShareItsLiveReads) {
