@@ -14,6 +14,8 @@ using std::chrono::seconds;
 const Time kBeginning = *parse_time("2026-03-01T00:00:00Z");
 // What the server gives one request, and a cache that is behind a version that is asked for.
 constexpr seconds kServerTimeout{60};
+// A creation that was refused is tried again each 30 s, so nobody sees a pause that is shorter.
+constexpr seconds kUnseenPause{35};
 constexpr milliseconds kCacheWait{3000};
 constexpr milliseconds kCachePoll{100};
 // A gap of over 5 s starts windows anew, on a clock that may be a tenth too slow.
@@ -91,12 +93,16 @@ Time Gateway::beginning() { return kBeginning; }
 Time Gateway::wall_clock() const { return kBeginning + scheduler_.now() + stepped_; }
 
 void Gateway::broken_pods(bool on) {
-  pods_broken_since_.reset();
-  if (on) pods_broken_since_ = scheduler_.now();
+  if (on == pods_broken_) return;
+  const Duration now = scheduler_.now();
+  const bool same_trouble = pods_mended_at_ && now - *pods_mended_at_ < kUnseenPause;
+  if (on && !same_trouble) pods_broken_since_ = now;
+  if (!on) pods_mended_at_ = now;
+  pods_broken_ = on;
 }
 
 Duration Gateway::pods_broken_for() const {
-  return pods_broken_since_ ? scheduler_.now() - *pods_broken_since_ : Duration::zero();
+  return pods_broken_ ? scheduler_.now() - pods_broken_since_ : Duration::zero();
 }
 
 ApiAnswer Gateway::handle(const Delivery& delivery) {
@@ -107,7 +113,7 @@ ApiAnswer Gateway::handle(const Delivery& delivery) {
   ApiAnswer answer;
   if (quota_ && creates_pod) {
     answer = refusal(403, "Forbidden", "pods is forbidden: exceeded quota: pods, used: pods=0");
-  } else if (pods_broken_since_ && creates_pod && delivery.replica >= 0) {
+  } else if (pods_broken_ && creates_pod && delivery.replica >= 0) {
     answer = broken_pod();
   } else {
     answer = server_.handle(request);

@@ -73,7 +73,7 @@ class Gateway {
   std::function<void()> on_quota;  // the quota has refused a pod
   // A webhook makes each pod invalid.
   void broken_pods(bool on);
-  Duration pods_broken_for() const;
+  Duration pods_broken_for() const;  // short pauses included
 
   bool up() const { return up_; }
   void go_down();
@@ -109,7 +109,9 @@ class Gateway {
   bool up_ = true;
   bool stalled_ = false;
   bool quota_ = false;
-  std::optional<Duration> pods_broken_since_;
+  bool pods_broken_ = false;
+  Duration pods_broken_since_{0};
+  std::optional<Duration> pods_mended_at_;
   bool cutting_off_ = false;
   std::uint64_t incarnation_ = 0;  // one more for each outage
   Duration lag_{0};
