@@ -167,6 +167,13 @@ def seconds_for(caller, path):
     return time.monotonic() - began
 
 
+def test_without_seats_of_its_own_the_operator_waits_behind_the_agents(cluster, helm, crowd):
+    """So the crowd of the next test is one that the flow schema keeps away."""
+    installed(cluster, helm, flowControl={"enabled": False})
+    operator = Caller(cluster, NAMESPACE, "holdfast")
+    wait_for("a request that waits", lambda: seconds_for(operator, OURS[0]) > 2, 90)
+
+
 def test_agents_that_take_all_seats_never_keep_the_operator_waiting(cluster, helm, crowd):
     installed(cluster, helm)
     operator = Caller(cluster, NAMESPACE, "holdfast")

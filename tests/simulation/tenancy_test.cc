@@ -45,13 +45,24 @@ TEST_P(FailingNamespace, AtTheStartHoldsUpNoOther) {
 
 TEST_P(FailingNamespace, LaterStopsNoOthersClocks) {
   run(minutes(2), [this] {
+    at(seconds(4), [this] {
+      world_->cluster().falling_silent(1000);
+      create("team-a", "silent", {{"heartbeat", {{"leaseDurationSeconds", 20}}}});
+    });
     at(seconds(10), [this] {
+      world_->cluster().falling_silent(0);
       world_->cluster().image_errors(true);
       create("team-a", "a", {{"startDeadlineSeconds", 20}});
       fail("team-b");
       world_->network().break_watches(-1);
     });
-    at(seconds(35), [this] { EXPECT_EQ(status("team-a", "a").disruptions, 1); });
+    at(seconds(35), [this] {
+      EXPECT_EQ(status("team-a", "a").disruptions, 1);
+      const reconciler::Status silent = status("team-a", "silent");
+      EXPECT_EQ(silent.disruptions, 1);
+      ASSERT_FALSE(silent.history.empty());
+      EXPECT_EQ(silent.history[0].reason, reconciler::Reason::kHolderSilent);
+    });
   });
 }
 
