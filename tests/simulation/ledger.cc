@@ -94,6 +94,12 @@ std::int64_t Ledger::rate() const {
   return found == rates_.end() ? 1'000'000 : found->second;
 }
 
+std::int64_t Ledger::fastest_rate() const {
+  std::int64_t fastest = 1'000'000;
+  for (const auto& [replica, rate] : rates_) fastest = std::max(fastest, rate);
+  return fastest;
+}
+
 std::optional<Duration> Ledger::last_read(const std::string& target) const {
   if (!current_) return std::nullopt;
   const auto found = reads_.find({{current_->replica, current_->life}, target});
@@ -372,8 +378,7 @@ void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
   if (entry.reason != Reason::kNodeSilent) return;
   const Cluster::Node* const node = cluster_.node(entry.node_name);
   if (!node) return complain("an attempt is lost on node " + entry.node_name + ", which never was");
-  const auto window =
-      Duration(write.spec.lost_after) / rate() * 1'000'000;  // on the replica's own clock
+  const auto window = Duration(write.spec.lost_after) / fastest_rate() * 1'000'000;
   // As of when it was decided: the request may have been under way for long.
   const Duration decided = current_ ? current_->sent : scheduler_.now();
   const std::vector<Duration>& renewals = node_renewals_[entry.node_name];
@@ -399,7 +404,9 @@ void Ledger::check_heartbeat(const StatusWrite& write, const HistoryEntry& entry
   const auto truth = cluster_.truth(pod_uid);
   if (!truth || !write.spec.heartbeat) return;
   const Duration decided = current_ ? current_->sent : scheduler_.now();
-  const auto own = [&](Duration window) { return window / rate() * 1'000'000 - seconds(1); };
+  const auto own = [&](Duration window) {
+    return window / fastest_rate() * 1'000'000 - seconds(1);
+  };
   if (entry.reason == Reason::kHolderSilent) {
     const auto next =
         std::upper_bound(truth->renewals.begin(), truth->renewals.end(), decided - kLookTime);

@@ -113,6 +113,8 @@ class Ledger {
   std::optional<Duration> last_read(const std::string& target) const;
   bool by_replica(const Applied& applied) const;
   std::int64_t rate() const;
+  // A window may have been counted by any replica, on its own clock.
+  std::int64_t fastest_rate() const;
   Time wall() const { return gateway_.wall_clock(); }
 
   Scheduler& scheduler_;
