@@ -70,3 +70,29 @@ def test_a_replica_that_was_cut_off_lists_no_object_again_and_holds_none_twice(t
                 assert took <= 3 + 2, "3 s, and a machine that is busy"
         finally:
             operator.kill()
+
+
+def test_a_version_that_expires_is_listed_again_in_pages_and_holds_nothing_twice(tmp_path):
+    with ManyObjects(20_000) as server:
+        operator = started(server, tmp_path)
+        try:
+            before, _ = memory(operator)
+            lists = len(server.lists)
+            reset_most_memory(operator)
+            offset = len(operator.log())
+            server.expire("durablejobs")
+
+            def watches_again():
+                done = len(server.lists) - lists >= 20_000 / 500
+                return done and operator.metric("holdfast_watch_live", kind="durablejobs") == 1
+
+            wait_for("all jobs to be listed and watched again", watches_again, 60)
+            later = server.lists[lists:]
+            assert {plural for plural, _, _ in later} == {"durablejobs"}, later
+            assert all(not is_bare and query.endswith("limit=500") for _, is_bare, query in later), later
+            assert "version expired; listing again" in operator.log(offset)
+            now, most = memory(operator)
+            print(f"at rest {before >> 20} MiB, then {now >> 20} MiB and {most >> 20} MiB at most")
+            assert most <= MOST_MEMORY * before
+        finally:
+            operator.kill()

@@ -5,9 +5,11 @@ at version 0 comes in one body, whatever its limit.
     with ManyObjects(100_000) as server:
         ... an operator on server.kubeconfig(folder) ...
         server.cut_off(12)
+        server.expire("durablejobs")
         server.lists  # (path, query) of each list
 """
 
+import collections
 import json
 import pathlib
 import threading
@@ -17,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 VERSION = 1_000_000  # of each list; leases are written from there on
 BATCH = 500
+EXPIRED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired",
+           "message": "too old resource version"}
 BEGAN, ENDED = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
 MANAGED = [{"manager": f"manager-{i}", "operation": "Update", "apiVersion": "v1", "time": ENDED,
             "fieldsType": "FieldsV1", "fieldsV1": {f"f:field-{i}-{j}": {} for j in range(25)}} for i in range(2)]
@@ -71,6 +75,7 @@ class ManyObjects:
         self.version = VERSION
         self.lock = threading.Lock()
         self.is_cut = threading.Event()
+        self.expired = collections.Counter()
 
     def __enter__(self):
         handler = type("Handler", (_Handler,), {"objects": self})
@@ -99,6 +104,10 @@ class ManyObjects:
         self.is_cut.set()
         time.sleep(seconds)
         self.is_cut.clear()
+
+    def expire(self, plural):
+        """The watches of this kind end, for their version is too old."""
+        self.expired[plural] += 1
 
     def items(self, plural, bare, first, last):
         """Their texts, some hundreds at a time."""
@@ -146,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         plural = url.path.rsplit("/", 1)[1]
         try:
             if "watch" in query:
-                self.watch(query)
+                self.watch(plural, query)
             elif plural in self.objects.whole:
                 self.list(plural, url, query)
             elif plural == "leases" and "holdfast-system" in url.path:
@@ -179,12 +188,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.chunk(b"]}")
         self.wfile.write(b"0\r\n\r\n")
 
-    def watch(self, query):
+    def watch(self, plural, query):
         if "sendInitialEvents" in query:
             return self.answer(422, {"kind": "Status", "code": 422, "reason": "Invalid",
                                      "message": "sendInitialEvents is forbidden for watch"})
         self.begin_chunks()
-        told = int(query["resourceVersion"])
+        told, expired = int(query["resourceVersion"]), self.objects.expired[plural]
         until = time.monotonic() + int(query["timeoutSeconds"])
         bookmark_due = until - 2  # as the API server has it
         while time.monotonic() < until:
@@ -195,6 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
                 told = self.objects.version
             if "holdfast-system" not in self.path:
                 events = []
+            if self.objects.expired[plural] > expired:
+                self.chunk(json.dumps({"type": "ERROR", "object": EXPIRED}).encode() + b"\n")
+                break
             if time.monotonic() >= bookmark_due and self.objects.bookmarks:
                 bookmark_due = until + 1
                 events.append({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(told)}}})
