@@ -82,7 +82,7 @@ def test_suspended_time_does_not_count_towards_the_active_deadline(jobs):
     jobs.patch("pauses", suspend=True)
     jobs.wait_phase("pauses", "Suspended")
     # Past the deadline that it would have had.
-    wait_until(start + 5 + SLACK, lambda: jobs.status("pauses")["phase"] == "Suspended")
+    wait_until(start + 8 + SLACK, lambda: jobs.status("pauses")["phase"] == "Suspended")
     jobs.patch("pauses", suspend=False)
     status = jobs.wait_phase("pauses", "Running")
     suspended = status["suspendedSeconds"]
@@ -103,7 +103,7 @@ def test_an_active_deadline_that_is_lowered_counts_at_once(jobs):
 
 
 def test_an_active_deadline_that_is_raised_gives_more_time(jobs):
-    jobs.apply(job("raised", activeDeadlineSeconds=4, annotations=runs(6)))
+    jobs.apply(job("raised", activeDeadlineSeconds=7, annotations=runs(9)))
     wait_told(jobs, "raised", "PodRunning")
     jobs.patch("raised", activeDeadlineSeconds=600)
     assert settle(jobs, "raised")["phase"] == "Succeeded"
