@@ -7,16 +7,11 @@
 
 #include "core/invariant.h"
 #include "core/side_by_side.h"
+#include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
-namespace {
-
-// How many runs of one job have a write in flight at the same time.
-constexpr int kLanes = 16;
-
-}  // namespace
 
 Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
                    Telemetry& telemetry, EventSink& events, std::string agent_image)
@@ -70,30 +65,6 @@ struct KeyOf {
     if (!many_runs) return {};
     return {write.run, write.run == reconciler::kNoRun ? write.name : ""};
   }
-};
-
-// Each chain but the first takes a lane of its namespace, so that a job with many runs whose
-// requests hang does not hold up other namespaces.
-class Lanes {
- public:
-  Lanes(FairShare& share, const std::string& tenant, std::size_t most)
-      : share_(share), tenant_(tenant) {
-    while (count_ < std::min<std::size_t>(most, kLanes) && share_.admits(tenant_)) {
-      share_.begin(tenant_);
-      ++count_;
-    }
-  }
-  ~Lanes() {
-    for (std::size_t lane = 1; lane < count_; ++lane) share_.end(tenant_);
-  }
-  Lanes(const Lanes&) = delete;
-  Lanes& operator=(const Lanes&) = delete;
-  std::size_t count() const { return count_; }
-
- private:
-  FairShare& share_;
-  const std::string tenant_;
-  std::size_t count_ = 1;
 };
 
 }  // namespace

@@ -57,6 +57,10 @@ class Executor {
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
                            Ownership::Claim claim, JobMemory* memory);
 
+  // What the requests for runs of one job share with those of other namespaces: see Lanes. Live
+  // looks use it too.
+  FairShare& lanes() { return lanes_; }
+
  private:
   // The common input of all writes of one decision.
   struct Setting {
@@ -125,7 +129,6 @@ class Executor {
   Telemetry& telemetry_;
   EventSink& events_;
   const std::string agent_image_;
-  // The chains that jobs perform beside their first one, by namespace.
   FairShare lanes_;
 };
 

@@ -243,18 +243,18 @@ namespace {
 void mend_runs(reconciler::Job& job) {
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
+  if (job.spec.many_runs()) {
+    for (reconciler::Run& run : status.runs) {
+      if (run.attempt > 0) run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
+    }
+  }
   if (status.phase != reconciler::Phase::kRunning) {
     for (reconciler::Run& run : status.runs) {
       if (run.open()) run.next_attempt_time = status.start_time.value_or(job.created);
     }
     return;
   }
-  if (job.spec.many_runs()) {
-    for (reconciler::Run& run : status.runs) {
-      if (run.open()) run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
-    }
-    return;
-  }
+  if (job.spec.many_runs()) return;
   reconciler::Run& run = status.begun();
   run.attempt = status.attempt;
   run.attempts = std::max<std::int64_t>(run.attempts, 1);

@@ -4,6 +4,7 @@
 
 #include "core/side_by_side.h"
 #include "operator/jobs/job_controller.h"
+#include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
@@ -13,8 +14,6 @@ namespace {
 
 // The limit of all live reads of a verdict, because a shard's hand-over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
-// How many runs of one job are read at the same time.
-constexpr std::size_t kLooksAtOnce = 16;
 
 }  // namespace
 
@@ -60,7 +59,8 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
       return look_at_run(job, memory, by, run, failure);
     });
   }
-  auto together = side_by_side(loop_, kLooksAtOnce, std::move(looks));
+  const Lanes lanes(executor_.lanes(), job.job.namespace_, looks.size());
+  auto together = side_by_side(loop_, lanes.count(), std::move(looks));
   co_await together;
   if (failure) co_return *failure;
   // Last, because a pod can have come and gone unseen only if the job has changed since.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/pause.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -166,18 +167,21 @@ void NodeMonitor::look(const std::string& node) {
 }
 
 void NodeMonitor::read_conditions() {
+  if (asked_to_wait(reads_not_before_, loop_.now())) return;
   while (reading_ < kMostReads && !unread_.empty()) {
     ++reading_;
     spawn(read_condition(unread_.extract(unread_.begin()).value()));
   }
 }
 
-// A failed read is retried after our next successful renewal.
+// A failed read is retried after our next successful renewal, and not before the API server's
+// Retry-After.
 Task<void> NodeMonitor::read_condition(std::string node) {
   auto get = client_.get(node_path(node));
   const Result<JsonDocument> object = co_await get;
   --reading_;
   update_clocks();
+  if (!object) heed(object.error(), loop_.now(), reads_not_before_);
   if (object) {
     note_condition(node, *object);
     read_conditions();

@@ -104,6 +104,7 @@ class NodeMonitor {
   std::unordered_set<std::string> leaseless_;  // nodes judged by their Ready condition
   std::set<std::string> unread_;               // those whose condition must be read
   int reading_ = 0;
+  SteadyTime reads_not_before_{};  // no condition is read before: Retry-After
   std::optional<SteadyTime> last_proof_;
 };
 

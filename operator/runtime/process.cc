@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "operator/jobs/lanes.h"
 #include "operator/runtime/descriptors.h"
 #include "operator/runtime/fence_check.h"
 #include "operator/runtime/ownership_json.h"
@@ -30,10 +31,11 @@ constexpr seconds kStopLimit{28};
 constexpr seconds kIdleLimit{3};
 constexpr milliseconds kIdlePoll{5};
 
-// There may be twice as many reconciles, and as many creations, as workers. The rest is for lists,
-// Events and shards. So a request never waits for another namespace's.
+// There may be twice as many reconciles, and as many creations, as workers. Reconciles of jobs with
+// many runs have lanes beside. The rest is for lists, Events and shards. So a request never waits
+// for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
-  return 4 * static_cast<std::size_t>(options.workers) + 32;
+  return 4 * static_cast<std::size_t>(options.workers) + 2 * controller::kLanes + 32;
 }
 
 std::string host_of(const std::string& url) {

@@ -199,12 +199,19 @@ void Plan::inform(Status status, bool at_once) {
   const bool same_reason =
       status.waiting && before.waiting && status.waiting->reason == before.waiting->reason;
   const bool may_wait = context_.spec.many_runs() && same_reason && status.phase == before.phase;
-  const Duration interval = std::max<Duration>(
-      may_wait ? kManyRunsInfoInterval : kInfoWriteInterval, pause_between_writes(context_.job));
-  if (!at_once && context_.view.observed.since_write < interval) {
-    wake_in(interval - context_.view.observed.since_write);
-    return;
+  const Duration shortest =
+      std::max<Duration>(kInfoWriteInterval, pause_between_writes(context_.job));
+  Duration left = shortest - context_.view.observed.since_write;
+  if (may_wait) {
+    Duration longer = left - shortest + std::max<Duration>(kManyRunsInfoInterval, shortest);
+    // Nobody is told of a deadline that has passed.
+    if (before.waiting->deadline) {
+      longer =
+          std::min(longer, std::max(*before.waiting->deadline - context_.now, Duration::zero()));
+    }
+    left = std::max(left, longer);
   }
+  if (!at_once && left > Duration::zero()) return wake_in(left);
   write(WriteStatus{std::move(status)});
 }
 

@@ -75,18 +75,19 @@ class Rogue {
   Delivery delivery_;
 };
 
-// What becomes of a world in which `act` happens while the victim's first attempt runs.
-std::string violation_after(std::function<void(Rogue&)> act) {
+// What becomes of a world in which `act` happens while the victim's first attempt runs. `more` is
+// added to the victim's spec.
+std::string violation_after(std::function<void(Rogue&)> act, const Json& more = Json::object()) {
   RunRequest run;
   run.seed = 11;
   run.profile = "calm";
   run.length = minutes(2);
-  run.sabotage = [act = std::move(act)](World& world) {
+  run.sabotage = [act = std::move(act), more](World& world) {
     world.cluster().work_of = [](const std::string& pod) -> std::optional<Cluster::Work> {
       if (pod.rfind(kJob, 0) != 0) return std::nullopt;
       return Cluster::Work{minutes(30), 0, 143, seconds(1)};
     };
-    world.scheduler().at(seconds(5), [&world] {
+    world.scheduler().at(seconds(5), [&world, more] {
       Json spec = drawn_spec(4);
       for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
                                 "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
@@ -96,6 +97,7 @@ std::string violation_after(std::function<void(Rogue&)> act) {
       for (const char* field : {"schedulerName", "schedulingGates"}) {
         spec["template"]["spec"].erase(field);
       }
+      spec.update(more);
       EXPECT_TRUE(world.users().create(kNamespace, kJob, spec));
     });
     world.scheduler().at(seconds(30), [&world, act] {
@@ -107,9 +109,11 @@ std::string violation_after(std::function<void(Rogue&)> act) {
   return run_seed(run).violation;
 }
 
-std::string rule_broken_by(std::function<void(Rogue&)> act) {
-  return rule_of(violation_after(std::move(act)));
+std::string rule_broken_by(std::function<void(Rogue&)> act, const Json& more = Json::object()) {
+  return rule_of(violation_after(std::move(act), more));
 }
+
+const Json kThreeRuns = {{"completions", 3}, {"parallelism", 1}, {"completionMode", "Indexed"}};
 
 Json ended(Json status, const char* phase, const char* outcome) {
   status["phase"] = phase;
@@ -290,6 +294,7 @@ TEST(Checker, SeesS12) {
               Json before = rogue.job();
               before["spec"]["cancel"] = true;
               before["status"]["phase"] = "Backoff";
+              before["status"]["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
               Json after = before;
               after["status"]["phase"] = "Running";
               after["status"]["attempt"] = 2;
@@ -341,6 +346,45 @@ TEST(Checker, SeesS15) {
             "S15 Exclusion");
 }
 
+TEST(Checker, SeesS16OfAnIndexThatWasNotRun) {
+  EXPECT_EQ(rule_broken_by(
+                [](Rogue& rogue) {
+                  rogue.status([](Json& status) { status["completedIndexes"] = "2"; });
+                },
+                kThreeRuns),
+            "S16 RunOnce");
+}
+
+TEST(Checker, SeesS16OfACompletedIndexThatGoesOn) {
+  EXPECT_EQ(rule_broken_by(
+                [](Rogue& rogue) {
+                  Json before = rogue.job();
+                  Json pod = rogue.pod();
+                  const Json was = pod;
+                  pod["status"]["phase"] = "Succeeded";
+                  rogue.applied("pods", &was, &pod);
+                  rogue.status([](Json& status) { status["completedIndexes"] = "0"; });
+                },
+                kThreeRuns),
+            "S16 RunOnce");
+}
+
+TEST(Checker, SeesS17) {
+  EXPECT_EQ(rule_broken_by(
+                [](Rogue& rogue) {
+                  rogue.status([&](Json& status) {
+                    status["attempt"] = 2;
+                    Json second = run_of(status);
+                    second["index"] = 1;
+                    second["attempt"] = 2;
+                    second["podName"] = reconciler::pod_name(kJob, rogue.job_uid(), 2);
+                    status["runs"].push_back(second);
+                  });
+                },
+                kThreeRuns),
+            "S17 Parallelism");
+}
+
 TEST(Checker, SeesAFalseLoss) {
   EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
               rogue.status([&](Json& status) {
@@ -351,6 +395,7 @@ TEST(Checker, SeesAFalseLoss) {
                                                   {"reason", "NodeSilent"}}});
                 status["phase"] = "Backoff";
                 status["disruptions"] = 1;
+                status["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
               });
             }),
             "an attempt is falsely lost");

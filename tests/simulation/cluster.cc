@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reconciler/names.h"
+#include "tests/simulation/objects.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -49,10 +50,6 @@ std::optional<Duration> delay_of(const Json& pod, const std::string& text,
   const std::int64_t attempt = std::stoll(string_at(labels, reconciler::kAttemptLabel, "1"));
   return Duration(seconds(std::stoll(text.substr(prefix.size())))) /
          std::max<std::int64_t>(attempt, 1);
-}
-
-bool is_deleting(const Json& pod) {
-  return at(at(pod, "metadata"), "deletionTimestamp").is_string();
 }
 
 }  // namespace

@@ -276,7 +276,7 @@ void Trial::stop_owner() {
 // ---- The run.
 
 void Trial::set_up() {
-  users_.start(/*heartbeats=*/false);
+  users_.start(/*heartbeats=*/false, /*many_runs=*/false);
   cluster_.start(kNodes);
   seats_.resize(static_cast<std::size_t>(options_.replicas));
   calls_.resize(seats_.size());

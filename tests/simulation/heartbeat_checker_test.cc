@@ -161,6 +161,7 @@ TEST(HeartbeatChecker, SeesAFalseLossOfAnAgentAndAFalselyHungWorker) {
                                         {"outcome", outcome},
                                         {"reason", reason}}});
       status["phase"] = "Backoff";
+      status["runs"][0]["nextAttemptTime"] = "2026-03-01T00:05:00Z";
       status[outcome == std::string("Lost") ? "disruptions" : "failures"] = 1;
       Delivery delivery;
       delivery.replica = 0;

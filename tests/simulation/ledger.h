@@ -1,7 +1,7 @@
 // Checks the safety rules after every write that the API server accepts. It sees the stored data
 // and the sender of each request. The first broken rule ends the run.
 //
-// Names are those of docs/verification.md: S1 OneOutcome ... S15 Exclusion. S9 is checked on
+// Names are those of docs/verification.md: S1 OneOutcome ... S18 Author. S9 is checked on
 // requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json.h"
@@ -72,12 +73,23 @@ class Ledger {
   const std::map<std::string, PodBook>& pods() const { return pods_; }
 
  private:
+  struct AttemptBook {
+    std::int64_t index = 0;  // of its run
+    Life recorder{-1, 0};    // replica and life that recorded it
+  };
   struct JobBook {
     std::set<std::int64_t> ended;
     std::int64_t failures = 0;
     std::int64_t disruptions = 0;
     std::map<std::int64_t, std::string> last_pod;  // by attempt: the UID of its last pod
-    Life recorder{-1, 0};  // replica and life that recorded the last attempt
+    std::map<std::int64_t, AttemptBook> attempts;
+    std::map<std::int64_t, bool> over;  // indexes that have succeeded (true) or failed
+  };
+  // An open attempt that a write ends.
+  struct RunEnd {
+    const reconciler::Run* was;
+    const reconciler::Run* now;             // null: the run is over
+    const reconciler::HistoryEntry* entry;  // null: history does not tell of it
   };
   struct StatusWrite {
     const Json& before;
@@ -93,18 +105,31 @@ class Ledger {
   void owner_acts(const Delivery& delivery, const std::string& job_uid);
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;
   void job_written(const Applied& applied);
+  // ledger_status.cc
   void status_written(const StatusWrite& write);
-  void attempt_ended(const StatusWrite& write, JobBook& book);
+  void check_success(const StatusWrite& write, const std::string& job);
+  void check_indexes(const StatusWrite& write, JobBook& book);
+  std::vector<RunEnd> ends_of(const StatusWrite& write);
+  void attempts_ended(const StatusWrite& write, JobBook& book);
+  void attempt_ended(const StatusWrite& write, JobBook& book,
+                     const reconciler::HistoryEntry& entry);
+  static void count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book);
+  void attempts_started(const StatusWrite& write, JobBook& book);
+  void attempt_started(const StatusWrite& write, const reconciler::Run& run, JobBook& book);
+  // Its UID is empty: it was never made.
+  std::pair<std::string, PodBook> truth_of(const std::string& job_uid, const std::string& pod_name,
+                                           const std::string& pod_uid) const;
+  // ledger_times.cc
   void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
   void check_heartbeat(const StatusWrite& write, const reconciler::HistoryEntry& entry,
                        const std::string& pod_uid);
-  // ledger_times.cc
   void check_times(const StatusWrite& write, const reconciler::HistoryEntry& entry,
                    const std::string& pod_uid, const PodBook& pod);
+  bool all_gated(const std::string& job_uid) const;
   void check_start_timeout(const StatusWrite& write, const PodBook& pod);
   void check_shared_metadata(const StatusWrite& write);
-  void attempt_started(const StatusWrite& write);
   void job_removed(const Json& job, bool by_replica);
+  // ledger_pods.cc
   void pod_written(const Applied& applied);
   void pod_created(const Json& pod);
   void pod_template_kept(const Json& job, const Json& body);
@@ -123,6 +148,7 @@ class Ledger {
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
   std::map<std::string, PodBook> pods_;
+  std::multimap<std::string, std::string> pods_by_name_;  // to their UIDs
   std::set<std::string> excused_;
   std::map<std::string, std::vector<Duration>> node_renewals_;
   std::set<std::string> gone_namespaces_;

@@ -1,5 +1,10 @@
-// The ledger's rules on time that is nobody's fault, and on what belongs to others.
+// The ledger's rules on time that is nobody's fault, on what was lost, and on what belongs to
+// others.
+#include <algorithm>
+
+#include "reconciler/staleness.h"
 #include "tests/simulation/ledger.h"
+#include "tests/simulation/objects.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::simulation {
@@ -10,6 +15,8 @@ using std::chrono::seconds;
 
 // Clocks that differ by more than the operator allows for may mislead one who saw nothing himself.
 constexpr seconds kClockSkew{30};
+// From a live look at a node to the write of the verdict, at the most: its answer, two more reads.
+constexpr seconds kLookTime{2};
 
 }  // namespace
 
@@ -20,7 +27,7 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
   if (entry.outcome == Outcome::kStartTimeout) check_start_timeout(write, pod);
   const bool job_is_out_of_time =
       entry.outcome == Outcome::kDeadlineExceeded && entry.reason == Reason::kDeadlineExceeded;
-  if (job_is_out_of_time && pod.gated) {
+  if (job_is_out_of_time && pod.gated && all_gated(write.uid)) {
     complain("a job's time runs out while its pod is gated: " + what);
   }
   const auto truth = cluster_.truth(pod_uid);
@@ -40,6 +47,15 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
   }
 }
 
+// The clock of a job with many runs stands still only while the pods of all open runs are gated.
+bool Ledger::all_gated(const std::string& job_uid) const {
+  return std::all_of(pods_.begin(), pods_.end(), [&](const auto& one) {
+    const PodBook& pod = one.second;
+    const bool lives = pod.made && !is_final(pod.phase) && pod.removed == Duration::zero();
+    return pod.owner_uid != job_uid || !lives || pod.gated;
+  });
+}
+
 // What is not bound waits without limit, unless the user has set one.
 void Ledger::check_start_timeout(const StatusWrite& write, const PodBook& pod) {
   const Time decided = wall() - (scheduler_.now() - current_->sent) + kClockTolerance;
@@ -47,6 +63,58 @@ void Ledger::check_start_timeout(const StatusWrite& write, const PodBook& pod) {
   if (limit && decided - pod.created_at >= *limit) return;
   if (pod.bound_at != Time{} && decided - pod.bound_at >= write.spec.start_deadline) return;
   complain("an attempt is ended as StartTimeout before its time: " + write.name);
+}
+
+// An attempt may be called lost only when, in truth, its node did not show life for the whole
+// window, and could have for at least the first look of it (what came before may be an earlier
+// life's).
+void Ledger::check_loss(const StatusWrite& write, const HistoryEntry& entry) {
+  if (entry.reason != Reason::kNodeSilent) return;
+  const Cluster::Node* const node = cluster_.node(entry.node_name);
+  if (!node) return complain("an attempt is lost on node " + entry.node_name + ", which never was");
+  const auto window = Duration(write.spec.lost_after) / fastest_rate() * 1'000'000;
+  // As of when it was decided: the request may have been under way for long.
+  const Duration decided = current_ ? current_->sent : scheduler_.now();
+  const std::vector<Duration>& renewals = node_renewals_[entry.node_name];
+  // What the node renews after the live look, nobody knows: other reads and the way come after it.
+  const auto next = std::upper_bound(renewals.begin(), renewals.end(), decided - kLookTime);
+  const Duration renewed = next == renewals.begin() ? Duration::zero() : *std::prev(next);
+  const Duration trouble_end = gateway_.last_trouble_end();
+  const Duration first_look =
+      std::min(window, Duration(reconciler::kFirstLook) / rate() * 1'000'000);
+  if (decided < trouble_end) return;
+  if (decided - renewed + seconds(1) < window || decided - trouble_end + seconds(1) < first_look) {
+    complain("an attempt is falsely lost: " + entry.node_name + " renewed its Lease " +
+             human_duration(decided - renewed) + " ago, the API server could not be written to " +
+             "until " + human_duration(decided - trouble_end) + " ago, of " +
+             human_duration(write.spec.lost_after) + ": " + write.name);
+  }
+}
+
+// No agent is called silent that has renewed within its Lease's duration, and no worker hung that
+// has made progress within its deadline.
+void Ledger::check_heartbeat(const StatusWrite& write, const HistoryEntry& entry,
+                             const std::string& pod_uid) {
+  const auto truth = cluster_.truth(pod_uid);
+  if (!truth || !write.spec.heartbeat) return;
+  const Duration decided = current_ ? current_->sent : scheduler_.now();
+  const auto own = [&](Duration window) {
+    return window / fastest_rate() * 1'000'000 - seconds(1);
+  };
+  if (entry.reason == Reason::kHolderSilent) {
+    const auto next =
+        std::upper_bound(truth->renewals.begin(), truth->renewals.end(), decided - kLookTime);
+    const Duration renewed = next == truth->renewals.begin() ? Duration::zero() : *std::prev(next);
+    if (decided - renewed < own(write.spec.heartbeat->lease_duration)) {
+      complain("an attempt is falsely lost: its agent renewed its Lease " +
+               human_duration(decided - renewed) + " ago: " + write.name);
+    }
+  }
+  if (entry.reason == Reason::kNoProgress &&
+      (!truth->hangs_since ||
+       decided - *truth->hangs_since < own(*write.spec.heartbeat->progress_deadline))) {
+    complain("an attempt is falsely called hung: " + write.name);
+  }
 }
 
 // A manager whose field a write takes over by leaving it out cannot remove it any more.

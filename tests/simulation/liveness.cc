@@ -7,9 +7,11 @@
 #include "reconciler/job/decide.h"
 #include "reconciler/job/edges.h"
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/opening.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
+#include "tests/simulation/objects.h"
 #include "tests/simulation/replica.h"
 #include "tests/support/json_document.h"
 
@@ -29,15 +31,14 @@ constexpr Duration kServerTime = milliseconds(1200);
 // A creation that was refused is tried again after this long at most.
 constexpr Duration kRefusalRetry = seconds(30);
 
+// As the operator paces the writes of a large status.
+constexpr std::size_t kBytesPerSecond = 128 * 1024;
+
 // What users give their jobs and pods.
 constexpr Duration kLongestWindow = seconds(60);
 constexpr Duration kLongestGrace = seconds(30);
 // A member's lease and a retry period, and the round trips that they take.
 constexpr Duration kTakeOver = seconds(17) + milliseconds(200);
-
-bool is_deleting(const Json& object) {
-  return at(at(object, "metadata"), "deletionTimestamp").is_string();
-}
 
 // It has ended and was released: it stays for its logs.
 bool is_at_rest(const PodView& pod) { return pod.ended() && !pod.has_finalizer; }
@@ -46,9 +47,21 @@ bool is_at_rest(const PodView& pod) { return pod.ended() && !pod.has_finalizer; 
 
 struct Liveness::Job {
   std::string key;
-  reconciler::Job job;
-  std::vector<PodView> pods;  // owned by it
-  const PodView* current = nullptr;
+  const reconciler::Job& job;
+  std::vector<PodView> pods;              // owned by it
+  std::vector<const PodView*> current{};  // for each run in its status; null: no pod
+
+  std::int64_t intents_without_pod() const {
+    std::int64_t count = 0;
+    for (std::size_t place = 0; place < job.status.runs.size(); ++place) {
+      if (job.status.runs[place].open() && !current[place]) ++count;
+    }
+    return count;
+  }
+  std::int64_t open_runs() const {
+    const auto& runs = job.status.runs;
+    return std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.open(); });
+  }
 };
 
 void Liveness::watch(bool on) {
@@ -106,6 +119,11 @@ void Liveness::holds(const Job& job, const std::string& trouble, Duration bound,
   note(job.key + "#" + std::to_string(job.job.status.attempt), trouble, bound, since);
 }
 
+void Liveness::holds(const RunOfJob& one, const std::string& trouble, Duration bound,
+                     std::optional<Duration> since) {
+  note(one.job.key + "#" + std::to_string(one.run.attempt), trouble, bound, since);
+}
+
 void Liveness::forget_what_passed() {
   for (auto trouble = troubles_.begin(); trouble != troubles_.end();) {
     if (trouble->second.seen) {
@@ -159,15 +177,15 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     const reconciler::Job& known = cached.second->job;
     const bool at_rest = is_terminal(known.status.phase) && !known.spec.ttl_after_finished;
     if (at_rest && owned == pods.end()) continue;
-    Job job;
-    job.key = cached.second->key();
-    job.job = known;
+    Job job{cached.second->key(), known, {}};
     if (owned != pods.end()) job.pods = owned->second;
+    job.current.resize(known.status.runs.size());
     for (const PodView& pod : job.pods) {
-      const bool is_its = known.status.run().pod_uid.empty()
-                              ? pod.intent == known.status.run().start_time
-                              : pod.uid == known.status.run().pod_uid;
-      if (pod.name == known.status.run().pod_name && is_its) job.current = &pod;
+      const Run* const run = known.status.run_of_pod(pod.name);
+      if (!run) continue;
+      const bool is_its =
+          run->pod_uid.empty() ? pod.intent == run->start_time : pod.uid == run->pod_uid;
+      if (is_its) job.current[static_cast<std::size_t>(run - known.status.runs.data())] = &pod;
     }
     look_at_job(job);
   }
@@ -206,23 +224,17 @@ void Liveness::look_at_job(const Job& job) {
       holds(job, "not looked at", Duration::zero());
       break;
     case Phase::kRunning:
-      look_at_running(job);
+      for (std::size_t place = 0; place < status.runs.size(); ++place) {
+        const Run& run = status.runs[place];
+        if (run.open()) look_at_running({job, run, job.current[place]});
+      }
+      look_at_opening(job);
       break;
     case Phase::kPending:
-    case Phase::kBackoff: {
+    case Phase::kBackoff:
       if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
-      const bool pods_live = std::any_of(job.pods.begin(), job.pods.end(),
-                                         [](const PodView& pod) { return !pod.ended(); });
-      if (spec.pod_replacement == PodReplacementPolicy::kFailed && pods_live) break;
-      const Duration due = std::max(instant(status.run().next_attempt_time), Duration(1));
-      if (due <= scheduler_.now()) {
-        // With that policy the old pod may have ended only now: since when it is seen here.
-        const bool since_seen = spec.pod_replacement == PodReplacementPolicy::kFailed;
-        holds(job, "its back-off is over", kServerTime + late(spec.retry_backoff.max),
-              since_seen ? std::nullopt : std::optional(due));
-      }
+      look_at_opening(job);
       break;
-    }
     case Phase::kSuspended:
       if (!spec.suspend) holds(job, "resume is not obeyed", Duration::zero());
       break;
@@ -234,6 +246,41 @@ void Liveness::look_at_job(const Job& job) {
         holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
               std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
       }
+  }
+}
+
+// Runs that wait for their next attempt, and indexes that have not begun.
+void Liveness::look_at_opening(const Job& job) {
+  const JobStatus& status = job.job.status;
+  const Spec& spec = job.job.spec;
+  if (spec.suspend || spec.cancel || job.open_runs() >= spec.parallelism) return;
+  if (job.intents_without_pod() >= static_cast<std::ptrdiff_t>(kIntentsAtOnce)) return;
+  // A large status is written less often.
+  const Duration paced = seconds(job.job.status_bytes / kBytesPerSecond + 1);
+  // With that policy the old pod may have ended only now: since when it is seen here.
+  const bool waits_for_old = spec.pod_replacement == PodReplacementPolicy::kFailed;
+  const bool none_lives =
+      std::all_of(job.pods.begin(), job.pods.end(), [](const PodView& pod) { return pod.ended(); });
+  IndexSet begun = status.completed;
+  begun.add(status.failed);
+  for (std::size_t place = 0; place < status.runs.size(); ++place) {
+    const Run& run = status.runs[place];
+    begun.add(run.index);
+    if (run.open()) continue;
+    const PodView* const old = job.current[place];
+    const bool old_lives = spec.many_runs() ? old && !old->ended() : !none_lives;
+    if (waits_for_old && old_lives) continue;
+    const Duration due = std::max(instant(run.next_attempt_time), Duration(1));
+    if (due > scheduler_.now()) continue;
+    const Duration bound = kServerTime + late(spec.retry_backoff.max);
+    if (spec.many_runs()) {
+      holds(job, "its back-off is over", bound + paced);
+    } else {
+      holds(job, "its back-off is over", bound, waits_for_old ? std::nullopt : std::optional(due));
+    }
+  }
+  if (spec.many_runs() && spec.all_indexes().next(0, begun)) {
+    holds(job, "a run does not open", paced);
   }
 }
 
@@ -253,39 +300,40 @@ void Liveness::look_at_stopping(const Job& job, const char* gone) {
   }
 }
 
-void Liveness::look_at_running(const Job& job) {
-  const JobStatus& status = job.job.status;
-  const Spec& spec = job.job.spec;
-  const PodView* const pod = job.current;
+void Liveness::look_at_running(const RunOfJob& one) {
+  const JobStatus& status = one.job.job.status;
+  const Spec& spec = one.job.job.spec;
+  const PodView* const pod = one.pod;
   if (!pod) {
     // Whoever has just started knows nothing of a pod that was: it waits for another's creation.
     const bool refused = status.waiting && (status.waiting->reason == Reason::kPodCreationRefused ||
                                             status.waiting->reason == Reason::kPodTemplateRefused ||
                                             status.waiting->reason == Reason::kPodNameTaken);
-    holds(job, "intent without pod", refused ? kRefusalRetry : own(kForeignIntentWait));
+    const bool is_refused = refused || !one.run.refused.empty();
+    holds(one, "intent without pod", is_refused ? kRefusalRetry : own(kForeignIntentWait));
     return;
   }
-  if (pod->ended()) return holds(job, "its pod has ended", Duration::zero());
-  if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
+  if (pod->ended()) return holds(one, "its pod has ended", Duration::zero());
+  if (spec.suspend) holds(one, "suspend is not obeyed", Duration::zero());
   const Duration window = own(spec.lost_after);
   if (pod->deletion && pod->node_name.empty()) {
-    holds(job, "its pod was deleted before it was bound", Duration::zero());
+    holds(one, "its pod was deleted before it was bound", Duration::zero());
   } else if (pod->deletion) {
-    holds(job, "pod stuck terminating", window + late(kLongestGrace) + kServerTime,
+    holds(one, "pod stuck terminating", window + late(kLongestGrace) + kServerTime,
           instant(pod->deletion));
   } else if (!pod->started()) {
-    look_at_start(job, *pod);
+    look_at_start(one, *pod);
   } else if (pod->stands_still()) {
-    holds(job, "its next container does not start", own(spec.start_deadline));
+    holds(one, "its next container does not start", own(spec.start_deadline));
   }
-  look_at_heartbeat(job, *pod);
+  look_at_heartbeat(one, *pod);
   const auto truth = cluster_.truth(pod->uid);
   if (spec.attempt_deadline && pod->started() && truth && truth->started != Time{}) {
     // With a heartbeat it counts from the grant, and soon after that comes the first renewal.
     const bool begun = !spec.heartbeat || !truth->renewals.empty();
     const Duration since = instant(truth->started);
     if (begun) {
-      holds(job, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
+      holds(one, "attempt too long", own(*spec.attempt_deadline) + kServerTime,
             spec.heartbeat ? std::max(since, truth->renewals.front()) : since);
     }
   }
@@ -301,9 +349,9 @@ void Liveness::look_at_running(const Job& job) {
     silent_since = std::max(silent_since, proven - window);
   }
   if (!node->exists) {
-    holds(job, "node object gone", window, std::max({node->lost_since, taken_over(), bound_at}));
+    holds(one, "node object gone", window, std::max({node->lost_since, taken_over(), bound_at}));
   } else if (!node->usable()) {
-    holds(job, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
+    holds(one, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
           silent_since);
   }
 }
@@ -313,60 +361,64 @@ int Liveness::silent_holders() const {
   int silent = 0;
   for (const auto& [uid, cached] : jobs_) {
     const reconciler::Job& job = cached.second->job;
-    const auto truth = cluster_.truth(job.status.run().pod_uid);
-    if (!job.spec.heartbeat || !truth || truth->renewals.empty()) continue;
-    const Duration age = scheduler_.now() - truth->renewals.back();
-    silent += age > job.spec.heartbeat->lease_duration / 2 ? 1 : 0;
+    if (!job.spec.heartbeat) continue;
+    for (const Run& run : job.status.runs) {
+      const auto truth = cluster_.truth(run.pod_uid);
+      if (!truth || truth->renewals.empty()) continue;
+      const Duration age = scheduler_.now() - truth->renewals.back();
+      silent += age > job.spec.heartbeat->lease_duration / 2 ? 1 : 0;
+    }
   }
   return silent;
 }
 
-void Liveness::look_at_heartbeat(const Job& job, const PodView& pod) {
+void Liveness::look_at_heartbeat(const RunOfJob& one, const PodView& pod) {
+  const reconciler::Job& job = one.job.job;
   const auto truth = cluster_.truth(pod.uid);
-  if (!job.job.spec.heartbeat || !pod.started() || pod.deletion || !truth) return;
-  const Heartbeat& heartbeat = *job.job.spec.heartbeat;
+  if (!job.spec.heartbeat || !pod.started() || pod.deletion || !truth) return;
+  const Heartbeat& heartbeat = *job.spec.heartbeat;
   const Duration duration = own(heartbeat.lease_duration);
-  const Json* const lease = gateway_.server().find("leases", job.job.namespace_,
-                                                   reconciler::heartbeat_lease_name(job.job.uid));
+  const auto index = job.spec.many_runs() ? std::optional(one.run.index) : std::nullopt;
+  const Json* const lease = gateway_.server().find(
+      "leases", job.namespace_, reconciler::heartbeat_lease_name(job.uid, index));
   const bool holds_it =
       lease && string_at(at(*lease, "spec"), "holderIdentity") == reconciler::holder_identity(pod);
   if (!holds_it) {
-    holds(job, "its Lease is not granted", duration);
+    holds(one, "its Lease is not granted", duration);
   } else if (truth->renewals.empty()) {
-    holds(job, "its agent never renews", own(job.job.spec.start_deadline) + kServerTime);
+    holds(one, "its agent never renews", own(job.spec.start_deadline) + kServerTime);
   } else {
-    holds(job, "its agent is silent", silent_holders() > 1 ? 2 * duration : duration,
+    holds(one, "its agent is silent", silent_holders() > 1 ? 2 * duration : duration,
           std::max(truth->renewals.back(), taken_over()));
   }
   if (truth->hangs_since && truth->speaks && heartbeat.progress_deadline) {
-    holds(job, "its worker hangs", own(*heartbeat.progress_deadline), truth->hangs_since);
+    holds(one, "its worker hangs", own(*heartbeat.progress_deadline), truth->hangs_since);
   }
 }
 
 // A pod that no node has waits without limit. Of one that no scheduler speaks of a person is told.
-void Liveness::look_at_start(const Job& job, const PodView& pod) {
-  const Spec& spec = job.job.spec;
+void Liveness::look_at_start(const RunOfJob& one, const PodView& pod) {
+  const Spec& spec = one.job.job.spec;
   const Duration deadline = own(spec.start_deadline) + kServerTime;
   if (pod.placement() == Placement::kBound) {
-    holds(job, "pod never starts", deadline, instant(pod.placed ? pod.placed : pod.created));
+    holds(one, "pod never starts", deadline, instant(pod.placed ? pod.placed : pod.created));
     return;
   }
   if (spec.schedule_deadline) {
-    holds(job, "pod is never scheduled", own(*spec.schedule_deadline) + kServerTime,
+    holds(one, "pod is never scheduled", own(*spec.schedule_deadline) + kServerTime,
           instant(pod.created));
   }
-  const Condition* const stalled = job.job.status.condition("Stalled");
+  const Condition* const stalled = one.job.job.status.condition("Stalled");
   if (pod.placement() == Placement::kUnseen && !(stalled && stalled->status)) {
-    holds(job, "no scheduler, and nobody is told", deadline);
+    holds(one, "no scheduler, and nobody is told", deadline);
   }
 }
 
 void Liveness::look_at_pods(const Job& job) {
   const JobStatus& status = job.job.status;
   for (const PodView& pod : job.pods) {
-    if (status.phase == Phase::kRunning && pod.name == status.run().pod_name && !job.job.deleting) {
-      continue;
-    }
+    const Run* const run = status.run_of_pod(pod.name);
+    if (status.phase == Phase::kRunning && run && run->open() && !job.job.deleting) continue;
     // What the watch does not select is not seen: release-pods finds it.
     if (pod.job_uid_label.empty()) continue;
     // The name of an attempt that may be another replica's.

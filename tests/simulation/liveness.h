@@ -58,21 +58,29 @@ class Liveness {
     bool seen = false;
   };
   struct Job;  // one job of the truth, decoded
+  struct RunOfJob {
+    const Job& job;
+    const reconciler::Run& run;      // open
+    const reconciler::PodView* pod;  // null: it has none
+  };
   // Decoded objects by UID, with their versions. Most do not change between two looks.
   template <class T>
   using Decoded = std::map<std::string, std::pair<std::string, std::shared_ptr<const T>>>;
 
   void look_at_job(const Job& job);
   void look_at_stopping(const Job& job, const char* gone);
-  void look_at_running(const Job& job);
-  void look_at_start(const Job& job, const reconciler::PodView& pod);
-  void look_at_heartbeat(const Job& job, const reconciler::PodView& pod);
+  void look_at_opening(const Job& job);
+  void look_at_running(const RunOfJob& one);
+  void look_at_start(const RunOfJob& one, const reconciler::PodView& pod);
+  void look_at_heartbeat(const RunOfJob& one, const reconciler::PodView& pod);
   int silent_holders() const;
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();
   // `trouble` has lasted at least since `since`; none: since it was first seen.
   void holds(const Job& job, const std::string& trouble, Duration bound,
+             std::optional<Duration> since = std::nullopt);
+  void holds(const RunOfJob& one, const std::string& trouble, Duration bound,
              std::optional<Duration> since = std::nullopt);
   void note(const std::string& key, const std::string& trouble, Duration bound,
             std::optional<Duration> since, const char* rule = "L1");

@@ -111,6 +111,9 @@ class Drawing {
     script_.length = length;
     script_.kills_every = profile.kills_every;
     script_.heartbeats = profile.heartbeats;
+    script_.volume = profile.volume;
+    script_.many_runs =
+        profile.many_runs || (profile.draws_subset && mix(script_.seed, 0x3A11) % 3 == 0);
   }
 
   Script draw() {
@@ -131,7 +134,9 @@ class Drawing {
     // The load is not the same in each world either.
     const int busy = 200 + static_cast<int>(random_.below(800));
     for (const Habit& habit : kHabits) {
-      if (has(habit.act)) add(habit, habit.act == kCreateJob ? busy : 1000);
+      // The one job is load enough.
+      const int jobs = profile_.volume > 0 ? 100 : busy;
+      if (has(habit.act)) add(habit, habit.act == kCreateJob ? jobs : 1000);
     }
     std::stable_sort(script_.events.begin(), script_.events.end(),
                      [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -234,6 +239,32 @@ const std::vector<Profile>& profiles() {
       {"heartbeat_restarts",
        all_of({kNodes, kServer, kHeartbeats, {kCancel, kSuspend, kDeletePod, kForceDeletePod}}),
        false, seconds(30), true},
+      {"many_runs",
+       all_of({kUsers,
+               kNodes,
+               kProcesses,
+               {kLoseRequest, kLoseAnswer, kDelayAnswer, kBreakWatch, kOutage, kForgePod}}),
+       true,
+       {},
+       false,
+       true},
+      {"many_runs_heartbeats",
+       all_of({kNodes,
+               kHeartbeats,
+               {kSuspend, kCancel, kEditSpec, kDeletePod, kCrash, kPause, kCleanRestart,
+                kLoseAnswer}}),
+       true,
+       {},
+       true,
+       true},
+      {"volume",
+       all_of({{kNodePowerLoss, kNodeDeleted, kEviction, kCrash, kCleanRestart, kLoseAnswer,
+                kBreakWatch, kRestart}}),
+       false,
+       {},
+       false,
+       false,
+       10'000},
   };
   return *kProfiles;
 }

@@ -18,6 +18,8 @@ struct Profile {
   // One replica is killed this often, to the end of the run, and restarts at once. Zero: none.
   Duration kills_every{0};
   bool heartbeats = false;  // each job has one
+  bool many_runs = false;   // jobs of 1 to 50 runs
+  int volume = 0;           // the runs of one job that is there from the start
 };
 
 const std::vector<Profile>& profiles();
@@ -31,6 +33,8 @@ struct Script {
   int shards = 1;
   bool by_namespace = false;           // a watch for each namespace
   bool heartbeats = false;             // the profile's
+  bool many_runs = false;              // the profile's; of "swarm" every third world has such jobs
+  int volume = 0;                      // the profile's
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // the faults stop after it

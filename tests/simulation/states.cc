@@ -4,6 +4,7 @@
 
 #include "reconciler/names.h"
 #include "tests/simulation/acts.h"
+#include "tests/simulation/objects.h"
 #include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
@@ -13,10 +14,6 @@ using reconciler::hash64;
 
 std::uint64_t at_most(std::int64_t number, std::int64_t most) {
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(number, 0, most));
-}
-
-bool is_deleting(const Json& object) {
-  return at(at(object, "metadata"), "deletionTimestamp").is_string();
 }
 
 // Where a pod stands, its node included.
@@ -53,6 +50,10 @@ void States::seen_job(const Json& job, std::uint64_t replicas) {
     const Json& last = history.back();
     state = mix(state, hash64(string_at(last, "outcome") + string_at(last, "reason")));
   }
+  const Json& runs = at(status, "runs");
+  state = mix(state, at_most(static_cast<std::int64_t>(runs.size()), 3));
+  state = mix(state, (at(status, "completedIndexes").is_string() ? 1u : 0u) +
+                         (at(status, "failedIndexes").is_string() ? 2u : 0u));
   const Json* const pod = gateway_.server().find(
       "pods", string_at(at(job, "metadata"), "namespace"), string_at(run_of(status), "podName"));
   state = mix(state, pod ? pod_state(*pod, cluster_) : 0);

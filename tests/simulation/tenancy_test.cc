@@ -104,6 +104,35 @@ INSTANTIATE_TEST_SUITE_P(All, HangingNamespace,
                                          Hang{"StatusWrites", is_status_write}),
                          [](const auto& hang) { return hang.param.name; });
 
+// Each reconcile may have one look in flight, and all of a namespace's have 16 more.
+TEST_F(Tenancy, LiveLooksOfJobsWithManyRunsThatHangAreFew) {
+  constexpr int kJobs = 6;
+  int looks = 0;
+  run(minutes(2), [this, &looks] {
+    at(seconds(5), [this] {
+      for (int i = 0; i < kJobs; ++i) {
+        create("team-b", "b" + std::to_string(i), {{"completions", 20}, {"parallelism", 20}});
+      }
+    });
+    at(seconds(40), [this, &looks] {
+      trouble([&looks](const ApiRequest& request) {
+        const bool hangs = is_of(request, "team-b") && is_live_look(request);
+        if (hangs) ++looks;
+        return Fate{.held = hangs ? Duration(seconds(25)) : Duration::zero()};
+      });
+      for (int i = 0; i < kJobs; ++i) {
+        for (const reconciler::Run& run : status("team-b", "b" + std::to_string(i)).runs) {
+          EXPECT_TRUE(world_->users().delete_pod("team-b/" + run.pod_name, /*force=*/true));
+        }
+      }
+    });
+    at(seconds(60), [&looks] {
+      EXPECT_GT(looks, kJobs);
+      EXPECT_LE(looks, kJobs + 16);
+    });
+  });
+}
+
 TEST_F(Tenancy, OutcomesAndCancelsWaitForNoCreationOfTheirNamespace) {
   work_lasts = seconds(20);
   run(minutes(2), [this] {

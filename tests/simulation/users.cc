@@ -2,7 +2,6 @@
 
 #include "core/random.h"
 #include "reconciler/names.h"
-#include "tests/support/run_of.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -81,12 +80,45 @@ Json drawn_spec(std::uint64_t seed) {
   return spec;
 }
 
+// Adds what a job of 1 to 50 runs has.
+void draw_runs(Draw draw, Json& spec) {
+  if (draw.percent(30)) return;
+  const int most = draw.percent(50) ? 8 : 50;
+  const int completions = draw.between(1, most);
+  spec["completions"] = completions;
+  spec["parallelism"] = draw.between(1, completions);
+  if (draw.percent(30)) return;
+  spec["completionMode"] = "Indexed";
+  const int last = draw.between(0, completions - 1);
+  if (draw.percent(15)) spec["indexes"] = "0-" + std::to_string(last);
+  if (draw.percent(15)) spec["indexes"] = std::to_string(last);
+  const bool per_index = draw.percent(30);
+  if (per_index) {
+    spec["backoffLimitPerIndex"] = draw.between(0, 2);
+    if (draw.percent(50)) spec["maxFailedIndexes"] = draw.between(0, completions);
+  }
+  if (draw.percent(20) && !spec.contains("indexes")) {
+    Json rule = {{"succeededCount", draw.between(1, last + 1)}};
+    if (draw.percent(50)) rule["succeededIndexes"] = "0-" + std::to_string(last);
+    spec["successPolicy"] = {{"rules", Json::array({rule})}};
+  }
+  if (!draw.percent(30)) return;
+  Json rules = Json::array();
+  const char* const actions[] = {"Ignore", "Count", "FailJob", per_index ? "FailIndex" : "Count"};
+  for (int code = 1; code <= 3; ++code) {
+    rules.push_back({{"action", actions[draw.below(4)]},
+                     {"onExitCodes", {{"operator", "In"}, {"values", Json::array({code})}}}});
+  }
+  spec["podFailurePolicy"] = {{"rules", rules}};
+}
+
 void Users::later(Duration delay, std::function<void()> what) {
   scheduler_.after(delay, std::move(what));
 }
 
-void Users::start(bool heartbeats) {
+void Users::start(bool heartbeats, bool many_runs) {
   heartbeats_ = heartbeats;
+  many_runs_ = many_runs;
   ensure_namespaces();
 }
 
@@ -170,6 +202,8 @@ bool Users::act(const ScriptEvent& event) {
             "scheduleDeadlineSeconds", "podReplacementPolicy", "ttlSecondsAfterFinished"}) {
         if (draw.percent(25) && all.contains(field)) some[field] = all[field];
       }
+      // Zero pauses the job.
+      if (many_runs_ && draw.percent(40)) some["parallelism"] = draw.between(0, 20);
       if (some.empty()) some["backoffLimit"] = draw.between(0, 3);
       return fired(!key.empty() && patch(ns, name, some));
     }
@@ -202,7 +236,7 @@ bool Users::act(const ScriptEvent& event) {
     case Act::kForgePod:
       return fired(!key.empty() && !gateway_.in_trouble() && forge_pod(key, event.seed));
     case Act::kStripOwner:
-      return fired(!key.empty() && !gateway_.in_trouble() && strip_owner(key));
+      return fired(!key.empty() && !gateway_.in_trouble() && strip_owner(key, event.seed));
     case Act::kDeleteLease:
       return fired(!gateway_.in_trouble() && delete_lease(event.seed));
     case Act::kBrokenPods:
@@ -227,8 +261,12 @@ void Users::end(const ScriptEvent& event) {
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
     if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
   }
-  // As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
-  // namespace for ever.
+  release_unseen_pods();
+}
+
+// As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
+// namespace for ever.
+void Users::release_unseen_pods() {
   std::vector<std::string> unseen;
   gateway_.server().for_each("pods", [&](const Json& pod) {
     const Json& meta = at(pod, "metadata");
@@ -250,25 +288,16 @@ void Users::make_peace() {
   for (const std::string& key : jobs(true)) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
-    if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+    if (!job) continue;
+    if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+    if (int_at(at(*job, "spec"), "parallelism", 1) == 0) patch(ns, name, {{"parallelism", 5}});
   }
-  // As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
-  // namespace for ever.
-  std::vector<std::string> unseen;
-  gateway_.server().for_each("pods", [&](const Json& pod) {
-    const Json& meta = at(pod, "metadata");
-    const bool labelled = at(at(meta, "labels"), reconciler::kJobUidLabel).is_string();
-    if (!labelled && at(meta, "deletionTimestamp").is_string()) unseen.push_back(key_of(pod));
-  });
-  for (const std::string& key : unseen) {
-    const auto [ns, name] = split_key(key);
-    gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"finalizers", nullptr}}}},
-                 "application/merge-patch+json");
-  }
+  release_unseen_pods();
 }
 
 Json Users::spec_of(std::uint64_t seed) const {
   Json spec = drawn_spec(seed);
+  if (many_runs_) draw_runs(Draw(mix(seed, 12)), spec);
   if (!heartbeats_) return spec;
   const int duration = 15 + static_cast<int>(mix(seed, 8) % 30);
   spec["heartbeat"] = {{"leaseDurationSeconds", duration}};
@@ -276,6 +305,24 @@ Json Users::spec_of(std::uint64_t seed) const {
     spec["heartbeat"]["progressDeadlineSeconds"] = duration + static_cast<int>(mix(seed, 11) % 15);
   }
   return spec;
+}
+
+void Users::create_large_job(int runs, std::uint64_t seed) {
+  Json spec = drawn_spec(seed);
+  for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
+                            "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
+    spec.erase(field);
+  }
+  for (const char* field : {"schedulerName", "schedulingGates"}) {
+    spec["template"]["spec"].erase(field);
+  }
+  spec["completions"] = runs;
+  spec["parallelism"] = 250;
+  spec["completionMode"] = "Indexed";
+  spec["backoffLimit"] = runs;
+  spec["backoffLimitPerIndex"] = 1;
+  spec["disruptionLimit"] = 50;
+  create(kNamespaces[0], "large", spec);
 }
 
 void Users::create_drawn(const std::string& name, std::uint64_t seed) {
@@ -327,13 +374,15 @@ bool Users::forge_pod(const std::string& key, std::uint64_t seed) {
   const Json* const job = gateway_.server().find("durablejobs", ns, name);
   if (!job) return false;
   const Json& status = at(*job, "status");
+  const Json run = one_run(*job, seed);
+  const std::int64_t last = int_at(run, "attempt", int_at(status, "attempt"));
   const auto attempt =
-      std::max<std::int64_t>(1, int_at(status, "attempt") + static_cast<int>(mix(seed, 7) % 2));
+      std::max<std::int64_t>(1, mix(seed, 7) % 2 == 0 ? last : int_at(status, "attempt") + 1);
   const std::string pod_name = reconciler::pod_name(name, uid_of(*job), attempt);
   const Json* const there = gateway_.server().find("pods", ns, pod_name);
   Json meta = {{"name", pod_name}, {"namespace", ns}};
   if (there) {
-    if (uid_of(*there) != string_at(run_of(status), "podUID")) return false;
+    if (uid_of(*there) != string_at(run, "podUID")) return false;
     for (const char* const field : {"labels", "annotations", "ownerReferences", "finalizers"}) {
       if (at(*there, "metadata").contains(field)) meta[field] = (*there)["metadata"][field];
     }
@@ -375,12 +424,18 @@ bool Users::delete_lease(std::uint64_t seed) {
   return answer && answer->status / 100 == 2;
 }
 
-bool Users::strip_owner(const std::string& job_key) {
+Json Users::one_run(const Json& job, std::uint64_t seed) {
+  const Json& runs = at(at(job, "status"), "runs");
+  return runs.empty() ? Json::object() : runs[mix(seed, 13) % runs.size()];
+}
+
+bool Users::strip_owner(const std::string& job_key, std::uint64_t seed) {
   const auto [ns, name] = split_key(job_key);
   const Json* const job = gateway_.server().find("durablejobs", ns, name);
-  const std::string pod = job ? string_at(run_of(at(*job, "status")), "podName") : "";
+  const Json run = job ? one_run(*job, seed) : Json::object();
+  const std::string pod = string_at(run, "podName");
   const Json* const there = pod.empty() ? nullptr : gateway_.server().find("pods", ns, pod);
-  if (!there || uid_of(*there) != string_at(run_of(at(*job, "status")), "podUID")) return false;
+  if (!there || uid_of(*there) != string_at(run, "podUID")) return false;
   const auto answer =
       gateway_.ask(kUser, "PATCH", pod_target(ns, pod),
                    {{"metadata", {{"ownerReferences", nullptr}}}}, "application/merge-patch+json");

@@ -19,28 +19,32 @@ class Users {
   Users(Scheduler& scheduler, Gateway& gateway, Ledger& ledger, Strikes& strikes)
       : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
 
-  // `heartbeats`: the jobs that are drawn have one.
-  void start(bool heartbeats);
+  // The jobs that are drawn have a heartbeat, and may have many runs.
+  void start(bool heartbeats, bool many_runs);
   // False: not an act of users.
   bool act(const ScriptEvent& event);
   void end(const ScriptEvent& event);
   // Removes all obstacles: suspended jobs go on.
   void make_peace();
 
-  // Of a drawn job: drawn_spec(), and a heartbeat if jobs have one.
+  // One job of so many runs, a few of which fail for good.
+  void create_large_job(int runs, std::uint64_t seed);
+  // Of a drawn job: drawn_spec(), a heartbeat if jobs have one, and many runs if jobs may.
   Json spec_of(std::uint64_t seed) const;
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_pod(const std::string& key, bool force);
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
-  // For the job's current pod. False: its UID is not recorded yet.
-  bool strip_owner(const std::string& job_key);
+  // For the pod of one of the job's runs. False: its UID is not recorded yet.
+  bool strip_owner(const std::string& job_key, std::uint64_t seed = 0);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
 
  private:
   void create_drawn(const std::string& name, std::uint64_t seed);
+  static Json one_run(const Json& job, std::uint64_t seed);  // of its status; empty: none
+  void release_unseen_pods();
   void strip_labels(const std::string& key, std::uint64_t seed);
   // False: no job has a Lease.
   bool delete_lease(std::uint64_t seed);
@@ -55,6 +59,7 @@ class Users {
   Ledger& ledger_;
   Strikes& strikes_;
   bool heartbeats_ = false;
+  bool many_runs_ = false;
   std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 

@@ -181,8 +181,17 @@ void World::stop_cleanly(int index, Duration down_for) {
 // ---- The run.
 
 void World::set_up() {
-  users_.start(options_.script.heartbeats);
+  users_.start(options_.script.heartbeats, options_.script.many_runs);
   cluster_.start(options_.script.nodes);
+  if (options_.script.volume > 0) {
+    users_.create_large_job(options_.script.volume, options_.script.seed);
+    cluster_.work_of = [seed = options_.script.seed](const std::string& pod) {
+      const std::uint64_t drawn = mix(seed, reconciler::hash64(pod));
+      Cluster::Work work{milliseconds(200 + drawn % 10'000), 0, 143, seconds(1)};
+      if ((drawn >> 20) % 20 == 0) work.exit_code = 1;
+      return std::optional(work);
+    };
+  }
   seats_.resize(static_cast<std::size_t>(options_.script.replicas));
   std::int64_t slowest = 1'000'000;
   for (int i = 0; i < options_.script.replicas; ++i) {

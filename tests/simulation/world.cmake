@@ -5,6 +5,8 @@ add_library(simulation_world STATIC
             cluster.cc
             gateway.cc
             ledger.cc
+            ledger_pods.cc
+            ledger_status.cc
             ledger_times.cc
             liveness.cc
             network.cc

@@ -181,20 +181,28 @@ void check_status(const Json& status, Causes& causes) {
 // What is left of the old entries keeps its distance from the newest.
 bool grows(const Json& history, const Json& old) {
   if (history == old) return true;
-  for (auto entry = history.begin(); entry != history.end(); ++entry) {
-    if (std::find(history.begin(), entry, *entry) != entry) return false;
-  }
-  if (old.empty()) return true;
-  const auto index = [](const Json& list, const Json& entry) {
-    const auto found = std::find(list.begin(), list.end(), entry);
+  const auto place = [](const Json& list, const Json& entry) {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const Json& one) {
+      return at(one, "attempt") == at(entry, "attempt");
+    });
     return found == list.end() ? std::ptrdiff_t{-1} : found - list.begin();
   };
-  const auto last = static_cast<std::ptrdiff_t>(old.size()) - 1;
-  const std::ptrdiff_t newest = index(history, old.back());
+  const auto has_twins = [&](const Json& list) {
+    std::ptrdiff_t here = 0;
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Json& entry) { return place(list, entry) != here++; });
+  };
+  if (has_twins(old)) return true;
+  if (has_twins(history)) return false;
+  if (old.empty()) return true;
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(old.size()) - 1;
+  const std::ptrdiff_t newest = place(history, old.back());
   if (newest < 0 || (history.size() != 10 && newest != last)) return false;
   return std::all_of(old.begin(), old.end(), [&](const Json& entry) {
-    const std::ptrdiff_t expected = newest - last + index(old, entry);
-    return index(history, entry) == std::max(expected, std::ptrdiff_t{-1});
+    const std::ptrdiff_t expected = newest - last + place(old, entry);
+    const std::ptrdiff_t here = place(history, entry);
+    if (here != std::max(expected, std::ptrdiff_t{-1})) return false;
+    return here < 0 || history[static_cast<std::size_t>(here)] == entry;
   });
 }
 

@@ -163,6 +163,18 @@ TEST(ManyRuns, WritesOfOnePhaseAreApartByTheSizeOfTheStatus) {
   EXPECT_EQ(after(view).phase, Phase::kCancelling) << "a change of phase waits for nothing";
 }
 
+TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) {
+  JobView view = job_of_runs(10, 2, 2);
+  const AnyReason reason(Reason::kPodRunning);
+  view.job.status.waiting = Waiting{reason, "old words", "goes on", now() + seconds(5)};
+  view.observed.since_write = seconds(2);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  EXPECT_EQ(waits.wake_after, seconds(5));
+  view.job.status.waiting->deadline = now() - seconds(1);
+  EXPECT_EQ(all<WriteStatus>(settle(view)).size(), 1u);
+}
+
 TEST(ManyRuns, OnlyTheListedIndexesRun) {
   JobView view = job_of_runs(10, 5, 0);
   view.job.spec.indexes = IndexSet::parse("2,4-5", 9);

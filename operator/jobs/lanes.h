@@ -1,0 +1,39 @@
+// How many requests for runs of one job are in flight at the same time. The first one needs no
+// lane. Each further one takes a lane of the job's namespace, so that a job with many runs whose
+// requests hang does not hold up other namespaces.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "operator/work/fair_share.h"
+
+namespace holdfast::controller {
+
+// The most for one job. In all there are twice as many lanes: see FairShare.
+inline constexpr int kLanes = 16;
+
+class Lanes {
+ public:
+  Lanes(FairShare& share, const std::string& tenant, std::size_t most)
+      : share_(share), tenant_(tenant) {
+    while (count_ < std::min<std::size_t>(most, kLanes) && share_.admits(tenant_)) {
+      share_.begin(tenant_);
+      ++count_;
+    }
+  }
+  ~Lanes() {
+    for (std::size_t lane = 1; lane < count_; ++lane) share_.end(tenant_);
+  }
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+  std::size_t count() const { return count_; }
+
+ private:
+  FairShare& share_;
+  const std::string tenant_;
+  std::size_t count_ = 1;
+};
+
+}  // namespace holdfast::controller

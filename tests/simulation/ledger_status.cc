@@ -1,0 +1,312 @@
+// The ledger's rules on what a status write says: which attempts ended and began, what they spend,
+// and which runs are over. What ended is read from the difference of two statuses, because history
+// has only the last few ends.
+#include <algorithm>
+
+#include "reconciler/names.h"
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/objects.h"
+#include "tests/unit/reconciler/rules.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using namespace reconciler;  // NOLINT: the words of the rules
+using JobStatus = reconciler::Status;
+using std::chrono::seconds;
+
+// No template here is wrong: only a refusal that stands for so long, in the server's time, is
+// final.
+constexpr seconds kFinalRefusal{100};
+// One write tells of so many ends at most.
+constexpr std::size_t kEndsTold = 9;
+
+const Run* run_at(const JobStatus& status, std::int64_t index) {
+  const auto found = std::find_if(status.runs.begin(), status.runs.end(),
+                                  [&](const Run& run) { return run.index == index; });
+  return found == status.runs.end() ? nullptr : &*found;
+}
+
+std::string named(const std::string& job, std::int64_t index, std::int64_t attempt) {
+  return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
+}
+
+// What the drawn policies say of a failed pod: they have rules on exit codes alone.
+PolicyAction action_of(const Spec& spec, std::optional<int> exit_code) {
+  for (const PolicyRule& rule : spec.pod_failure_policy) {
+    if (!rule.exit_codes || !exit_code || *exit_code == 0) continue;
+    const auto& values = rule.exit_codes->values;
+    const bool listed = std::find(values.begin(), values.end(), *exit_code) != values.end();
+    if (listed == rule.exit_codes->in) return rule.action;
+  }
+  return PolicyAction::kCount;
+}
+
+bool is_met(const SuccessRule& rule, const IndexSet& completed) {
+  std::int64_t of_them = completed.size();
+  std::int64_t wanted = rule.count.value_or(0);
+  if (rule.indexes) {
+    of_them = completed.common(*rule.indexes);
+    wanted = rule.count.value_or(rule.indexes->size());
+  }
+  return of_them >= wanted;
+}
+
+}  // namespace
+
+void Ledger::status_written(const StatusWrite& write) {
+  JobBook& book = jobs_[write.uid];
+  const std::string job = key_of(write.after) + " (" + to_string(write.old.phase) + " -> " +
+                          to_string(write.next.phase) + ")";
+  if (!write.by_replica) complain("a status is written by nobody of ours: " + job);
+  check_shared_metadata(write);
+  const std::string why = reconciler::testing::refused_by_api(write.old, write.next);
+  if (!why.empty()) complain(why + ": " + job);
+  if (write.old.phase == Phase::kCancelling && write.next.phase != Phase::kCancelling &&
+      write.next.phase != Phase::kCancelled) {
+    complain("S12 CancelSticks: " + job);
+  }
+  attempts_ended(write, book);
+  attempts_started(write, book);
+  check_indexes(write, book);
+  const Condition* const failed = write.next.condition("Failed");
+  if (write.next.phase == Phase::kFailed && failed && failed->reason == "PodTemplateInvalid" &&
+      gateway_.pods_broken_for() < kFinalRefusal) {
+    complain("L2: a passing fault of a webhook has failed " + job);
+  }
+  if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
+    complain("S8 Budget: what is counted are not the ended attempts of " + job);
+  }
+  check_success(write, job);
+}
+
+// Succeeded: all runs that were wanted, or as many as a rule of the success policy asks for.
+void Ledger::check_success(const StatusWrite& write, const std::string& job) {
+  if (write.next.phase != Phase::kSucceeded || write.old.phase == Phase::kSucceeded) return;
+  if (!write.spec.many_runs()) {
+    const auto& history = write.next.history;
+    const bool told =
+        history != write.old.history && history.back().outcome == reconciler::Outcome::kSucceeded;
+    if (!told) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
+    return;
+  }
+  const IndexSet& completed = write.next.completed;
+  const auto& rules = write.spec.success_policy;
+  const bool enough = completed.size() >= write.spec.wanted() ||
+                      std::any_of(rules.begin(), rules.end(),
+                                  [&](const SuccessRule& rule) { return is_met(rule, completed); });
+  if (!enough) complain("S2 FencedOutcome: Succeeded without the runs that it needs: " + job);
+}
+
+// S16: an index that is over stays over, as what it was, and was run.
+void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
+  if (!write.spec.many_runs()) return;
+  const JobStatus& next = write.next;
+  const auto rule = [&](std::int64_t index, const char* what) {
+    complain("S16 RunOnce: run " + std::to_string(index) + " of " + write.name + " " + what);
+  };
+  for (const bool succeeded : {true, false}) {
+    const IndexSet& now = succeeded ? next.completed : next.failed;
+    for (auto index = now.next(0, {}); index; index = now.next(*index + 1, {})) {
+      const auto known = book.over.find(*index);
+      if (known != book.over.end()) {
+        if (known->second != succeeded) rule(*index, "is counted as succeeded and as failed");
+        continue;
+      }
+      const Run* const was = run_at(write.old, *index);
+      if (!was || !was->open()) rule(*index, "is over without an attempt that ended");
+      if (was && succeeded &&
+          truth_of(write.uid, was->pod_name, was->pod_uid).second.phase != PodPhase::kSucceeded) {
+        complain("S2 FencedOutcome: a success that its pod did not tell: " +
+                 named(write.name, *index, was->attempt));
+      }
+      book.over[*index] = succeeded;
+    }
+  }
+  const IndexSet all = write.spec.all_indexes();
+  for (const auto& [index, succeeded] : book.over) {
+    if (!(succeeded ? next.completed : next.failed).contains(index)) rule(index, "is forgotten");
+    if (run_at(next, index)) rule(index, "is over and goes on");
+    if (!all.contains(index)) rule(index, "was not asked for");
+  }
+}
+
+// The runs whose open attempt does not go on, with what the write says about each.
+std::vector<Ledger::RunEnd> Ledger::ends_of(const StatusWrite& write) {
+  std::vector<RunEnd> ends;
+  for (const Run& was : write.old.runs) {
+    const Run* const now = run_at(write.next, was.index);
+    if (!was.open() || (now && now->open() && now->attempt == was.attempt)) continue;
+    ends.push_back({&was, now, nullptr});
+  }
+  for (const HistoryEntry& entry : write.next.history) {
+    const auto& old = write.old.history;
+    if (std::find(old.begin(), old.end(), entry) != old.end()) continue;
+    const auto end = std::find_if(ends.begin(), ends.end(), [&](const RunEnd& one) {
+      return one.was->attempt == entry.attempt && one.was->index == entry.index;
+    });
+    if (end == ends.end()) {
+      complain("S2 FencedOutcome: an outcome that is not an open attempt's: " +
+               named(write.name, entry.index, entry.attempt));
+    } else {
+      end->entry = &entry;
+    }
+  }
+  return ends;
+}
+
+void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
+  const std::vector<RunEnd> ends = ends_of(write);
+  for (const RunEnd& end : ends) {
+    const std::string what = named(write.name, end.was->index, end.was->attempt);
+    if (!end.entry && ends.size() <= kEndsTold) {
+      complain("S2 FencedOutcome: an attempt ends that is not in history: " + what);
+    }
+    if (!book.ended.insert(end.was->attempt).second) complain("S8 Budget: it ends twice: " + what);
+    if (end.entry) attempt_ended(write, book, *end.entry);
+  }
+  for (const RunEnd& end : ends) {
+    if (!end.entry && end.now) count_untold(write, end, book);
+  }
+  for (const RunEnd& end : ends) {
+    if (!end.entry && !end.now) count_untold(write, end, book);
+  }
+}
+
+// Of an end that is not in history: what the run's own counts say, or the job's.
+void Ledger::count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book) {
+  if (write.next.completed.contains(end.was->index)) return;
+  if (end.now) {
+    book.failures += end.now->failures - end.was->failures;
+    book.disruptions += end.now->disruptions - end.was->disruptions;
+    return;
+  }
+  // Nothing but the sums tell what it has spent: one at most, which the next write must not change.
+  if (write.next.failures > book.failures) {
+    ++book.failures;
+  } else if (write.next.disruptions > book.disruptions) {
+    ++book.disruptions;
+  }
+}
+
+// The pod that was made for this attempt: the last one of its name, unless the UID is known.
+std::pair<std::string, Ledger::PodBook> Ledger::truth_of(const std::string& job_uid,
+                                                         const std::string& pod_name,
+                                                         const std::string& pod_uid) const {
+  std::pair<std::string, PodBook> truth;
+  const auto named_so = pods_by_name_.equal_range(pod_name);
+  for (auto found = named_so.first; found != named_so.second; ++found) {
+    const PodBook& pod = pods_.at(found->second);
+    if (!pod.made || pod.owner_uid != job_uid) continue;
+    if (!pod_uid.empty() && pod_uid != found->second) continue;
+    if (truth.first.empty() || pod.created > truth.second.created) truth = {found->second, pod};
+  }
+  return truth;
+}
+
+void Ledger::attempt_ended(const StatusWrite& write, JobBook& book, const HistoryEntry& entry) {
+  const std::string what = named(write.name, entry.index, entry.attempt) + ", " +
+                           to_string(entry.outcome) + " (" + entry.reason.text() + ")";
+  const auto [pod_uid, pod] = truth_of(write.uid, entry.pod_name, entry.pod_uid);
+  const PodBook* const truth = pod_uid.empty() ? nullptr : &pod;
+  const bool by_policy = truth && truth->phase == PodPhase::kFailed &&
+                         action_of(write.spec, entry.exit_code) == PolicyAction::kIgnore;
+  const Budget budget = by_policy ? Budget::kNone : budget_of(entry.outcome);
+  if (budget == Budget::kFailures) ++book.failures;
+  if (budget == Budget::kDisruptions) ++book.disruptions;
+  if (!entry.pod_uid.empty() && !truth) {
+    complain("S18 Author: the end of a pod that the operator did not make: " + what);
+  }
+  if (entry.outcome == Outcome::kSucceeded && (!truth || truth->phase != PodPhase::kSucceeded)) {
+    complain("S2 FencedOutcome: a success that its pod did not tell: " + what);
+  }
+  if (entry.outcome == Outcome::kFailed && (!truth || truth->phase != PodPhase::kFailed)) {
+    complain("S2 FencedOutcome: a failure that its pod did not tell: " + what);
+  }
+  check_loss(write, entry);
+  check_heartbeat(write, entry, pod_uid);
+  if (truth && current_) check_times(write, entry, pod_uid, *truth);
+  // A lapse, or a shard that goes and comes back, is no reason to give up what is one's own.
+  const auto recorder = book.attempts.find(entry.attempt);
+  if (entry.reason == Reason::kPodNeverCreated && !truth && restored_at_ < Duration::zero() &&
+      recorder != book.attempts.end() &&
+      recorder->second.recorder == Life(current_->replica, current_->life)) {
+    complain("S8 Budget: a replica takes its own intent for left behind: " + what);
+  }
+  if (!truth || entry.outcome == Outcome::kSucceeded) return;
+  const auto read =
+      last_read(pod_target(string_at(at(write.after, "metadata"), "namespace"), entry.pod_name));
+  const bool was_there = read && (truth->removed == Duration::zero() || *read < truth->removed);
+  if (truth->phase == PodPhase::kSucceeded && was_there && *read > truth->ended &&
+      entry.reason != Reason::kOwnerRemoved) {
+    complain("S2 FencedOutcome: a success was read and is not counted: " + what);
+  }
+  if (entry.reason == Reason::kPodGone && !entry.pod_uid.empty() &&
+      truth->removed == Duration::zero() && read && *read > truth->created) {
+    complain("an attempt is lost as PodGone though its pod is there: " + what);
+  }
+}
+
+void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
+  const JobStatus& next = write.next;
+  if (next.attempt == write.old.attempt) return;
+  bool any = false;
+  for (const Run& run : next.runs) {
+    const Run* const was = run_at(write.old, run.index);
+    if (!run.open() || (was && was->open() && was->attempt == run.attempt)) continue;
+    any = true;
+    attempt_started(write, run, book);
+  }
+  const std::string what = write.name + ", attempt " + std::to_string(next.attempt);
+  if (!any) complain("S3 Fence: it rises without an attempt: " + what);
+  // As it was when they opened: the write checks the version that the decision was made on.
+  const auto open =
+      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  if (open > write.spec.parallelism) {
+    complain("S17 Parallelism: " + std::to_string(open) + " runs are open, of " +
+             std::to_string(write.spec.parallelism) + ": " + what);
+  }
+  if (next.failures > write.spec.backoff_limit) {
+    complain("S8 Budget: it starts on an overspent budget: " + what);
+  }
+  if (write.spec.cancel) complain("S12 CancelSticks: an attempt of a cancelled job: " + what);
+  if (write.spec.suspend) complain("L1: an attempt of a suspended job starts: " + what);
+  if (is_deleting(write.before)) complain("L5: an attempt of a job that is deleted: " + what);
+}
+
+void Ledger::attempt_started(const StatusWrite& write, const Run& run, JobBook& book) {
+  const std::string what = named(write.name, run.index, run.attempt);
+  if (run.attempt <= write.old.attempt || run.attempt > write.next.attempt) {
+    complain("S3 Fence: the attempt does not rise: " + what);
+  }
+  const auto known = book.attempts.try_emplace(
+      run.attempt, AttemptBook{run.index, {current_->replica, current_->life}});
+  if (!known.second) complain("S3 Fence: two runs have one attempt: " + what);
+  if (run.pod_name != pod_name(write.name, write.uid, run.attempt)) {
+    complain("S6 OnePod: another name than the attempt's: " + what);
+  }
+  const std::int64_t lost = write.spec.many_runs() ? run.disruptions : write.next.disruptions;
+  const auto& limit = write.spec.backoff_limit_per_index;
+  if (lost > write.spec.disruption_limit || (limit && run.failures > *limit)) {
+    complain("S8 Budget: it starts on an overspent budget: " + what);
+  }
+  if (write.spec.pod_replacement != PodReplacementPolicy::kFailed) return;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.owner_uid != write.uid || pod.attempt >= run.attempt || is_final(pod.phase)) continue;
+    const auto earlier = book.attempts.find(pod.attempt);
+    if (earlier != book.attempts.end() && earlier->second.index != run.index) continue;
+    const std::string key = pod.namespace_ + "/" + pod.name;
+    const Json* const object = gateway_.server().find("pods", pod.namespace_, pod.name);
+    if (!object || uid_of(*object) != uid || excused_.count(key) > 0) continue;
+    const std::string node = string_at(at(*object, "spec"), "nodeName");
+    if (node.empty() && is_deleting(*object)) continue;
+    const Cluster::Node* const host = cluster_.node(node);
+    if (host && (!host->exists || host->lost_since != Duration::zero())) continue;
+    const auto read = last_read(pod_target(pod.namespace_, pod.name));
+    if (read && *read > pod.created) {
+      complain("podReplacementPolicy Failed: it starts beside " + pod.name + ": " + what);
+    }
+  }
+}
+
+}  // namespace holdfast::simulation
