@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(All, HangingNamespace,
 
 // Each reconcile may have one look in flight, and all of a namespace's have 16 more.
 TEST_F(Tenancy, LiveLooksOfJobsWithManyRunsThatHangAreFew) {
-  constexpr int kJobs = 6;
+  static constexpr int kJobs = 6;
   int looks = 0;
   run(minutes(2), [this, &looks] {
     at(seconds(5), [this] {

@@ -25,7 +25,8 @@ Error FakeTransport::lost(const std::string& message, bool maybe_applied) {
 }
 
 CallId FakeTransport::send(http::Request request, http::ResponseHandler handler) {
-  history.push_back({request.method, request.target, request.headers, request.body});
+  history.push_back(
+      {request.method, request.target, request.headers, request.body, request.urgency});
   pending_.push_back({next_id_, std::move(request), std::move(handler), loop_.now()});
   return next_id_++;
 }

@@ -72,6 +72,7 @@ class FakeTransport : public http::Transport {
     std::string target;
     http::Headers headers;
     std::string body;
+    http::Urgency urgency = http::Urgency::kOrdinary;
   };
   std::vector<Sent> history;
 

@@ -214,6 +214,19 @@ TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   EXPECT_FALSE(membership_->holds("job"));
 }
 
+TEST_F(MembershipTest, ItsRenewalsWaitForNoOtherRequest) {
+  pass(8);
+  int writes = 0;
+  for (const auto& sent : transport_.history) {
+    const bool renews =
+        sent.method == "PUT" && sent.target.find("/holdfast-member-") != std::string::npos;
+    if (!renews) continue;
+    ++writes;
+    EXPECT_EQ(sent.urgency, http::Urgency::kVital) << sent.target;
+  }
+  EXPECT_GE(writes, 2);
+}
+
 TEST_F(MembershipTest, AfterALapseARenewalIsTriedAgainSoon) {
   cut_off(std::chrono::seconds(12));
   ASSERT_EQ(membership_->report().state, MembershipState::kLapsed);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "core/time.h"
 #include "tests/unit/kube/client_fixture.h"
 
 namespace holdfast::runtime {
@@ -35,6 +36,20 @@ class ManagerTest : public kube::ClientTest {
     manager_->start();
     loop_.run_ready();
   }
+  // Every list that a watch asked for ends, without objects; not those of this namespace.
+  void answer_all_but(const std::string& namespace_) {
+    for (std::size_t i = 0; i < transport_.streams(); ++i) {
+      const std::string target = transport_.stream(i).target;
+      if (target.find("/namespaces/" + namespace_ + "/") != std::string::npos) continue;
+      transport_.open_stream(i);
+      transport_.stream_lines({bookmark()}, i);
+    }
+    loop_.run_ready();
+  }
+  static std::string bookmark() {
+    return R"({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7",)"
+           R"( "annotations": {"k8s.io/initial-events-end": "true"}}}})";
+  }
   void stop() {
     bool stopped = false;
     manager_->stop([&] { stopped = true; });
@@ -55,6 +70,26 @@ TEST_F(ManagerTest, AStopBeforeTheCachesAreSyncedLeavesNothingThatWouldRunLater)
   stop();
   EXPECT_EQ(loop_.timers(), 0u);
   loop_.advance(std::chrono::minutes(1));
+}
+
+TEST_F(ManagerTest, AStopWhileOneNamespaceIsStillWaitedForLeavesNothingThatWouldRunLater) {
+  start({"a", "b"});
+  answer_all_but("b");
+  EXPECT_FALSE(manager_->synced()) << "patience with b is not over";
+  stop();
+  EXPECT_EQ(loop_.timers(), 0u);
+  loop_.advance(std::chrono::minutes(5));
+}
+
+TEST_F(ManagerTest, AStopWhileItJoinsLeavesNothingThatWouldRunLater) {
+  transport_.date = parse_time("2026-03-01T12:00:00Z");
+  start({"a", "b"});
+  answer_all_but("nowhere");
+  EXPECT_TRUE(manager_->synced());
+  loop_.advance(std::chrono::seconds(30));
+  stop();
+  EXPECT_EQ(loop_.timers(), 0u);
+  loop_.advance(std::chrono::minutes(5));
 }
 
 // The limit of file descriptors rests on it (runtime/descriptors.h).
