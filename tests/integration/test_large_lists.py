@@ -1,0 +1,36 @@
+"""More bytes of finished jobs than one answer may have, on a real API server. `make test-long K8S=1.32.2`: on
+another version, for instance one that streams no lists."""
+
+import concurrent.futures
+
+import pytest
+
+from holdfast import QUICK_LEASES, Operator, job
+
+pytestmark = pytest.mark.long
+
+COUNT = 3000
+BYTES = 100_000  # of each job's annotation: 300 MB together, and one answer has 256 MiB at most
+
+
+def make_finished(jobs, number):
+    body = job(f"old-{number}")
+    body["metadata"]["annotations"] = {"example.com/notes": "x" * BYTES}
+    made = jobs.apply(body)
+    made["status"] = {"phase": "Cancelled", "attempt": 0, "completionTime": "2026-03-01T12:00:00Z",
+                      "startTime": "2026-03-01T12:00:00Z"}
+    jobs.api("PUT", f"{jobs.path}/old-{number}/status", made)
+
+
+def test_an_operator_starts_where_a_kind_is_larger_than_one_answer_may_be(cluster, jobs):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(make_finished, jobs, number) for number in range(COUNT)]:
+            done.result()
+    operator = Operator(cluster, leases=QUICK_LEASES)
+    operator.start(limit=180)
+    try:
+        jobs.apply(job("new"))
+        jobs.wait_running("new")
+        assert operator.metric("holdfast_jobs", phase="Cancelled") == COUNT
+    finally:
+        operator.kill()
