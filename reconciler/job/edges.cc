@@ -364,12 +364,13 @@ void count(Budget budget, Status& status, Run& run) {
   spend(failed ? run.failures : run.disruptions);
 }
 
-// Only a pod that says itself that it has failed is a matter of the policy. A loss that Holdfast
-// has found is a disruption.
+// Only a pod that says itself that it has failed is a matter of the policy, and only if the
+// operator made it. A loss that Holdfast has found is a disruption.
 PolicyMatch judge_by_policy(const RunContext& context, const Verdict& verdict) {
   const PodView* const pod = context.pod;
-  const bool failed =
-      pod && pod->phase == PodPhase::kFailed && budget_of(verdict.outcome) != Budget::kNone;
+  const bool failed = pod && pod->phase == PodPhase::kFailed &&
+                      budget_of(verdict.outcome) != Budget::kNone &&
+                      is_proven(context.view, context.run, context.seen, *pod);
   return failed ? match_failure_policy(context.spec, context.job.namespace_, *pod) : PolicyMatch{};
 }
 

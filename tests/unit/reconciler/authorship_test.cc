@@ -98,6 +98,22 @@ TEST(Author, BeforeItsUidIsKnownAPodMustBearTheMarkOfItsIntentAndTheJobAsItsOwne
   }
 }
 
+// Who reads the mark of the intent must not choose what the end of the attempt means.
+TEST(Author, APodWithTheMarkThatTheJobDoesNotOwnIsNoMatterOfTheFailurePolicy) {
+  for (const PolicyAction action : {PolicyAction::kFailJob, PolicyAction::kIgnore}) {
+    JobView view = running_job();
+    PolicyRule rule;
+    rule.action = action;
+    rule.exit_codes = PolicyRule::ExitCodes{"", true, {42}};
+    view.job.spec.pod_failure_policy = {rule};
+    add_ended_pod(view, 1, 42).owner_uid.clear();
+    const Status status = after(view);
+    EXPECT_EQ(status.history.back().reason, "OwnerRemoved");
+    EXPECT_FALSE(status.condition("FailureTarget"));
+    EXPECT_EQ(status.disruptions, 1);
+  }
+}
+
 TEST(Author, ThePodIsAskedForWithTheMarkOfItsIntent) {
   const Decision first = decide(new_job(), now());
   EXPECT_EQ(all<CreatePod>(first).at(0).intent, after(new_job()).run().start_time);
