@@ -12,11 +12,17 @@ namespace {
 constexpr seconds kClockNoise{2};
 
 // Of a job with one run any pod may be the old one, also one that an edit of the status has
-// forgotten.
+// forgotten. Of a run among many it has the name on record. Its UID may be recorded in history
+// alone, if a user removed its owner.
 bool old_pod_lives(const Context& context, std::size_t place) {
   if (!context.spec.many_runs()) return any_pod_lives(context);
-  const PodView* const pod = place < context.pods.size() ? context.pods[place] : nullptr;
-  return pod && pod_lives(context, *pod);
+  const auto& runs = context.job.status.runs;
+  if (place >= runs.size()) return false;
+  const auto& pods = context.view.pods;
+  return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
+    return pod.name == runs[place].pod_name && is_ours(context.view, pod) &&
+           pod_lives(context, pod);
+  });
 }
 
 // The place of a run that has begun; the number of runs, if it has not.

@@ -191,6 +191,21 @@ TEST(ManyRuns, WaitingHasTheWordsOfTheRunInTheWorstTrouble) {
   EXPECT_EQ(status.waiting->message.rfind("run 1: ", 0), 0u);
 }
 
+TEST(ManyRuns, AnOldPodWithoutAnOwnerHoldsUpItsRunIfThePolicyIsFailed) {
+  JobView view = job_of_runs(10, 2, 2);
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  view.job.status.runs[0].pod_uid.clear();
+  view.job.status.runs[0].start_time = view.pods[0].intent = now() - seconds(99) + Duration(4711);
+  view.pods[0].owner_uid.clear();
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.history.back().reason, "OwnerRemoved");
+  EXPECT_EQ(open_indexes(view.job.status), (Indexes{1, 2}));
+  view.job.spec.parallelism = 3;
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{1, 2, 3}));
+  view.pods.erase(view.pods.begin());
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{0, 1, 2}));
+}
+
 TEST(ManyRuns, ARunThatHoldsALeaseHasOneOfItsOwn) {
   JobView view = job_of_runs(3, 2, 2);
   view.job.spec.heartbeat = Heartbeat{};
