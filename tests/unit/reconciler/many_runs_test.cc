@@ -206,6 +206,17 @@ TEST(ManyRuns, AnOldPodWithoutAnOwnerHoldsUpItsRunIfThePolicyIsFailed) {
   EXPECT_EQ(open_indexes(after(view)), (Indexes{0, 1, 2}));
 }
 
+TEST(ManyRuns, ADeadlineOfARunThatHasEndedIsReplacedWithinASecond) {
+  JobView view = job_of_runs(10, 2, 2);
+  view.job.status.waiting->deadline = now() + seconds(5);
+  view.observed.since_write = seconds(2);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty()) << "it is only news";
+  view.job.status.waiting->deadline = now() - seconds(1);
+  EXPECT_FALSE(after(view).waiting->deadline);
+  view.observed.since_write = std::chrono::milliseconds(300);
+  EXPECT_LE(settle(view).wake_after, std::chrono::milliseconds(700));
+}
+
 TEST(ManyRuns, ARunThatHoldsALeaseHasOneOfItsOwn) {
   JobView view = job_of_runs(3, 2, 2);
   view.job.spec.heartbeat = Heartbeat{};
