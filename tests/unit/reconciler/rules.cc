@@ -4,7 +4,8 @@
 #include <map>
 #include <set>
 
-#include "reconciler/names.h"
+#include "reconciler/run/verdict.h"
+#include "tests/unit/reconciler/rules_writes.h"
 
 namespace holdfast::reconciler::testing {
 namespace {
@@ -49,151 +50,76 @@ std::string refused_text(const Status& status) {
   return "";
 }
 
-// The writes' order: status, deletions, creation, the rest.
-std::string broken_order(const JobView& view, const Decision& decision) {
-  std::size_t place = 0;
-  bool created = false;
-  std::set<std::string> told;
-  for (const Write& write : decision.writes) {
-    if (std::holds_alternative<WriteStatus>(write) && place != 0) return "status is not first";
-    if (const auto* const gone = std::get_if<DeletePod>(&write)) {
-      if (created) return "a pod is told to go after the new one is asked for";
-      told.insert(gone->name);
-    }
-    if (const auto* const create = std::get_if<CreatePod>(&write)) {
-      if (created) return "two pods are created";
-      created = true;
-      if (create->name != pod_name(view.job.name, view.job.uid, create->attempt)) {
-        return "S6: the pod's name is not that of its attempt";
-      }
-      for (const PodView& pod : view.pods) {
-        if (pod.owner_uid == view.job.uid && !pod.ended() && !pod.deletion &&
-            attempt_in_name(view.job.name, view.job.uid, pod.name) < create->attempt &&
-            !told.count(pod.name)) {
-          return "the next pod is created before the old one is told to go";
-        }
-      }
-    }
-    ++place;
+std::string broken_look(const JobView& view, const Decision& decision) {
+  if (!decision.writes.empty()) return "writes before the live look that it asks for";
+  bool had = view.observed.looked || (decision.confirm_runs.empty() && view.observed.confirmed);
+  for (const std::int64_t index : decision.confirm_runs) {
+    const Run* const run = run_at(view.job.status, index);
+    if (!run) return "asks for a live look at a run that is not on record";
+    had = had ||
+          view.seen(static_cast<std::size_t>(run - view.job.status.runs.data())).observed.confirmed;
   }
-  return "";
+  return had ? "asks for a live look that it just had" : "";
 }
 
-// What stands in the status or in this process' memory tells the attempt's pod from any other of
-// its name; where neither does, the mark of the intent.
-bool is_the_attempts(const JobView& view, const PodView& pod) {
-  const Status& status = view.job.status;
-  const std::string& known =
-      status.run().pod_uid.empty() ? view.seen(0).observed.pod_uid : status.run().pod_uid;
-  if (pod.name != status.run().pod_name) return false;
-  if (!known.empty()) return pod.uid == known;
-  return pod.intent && pod.intent == status.run().start_time;
-}
-
-bool was_its_own(const JobView& view, const PodView& pod) {
-  if (is_the_attempts(view, pod)) return true;
-  const auto& history = view.job.status.history;
-  return std::any_of(history.begin(), history.end(),
-                     [&](const HistoryEntry& entry) { return entry.pod_uid == pod.uid; });
-}
-
-std::string broken_pod_write(const JobView& view, const Decision& decision) {
-  const Job& job = view.job;
-  const auto writes_status = [&] {
-    for (const Write& write : decision.writes) {
-      if (const auto* const found = std::get_if<WriteStatus>(&write)) return found->status;
-    }
-    return job.status;
-  }();
-  const auto pod_with = [&](const std::string& uid) -> const PodView* {
-    for (const PodView& pod : view.pods) {
-      if (pod.uid == uid) return &pod;
-    }
-    return nullptr;
-  };
-  const bool runs = writes_status.phase == Phase::kRunning && !job.deleting;
+// Each attempt that opens has its pod created. A job that does not run creates none.
+std::string broken_creations(const JobView& view, const Decision& decision, const Status& next) {
+  std::set<std::int64_t> created;  // attempts
   for (const Write& write : decision.writes) {
-    const auto* const gone = std::get_if<DeletePod>(&write);
-    const auto* const release = std::get_if<ReleasePod>(&write);
-    if (!gone && !release) continue;
-    const PodView* const pod = pod_with(gone ? gone->uid : release->uid);
-    if (!pod) return "S7: a write on a pod that is not in the view";
-    if (gone && gone->version != pod->version) return "S7: deletes another version";
-    const bool ours = pod->owner_uid == job.uid || was_its_own(view, *pod);
-    if (gone && !ours) return "S6: deletes another owner's pod";
-    if (release && !ours && !pod->owner_uid.empty()) {
-      return "S6: releases another owner's pod";
-    }
-    if (runs && writes_status.attempt == job.status.attempt && is_the_attempts(view, *pod)) {
-      return "S2: the pod of the attempt that runs is stopped or released";
-    }
-    const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod->name);
-    if (!job.deleting && pod->owner_uid == job.uid && attempt > writes_status.attempt &&
-        !is_terminal(writes_status.phase)) {
-      return "S3: touches the pod of a later attempt than it knows of";
+    if (const auto* const create = std::get_if<CreatePod>(&write)) created.insert(create->attempt);
+  }
+  if (!created.empty() && (next.phase != Phase::kRunning || view.job.deleting)) {
+    return "a pod is created without an attempt that runs";
+  }
+  for (const Run& run : next.runs) {
+    if (run.open() && run.attempt > view.job.status.attempt && created.count(run.attempt) == 0) {
+      return "an intent without its pod";
     }
   }
   return "";
 }
 
-std::string broken_status_write(const JobView& view, const WriteStatus& write) {
-  const Status& old = view.job.status;
-  const Status& next = write.status;
-  if (next == old) return "L6: writes what stands there already";
-  if (const std::string why = refused_by_api(old, next); !why.empty()) return why;
-  const std::int64_t spent = next.failures + next.disruptions - old.failures - old.disruptions;
-  std::int64_t due = 0;                        // what the ends of this write spend
-  std::map<std::int64_t, std::int64_t> ended;  // the attempts, by run
-  for (const Ended& one : write.ended) {
-    if (!one.outcome) continue;
-    const auto run = std::find_if(old.runs.begin(), old.runs.end(),
-                                  [&](const Run& run_) { return run_.index == one.index; });
-    if (run == old.runs.end() || !run->open()) return "S2: an attempt ends that did not run";
-    if (!ended.emplace(run->index, run->attempt).second) return "S2: an attempt ends twice";
-    due += budget_of(*one.outcome) == Budget::kNone ? 0 : 1;
-  }
-  const auto in_history = [&](const auto& one) {
-    return std::any_of(next.history.begin(), next.history.end(), [&](const HistoryEntry& entry) {
-      return entry.index == one.first && entry.attempt == one.second;
+bool matches(const PolicyRule::ExitCodes& codes, const PodView& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [&](const ContainerView& one) {
+    if (!one.terminated || !one.terminated->was_seen || fenced_itself(one)) return false;
+    if (!codes.container.empty() && codes.container != one.name) return false;
+    const int code = one.terminated->exit_code;
+    return code != 0 &&
+           codes.in == (std::count(codes.values.begin(), codes.values.end(), code) > 0);
+  });
+}
+
+bool matches(const PolicyRule& rule, const PodView& pod) {
+  if (rule.exit_codes) return matches(*rule.exit_codes, pod);
+  return std::any_of(pod.conditions.begin(), pod.conditions.end(), [&](const auto& is) {
+    return std::any_of(rule.conditions.begin(), rule.conditions.end(), [&](const auto& wanted) {
+      return is.type == wanted.type && is.status == wanted.status;
     });
-  };
-  if (ended.size() <= kHistoryLimit && !std::all_of(ended.begin(), ended.end(), in_history)) {
-    return "S2: the end of an attempt is not in history";
-  }
-  if (spent < due) return "S8: an ended attempt is not counted once";
-  if (spent > due) return "S8: a budget is spent without an end";
-  for (const Run& run : old.runs) {
-    const auto now_ = std::find_if(next.runs.begin(), next.runs.end(),
-                                   [&](const Run& one) { return one.index == run.index; });
-    const bool same = now_ != next.runs.end() && now_->attempt == run.attempt && now_->open();
-    if (run.open() && !same && !is_terminal(next.phase) && ended.count(run.index) == 0) {
-      return "S8: an attempt is replaced uncounted";
-    }
-    if (next.completed.contains(run.index) && now_ != next.runs.end()) {
-      return "S16: a completed run goes on";
-    }
-  }
-  const auto open =
-      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  if (next.attempt > old.attempt && open > view.job.spec.parallelism) {
-    return "S17: more runs are open than parallelism allows";
-  }
-  if (next.attempt > old.attempt) {
-    if (next.failures > view.job.spec.backoff_limit ||
-        next.disruptions > view.job.spec.disruption_limit) {
-      return "S8: an attempt starts on an overspent budget";
-    }
-    if (view.job.spec.cancel) return "an attempt of a cancelled job starts";
-    if (view.job.spec.suspend) return "an attempt of a suspended job starts";
-  }
-  for (const Event& event : write.events) {
-    if (event.note.size() > 1024) return "an event's note is too long";
-    if (event.reason.empty() || event.action.empty()) return "an event says nothing";
-  }
-  return "";
+  });
 }
 
 }  // namespace
+
+const Run* run_at(const Status& status, std::int64_t index) {
+  const auto found = std::find_if(status.runs.begin(), status.runs.end(),
+                                  [&](const Run& run) { return run.index == index; });
+  return found == status.runs.end() ? nullptr : &*found;
+}
+
+bool is_true(const Status& status, const char* condition) {
+  const Condition* const found = status.condition(condition);
+  return found && found->status;
+}
+
+PolicyAction policy_on(const Spec& spec, const PodView& pod) {
+  if (pod.phase != PodPhase::kFailed) return PolicyAction::kCount;
+  for (const PolicyRule& rule : spec.pod_failure_policy) {
+    if (!matches(rule, pod)) continue;
+    const bool counts = rule.action == PolicyAction::kFailIndex && !spec.backoff_limit_per_index;
+    return counts ? PolicyAction::kCount : rule.action;
+  }
+  return PolicyAction::kCount;
+}
 
 bool legal_edge(Phase from, Phase to) {
   using enum Phase;
@@ -230,17 +156,16 @@ std::string refused_by_api(const Status& old, const Status& next) {
     return "completionTime changes";
   }
   if (next.suspended < old.suspended) return "suspendedSeconds falls";
+  for (const char* const outcome : {"FailureTarget", "SuccessCriteriaMet"}) {
+    if (is_true(old, outcome) && !is_true(next, outcome)) return "a decided outcome is taken back";
+  }
   if (!may_follow(next.history, old.history)) return "history is rewritten";
   return refused_text(next);
 }
 
 std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   const Job& job = view.job;
-  if (decision.confirm) {
-    if (view.observed.confirmed || view.seen(0).observed.confirmed)
-      return "asks for a live look that it just had";
-    return decision.writes.empty() ? "" : "writes before the live look that it asks for";
-  }
+  if (decision.confirm) return broken_look(view, decision);
   Status next = job.status;
   int status_writes = 0;
   for (const Write& write : decision.writes) {
@@ -251,16 +176,12 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
     if (const std::string why = broken_status_write(view, *status); !why.empty()) return why;
     next = status->status;
   }
-  if (const std::string why = broken_order(view, decision); !why.empty()) return why;
-  if (const std::string why = broken_pod_write(view, decision); !why.empty()) return why;
-  const bool creates =
-      std::any_of(decision.writes.begin(), decision.writes.end(),
-                  [](const Write& write) { return std::holds_alternative<CreatePod>(write); });
-  if (creates && (next.phase != Phase::kRunning || job.deleting)) {
-    return "a pod is created without an attempt that runs";
-  }
-  if (next.attempt > job.status.attempt && !creates) return "an intent without its pod";
-  if (decision.writes.empty() && decision.wake_after && *decision.wake_after <= Duration::zero()) {
+  if (const std::string why = broken_order(view, decision, next); !why.empty()) return why;
+  if (const std::string why = broken_pod_write(view, decision, next); !why.empty()) return why;
+  if (const std::string why = broken_creations(view, decision, next); !why.empty()) return why;
+  // What is new after a live look has to wait for the next one.
+  if (decision.writes.empty() && !view.observed.looked && decision.wake_after &&
+      *decision.wake_after <= Duration::zero()) {
     return "hot loop: nothing to do, and look again at once";
   }
   const bool waits_for_events =

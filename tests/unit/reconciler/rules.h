@@ -17,4 +17,13 @@ std::string refused_by_api(const Status& old, const Status& next);
 // The rule that this decision breaks; empty: none.
 std::string broken_by(const JobView& view, const Decision& decision, Time now);
 
+// The run with this index; null: it is not in status.runs.
+const Run* run_at(const Status& status, std::int64_t index);
+
+// True: the condition stands there, and is True.
+bool is_true(const Status& status, const char* condition);
+
+// What the job's podFailurePolicy says of this pod.
+PolicyAction policy_on(const Spec& spec, const PodView& pod);
+
 }  // namespace holdfast::reconciler::testing
