@@ -33,10 +33,13 @@ holdfast_test(
   reconciler/outage_test.cc
   reconciler/staleness_test.cc
   reconciler/carried_test.cc
+  reconciler/random_job.cc
   reconciler/ledger.cc
+  reconciler/ledger_ends.cc
   reconciler/world.cc
   reconciler/world_acts.cc
   reconciler/replica.cc
+  reconciler/replica_writes.cc
   reconciler/property_test.cc
   LIBRARIES
   reconciler_rules)

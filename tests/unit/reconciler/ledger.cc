@@ -1,111 +1,99 @@
 #include "tests/unit/reconciler/ledger.h"
 
+#include <algorithm>
+
 #include "reconciler/names.h"
 #include "tests/unit/reconciler/rules.h"
 
 namespace holdfast::reconciler::testing {
 
 void Ledger::status_written(const StatusWrite& write) {
-  const Status& old = write.old;
   const Status& next = write.next;
-  if (const std::string why = refused_by_api(old, next); !why.empty()) complain(why);
-  const bool ended = next.history != old.history;
-  if (ended) check_end(write);
-  if (!ended && next.phase != old.phase && old.phase == Phase::kRunning &&
-      !next.condition("Failed")) {
-    complain("S2: an attempt ends that is not in history");
-  }
-  if (next.attempt != old.attempt) check_start(write);
-  if (next.failures != failures_) complain("S8: failures are not the ended attempts'");
-  if (next.disruptions != disruptions_) complain("S8: disruptions are not the ended attempts'");
-  if (next.phase == Phase::kSucceeded && old.phase != next.phase) {
-    if (!ended || next.history.back().outcome != Outcome::kSucceeded) {
-      complain("S2: Succeeded without an attempt that did");
-    }
-    if (!next.condition("Complete") || !next.condition("Complete")->status) {
-      complain("Succeeded without its condition");
-    }
-  }
-  if (next.phase == Phase::kFailed && !next.condition("Failed")) {
-    complain("Failed without its condition");
-  }
+  if (const std::string why = refused_by_api(write.old, next); !why.empty()) complain(why);
+  std::vector<End> ends = ends_of(write);
+  for (End& end : ends) check_end(write, end);
+  check_budgets(next);
+  check_indexes(write, ends);
+  check_outcome(write, ends);
+  check_stopped(write, ends);
+  check_starts(write);
 }
 
-void Ledger::check_end(const StatusWrite& write) {
-  const Status& old = write.old;
-  const HistoryEntry& entry = write.next.history.back();
-  if (old.phase != Phase::kRunning || entry.attempt != old.attempt) {
-    complain("S2: an outcome that is not the current attempt's");
-  }
-  if (!ended_.insert(entry.attempt).second) complain("S8: an attempt ends twice");
-  const Budget budget = budget_of(entry.outcome);
-  if (budget == Budget::kFailures) ++failures_;
-  if (budget == Budget::kDisruptions) ++disruptions_;
-  const bool told = entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed;
-  if (told && !made_.count(entry.pod_uid))
-    complain("S18: an outcome of a pod that it did not make");
-  const auto truth = ends_.find(entry.pod_uid);
-  const bool succeeded = truth != ends_.end() && truth->second == PodPhase::kSucceeded;
-  if (entry.outcome == Outcome::kSucceeded && !succeeded) {
-    complain("S2: a success that its pod did not tell");
-  }
-  if (entry.outcome == Outcome::kFailed &&
-      (truth == ends_.end() || truth->second != PodPhase::kFailed)) {
-    complain("S2: a failure that its pod did not tell");
-  }
-  if (succeeded && entry.outcome != Outcome::kSucceeded && write.fresh) {
-    for (const PodView& pod : write.pods) {
-      if (pod.uid == entry.pod_uid && pod.owner_uid == job_.uid) {
-        complain("S2: a success is lost");
-      }
-    }
-  }
-  // A pod that is gated or unschedulable waits without limit: the user has set none.
-  if (entry.outcome == Outcome::kStartTimeout && !write.spec.schedule_deadline) {
-    for (const PodView& pod : write.pods) {
-      if (pod.uid == entry.pod_uid && pod.placement() != Placement::kBound) {
-        complain("an attempt times out though its pod has no node");
-      }
-    }
-  }
-  // Observers see a renewal at most 5 s late.
-  if (write.fresh && entry.reason == Reason::kNodeSilent &&
-      write.node_silent + seconds(5) < write.spec.lost_after) {
-    complain("an attempt is lost though its node renewed in time");
-  }
-}
-
-void Ledger::check_start(const StatusWrite& write) {
+void Ledger::check_starts(const StatusWrite& write) {
   const Status& next = write.next;
+  std::int64_t opened = 0;
+  std::int64_t open = 0;
+  for (const Run& run : next.runs) {
+    if (!run.open()) continue;
+    ++open;
+    const Run* const was = run_at(write.old, run.index);
+    if (was && was->open() && was->attempt == run.attempt) continue;
+    ++opened;
+    check_start(write, run);
+    if (was && write.always_failed) check_old_pod(write, *was);
+  }
   // A user's pod on the next one's name is stepped over.
   const std::int64_t rise = next.attempt - write.old.attempt;
-  if (rise < 1 || rise > 2) complain("S3: attempt does not rise by one");
-  if (next.phase != Phase::kRunning) complain("S3: attempt rises without an attempt");
-  if (next.run().pod_name != pod_name(job_.name, job_.uid, next.attempt))
-    complain("S6: another name");
-  if (write.old.phase == Phase::kRunning && next.history == write.old.history) {
-    complain("S8: an attempt is replaced uncounted");
+  if (rise < opened || rise > opened + 1 || (opened == 0 && rise > 0)) {
+    complain("S3: attempt does not rise by the number of attempts that start");
   }
-  if (next.failures > write.spec.backoff_limit || next.disruptions > write.spec.disruption_limit) {
+  if (opened == 0) return;
+  if (next.phase != Phase::kRunning) complain("S4: an attempt starts of a job that does not run");
+  if (open > write.spec.parallelism) complain("S17: more runs are open than parallelism allows");
+  if (next.failures > write.spec.backoff_limit) {
     complain("S8: an attempt starts on an overspent budget");
   }
   if (write.spec.cancel) complain("S12: an attempt of a cancelled job starts");
   if (write.spec.suspend) complain("an attempt of a suspended job starts");
-  if (write.overlap_allowed || !write.fresh) return;
+  if (is_true(next, "FailureTarget") || is_true(next, "SuccessCriteriaMet")) {
+    complain("S1: an attempt starts of a job whose outcome is decided");
+  }
+}
+
+void Ledger::check_start(const StatusWrite& write, const Run& run) {
+  const Spec& spec = write.spec;
+  if (run.attempt <= write.old.attempt || run.attempt > write.next.attempt) {
+    complain("S3: the attempt of a run does not rise");
+  }
+  if (!runs_.emplace(run.attempt, run.index).second) complain("S3: two runs have one attempt");
+  if (run.pod_name != pod_name(job_.name, job_.uid, run.attempt)) complain("S6: another name");
+  const Spent& spent = spent_[run.index];
+  const auto& limit = spec.backoff_limit_per_index;
+  if (spent.disruptions > spec.disruption_limit || (limit && spent.failures > *limit)) {
+    complain("S8: an attempt starts on an overspent budget of its run");
+  }
+}
+
+// podReplacementPolicy Failed: no pod of the run's last attempt may still live, unless its node is
+// gone.
+void Ledger::check_old_pod(const StatusWrite& write, const Run& old) {
+  if (!write.fresh) return;
   for (const PodView& pod : write.pods) {
     const bool lives = !pod.ended() && !(pod.node_name.empty() && pod.deletion);
-    if (pod.name == write.old.run().pod_name && made_.count(pod.uid) && lives) {
+    // A user may have removed all that tells whose it is.
+    const bool is_known = pod.owner_uid == job_.uid || pod.job_uid_label == job_.uid;
+    const bool node_gone =
+        std::any_of(write.nodes.begin(), write.nodes.end(), [&](const WorldNode& node) {
+          return node.name == pod.node_name && write.now - node.missing <= seconds(5);
+        });
+    if (pod.name != old.pod_name || !made_.count(pod.uid)) continue;
+    if (is_known && lives && !node_gone) {
       complain("podReplacementPolicy Failed: the next attempt starts beside the old pod");
     }
   }
 }
 
-void Ledger::pod_created(const Status& status, std::int64_t attempt, const PodView& pod) {
-  const std::string& name = pod.name;
+void Ledger::pod_created(const Job& job, const CreatePod& write, const PodView& pod) {
   made_.insert(pod.uid);
-  if (status.attempt < attempt) complain("S8: a pod exists before its attempt is recorded");
-  if (name != pod_name(job_.name, job_.uid, attempt)) complain("S13: another name");
-  if (++created_[attempt] > 1 && !excused_.count(name)) {
+  if (job.status.attempt < write.attempt)
+    complain("S8: a pod exists before its attempt is recorded");
+  const auto run = runs_.find(write.attempt);
+  if (run == runs_.end() || run->second != write.run) complain("S6: the attempt is another run's");
+  if (pod.name != pod_name(job_.name, job_.uid, write.attempt)) complain("S13: another name");
+  // A replica may send its creation long after it decided: no shard keeps the replicas of this
+  // world apart. So a second pod is no fault of a decision once the attempt has ended.
+  const bool is_late = ended_.count(write.attempt) > 0 || job.deleting;
+  if (++created_[write.attempt] > 1 && !excused_.count(pod.name) && !is_late) {
     complain("S6: a second pod of one attempt");
   }
 }
@@ -116,13 +104,19 @@ void Ledger::pod_touched(const char* what, const Job& job, const PodView& pod) {
   if (pod.owner_uid != job.uid && !made_.count(pod.uid) && !orphaned) {
     complain("S6, S10: " + text + " of another owner");
   }
-  if (!job.deleting && job.status.phase == Phase::kRunning && made_.count(pod.uid) &&
-      (job.status.run().pod_uid.empty() || job.status.run().pod_uid == pod.uid) &&
-      pod.name == job.status.run().pod_name) {
+  const Run* const run = job.status.run_of_pod(pod.name);
+  // Of two pods under one name, after a user removed the first, each replica may know its own.
+  const bool is_the_attempts = run && run->open() && made_.count(pod.uid) &&
+                               !excused_.count(pod.name) &&
+                               (run->pod_uid.empty() || run->pod_uid == pod.uid);
+  if (!job.deleting && is_the_attempts) {
     complain("S2: " + text + " before the end of its attempt is recorded");
   }
 }
 
-void Ledger::pod_ended(const PodView& pod) { ends_[pod.uid] = pod.phase; }
+const PodView* Ledger::find_end(const std::string& pod_uid) const {
+  const auto found = ends_.find(pod_uid);
+  return found == ends_.end() ? nullptr : &found->second;
+}
 
 }  // namespace holdfast::reconciler::testing

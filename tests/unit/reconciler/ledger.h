@@ -3,13 +3,24 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "reconciler/types.h"
+#include "reconciler/write.h"
 
 namespace holdfast::reconciler::testing {
+
+struct WorldNode {
+  std::string name;
+  bool exists = true;
+  bool alive = true;
+  std::uint64_t lease_version = 1;
+  Time renewed{};
+  Time missing{};  // when it last did not exist
+};
 
 class Ledger {
  public:
@@ -21,15 +32,16 @@ class Ledger {
     const Status& next;
     const Spec& spec;
     const std::vector<PodView>& pods;  // as they are now
-    bool fresh = false;                // no change since the decision looked
-    Duration node_silent{0};           // since the last renewal of the node of old's attempt
-    bool overlap_allowed = true;       // podReplacementPolicy was not Failed all along
+    const std::vector<WorldNode>& nodes;
+    Time now;
+    bool fresh = false;         // no change since the decision looked
+    bool always_failed = true;  // podReplacementPolicy was Failed all along
   };
   void status_written(const StatusWrite& write);
-  void pod_created(const Status& status, std::int64_t attempt, const PodView& pod);
+  void pod_created(const Job& job, const CreatePod& write, const PodView& pod);
   // `what`: "deletes", "releases".
   void pod_touched(const char* what, const Job& job, const PodView& pod);
-  void pod_ended(const PodView& pod);
+  void pod_ended(const PodView& pod) { ends_[pod.uid] = pod; }
   // A user removed a pod with its finalizer: its attempt may be created again.
   void excuse_creation(const std::string& name) { excused_.insert(name); }
 
@@ -39,17 +51,43 @@ class Ledger {
   const std::string& violation() const { return violation_; }
 
  private:
-  void check_end(const StatusWrite& write);
-  void check_start(const StatusWrite& write);
+  // An open attempt that a write ends.
+  struct End {
+    const Run& was;
+    const Run* now = nullptr;                    // null: the run is over
+    const HistoryEntry* entry = nullptr;         // null: history does not tell of it
+    PolicyAction action = PolicyAction::kCount;  // what the job's failure policy says of it
+  };
+  struct Spent {
+    std::int64_t failures = 0;
+    std::int64_t disruptions = 0;
+  };
+
+  // ledger_ends.cc: what a write says about attempts that end, and runs that are over.
+  std::vector<End> ends_of(const StatusWrite& write);
+  void check_end(const StatusWrite& write, End& end);
+  void check_told(const StatusWrite& write, const HistoryEntry& entry);
+  void check_run_after(const StatusWrite& write, const End& end);
+  void check_budgets(const Status& next);
+  void check_indexes(const StatusWrite& write, const std::vector<End>& ends);
+  void check_outcome(const StatusWrite& write, const std::vector<End>& ends);
+  bool has_cause(const StatusWrite& write, bool by_policy) const;
+  void check_stopped(const StatusWrite& write, const std::vector<End>& ends);
+  // ledger.cc
+  void check_starts(const StatusWrite& write);
+  void check_start(const StatusWrite& write, const Run& run);
+  void check_old_pod(const StatusWrite& write, const Run& old);
+  const PodView* find_end(const std::string& pod_uid) const;
 
   const Job job_;  // for its name and UID
   std::string violation_;
-  std::set<std::int64_t> ended_;
-  std::int64_t failures_ = 0;
-  std::int64_t disruptions_ = 0;
-  std::map<std::int64_t, int> created_;
-  std::set<std::string> made_;            // UIDs of the pods that the operator made
-  std::map<std::string, PodPhase> ends_;  // of pods by UID, as their kubelet reported
+  std::map<std::int64_t, std::int64_t> runs_;  // of the attempts on record
+  std::set<std::int64_t> ended_;               // attempts
+  std::map<std::int64_t, Spent> spent_;        // by each run
+  std::map<std::int64_t, bool> over_;          // runs that have succeeded (true) or failed
+  std::map<std::int64_t, int> created_;        // pods, by attempt
+  std::set<std::string> made_;                 // UIDs of the pods that the operator made
+  std::map<std::string, PodView> ends_;        // of pods by UID, as their kubelet reported
   std::set<std::string> excused_;
 };
 

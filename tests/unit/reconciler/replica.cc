@@ -26,18 +26,15 @@ void Replica::start() {
 void Replica::crash() {
   world_.note("replica " + std::to_string(id_) + " crashes");
   news_ = true;
-  intent_attempt_ = 0;
   own_version_ = 0;
   last_write_ = Time{};
   clock_ = LiveClock();
   watch_open_ = true;
   leases_ = RecordTracker();
   missing_since_.clear();
-  existed_.clear();
-  no_pod_since_.reset();
-  refusal_.reset();
-  writes_.clear();
-  next_write_ = 0;
+  attempts_.clear();
+  status_.reset();
+  chains_.clear();
   wake_.reset();
   start();
 }
@@ -74,15 +71,13 @@ void Replica::sync(bool fully) {
   advance(pods_seen_, world_.pods_log().size());
 }
 
-void Replica::remember(const JobView& view) {
-  const std::int64_t attempt = view.job.status.attempt;
-  if (const PodView* const pod = view.job.status.runs.empty() ? nullptr : current_pod(view, 0)) {
-    if (pod->owner_uid == view.job.uid) existed_.try_emplace(attempt, pod->uid);
-    no_pod_since_.reset();
-  } else if (!no_pod_since_ || no_pod_since_->first != attempt) {
-    no_pod_since_ = {attempt, world_.now()};
-  }
-  if (refusal_ && refusal_->first != attempt) refusal_.reset();
+// Drops what concerns neither an open run nor an intent that may still show.
+void Replica::forget(const Status& status) {
+  std::erase_if(attempts_, [&](const auto& entry) {
+    if (entry.first > status.attempt) return false;
+    return std::none_of(status.runs.begin(), status.runs.end(),
+                        [&](const Run& run) { return run.open() && run.attempt == entry.first; });
+  });
 }
 
 JobView Replica::view() {
@@ -91,19 +86,15 @@ JobView Replica::view() {
   for (const PodView& pod : *world_.pods_log()[pods_seen_]) {
     if (pod.job_uid_label == view.job.uid) view.pods.push_back(pod);
   }
-  remember(view);
-  const Status& status = view.job.status;
+  forget(view.job.status);
+  observe_nodes(view);
+  observe_runs({}, view);
+  return view;
+}
+
+void Replica::observe_nodes(JobView& view) {
   Observed& observed = view.observed;
-  RunObserved& of_run = view.begun().observed;
   const Duration live = clock_.read(steady(world_.now()));
-  of_run.pod_existed = existed_.count(status.attempt) > 0;
-  if (of_run.pod_existed) of_run.pod_uid = existed_.at(status.attempt);
-  of_run.own_intent = intent_attempt_ == status.attempt && intent_stamp_ == status.run().start_time;
-  if (no_pod_since_) of_run.no_pod_for = world_.now() - no_pod_since_->second;
-  if (refusal_) {
-    of_run.refusal = refusal_->second;
-    of_run.refusal->retry_in = std::max(Duration::zero(), retry_at_ - world_.now());
-  }
   for (const WorldNode& node : world_.nodes()) {
     NodeObservation seen;
     seen.silent_for = leases_.silent_for(node.name, live, clock_.epoch());
@@ -120,32 +111,64 @@ JobView Replica::view() {
   for (PodView& pod : view.pods) pod.going_for = observed.live_for;
   observed.since_write = world_.now() - last_write_;
   observed.nonce = rng_.next();
-  return view;
 }
 
-void Replica::look_live(JobView& view) {
-  const LastPod last = last_pod(view.job.status);
-  const std::string& name = last.name;
-  const bool cut = !watch_open_;
-  std::erase_if(view.pods, [&](const PodView& pod) { return pod.name == name; });
-  if (const PodView* const pod = world_.find_pod(name)) {
-    if (pod->owner_uid == view.job.uid || pod->job_uid_label == view.job.uid ||
-        pod->uid == last.uid) {
-      view.pods.push_back(*pod);
+void Replica::observe_runs(const std::vector<std::int64_t>& looked, JobView& view) {
+  const std::vector<Run>& runs = view.job.status.runs;
+  view.runs.assign(runs.size(), {});
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const Run& run = runs[place];
+    RunObserved& observed = view.runs[place].observed;
+    observed.confirmed = std::count(looked.begin(), looked.end(), run.index) > 0;
+    if (!run.open()) continue;
+    const AttemptMemory& known = attempts_[run.attempt];
+    observed.own_intent = std::any_of(known.intents.begin(), known.intents.end(),
+                                      [&](const Time& intent) { return run.start_time == intent; });
+    observed.pod_existed = !known.pod_uid.empty();
+    observed.pod_uid = known.pod_uid;
+    observed.refusal = known.refusal;
+    if (!known.refusal) continue;
+    observed.refusal->retry_in = std::max(Duration::zero(), known.retry_at - world_.now());
+  }
+  const std::vector<const PodView*> pods = current_pods(view);
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    if (!runs[place].open()) continue;
+    AttemptMemory& known = attempts_[runs[place].attempt];
+    if (!pods[place]) {
+      if (!known.bare_since) known.bare_since = world_.now();
+      view.runs[place].observed.no_pod_for = world_.now() - *known.bare_since;
+    } else if (pods[place]->owner_uid == view.job.uid && known.pod_uid.empty()) {
+      known.pod_uid = pods[place]->uid;
     }
   }
+}
+
+// The pods of the last attempts of these runs, and their nodes. No runs: the job's last pod.
+void Replica::look_live(const std::vector<std::int64_t>& runs, JobView& view) {
+  const Status& status = view.job.status;
+  const auto read = [&](const std::string& name, const std::string& uid, const std::string& known) {
+    std::erase_if(view.pods, [&](const PodView& pod) { return pod.name == name; });
+    const PodView* const pod = world_.find_pod(name);
+    if (!pod) return;
+    const bool names_job = pod->owner_uid == view.job.uid || pod->job_uid_label == view.job.uid;
+    if (names_job || pod->uid == uid || pod->uid == known) view.pods.push_back(*pod);
+  };
+  for (const std::int64_t index : runs) {
+    const Run* const run = run_at(status, index);
+    if (run) read(run->pod_name, run->pod_uid, attempts_[run->attempt].pod_uid);
+  }
+  if (runs.empty()) {
+    const LastPod last = last_pod(status);
+    read(last.name, last.uid, "");
+  }
+  const bool cut = !watch_open_;
   watch_open_ = true;
   observe();
   watch_open_ = !cut;
-  const JobView fresh = this->view();
-  view.observed = fresh.observed;
-  view.runs = fresh.runs;
-  for (PodView& pod : view.pods) pod.going_for = view.observed.live_for;
-  remember(view);
-  const auto existed = existed_.find(view.job.status.attempt);
-  view.begun().observed.pod_existed = existed != existed_.end();
-  if (existed != existed_.end()) view.begun().observed.pod_uid = existed->second;
-  view.begun().observed.confirmed = view.observed.confirmed = true;
+  observe_nodes(view);
+  observe_runs(runs, view);
+  view.observed.looked = true;
+  view.observed.confirmed = runs.empty();
 }
 
 std::string Replica::text(const JobView& view, const Decision& decision) const {
@@ -155,12 +178,16 @@ std::string Replica::text(const JobView& view, const Decision& decision) const {
   std::string line = "replica " + std::to_string(id_) + " at " + to_string(old.phase) + "(" +
                      std::to_string(old.attempt) + ") sees";
   for (const PodView& pod : view.pods) line += " " + pod.name + ":" + to_string(pod.phase);
-  line += view.seen(0).observed.confirmed ? " live, decides" : ", decides";
+  line += view.observed.looked ? " live, decides" : ", decides";
   for (const Write& write : decision.writes) {
     line += std::string(" ") + kNames[write.index()];
     if (const auto* const status = std::get_if<WriteStatus>(&write)) {
       const Status& next = status->status;
       line += std::string("->") + to_string(next.phase) + "(" + std::to_string(next.attempt) + ")";
+      for (const Run& run : next.runs) {
+        line += " " + std::to_string(run.index) + (run.open() ? ":" : "-") +
+                std::to_string(run.attempt);
+      }
       if (next.history != old.history) line += std::string(":") + next.history.back().reason.text();
       if (next.waiting) line += "[" + next.waiting->reason.text() + "]";
     }
@@ -188,7 +215,7 @@ bool Replica::step() {
       wake_ = world_.now() + seconds(1);
       return true;
     }
-    look_live(seen);
+    look_live(decision.confirm_runs, seen);
     decision = decide(seen, world_.now());
     broken = broken_by(seen, decision, world_.now());
   }
@@ -198,104 +225,9 @@ bool Replica::step() {
   if (!broken.empty()) world_.ledger().complain(broken);
   if (decision.wake_after) wake_ = world_.now() + *decision.wake_after;
   if (decision.writes.empty()) return false;
-  writes_ = std::move(decision.writes);
-  next_write_ = 0;
-  decided_on_ = seen.job.version;
-  decided_attempt_ = seen.job.status.attempt;
+  plan(seen, std::move(decision.writes));
   if (faults_ && rng_.percent(10)) return true;  // between the look and the first write
   return perform(true);
-}
-
-Answer Replica::send(const Write& write, bool fresh) {
-  struct Send {
-    World& world;
-    std::uint64_t version;
-    bool fresh;
-    Answer operator()(const WriteStatus& w) const {
-      return world.put_status(version, w.status, fresh);
-    }
-    Answer operator()(const CreatePod& w) const { return world.create_pod(w); }
-    Answer operator()(const DeletePod& w) const { return world.delete_pod(w); }
-    Answer operator()(const ReleasePod& w) const { return world.release_pod(w); }
-    Answer operator()(const RelabelPod& w) const { return world.relabel_pod(w); }
-    // No job of this world has a heartbeat.
-    Answer operator()(const WriteLease&) const {
-      world.ledger().complain("a Lease for a job without heartbeat");
-      return Answer::kRefused;
-    }
-    Answer operator()(const DeleteLease&) const {
-      world.ledger().complain("a Lease of a job without heartbeat is deleted");
-      return Answer::kRefused;
-    }
-    Answer operator()(const DeleteJob&) const { return world.delete_job(version); }
-  };
-  const std::uint64_t before = world_.version();
-  const Answer answer = std::visit(Send{world_, decided_on_, fresh}, write);
-  if (world_.version() != before) ++applied_;
-  if (answer != Answer::kOk || !faults_ || !rng_.percent(5)) return answer;
-  const std::uint64_t once = world_.version();
-  std::visit(Send{world_, decided_on_, false}, write);
-  if (world_.version() != once)
-    world_.ledger().complain("S9: a repeated request changes something");
-  return answer;
-}
-
-// The next write of the decision; at the first that fails the rest is dropped.
-bool Replica::perform(bool fresh) {
-  const Write write = writes_[next_write_];
-  const auto stop = [this] {
-    writes_.clear();
-    next_write_ = 0;
-    wake_ = world_.now() + std::chrono::milliseconds(10);
-    return true;
-  };
-  if (world_.outage() || (faults_ && rng_.percent(6))) return stop();
-  if (const auto* const status = std::get_if<WriteStatus>(&write);
-      status && status->status.attempt > decided_attempt_) {
-    intent_attempt_ = status->status.attempt;
-    intent_stamp_ = status->status.run().start_time;
-  }
-  const Answer answer = send(write, fresh);
-  if (faults_ && rng_.percent(6)) {
-    world_.note("replica " + std::to_string(id_) + " loses an answer");
-    if (std::holds_alternative<CreatePod>(write)) learn(write, Answer::kNoAnswer);
-    return stop();
-  }
-  if (faults_ && rng_.percent(3)) {
-    crash();
-    return true;
-  }
-  learn(write, answer);
-  const bool done = answer == Answer::kOk || answer == Answer::kExists ||
-                    (answer == Answer::kGone && !std::holds_alternative<WriteStatus>(write));
-  if (!done) return stop();
-  if (++next_write_ < writes_.size()) {
-    return faults_ && rng_.percent(30) ? true : perform(false);
-  }
-  writes_.clear();
-  next_write_ = 0;
-  return true;
-}
-
-void Replica::learn(const Write& write, Answer answer) {
-  if (std::holds_alternative<WriteStatus>(write) && answer == Answer::kOk) {
-    own_version_ = decided_on_ = world_.job().version;
-    last_write_ = world_.now();
-  }
-  const auto* const create = std::get_if<CreatePod>(&write);
-  if (!create) return;
-  if (answer == Answer::kOk || answer == Answer::kExists) {
-    const PodView* const made = world_.find_pod(create->name);
-    if (made) existed_.try_emplace(create->attempt, made->uid);
-    refusal_.reset();
-    return;
-  }
-  using Kind = CreationRefusal::Kind;
-  const Kind kind = answer == Answer::kInvalid         ? Kind::kTemplateInvalid
-                    : answer == Answer::kExistsForeign ? Kind::kNameTaken
-                                                       : Kind::kRefused;
-  refusal_ = {create->attempt, CreationRefusal{kind, "no", seconds(5)}};
-  retry_at_ = world_.now() + seconds(5 + rng_.below(26));
 }
 
 }  // namespace holdfast::reconciler::testing

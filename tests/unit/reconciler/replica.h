@@ -1,11 +1,12 @@
 // One operator process in the random world. It has a cache that lags, and memory that a crash
-// loses. Its executor performs a decision's writes one by one, and may die, lose a write, or repeat
-// it.
+// loses. Its executor performs a decision's status first. Then each run's writes follow in their
+// own order, side by side with other runs'. It may die, lose a write, or repeat it.
 #pragma once
 
+#include <deque>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "reconciler/staleness.h"
 #include "tests/unit/reconciler/world.h"
@@ -31,17 +32,33 @@ class Replica {
   // When a decision must be repeated: at its wake-up time, or after an error.
   std::optional<Time> wake() const { return wake_; }
   bool has_news() const { return news_; }
-  bool busy() const { return next_write_ < writes_.size(); }
+  bool busy() const { return status_ || !chains_.empty(); }
   // Writes that the API server accepted.
   int writes() const { return applied_; }
 
  private:
+  // What it remembers of one attempt.
+  struct AttemptMemory {
+    std::vector<Time> intents;  // that it has sent, whatever the answers were
+    std::string pod_uid;        // of the first pod that it made or saw
+    std::optional<Time> bare_since;
+    std::optional<CreationRefusal> refusal;
+    Time retry_at{};
+  };
+  // Writes that are performed in this order.
+  using Chain = std::deque<Write>;
+
   void start();
   JobView view();
-  void look_live(JobView& view);
-  void remember(const JobView& view);
+  void forget(const Status& status);
+  void observe_nodes(JobView& view);
+  // `looked`: the indexes of runs whose pods were read live.
+  void observe_runs(const std::vector<std::int64_t>& looked, JobView& view);
+  void look_live(const std::vector<std::int64_t>& runs, JobView& view);
   std::string text(const JobView& view, const Decision& decision) const;
+  void plan(const JobView& seen, std::vector<Write> writes);
   bool perform(bool fresh);
+  void record_intents(const Status& status);
   Answer send(const Write& write, bool fresh);
   void learn(const Write& write, Answer answer);
 
@@ -53,8 +70,6 @@ class Replica {
   int applied_ = 0;
 
   // Lost in a crash.
-  std::int64_t intent_attempt_ = 0;
-  std::optional<Time> intent_stamp_;
   std::size_t job_seen_ = 0;
   std::size_t pods_seen_ = 0;
   bool news_ = true;
@@ -64,12 +79,9 @@ class Replica {
   bool watch_open_ = true;
   RecordTracker leases_;
   std::map<std::string, Duration> missing_since_;
-  std::map<std::int64_t, std::string> existed_;  // the known pods' UIDs, by attempt
-  std::optional<std::pair<std::int64_t, Time>> no_pod_since_;
-  std::optional<std::pair<std::int64_t, CreationRefusal>> refusal_;
-  Time retry_at_{};
-  std::vector<Write> writes_;
-  std::size_t next_write_ = 0;
+  std::map<std::int64_t, AttemptMemory> attempts_;
+  std::optional<WriteStatus> status_;  // to be performed before the chains
+  std::vector<Chain> chains_;
   std::uint64_t decided_on_ = 0;
   std::int64_t decided_attempt_ = 0;
   std::optional<Time> wake_;

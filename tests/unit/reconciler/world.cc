@@ -3,35 +3,9 @@
 #include <algorithm>
 
 #include "reconciler/names.h"
+#include "tests/unit/reconciler/random_job.h"
 
 namespace holdfast::reconciler::testing {
-namespace {
-
-Job random_job(Rng& rng, Time now) {
-  Job job;
-  job.namespace_ = "default";
-  job.name = "job";
-  job.uid = "uid-" + std::to_string(rng.next());
-  job.generation = 1;
-  job.created = now;
-  Spec& spec = job.spec;
-  spec.backoff_limit = rng.below(4);
-  spec.disruption_limit = rng.percent(30) ? rng.below(3) : 50;
-  spec.retry_backoff.initial = seconds(1 + rng.below(10));
-  spec.retry_backoff.max = seconds(10 + rng.below(60));
-  spec.start_deadline = seconds(rng.percent(50) ? 30 : 600);
-  spec.lost_after = seconds(rng.percent(50) ? 15 : 40);
-  if (rng.percent(20)) spec.attempt_deadline = seconds(5 + rng.below(60));
-  if (rng.percent(20)) spec.active_deadline = seconds(30 + rng.below(600));
-  if (rng.percent(40)) spec.pod_replacement = PodReplacementPolicy::kFailed;
-  if (rng.percent(20)) spec.ttl_after_finished = seconds(rng.below(60));
-  spec.suspend = rng.percent(5);
-  spec.cancel = rng.percent(2);
-  return job;
-}
-
-}  // namespace
-
 World::World(Rng& rng)
     : rng_(rng),
       now_(*parse_time("2026-03-01T12:00:00Z")),
@@ -75,6 +49,9 @@ std::uint64_t World::job_changed() {
 }
 
 void World::pods_changed() {
+  const bool same = pods_at_ == version_ && !pods_log_.empty();
+  if (same && pods_log_.back()->size() == pods_.size()) return;
+  pods_at_ = version_;
   pods_log_.push_back(std::make_shared<const std::vector<PodView>>(pods_));
 }
 
@@ -89,30 +66,11 @@ const PodView* World::find_pod(const std::string& name) const {
   return const_cast<World*>(this)->pod_named(name);
 }
 
-// podReplacementPolicy Failed: whether a pod of the attempt may still live when the next starts.
-bool World::overlap_allowed() const {
-  if (!policy_always_failed_) return true;
-  const PodView* const pod = find_pod(job_.status.run().pod_name);
-  for (const WorldNode& node : nodes_) {
-    if (pod && node.name == pod->node_name && now_ - node.missing <= seconds(5)) return true;
-  }
-  return false;
-}
-
-Duration World::silence_of_attempts_node() const {
-  const PodView* const pod = find_pod(job_.status.run().pod_name);
-  if (!pod) return std::chrono::hours(1);
-  for (const WorldNode& node : nodes_) {
-    if (node.name == pod->node_name) return now_ - node.renewed;
-  }
-  return std::chrono::hours(1);
-}
-
 Answer World::put_status(std::uint64_t version, const Status& status, bool fresh) {
   if (!job_exists_) return Answer::kGone;
   if (version != job_.version) return Answer::kConflict;
-  ledger_.status_written(Ledger::StatusWrite{job_.status, status, job_.spec, pods_, fresh,
-                                             silence_of_attempts_node(), overlap_allowed()});
+  ledger_.status_written(
+      {job_.status, status, job_.spec, pods_, nodes_, now_, fresh, policy_always_failed_});
   job_.status = status;
   // As the API stores them.
   for (Condition& condition : job_.status.conditions) {
@@ -146,7 +104,8 @@ Answer World::create_pod(const CreatePod& write) {
     pod.gates = "example.com/quota";
     pod.placed = pod.created;
   }
-  ledger_.pod_created(job_.status, write.attempt, pod);
+  note("pod " + pod.name + " is created");
+  ledger_.pod_created(job_, write, pod);
   pods_.push_back(pod);
   pods_changed();
   return Answer::kOk;
@@ -208,6 +167,11 @@ void World::collect() {
     if (pod.owner_uid != job_.uid && !pod.owner_uid.empty()) return false;
     return pod.deletion && !pod.has_finalizer && (pod.node_name.empty() || pod.ended());
   };
+  if (tracing()) {
+    for (const PodView& pod : pods_) {
+      if (gone(pod)) note("pod " + pod.name + " is gone");
+    }
+  }
   std::erase_if(pods_, gone);
   pods_changed();
   if (!job_exists_ || !job_.deleting) return;

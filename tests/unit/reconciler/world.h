@@ -13,15 +13,6 @@
 
 namespace holdfast::reconciler::testing {
 
-struct WorldNode {
-  std::string name;
-  bool exists = true;
-  bool alive = true;
-  std::uint64_t lease_version = 1;
-  Time renewed{};
-  Time missing{};  // when it last did not exist
-};
-
 enum class Answer { kOk, kConflict, kGone, kExists, kExistsForeign, kRefused, kInvalid, kNoAnswer };
 
 class World {
@@ -71,19 +62,21 @@ class World {
  private:
   long seconds_since_start() const;
   std::uint64_t job_changed();
+  // Watchers hear of the pods if a version has changed, or a pod is gone.
   void pods_changed();
+  std::size_t any_place(std::size_t count) {
+    return static_cast<std::size_t>(rng_.below(static_cast<int>(count)));
+  }
   PodView* pod_named(const std::string& name);
   void ask_to_go(PodView& pod);
   // Removes deleted objects without finalizers, and a deleted job without pods.
   void collect();
   void user_forges_a_pod();
-  void end_pod(PodView& pod, bool success, int exit_code);
+  void end_pod(PodView& pod, int exit_code);
   bool node_alive(const std::string& name) const;
   bool node_exists(const std::string& name) const;
   void schedule(PodView& pod);
   void run_pod(PodView& pod, int chance);
-  bool overlap_allowed() const;
-  Duration silence_of_attempts_node() const;
 
   Rng& rng_;
   Time now_;
@@ -97,6 +90,7 @@ class World {
   bool outage_ = false;
   bool calm_ = false;
   std::vector<PodView> pods_;
+  std::uint64_t pods_at_ = 0;  // the version that the last event of the pods has
   std::vector<WorldNode> nodes_;
   std::vector<std::shared_ptr<const Job>> job_log_;
   std::vector<std::shared_ptr<const std::vector<PodView>>> pods_log_;

@@ -1,4 +1,6 @@
 // What happens in the random world beside the operator: time, kubelets, users, nodes.
+#include <algorithm>
+
 #include "reconciler/names.h"
 #include "tests/unit/reconciler/world.h"
 
@@ -23,7 +25,9 @@ void World::pass(Duration bit) {
   for (PodView& pod : pods_) {
     if (pod.owner_uid != job_.uid) continue;
     ask_to_go(pod);
-    pod.has_finalizer = pod.has_finalizer && job_exists_;
+    if (job_exists_ || !pod.has_finalizer) continue;
+    pod.has_finalizer = false;
+    pod.version = ++version_;
   }
   collect();
 }
@@ -42,15 +46,17 @@ bool World::node_exists(const std::string& name) const {
   return false;
 }
 
-void World::end_pod(PodView& pod, bool success, int exit_code) {
+void World::end_pod(PodView& pod, int exit_code) {
+  const bool success = exit_code == 0;
   pod.phase = success ? PodPhase::kSucceeded : PodPhase::kFailed;
   Terminated terminated;
   terminated.exit_code = exit_code;
   terminated.reason = success ? "Completed" : "Error";
   terminated.finished = std::chrono::floor<seconds>(now_);
   pod.containers[0].terminated = terminated;
+  if (!success && pod.disruption_target) pod.conditions = {{"DisruptionTarget", "True"}};
   ledger_.pod_ended(pod);
-  note("pod " + pod.name + (success ? " succeeds" : " fails"));
+  note("pod " + pod.name + " ends with " + std::to_string(exit_code));
 }
 
 // Its gates are removed, or its scheduler finds no node for it, or binds it.
@@ -68,8 +74,7 @@ void World::schedule(PodView& pod) {
     pod.placed = pod.placed.value_or(now);
     return;
   }
-  const WorldNode& node =
-      nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
+  const WorldNode& node = nodes_[any_place(nodes_.size())];
   if (!node.exists || (calm_ && !node.alive)) return;
   pod.node_name = node.name;
   pod.unschedulable.clear();
@@ -86,12 +91,11 @@ void World::run_pod(PodView& pod, int chance) {
     pod.disruption_target = true;
     pod.disruption_reason = "DeletionByPodGC";
     ask_to_go(pod);
-    end_pod(pod, false, 137);
+    end_pod(pod, 137);
   } else if (!node_alive(pod.node_name)) {
     return;
   } else if (pod.deletion) {
-    const bool success = rng_.percent(20) && pod.started();
-    end_pod(pod, success, success ? 0 : 143);
+    end_pod(pod, rng_.percent(20) && pod.started() ? 0 : 143);
   } else if (pod.phase == PodPhase::kPending) {
     if (!calm_ && rng_.percent(20)) return;
     pod.phase = PodPhase::kRunning;
@@ -99,8 +103,7 @@ void World::run_pod(PodView& pod, int chance) {
     pod.containers[0].started_at = std::chrono::floor<seconds>(now_);
     note("pod " + pod.name + " runs on " + pod.node_name);
   } else {
-    const bool success = calm_ || rng_.percent(30);
-    end_pod(pod, success, success ? 0 : 1 + rng_.below(3));
+    end_pod(pod, calm_ || rng_.percent(job_.spec.many_runs() ? 45 : 30) ? 0 : 1 + rng_.below(3));
   }
   pod.version = ++version_;
 }
@@ -120,22 +123,27 @@ void World::user_forges_a_pod() {
   PodView forged;
   forged.uid = "forged-" + std::to_string(version_);
   forged.version = ++version_;
-  forged.name = pod_name(job_.name, job_.uid, status.attempt + rng_.below(2));
+  std::int64_t attempt = status.attempt + rng_.below(2);
+  if (!status.runs.empty() && rng_.percent(50)) {
+    attempt = status.runs[any_place(status.runs.size())].attempt;
+  }
+  forged.name = pod_name(job_.name, job_.uid, attempt);
   const PodView* const there = pod_named(forged.name);
-  if (there && (there->uid != status.run().pod_uid || status.run().pod_uid.empty())) return;
+  const Run* const run = status.run_of_pod(forged.name);
+  if (there && (!run || run->pod_uid.empty() || run->pod_uid != there->uid)) return;
   if (there) {
     forged.intent = there->intent;
     ledger_.excuse_creation(forged.name);
     std::erase_if(pods_, [&](const PodView& pod) { return pod.name == forged.name; });
   }
   forged.owner_uid = forged.job_uid_label = job_.uid;
-  forged.attempt = status.attempt;
+  forged.attempt = attempt;
   forged.created = std::chrono::floor<seconds>(now_);
   forged.has_finalizer = rng_.percent(50);
   forged.containers.resize(1);
   note("a user forges pod " + forged.name);
   pods_.push_back(forged);
-  if (rng_.percent(70)) end_pod(pods_.back(), rng_.percent(80), 0);
+  if (rng_.percent(70)) end_pod(pods_.back(), rng_.percent(80) ? 0 : 1 + rng_.below(3));
   pods_changed();
 }
 
@@ -143,7 +151,7 @@ void World::user_acts_on_pods() {
   if (outage_) return;
   if (job_exists_ && rng_.percent(10)) return user_forges_a_pod();
   if (pods_.empty()) return;
-  PodView& pod = pods_[static_cast<std::size_t>(rng_.below(static_cast<int>(pods_.size())))];
+  PodView& pod = pods_[any_place(pods_.size())];
   if (pod.owner_uid != job_.uid) {
     if (pod.uid == "stranger" && rng_.percent(30)) {
       note("the stranger's pod goes");
@@ -192,7 +200,7 @@ void World::user_acts_on_pods() {
 void World::user_edits_spec() {
   if (outage_ || !job_exists_) return;
   Spec& spec = job_.spec;
-  switch (rng_.below(9)) {
+  switch (rng_.below(10)) {
     case 0:
     case 1:
     case 2:
@@ -202,7 +210,7 @@ void World::user_edits_spec() {
       spec.cancel = spec.cancel || rng_.percent(30);
       break;
     case 4:
-      spec.backoff_limit = rng_.below(4);
+      spec.backoff_limit = rng_.below(spec.many_runs() ? 12 : 4);
       break;
     case 5:
       spec.disruption_limit = rng_.below(6);
@@ -214,6 +222,9 @@ void World::user_edits_spec() {
     case 7:
       spec.lost_after = seconds(15 + rng_.below(40));
       spec.start_deadline = seconds(20 + rng_.below(600));
+      break;
+    case 8:
+      spec.parallelism = rng_.below(spec.many_runs() ? 9 : 2);
       break;
     default:
       if (!rng_.percent(20)) return;
@@ -232,14 +243,14 @@ void World::user_edits_spec() {
   }
   ++job_.generation;
   note(std::string("the user edits the job: suspend ") + (spec.suspend ? "1" : "0") + " cancel " +
-       (spec.cancel ? "1" : "0") + (job_.deleting ? " deleting" : "") +
-       (job_exists_ ? "" : " gone"));
+       (spec.cancel ? "1" : "0") + " parallelism " + std::to_string(spec.parallelism) +
+       (job_.deleting ? " deleting" : "") + (job_exists_ ? "" : " gone"));
   job_changed();
   collect();
 }
 
 void World::nodes_change() {
-  WorldNode& node = nodes_[static_cast<std::size_t>(rng_.below(static_cast<int>(nodes_.size())))];
+  WorldNode& node = nodes_[any_place(nodes_.size())];
   switch (rng_.below(6)) {
     case 0:
     case 1:
@@ -272,14 +283,16 @@ void World::calm_down() {
   for (PodView& pod : pods_) {
     if (pod.owner_uid.empty()) ledger_.excuse_creation(pod.name);
     // What nobody sees any more is for `release-pods`.
-    if (pod.job_uid_label.empty() && pod.name != job_.status.run().pod_name)
-      pod.has_finalizer = false;
+    if (!pod.job_uid_label.empty() || job_.status.run_of_pod(pod.name)) continue;
+    pod.has_finalizer = false;
+    pod.version = ++version_;
   }
   std::erase_if(pods_,
                 [](const PodView& pod) { return pod.uid == "stranger" || pod.owner_uid.empty(); });
   pods_changed();
   if (!job_exists_) return;
   job_.spec.suspend = false;
+  job_.spec.parallelism = std::max<std::int64_t>(job_.spec.parallelism, 1);
   ++job_.generation;
   job_changed();
 }
