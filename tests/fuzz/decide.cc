@@ -2,6 +2,8 @@
 // without undefined behaviour, and keeps the rules. Lines: what is observed (bytes), the job; then
 // the pods.
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "reconciler/job/decide.h"
 #include "tests/fuzz/fuzz.h"
@@ -91,9 +93,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   reconciler::JobView view;
   view.job = static_cast<const CachedJob&>(*object).job;
   if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
+  std::set<std::string> uids;  // the API server gives each to one pod
   while (!input.empty()) {
     const kube::ObjectPtr pod = decode(controller::decode_pod, JsonDocument::parse(input.line()));
-    if (pod) view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
+    if (!pod || !uids.insert(pod->uid).second) continue;
+    view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
   }
   observe(fuzz::Input(reinterpret_cast<const std::uint8_t*>(seen.data()), seen.size()), view);
   const Time now = *parse_time("2026-06-01T12:00:00.25Z");
