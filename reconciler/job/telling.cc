@@ -1,6 +1,9 @@
 #include "reconciler/job/telling.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
 
 #include "reconciler/job/job_clock.h"
 
@@ -25,16 +28,60 @@ bool is_worse(const RunStep& one, const RunStep& other) {
   return a && (!b || *a < *b);
 }
 
+// How far a message says that its run is: "42%", "42.5 %" or "21/50" at its start. None: it does
+// not say, or not in these words.
+std::optional<double> percent_in(const std::string& message) {
+  const char* const end = message.data() + message.size();
+  double number = 0;
+  auto [rest, error] = std::from_chars(message.data(), end, number);
+  if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
+  if (rest != end && *rest == '/') {
+    double whole = 0;
+    if (std::from_chars(rest + 1, end, whole).ec != std::errc() || !(whole > 0))
+      return std::nullopt;
+    return std::clamp(100 * number / whole, 0.0, 100.0);
+  }
+  if (rest != end && *rest == ' ') ++rest;
+  return rest != end && *rest == '%' ? std::optional(std::clamp(number, 0.0, 100.0)) : std::nullopt;
+}
+
+// Of a job with many runs: the lowest, the mean, and how many have said something.
+std::string progress_of(const Status& status) {
+  std::size_t open = 0, told = 0, numbers = 0;
+  double lowest = 100, sum = 0;
+  for (const Run& run : status.runs) {
+    if (!run.open()) continue;
+    ++open;
+    if (run.progress.empty()) continue;
+    ++told;
+    const std::optional<double> percent = percent_in(run.progress);
+    if (!percent) continue;
+    ++numbers;
+    lowest = std::min(lowest, *percent);
+    sum += *percent;
+  }
+  if (told == 0) return "";
+  std::string text = "; " + std::to_string(told) + " of " + std::to_string(open) +
+                     " open runs have told their progress";
+  if (numbers == 0) return text;
+  const auto whole = [](double percent) {
+    return std::to_string(static_cast<int>(percent)) + " %";
+  };
+  return text + ": lowest " + whole(lowest) + ", mean " + whole(sum / static_cast<double>(numbers));
+}
+
 // In a job with many runs, the words of one run name it.
-Waiting words_of(const Context& context, const RunStepAt& worst) {
+Waiting words_of(const Context& context, const RunStepAt& worst, const Status& next) {
   Waiting waiting = *worst.step.waiting;
   if (!context.spec.many_runs()) return waiting;
   if (trouble(worst.step) == 0) {
-    return Waiting{Reason::kPodRunning, "the pods of the open runs run",
-                   "each run ends with its pod, and the next one opens", active_deadline(context)};
+    waiting = {Reason::kPodRunning, "the pods of the open runs run",
+               "each run ends with its pod, and the next one opens", active_deadline(context)};
+  } else {
+    waiting.message = "run " + std::to_string(context.job.status.runs[worst.place].index) + ": " +
+                      waiting.message;
   }
-  waiting.message =
-      "run " + std::to_string(context.job.status.runs[worst.place].index) + ": " + waiting.message;
+  waiting.message += progress_of(next);
   return waiting;
 }
 
@@ -59,7 +106,7 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
     stalled = stalled || one.step.stalled.value_or(false);
   }
   if (!worst) return false;
-  status.waiting = words_of(context, *worst);
+  status.waiting = words_of(context, *worst, status);
   if (stalled) {
     set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
                   context.now);

@@ -130,6 +130,7 @@ def assert_silent(cluster, seconds):
     )
 
 
+@pytest.mark.long
 def test_at_rest_nothing_but_lease_renewals_is_written_for_a_minute(cluster):
     jobs = Jobs(cluster, new_namespace(cluster, "at-rest"))
     failing = dict(annotations=runs(0, exit_code=1), retryBackoff=LONG_BACKOFF)

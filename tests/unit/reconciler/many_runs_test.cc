@@ -175,6 +175,24 @@ TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) 
   EXPECT_EQ(all<WriteStatus>(settle(view)).size(), 1u);
 }
 
+TEST(ManyRuns, WaitingTellsTheLowestAndTheMeanProgressAndHowManyHaveToldTheirs) {
+  const auto told = [](const std::vector<std::string>& progress) {
+    JobView view = job_of_runs(10, 4, 4);
+    for (std::size_t place = 0; place < progress.size(); ++place) {
+      view.job.status.runs[place].progress = progress[place];
+    }
+    view.observed.since_write = seconds(60);
+    const std::string message = after(view).waiting->message;
+    const std::size_t begin = message.find("; ");
+    return begin == std::string::npos ? "" : message.substr(begin + 2);
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({"reads the input"}), "1 of 4 open runs have told their progress");
+  EXPECT_EQ(told({"10%", "21/50 pages", "words", "50.9 %"}),
+            "4 of 4 open runs have told their progress: lowest 10 %, mean 34 %");
+  EXPECT_EQ(told({"7/0", "nan%", "1e999%"}), "3 of 4 open runs have told their progress");
+}
+
 TEST(ManyRuns, OnlyTheListedIndexesRun) {
   JobView view = job_of_runs(10, 5, 0);
   view.job.spec.indexes = IndexSet::parse("2,4-5", 9);
