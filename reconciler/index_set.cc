@@ -8,7 +8,7 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Digits alone, without leading zeros.
+// Digits alone.
 std::optional<std::int64_t> number(std::string_view text, std::int64_t most) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -16,7 +16,6 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t most) {
   if (error != std::errc() || stop != end || text.front() == '-' || value > most) {
     return std::nullopt;
   }
-  if (text.size() > 1 && text.front() == '0') return std::nullopt;
   return value;
 }
 

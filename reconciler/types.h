@@ -472,6 +472,7 @@ struct LeaseOver {
   std::int64_t run = 0;
   std::string uid;
   std::uint64_t version = 0;
+  std::int64_t attempt = 0;  // the last one that it was written for
 };
 
 struct JobView {

@@ -28,6 +28,8 @@ constexpr std::size_t kMaxWord = 128;
 // client-go's spam filter: each object may cause 25 Events at once and one each five minutes.
 constexpr double kBurst = 25;
 constexpr Duration kRefill = std::chrono::minutes(5);
+// A job with many runs tells of ended attempts this often at most.
+constexpr Duration kBetweenEnds = std::chrono::seconds(1);
 // Objects and series remembered; both of client-go's caches have 4096 entries.
 constexpr std::size_t kRemembered = 4096;
 // Series of one namespace that wait to be written.
@@ -44,6 +46,7 @@ constexpr Duration kTellOverflow = std::chrono::minutes(1);
 struct Bucket {
   double tokens = kBurst;
   SteadyTime filled{};
+  SteadyTime attempts_told{};
 };
 
 // One Event object: what was recorded, and what the server has.
@@ -131,7 +134,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   bool stopped = false;
   std::optional<SteadyTime> overflow_told;
 
-  bool take_token(const std::string& uid);
+  bool take_token(const std::string& uid, const std::string& reason, const std::string& action);
   void enqueue(const SeriesPtr& one);
   void go_on_soon();
   void go_on();
@@ -144,12 +147,19 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   void lost(const Series& one, const Error& error);
 };
 
-bool EventRecorder::State::take_token(const std::string& uid) {
+bool EventRecorder::State::take_token(const std::string& uid, const std::string& reason,
+                                      const std::string& action) {
+  // How a job ends is told whatever came before.
+  if (action == "Finish") return true;
   const SteadyTime now = loop.now();
   Bucket& bucket = buckets.get(uid, Bucket{kBurst, now});
   bucket.tokens =
       std::min(kBurst, bucket.tokens + to_seconds(now - bucket.filled) / to_seconds(kRefill));
   bucket.filled = now;
+  if (reason == "AttemptsEnded") {
+    if (now - bucket.attempts_told < kBetweenEnds) return false;
+    bucket.attempts_told = now;
+  }
   if (bucket.tokens < 1) return false;
   bucket.tokens -= 1;
   return true;
@@ -307,7 +317,8 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   State& state = *state_;
   // Without the server's time there is no eventTime. Nothing can happen before the server's first
   // answer.
-  if (state.stopped || !state.client.server_clock().known() || !state.take_token(regarding.uid)) {
+  const bool known = state.client.server_clock().known();
+  if (state.stopped || !known || !state.take_token(regarding.uid, reason, action)) {
     ++state.dropped;
     return;
   }

@@ -154,6 +154,7 @@ class JobController {
   void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                       std::shared_ptr<JobMemory> memory, Creations::Slot turn,
                       const reconciler::CreatePod& write, const Log& log);
+  bool is_over(const CachedJob& job, std::int64_t attempt) const;
   Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                     std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                     reconciler::CreatePod write, Log log);

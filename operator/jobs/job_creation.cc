@@ -1,4 +1,6 @@
 // The creations of jobs' pods. No worker waits for them.
+#include <algorithm>
+
 #include "operator/jobs/job_controller.h"
 
 namespace holdfast::controller {
@@ -8,6 +10,17 @@ namespace {
 constexpr std::chrono::seconds kHandOverPatience{1};
 
 }  // namespace
+
+// True if the cache shows that the attempt has ended, or that its job is gone.
+bool JobController::is_over(const CachedJob& job, std::int64_t attempt) const {
+  const auto now = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job.key()));
+  if (!now || now->uid != job.uid || now->job.deleting) return true;
+  const auto& runs = now->job.status.runs;
+  return now->job.status.attempt >= attempt &&
+         std::none_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
+           return run.open() && run.attempt == attempt;
+         });
+}
 
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                                    std::shared_ptr<JobMemory> memory, Creations::Slot turn,
@@ -30,6 +43,14 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
     });
     slot = co_await turn;
     creation.ticket.reset();
+  }
+  // It may have waited for long. What ends the attempt does not wait for it.
+  if (slot && is_over(*job, write.attempt)) {
+    slot.reset();
+    memory->attempts.at(write.attempt).creation.reset();
+    if (!memory->creating()) creating_.erase(memory);
+    pool_.queue().add(key);
+    co_return;
   }
   auto task = slot ? executor_.create_pod(*job, claim, write, *memory, log)
                    : executor_.give_up_pod(*job, claim, write, *memory, log);

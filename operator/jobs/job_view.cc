@@ -186,7 +186,9 @@ void JobController::observe_leases_over(const CachedJob& job, reconciler::JobVie
     const auto& runs = job.job.status.runs;
     const bool begun = std::any_of(runs.begin(), runs.end(),
                                    [&](const reconciler::Run& one) { return one.index == *run; });
-    if (!begun) view.leases_over.push_back({*run, lease->uid, lease->version});
+    if (!begun) {
+      view.leases_over.push_back({*run, lease->uid, lease->version, lease->lease.attempt});
+    }
   }
 }
 

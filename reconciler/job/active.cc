@@ -15,17 +15,18 @@ constexpr std::size_t kEndsAtOnce = 500;
 
 bool is_open(const Run& run) { return run.open(); }
 
-// If spec.parallelism was lowered, the open runs with the highest indexes have to stop.
+// If spec.parallelism was lowered, the open runs with the highest indexes have to stop, of those
+// that do not end by themselves.
 std::vector<RunStepAt> decide_runs(const Context& context) {
   std::vector<RunStepAt> steps;
   const auto& runs = context.job.status.runs;
-  const auto open = std::count_if(runs.begin(), runs.end(), is_open);
+  std::int64_t stay = 0;
   for (std::size_t place = 0; place < runs.size(); ++place) {
     if (!runs[place].open()) continue;
     RunContext run = of_run(context, place);
-    run.excess = static_cast<std::int64_t>(steps.size()) >= context.spec.parallelism &&
-                 open > context.spec.parallelism;
-    steps.push_back({place, decide_run(run)});
+    RunStep step = decide_run(run);
+    run.excess = !step.end && ++stay > context.spec.parallelism;
+    steps.push_back({place, run.excess ? decide_run(run) : std::move(step)});
   }
   return steps;
 }
@@ -61,7 +62,9 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   };
   Status& status = write.status;
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
-  if (open || std::any_of(ends.begin(), ends.end(), waits_for)) {
+  // A write before this one may have stopped others.
+  const bool not_the_first = recorded_end(context.job.status).has_value();
+  if (open || not_the_first || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
     settle_phase(context, status);
     status.waiting = stopping_waiting(reached);
@@ -126,6 +129,7 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   WriteStatus write = start_write(context);
   const Opening opening = open_runs(context, {}, write.status);
   if (opening.due) plan.wake_at(*opening.due);
+  if (opening.wants_turn) plan.await_creation();
   if (plan.confirm(opening.to_confirm)) return true;
   if (opening.opened) {
     tell_places(steps, context.job.status, write.status);
@@ -133,8 +137,6 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
     plan.write_in_turn(std::move(write));
   } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
-  } else if (opening.wait == Opening::Wait::kTurn) {
-    plan.await_creation();
   }
   return opening.opened;
 }

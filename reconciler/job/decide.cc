@@ -276,7 +276,8 @@ void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
     if (step.wake_after) plan.wake_in(*step.wake_after);
   }
   for (const LeaseOver& lease : context.view.leases_over) {
-    if (find_run(next, lease.run)) continue;
+    // The Lease of an attempt that this view does not have yet is another replica's: the run lives.
+    if (find_run(next, lease.run) || lease.attempt > next.attempt) continue;
     plan.decision().writes.emplace_back(DeleteLease{lease.uid, lease.version, lease.run});
   }
 }

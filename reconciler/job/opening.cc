@@ -127,6 +127,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       opening.wait = wait;
       opening.index = run->index;
     }
+    if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     if (wait == Opening::Wait::kBackoff) {
       const Time due = *end_of_backoff(context, *run);

@@ -31,6 +31,8 @@ struct Opening {
   // When the first back-off ends.
   std::optional<Time> due;
   bool opened = false;
+  // A run waits for its turn to create a pod, whatever the first one waits for.
+  bool wants_turn = false;
 };
 
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs

@@ -100,8 +100,15 @@ void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Stat
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status) {
   const RunStepAt* worst = nullptr;
   bool stalled = false;
+  const auto is_gated = [](const RunStepAt& one) {
+    return one.step.waiting && one.step.waiting->reason == Reason::kPodGated;
+  };
+  // The job's clock stands still while it says so, and only the pods of all open runs may do that.
+  const bool all_gated = std::all_of(steps.begin(), steps.end(), [&](const RunStepAt& one) {
+    return !one.step.waiting || is_gated(one);
+  });
   for (const RunStepAt& one : steps) {
-    if (!one.step.waiting) continue;
+    if (!one.step.waiting || (is_gated(one) && !all_gated)) continue;
     if (!worst || is_worse(one.step, worst->step)) worst = &one;
     stalled = stalled || one.step.stalled.value_or(false);
   }

@@ -193,6 +193,45 @@ TEST(ManyRuns, WaitingTellsTheLowestAndTheMeanProgressAndHowManyHaveToldTheirs) 
   EXPECT_EQ(told({"7/0", "nan%", "1e999%"}), "3 of 4 open runs have told their progress");
 }
 
+TEST(ManyRuns, ARunInBackOffKeepsNoOtherFromItsTurnToCreateAPod) {
+  JobView view = job_of_runs(3, 1, 1);
+  end_pod(view, 0, 1);
+  view.job.status = after(view);
+  view.pods.clear();
+  view.job.status.phase = Phase::kBackoff;
+  view.job.status.runs.resize(1);
+  view.runs.resize(1);
+  view.observed.may_create = false;
+  EXPECT_TRUE(settle(view).awaits_creation);
+}
+
+TEST(ManyRuns, OfFewerAllowedThoseThatEndByThemselvesAreTheFirst) {
+  JobView view = job_of_runs(10, 4, 4);
+  end_pod(view, 0, 0);
+  view.job.spec.parallelism = 3;
+  const Status status = after(view);
+  EXPECT_EQ(open_indexes(status), (Indexes{1, 2, 3}));
+}
+
+TEST(ManyRuns, TheLeaseOfARunThatThisViewDoesNotKnowYetIsLeftAlone) {
+  JobView view = job_of_runs(10, 1, 1);
+  view.job.spec.heartbeat = Heartbeat{};
+  view.leases_over.push_back({5, "uid-lease", 7, view.job.status.attempt + 1});
+  EXPECT_TRUE(all<DeleteLease>(settle(view)).empty());
+  view.leases_over[0].attempt = view.job.status.attempt;
+  EXPECT_EQ(all<DeleteLease>(settle(view)).size(), 1u);
+}
+
+TEST(ManyRuns, AGatedPodBesideOneThatRunsDoesNotStopTheJobsClock) {
+  JobView view = job_of_runs(10, 2, 2);
+  view.pods[0].gates = "example.com/quota";
+  view.pods[0].node_name.clear();
+  view.pods[0].phase = PodPhase::kPending;
+  view.pods[0].containers[0].started = false;
+  view.observed.since_write = seconds(60);
+  EXPECT_NE(after(view).waiting->reason.text(), "PodGated");
+}
+
 TEST(ManyRuns, OnlyTheListedIndexesRun) {
   JobView view = job_of_runs(10, 5, 0);
   view.job.spec.indexes = IndexSet::parse("2,4-5", 9);
