@@ -38,8 +38,8 @@ demo-parts: # what `make demo` runs on simulated nodes, and no more; the two bui
 demo-tools:
 	@hack/build-tools --cluster >/dev/null
 demo-operator:
-	@cmake --preset release >/dev/null
-	@hack/progress C++ 5 cmake --build --preset release --target holdfast-operator
+	@cmake --preset demo >/dev/null
+	@hack/progress C++ 5 cmake --build --preset demo --target holdfast-operator
 
 .PHONY: configure
 configure: setup

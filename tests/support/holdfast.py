@@ -42,7 +42,7 @@ def built(path, variable):
     named = os.environ.get(variable)
     if named:
         return named
-    builds = [ROOT / "build" / preset / path for preset in ("dev", "release")]
+    builds = [ROOT / "build" / preset / path for preset in ("dev", "release", "demo")]
     builds = [build for build in builds if build.exists()]
     if not builds:
         name = pathlib.Path(path).name
