@@ -167,6 +167,8 @@ std::optional<reconciler::TurnWait> Creations::waits(const std::string& key) con
                               now - state_->waiting.at(tenant_of(key)).last_turn};
 }
 
+bool Creations::has_turn(const std::string& key) const { return state_->promised.count(key) != 0; }
+
 void Creations::looked_at(const std::string& key) {
   const auto promised = state_->promised.find(key);
   if (promised == state_->promised.end()) return;

@@ -48,6 +48,8 @@ class Creations {
   void withdraw(Ticket ticket);
   // None: the job does not wait.
   std::optional<reconciler::TurnWait> waits(const std::string& key) const;
+  // It is the job's turn, and it has not taken it yet.
+  bool has_turn(const std::string& key) const;
   // The job was reconciled. If it did not use its turn, another job gets it.
   void looked_at(const std::string& key);
 

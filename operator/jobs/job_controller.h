@@ -165,7 +165,7 @@ class JobController {
 
   Task<ReconcileResult> reconcile(std::string key);
   Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
-                                          Ownership::Claim claim);
+                                          Ownership::Claim claim, Look& look);
   // None: a refusal must be recorded at once; decide again.
   Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
                                                      Ownership::Claim claim,

@@ -30,17 +30,24 @@ ReconcileResult again_after(std::optional<Duration> delay) {
 
 }  // namespace
 
-// A reconcile of a job. If it does not use its turn to create a pod, another job gets the turn.
+// A reconcile of a job. If it has a turn to create a pod and does not use it, another job gets the
+// turn. A turn that comes meanwhile is the next reconcile's.
 class JobController::Look {
  public:
-  Look(Creations& creations, const std::string& key) : creations_(creations), key_(key) {}
-  ~Look() { creations_.looked_at(key_); }
+  Look(Creations& creations, const std::string& key)
+      : creations_(creations), key_(key), has_turn_(creations.has_turn(key)) {}
+  ~Look() {
+    if (has_turn_) creations_.looked_at(key_);
+  }
+  // It decides nothing: the next reconcile follows soon, and has the turn.
+  void keep_turn() { has_turn_ = false; }
   Look(const Look&) = delete;
   Look& operator=(const Look&) = delete;
 
  private:
   Creations& creations_;
   const std::string& key_;
+  bool has_turn_;
 };
 
 bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
@@ -111,7 +118,7 @@ void JobController::forget(const std::string& key) {
 }
 
 Task<ReconcileResult> JobController::reconcile(std::string key) {
-  const Look look(creations_, key);
+  Look look(creations_, key);
   // It is reconciled when its namespace has been read.
   if (!readings_.read(namespace_of(key))) co_return ReconcileResult{};
   const kube::ObjectPtr before = jobs_.store().get(key);
@@ -128,7 +135,7 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
     forget(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
-  auto task = reconcile_claimed(key, job, *claim);
+  auto task = reconcile_claimed(key, job, *claim, look);
   ReconcileResult result = co_await task;
   if (!result.error && !released) result.error = released.error();
   co_return result;
@@ -136,13 +143,15 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
 
 Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
                                                        std::shared_ptr<const CachedJob> job,
-                                                       Ownership::Claim claim) {
+                                                       Ownership::Claim claim, Look& look) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
   if (const Duration wait = collects(*job, *memory); wait > Duration::zero()) {
+    look.keep_turn();
     co_return again_after(wait);
   }
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
+    look.keep_turn();
     co_return again_after(wait);
   }
   // Record a refusal in the same reconcile as its intent. Between two reconciles the shard may be
