@@ -31,6 +31,12 @@ TEST(IndexSet, WhatIsNoRisingListIsRefused) {
   }
 }
 
+// The CRD takes them.
+TEST(IndexSet, LeadingZerosAreRead) {
+  EXPECT_EQ(set_of("01,003-05").text(), "1,3-5");
+  EXPECT_EQ(set_of("00").text(), "0");
+}
+
 TEST(IndexSet, TheNextIndexIsTheLeastThatIsNotTaken) {
   const IndexSet all = IndexSet::first(6);
   EXPECT_EQ(all.next(0, set_of("")), 0);
