@@ -48,7 +48,7 @@ void keep_starts(const Status& before, Status& next) {
 
 // etcd keeps every version of a status until it compacts: a large one is written less often.
 constexpr std::chrono::milliseconds kShortestPause{200};
-constexpr std::size_t kBytesPerSecond = 128 * 1024;
+constexpr std::size_t kBytesPerSecond = std::size_t{128} * 1024;
 // A write that only says how the runs of a job with many runs are doing.
 constexpr seconds kManyRunsInfoInterval{10};
 

@@ -32,7 +32,7 @@ constexpr Duration kServerTime = milliseconds(1200);
 constexpr Duration kRefusalRetry = seconds(30);
 
 // As the operator paces the writes of a large status.
-constexpr std::size_t kBytesPerSecond = 128 * 1024;
+constexpr std::size_t kBytesPerSecond = std::size_t{128} * 1024;
 
 // What users give their jobs and pods.
 constexpr Duration kLongestWindow = seconds(60);
