@@ -46,7 +46,7 @@ constexpr Duration kTellOverflow = std::chrono::minutes(1);
 struct Bucket {
   double tokens = kBurst;
   SteadyTime filled{};
-  SteadyTime attempts_told{};
+  std::optional<SteadyTime> attempts_told = std::nullopt;
 };
 
 // One Event object: what was recorded, and what the server has.
@@ -157,7 +157,7 @@ bool EventRecorder::State::take_token(const std::string& uid, const std::string&
       std::min(kBurst, bucket.tokens + to_seconds(now - bucket.filled) / to_seconds(kRefill));
   bucket.filled = now;
   if (reason == "AttemptsEnded") {
-    if (now - bucket.attempts_told < kBetweenEnds) return false;
+    if (bucket.attempts_told && now - *bucket.attempts_told < kBetweenEnds) return false;
     bucket.attempts_told = now;
   }
   if (bucket.tokens < 1) return false;

@@ -1,9 +1,12 @@
 // The controller of DurableJobs: queue and memory around reconciler::decide(), on the caches and
 // shards that runtime::Manager has for all controllers.
 //
-// A reconcile of a job in one of our shards: wait until the caches show our own last writes, build
-// the view, decide, confirm live if a verdict needs it, perform the writes. Loop only. Destroy it
-// when the client is idle.
+// A reconcile of a job in one of our shards has these steps:
+// 1. Wait until the caches show our own last writes.
+// 2. Build the view, and decide. If a verdict needs live reads, make them and decide again.
+// 3. Perform the writes.
+//
+// Loop only. Destroy it when the client is idle.
 #pragma once
 
 #include <functional>

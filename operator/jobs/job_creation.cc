@@ -44,21 +44,17 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
     slot = co_await turn;
     creation.ticket.reset();
   }
+  bool must_be_recorded = false;  // a refusal
   // It may have waited for long. What ends the attempt does not wait for it.
-  if (slot && is_over(*job, write.attempt)) {
-    slot.reset();
-    memory->attempts.at(write.attempt).creation.reset();
-    if (!memory->creating()) creating_.erase(memory);
-    pool_.queue().add(key);
-    co_return;
+  if (!slot || !is_over(*job, write.attempt)) {
+    auto task = slot ? executor_.create_pod(*job, claim, write, *memory, log)
+                     : executor_.give_up_pod(*job, claim, write, *memory, log);
+    const Result<Executor::Outcome> done = co_await task;
+    must_be_recorded = done && done->decide_again;
   }
-  auto task = slot ? executor_.create_pod(*job, claim, write, *memory, log)
-                   : executor_.give_up_pod(*job, claim, write, *memory, log);
-  const Result<Executor::Outcome> done = co_await task;
   slot.reset();
   creation.under_way = false;
-  // A refusal is recorded first.
-  if (!done || !done->decide_again) memory->attempts.at(write.attempt).creation.reset();
+  if (!must_be_recorded) memory->attempts.at(write.attempt).creation.reset();
   if (!memory->creating()) creating_.erase(memory);
   pool_.queue().add(key);
 }

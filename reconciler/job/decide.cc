@@ -201,14 +201,13 @@ void Plan::inform(Status status, bool at_once) {
   const bool may_wait = context_.spec.many_runs() && same_reason && status.phase == before.phase;
   const Duration shortest =
       std::max<Duration>(kInfoWriteInterval, pause_between_writes(context_.job));
-  Duration left = shortest - context_.view.observed.since_write;
+  const Duration since = context_.view.observed.since_write;
+  Duration left = shortest - since;
   if (may_wait) {
-    Duration longer = left - shortest + std::max<Duration>(kManyRunsInfoInterval, shortest);
+    Duration longer = kManyRunsInfoInterval - since;
     // Nobody is told of a deadline that has passed.
-    if (before.waiting->deadline) {
-      longer =
-          std::min(longer, std::max(*before.waiting->deadline - context_.now, Duration::zero()));
-    }
+    if (const auto& told = before.waiting->deadline)
+      longer = std::min(longer, *told - context_.now);
     left = std::max(left, longer);
   }
   if (!at_once && left > Duration::zero()) return wake_in(left);

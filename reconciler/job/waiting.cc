@@ -131,7 +131,6 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
     case Opening::Wait::kOldPod:
       return wait_for_old_pod(context, plan);
     case Opening::Wait::kTurn:
-      plan.await_creation();
       return tell_of_turn(context, plan);
   }
 }

@@ -88,15 +88,8 @@ std::string violation_after(std::function<void(Rogue&)> act, const Json& more = 
       return Cluster::Work{minutes(30), 0, 143, seconds(1)};
     };
     world.scheduler().at(seconds(5), [&world, more] {
-      Json spec = drawn_spec(4);
-      for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
-                                "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
-        spec.erase(field);
-      }
+      Json spec = lasting_spec(4);
       spec["startDeadlineSeconds"] = 120;
-      for (const char* field : {"schedulerName", "schedulingGates"}) {
-        spec["template"]["spec"].erase(field);
-      }
       spec.update(more);
       EXPECT_TRUE(world.users().create(kNamespace, kJob, spec));
     });

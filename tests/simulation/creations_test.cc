@@ -68,6 +68,25 @@ TEST_F(SlowCreations, ACreationIsGivenUpWithTheRightToAct) {
 
 // A replica that comes takes its shards over; their other jobs do not wait for a creation in one,
 // and the attempt that it is of is not lost.
+// Of 40 intents 16 are under way when the user cancels. The others wait in line, and come to
+// nothing.
+TEST_F(SlowCreations, ThoseThatWaitAreNotSentOnceTheirAttemptsHaveEnded) {
+  int sent = 0;
+  run(minutes(3), [this, &sent] {
+    trouble([&sent](const ApiRequest& request) {
+      if (is_creation(request)) ++sent;
+      return Fate{.held = is_creation(request) ? Duration(seconds(8)) : Duration::zero()};
+    });
+    at(seconds(5), [this] { create("team-b", "b", {{"completions", 40}, {"parallelism", 40}}); });
+    at(seconds(8), [this] { world_->users().patch("team-b", "b", {{"cancel", true}}); });
+    at(seconds(100), [this, &sent] {
+      EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kCancelled);
+      EXPECT_GT(sent, 0);
+      EXPECT_LE(sent, 16);
+    });
+  });
+}
+
 TEST_F(SlowCreations, HoldUpNoHandOver) {
   replicas = 2;
   shards = 2;

@@ -80,6 +80,18 @@ Json drawn_spec(std::uint64_t seed) {
   return spec;
 }
 
+Json lasting_spec(std::uint64_t seed) {
+  Json spec = drawn_spec(seed);
+  for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
+                            "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
+    spec.erase(field);
+  }
+  for (const char* field : {"schedulerName", "schedulingGates"}) {
+    spec["template"]["spec"].erase(field);
+  }
+  return spec;
+}
+
 // Adds what a job of 1 to 50 runs has.
 void draw_runs(Draw draw, Json& spec) {
   if (draw.percent(30)) return;
@@ -308,14 +320,7 @@ Json Users::spec_of(std::uint64_t seed) const {
 }
 
 void Users::create_large_job(int runs, std::uint64_t seed) {
-  Json spec = drawn_spec(seed);
-  for (const char* field : {"activeDeadlineSeconds", "attemptDeadlineSeconds", "suspend",
-                            "ttlSecondsAfterFinished", "scheduleDeadlineSeconds"}) {
-    spec.erase(field);
-  }
-  for (const char* field : {"schedulerName", "schedulingGates"}) {
-    spec["template"]["spec"].erase(field);
-  }
+  Json spec = lasting_spec(seed);
   spec["completions"] = runs;
   spec["parallelism"] = 250;
   spec["completionMode"] = "Indexed";

@@ -66,5 +66,7 @@ class Users {
 std::string job_target(const std::string& namespace_, const std::string& name = "");
 // A spec with short windows; the worker behaves as `plan` says.
 Json drawn_spec(std::uint64_t seed);
+// The same, with nothing that ends the job or holds up its pods.
+Json lasting_spec(std::uint64_t seed);
 
 }  // namespace holdfast::simulation

@@ -255,6 +255,27 @@ TEST_F(EventsTest, OneObjectMayCause25AtOnceAndOneEachFiveMinutes) {
   EXPECT_EQ(drain(), 1);
 }
 
+TEST_F(EventsTest, HowAJobEndsIsToldWhateverCameBefore) {
+  for (int i = 0; i < 40; ++i) record("note " + std::to_string(i));
+  EXPECT_EQ(drain(), 25);
+  recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u-1"}, true,
+                   "BackoffLimitExceeded", "Finish", "the last one");
+  EXPECT_EQ(drain(), 1);
+}
+
+TEST_F(EventsTest, EndsOfManyAttemptsAreToldOnceASecond) {
+  const auto ends = [this](const std::string& note) {
+    recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u-1"}, true, "AttemptsEnded",
+                     "Retry", note);
+    return drain();
+  };
+  EXPECT_EQ(ends("2 attempts ended"), 1);
+  loop_.advance(std::chrono::milliseconds(900));
+  EXPECT_EQ(ends("3 attempts ended"), 0);
+  loop_.advance(std::chrono::milliseconds(100));
+  EXPECT_EQ(ends("4 attempts ended"), 1);
+}
+
 TEST_F(EventsTest, AtMostAThousandWait) {
   for (int i = 0; i < 1500; ++i) record("note", "u-" + std::to_string(i));
   EXPECT_EQ(recorder_.dropped(), 500U);
