@@ -32,7 +32,7 @@ std::optional<IndexSet> IndexSet::parse(const std::string& text, std::int64_t mo
     const auto first = number(part.substr(0, dash), most);
     const auto last = dash == part.npos ? first : number(part.substr(dash + 1), most);
     if (!first || !last || *first < least || *last < *first) return std::nullopt;
-    set.add(*first, *last);
+    set.add({static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last)});
     least = *last + 1;
     if (comma == rest.npos) return set;
     rest.remove_prefix(comma + 1);
@@ -43,7 +43,7 @@ std::optional<IndexSet> IndexSet::parse(const std::string& text, std::int64_t mo
 
 IndexSet IndexSet::first(std::int64_t count) {
   IndexSet set;
-  if (count > 0) set.add(0, count - 1);
+  if (count > 0) set.add({0, static_cast<std::uint32_t>(count - 1)});
   return set;
 }
 
@@ -57,31 +57,58 @@ std::string IndexSet::text() const {
   return text;
 }
 
-void IndexSet::add(std::int64_t index) { add(index, index); }
-
-void IndexSet::add(const IndexSet& other) {
-  for (const auto& [first, last] : other.intervals_) add(first, last);
+void IndexSet::add(std::int64_t index) {
+  add({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index)});
 }
 
-void IndexSet::add(std::int64_t first, std::int64_t last) {
-  // All intervals that the new one touches become one with it.
-  auto at = intervals_.upper_bound(first);
-  if (at != intervals_.begin() && std::prev(at)->second + 1 >= first) --at;
-  while (at != intervals_.end() && at->first <= last + 1) {
-    first = std::min(first, at->first);
-    last = std::max(last, at->second);
-    size_ -= at->second - at->first + 1;
-    at = intervals_.erase(at);
+void IndexSet::add(const IndexSet& other) {
+  if (other.intervals_.size() < 2) {
+    for (const Interval& interval : other.intervals_) add(interval);
+    return;
   }
-  intervals_.emplace_hint(at, first, last);
-  size_ += last - first + 1;
+  // One pass over both: in the order of their starts, each is added at the end.
+  Intervals both;
+  both.reserve(intervals_.size() + other.intervals_.size());
+  std::merge(intervals_.begin(), intervals_.end(), other.intervals_.begin(), other.intervals_.end(),
+             std::back_inserter(both),
+             [](const Interval& a, const Interval& b) { return a.first < b.first; });
+  intervals_.clear();
+  size_ = 0;
+  for (const Interval& interval : both) add(interval);
+}
+
+// All intervals that the new one touches become one with it.
+void IndexSet::add(Interval added) {
+  const std::int64_t touched = std::int64_t{added.first} - 1;
+  auto begin = intervals_.begin() + (ending_from(touched) - intervals_.cbegin());
+  auto end = begin;
+  for (; end != intervals_.end() && end->first <= std::int64_t{added.last} + 1; ++end) {
+    added.first = std::min(added.first, end->first);
+    added.last = std::max(added.last, end->last);
+    size_ -= std::int64_t{end->last} - end->first + 1;
+  }
+  size_ += std::int64_t{added.last} - added.first + 1;
+  if (begin == end) {
+    intervals_.insert(begin, added);
+  } else {
+    *begin = added;
+    intervals_.erase(begin + 1, end);
+  }
+}
+
+IndexSet::Intervals::const_iterator IndexSet::ending_from(std::int64_t index) const {
+  const auto ends_before = [](const Interval& interval, std::int64_t i) {
+    return interval.last < i;
+  };
+  // Most are added at the end.
+  if (intervals_.empty() || ends_before(intervals_.back(), index)) return intervals_.end();
+  return std::lower_bound(intervals_.begin(), intervals_.end(), index, ends_before);
 }
 
 std::optional<std::int64_t> IndexSet::end_of(std::int64_t index) const {
-  const auto after = intervals_.upper_bound(index);
-  if (after == intervals_.begin()) return std::nullopt;
-  const std::int64_t last = std::prev(after)->second;
-  return last >= index ? std::optional(last) : std::nullopt;
+  const auto found = ending_from(index);
+  if (found == intervals_.end() || found->first > index) return std::nullopt;
+  return found->last;
 }
 
 bool IndexSet::contains(std::int64_t index) const { return end_of(index).has_value(); }
@@ -89,20 +116,19 @@ bool IndexSet::contains(std::int64_t index) const { return end_of(index).has_val
 bool IndexSet::includes(const IndexSet& other) const {
   if (other.size_ > size_) return false;
   return std::all_of(other.intervals_.begin(), other.intervals_.end(), [&](const auto& interval) {
-    return end_of(interval.first).value_or(-1) >= interval.second;
+    return end_of(interval.first).value_or(-1) >= interval.last;
   });
 }
 
 std::int64_t IndexSet::common(const IndexSet& other) const {
   const bool fewer = intervals_.size() <= other.intervals_.size();
-  const auto& few = fewer ? intervals_ : other.intervals_;
-  const auto& many = fewer ? other.intervals_ : intervals_;
+  const Intervals& few = fewer ? intervals_ : other.intervals_;
   std::int64_t count = 0;
+  const IndexSet& many = fewer ? other : *this;
   for (const auto& [first, last] : few) {
-    auto at = many.upper_bound(first);
-    if (at != many.begin() && std::prev(at)->second >= first) --at;
-    for (; at != many.end() && at->first <= last; ++at) {
-      count += std::min(last, at->second) - std::max(first, at->first) + 1;
+    for (auto at = many.ending_from(first); at != many.intervals_.end() && at->first <= last;
+         ++at) {
+      count += std::int64_t{std::min(last, at->last)} - std::max(first, at->first) + 1;
     }
   }
   return count;
@@ -111,11 +137,9 @@ std::int64_t IndexSet::common(const IndexSet& other) const {
 std::optional<std::int64_t> IndexSet::next(std::int64_t from, const IndexSet& without) const {
   std::int64_t index = from;
   while (true) {
-    if (!contains(index)) {
-      const auto later = intervals_.upper_bound(index);
-      if (later == intervals_.end()) return std::nullopt;
-      index = later->first;
-    }
+    const auto here = ending_from(index);
+    if (here == intervals_.end()) return std::nullopt;
+    index = std::max<std::int64_t>(index, here->first);
     const auto taken = without.end_of(index);
     if (!taken) return index;
     index = *taken + 1;

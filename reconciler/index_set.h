@@ -1,19 +1,24 @@
 // A set of run indexes, as intervals, and its text in batch/v1's form: "1,3-5,7".
 // https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 //
-// Pure. Not thread-safe. Costs grow with the number of intervals, not of indexes.
+// Pure. Not thread-safe. Costs and memory (8 bytes each) grow with the number of intervals, not of
+// indexes. To add at the end is cheap, to add in front of n intervals moves them.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace holdfast::reconciler {
 
 class IndexSet {
  public:
-  // None: the text is not a list of indexes and intervals in rising order, from 0 to `most`.
+  // No index is larger. The schema allows 99,999.
+  static constexpr std::int64_t kMost = 1'000'000'000;
+
+  // `most` is at most kMost. None: the text is not a list of indexes and intervals in rising order,
+  // from 0 to `most`.
   static std::optional<IndexSet> parse(const std::string& text, std::int64_t most);
   // The indexes 0 to count - 1.
   static IndexSet first(std::int64_t count);
@@ -36,11 +41,20 @@ class IndexSet {
   bool operator==(const IndexSet&) const = default;
 
  private:
-  void add(std::int64_t first, std::int64_t last);
+  struct Interval {
+    std::uint32_t first;
+    std::uint32_t last;
+    bool operator==(const Interval&) const = default;
+  };
+  using Intervals = std::vector<Interval>;
+
+  void add(Interval added);
+  // The first interval that ends at `index` or later.
+  Intervals::const_iterator ending_from(std::int64_t index) const;
   // The last index of the interval that has `index`, or none.
   std::optional<std::int64_t> end_of(std::int64_t index) const;
 
-  std::map<std::int64_t, std::int64_t> intervals_;  // first to last; neither touch nor overlap
+  Intervals intervals_;  // ascending; neither touch nor overlap
   std::int64_t size_ = 0;
 };
 

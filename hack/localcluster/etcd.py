@@ -1,7 +1,17 @@
 """etcd through its JSON gateway: plain HTTP on loopback, no etcdctl. Mixed into Cluster."""
 
+import base64
 import json
 import urllib.request
+import uuid
+
+# etcd takes 128 writes in one transaction, and 1.5 MiB.
+WRITES_AT_ONCE = 120
+BYTES_AT_ONCE = 1_000_000
+
+
+def _text(data):
+    return base64.b64encode(data).decode()
 
 
 class EtcdMixin:
@@ -30,3 +40,35 @@ class EtcdMixin:
         revision = revision or self.etcd_revision()
         self.etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True}, timeout=60)
         return revision
+
+    def copy_in_etcd(self, keys, uids, name, names):
+        """Copies the objects with these keys, e.g. "/registry/pods/default/job-1000-1", once for each of `names`.
+
+        Makes a hundred thousand objects in a minute, where the API server would take half an hour. In a copy
+        `name` is replaced, and each of `uids` by a new one. Built-in kinds are protobuf there, with lengths before
+        their texts, so that all names must be as long as `name`.
+        """
+        seeds = [self._value(key) for key in keys]
+        uids = {uid.encode() for uid in uids}
+        writes, size = [], 0
+        for other in names:
+            if len(other) != len(name):
+                raise ValueError(f"{other} is not as long as {name}")
+            own = {uid: str(uuid.uuid4()).encode() for uid in uids}
+            for key, seed in zip(keys, seeds):
+                value = seed.replace(name.encode(), other.encode())
+                for uid, fresh in own.items():
+                    value = value.replace(uid, fresh)
+                if len(writes) == WRITES_AT_ONCE or size + len(value) > BYTES_AT_ONCE:
+                    self._put_all(writes)
+                    writes, size = [], 0
+                writes.append({"key": _text(key.replace(name, other).encode()), "value": _text(value)})
+                size += len(value)
+        self._put_all(writes)
+
+    def _value(self, key):
+        return base64.b64decode(self.etcd("/v3/kv/range", {"key": _text(key.encode())})["kvs"][0]["value"])
+
+    def _put_all(self, writes):
+        if writes:
+            self.etcd("/v3/kv/txn", {"success": [{"requestPut": write} for write in writes]}, timeout=60)

@@ -109,7 +109,9 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
   const IndexSet all = context.spec.all_indexes();
   IndexSet taken = next.completed;  // and the runs that have failed, and that have begun
   taken.add(next.failed);
-  for (const Run& run : next.runs) taken.add(run.index);
+  IndexSet begun;
+  for (const Run& run : next.runs) begun.add(run.index);
+  taken.add(begun);
   while (open < context.spec.parallelism && intents < kIntentsAtOnce) {
     Run* const run = next_candidate(context, all, from, taken, next);
     if (!run) break;

@@ -11,6 +11,7 @@ import time
 
 import objects
 from at_once import durable
+from finished import copy_finished
 from holdfast import job
 from localcluster import wait_for
 from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib, quantiles
@@ -18,6 +19,8 @@ from plane import LIMIT, SHARDS, UNTHROTTLED
 
 # What is on its way from before is over by then.
 SETTLE_SECONDS = 20
+# All names of finished jobs are of one length.
+FIRST = 1_000_000
 
 
 def finished(plane, count, say):
@@ -27,7 +30,13 @@ def finished(plane, count, say):
         return
     plane.finished_namespace = plane.finished_namespace or plane.namespace("finished")
     say(f"  making {count - there} finished jobs ...")
-    plane.send(objects.finished_jobs(plane.finished_namespace), count - there, first=there, in_flight=32)
+    copies = range(there, count)
+    if not there:
+        plane.send(objects.finished_jobs(plane.finished_namespace), 1, first=FIRST)
+        copies = range(1, count)
+    if copies:
+        copy_finished(plane.cluster, plane.jobs(plane.finished_namespace), f"job-{FIRST}",
+                      [f"job-{FIRST + number}" for number in copies])
     plane.finished = count
 
 

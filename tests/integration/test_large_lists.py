@@ -2,9 +2,11 @@
 another version, for instance one that streams no lists."""
 
 import concurrent.futures
+import time
 
 import pytest
 
+from finished import copy_finished
 from holdfast import QUICK_LEASES, Operator, job
 
 pytestmark = pytest.mark.long
@@ -32,5 +34,28 @@ def test_an_operator_starts_where_a_kind_is_larger_than_one_answer_may_be(cluste
         jobs.apply(job("new"))
         jobs.wait_running("new")
         assert operator.metric("holdfast_jobs", phase="Cancelled") == COUNT
+    finally:
+        operator.kill()
+
+
+FIRST = 1_000_000
+FINISHED = 100_000
+
+
+def test_an_operator_starts_where_a_hundred_thousand_jobs_have_ended(cluster, jobs):
+    with Operator(cluster, leases=QUICK_LEASES):
+        jobs.apply(job(f"job-{FIRST}"))
+        jobs.end_pod(jobs.wait_running(f"job-{FIRST}"))
+        jobs.wait(f"job-{FIRST}", lambda status: status.get("phase") == "Succeeded", 30)
+    copy_finished(cluster, jobs, f"job-{FIRST}", [f"job-{FIRST + number}" for number in range(1, FINISHED)])
+    operator = Operator(cluster, leases=QUICK_LEASES)
+    began = time.monotonic()
+    operator.start(limit=240)
+    try:
+        print(f"ready after {time.monotonic() - began:.1f} s, {operator.metric('process_resident_memory_bytes')}")
+        jobs.apply(job("new"))
+        # Not its pod: the scheduler may still be reading.
+        jobs.wait("new", lambda status: status.get("attempt") == 1, 60)
+        assert operator.metric("holdfast_jobs", phase="Succeeded") == FINISHED
     finally:
         operator.kill()
