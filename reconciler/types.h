@@ -243,7 +243,7 @@ struct Job {
   bool deleting = false;
   Spec spec;
   Status status;
-  std::size_t status_bytes = 0;  // of the status as JSON; 0: of a job with one run, or an ended one
+  std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };

@@ -74,6 +74,22 @@ Task<Result<Executor::Outcome>> Executor::give_up_pod(const CachedJob& job, Owne
   co_return on_given_up(write, setting);
 }
 
+// Creations that are in flight together share one read of a large template.
+Task<Result<std::shared_ptr<const JobTexts>>> Executor::template_of(
+    const reconciler::CreatePod& write, const Setting& setting) {
+  JobMemory& memory = setting.memory;
+  const std::int64_t generation = setting.job.job.generation;
+  auto shared = memory.texts_generation == generation ? memory.texts.lock() : nullptr;
+  if (shared) co_return shared;
+  auto read = texts(setting, for_creation(write.attempt, memory));
+  Result<JobTexts> current = co_await read;
+  if (!current) co_return current.error();
+  shared = std::make_shared<const JobTexts>(std::move(*current));
+  memory.texts = shared;
+  memory.texts_generation = generation;
+  co_return shared;
+}
+
 Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& write,
                                                    const Setting& setting) {
   const CachedJob& job = setting.job;
@@ -85,8 +101,8 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
                    "start it with --agent-image"),
         setting);
   }
-  auto read = texts(setting, for_creation(write.attempt, setting.memory));
-  const Result<JobTexts> current = co_await read;
+  auto read = template_of(write, setting);
+  const Result<std::shared_ptr<const JobTexts>> current = co_await read;
   if (!current) {
     const Error& error = current.error();
     if (error.code == ErrorCode::kCancelled) co_return on_given_up(write, setting);
@@ -94,7 +110,7 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
     if (error.code == ErrorCode::kConflict) co_return error;
     co_return refuse(write, CreationRefusal::Kind::kRefused, error, setting);
   }
-  const Result<std::string> body = pod_body(job.job, current->pod_template, write, agent_image_);
+  const Result<std::string> body = pod_body(job.job, (*current)->pod_template, write, agent_image_);
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }

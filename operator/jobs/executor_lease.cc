@@ -11,6 +11,12 @@
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
+namespace {
+
+// Rights do not change often.
+constexpr std::chrono::minutes kRefusedDeletion{5};
+
+}  // namespace
 
 // An error that only a human can fix delays nothing else. Verdicts and their times stay, and the
 // job says what it waits for.
@@ -47,10 +53,10 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& w
                          preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
   if (answer) raise(setting.memory.lease_version, *answer);
+  if (answer || answer.error().code == ErrorCode::kNotFound) co_return Outcome{};
+  if (!reconciler::lease_is_refused(answer.error().code)) co_return answer.error();
   // The Lease goes with its job at the latest.
-  const bool may_stay = answer || answer.error().code == ErrorCode::kNotFound ||
-                        reconciler::lease_is_refused(answer.error().code);
-  if (!may_stay) co_return answer.error();
+  setting.memory.leases_stay_until = loop_.now() + kRefusedDeletion;
   co_return Outcome{};
 }
 

@@ -280,7 +280,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.spec = decode_spec(spec);
   job.status = decode_status(job.spec, at(json, "status"));
   if (job.spec.many_runs() && !is_terminal(job.status.phase)) {
-    job.status_bytes = at(json, "status").text().size();
+    job.stored_bytes = json.text().size();
   }
   mend_runs(job);
   if (!at(spec, "template").is_object()) return nullptr;

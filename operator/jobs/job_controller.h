@@ -128,6 +128,7 @@ class JobController {
     std::string lease_name;  // empty: without heartbeat
     std::shared_ptr<const CachedPod> pod;  // null: it does not exist
     HeartbeatPtr lease;                    // null: it does not exist
+    bool read = false;                     // all of it
   };
   using Live = std::map<std::int64_t, LiveRun>;  // by the run's index; kNoRun: the last pod
   class Look;                                    // a reconcile in flight, which may have a turn
@@ -209,7 +210,8 @@ class JobController {
   std::shared_ptr<const CachedPod> granted_pod(const std::string& namespace_,
                                                const std::string& granted,
                                                const LiveRun* live) const;
-  void observe_leases_over(const CachedJob& job, reconciler::JobView& view);
+  void observe_leases_over(const CachedJob& job, const JobMemory& memory,
+                           reconciler::JobView& view);
   bool is_creating(const CachedJob& job, AttemptMemory& attempt);
   // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
   // none.

@@ -14,6 +14,9 @@ namespace {
 
 // The limit of all live reads of a verdict, because a shard's hand-over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
+// Later than this after the first read of a look none begins. What was not read is read by the next
+// look, so that many slow reads hold up no verdict that is confirmed.
+constexpr std::chrono::seconds kBeginLooks{5};
 
 }  // namespace
 
@@ -26,6 +29,9 @@ Task<Status> JobController::confirm(const CachedJob& job, const std::vector<std:
   if (!done) heed(done.error(), loop_.now(), memory.looks_not_before);
   co_return done;
 }
+
+// What could be read goes into `live`, and the first failure is returned. The decision acts on the
+// runs that were read.
 
 Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
                                  JobMemory& memory, Live& live) {
@@ -62,15 +68,19 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
   const Lanes lanes(executor_.lanes(), job.job.namespace_, looks.size());
   auto together = side_by_side(loop_, lanes.count(), std::move(looks));
   co_await together;
-  if (failure) co_return *failure;
+  const bool none =
+      std::none_of(seen.begin(), seen.end(), [](const auto& entry) { return entry.second.read; });
+  if (none && failure) co_return *failure;
   // Last, because a pod can have come and gone unseen only if the job has changed since.
   auto task = look_at_job(job, memory, by);
   const Status same = co_await task;
   if (!same) co_return same;
   for (auto& [index, one] : seen) {
+    if (!one.read) continue;
     // The answer to a creation came meanwhile: the read without a pod is older than the pod.
     if (!one.pod && pod_is_known(one) != one.pod_known) {
-      co_return make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
+      failure = make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
+      continue;
     }
     // The reads may have taken long, and the watch may be newer by now.
     const auto cached = std::static_pointer_cast<const CachedPod>(
@@ -80,11 +90,13 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
     }
     live[index] = std::move(one);
   }
+  if (failure) co_return *failure;
   co_return Unit{};
 }
 
 Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
                                       LiveRun& live, std::optional<Error>& failure) {
+  if (loop_.now() > by - kLiveLook + kBeginLooks) co_return;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
                          kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
@@ -108,11 +120,13 @@ Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& mem
       co_return;
     }
   }
-  if (live.lease_name.empty()) co_return;
+  live.read = live.lease_name.empty();
+  if (live.read) co_return;
   auto task = heartbeats_.confirm(job.namespace_, live.lease_name, job.uid, by);
   const Result<HeartbeatPtr> lease = co_await task;
   if (lease) {
     live.lease = *lease;
+    live.read = true;
   } else {
     failure = lease.error();
   }

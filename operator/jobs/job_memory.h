@@ -21,6 +21,8 @@
 
 namespace holdfast::controller {
 
+struct JobTexts;
+
 // The creation of an attempt's pod that is under way, or whose refusal is not on record yet. The
 // shard is not handed over before that, because the next owner would take the attempt for an
 // abandoned one.
@@ -112,6 +114,13 @@ struct JobMemory {
   // reads.
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
+
+  // Texts too large for the cache, as creations in flight hold them, and of which generation.
+  std::weak_ptr<const JobTexts> texts;
+  std::int64_t texts_generation = 0;
+
+  // Deletions of the job's Leases were refused: none is asked for before this time.
+  SteadyTime leases_stay_until{};
 
   // Since when deletions of these pods of ended attempts have failed, by the pod's name.
   std::map<std::string, SteadyTime> stop_failing_since;

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/side_by_side.h"
 #include "operator/jobs/job_controller.h"
+#include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
@@ -209,13 +211,15 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
                              {"uid", job->uid},
                              {"attempt", std::to_string(job->job.status.attempt)}});
   Live live;
+  std::optional<Error> unread;
   while (true) {
     const reconciler::JobView seen = view(*job, *memory, live);
     const reconciler::Decision decision = reconciler::decide(seen, now());
     if (decision.confirm) {
       auto task = confirm(*job, decision.confirm_runs, *memory, live);
       const Status confirmed = co_await task;
-      if (!confirmed) {
+      if (!confirmed && !live.empty()) unread = confirmed.error();
+      if (!confirmed && live.empty()) {
         // A due verdict waits for this read: retry it at least as often as a write.
         ReconcileResult result = failed(confirmed.error());
         result.wake_after = confirmed.error().retry_after.value_or(Duration::zero());
@@ -247,6 +251,10 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     result.priority = priority_of(*job);
     if (!done) result.error = done.error();
     if (done && done->later) result.error = done->later;
+    if (!result.error && unread) {
+      result.error = unread;
+      result.wake_after = unread->retry_after.value_or(Duration::zero());
+    }
     co_return result;
   }
 }
@@ -265,14 +273,22 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
+  std::optional<Error> failure;
+  std::vector<std::function<Task<void>()>> releases;
   for (const kube::ObjectPtr& pod : strangers) {
-    const auto claim = membership_.claim(as_pod(pod).job_uid());
-    if (!claim || as_pod(pod).names(live_uid)) continue;
-    const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
-    auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
-    const Status released = co_await task;
-    if (!released) co_return released;
+    releases.emplace_back([this, &ns, &live_uid, &pod, &failure]() -> Task<void> {
+      const auto claim = membership_.claim(as_pod(pod).job_uid());
+      if (failure || !claim || as_pod(pod).names(live_uid)) co_return;
+      const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+      auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
+      const Status released = co_await task;
+      if (!released) failure = released.error();
+    });
   }
+  const Lanes lanes(executor_.lanes(), ns, releases.size());
+  auto together = side_by_side(loop_, lanes.count(), std::move(releases));
+  co_await together;
+  if (failure) co_return *failure;
   co_return Unit{};
 }
 

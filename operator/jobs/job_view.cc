@@ -108,7 +108,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
     observe_pod(job, memory, view, place, pods[place]);
   }
-  if (job.job.spec.heartbeat && job.job.spec.many_runs()) observe_leases_over(job, view);
+  if (job.job.spec.heartbeat && job.job.spec.many_runs()) observe_leases_over(job, memory, view);
 }
 
 void JobController::observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
@@ -179,7 +179,9 @@ void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const
       std::max(Duration::zero(), known->second.lease_retry_at - loop_.now())};
 }
 
-void JobController::observe_leases_over(const CachedJob& job, reconciler::JobView& view) {
+void JobController::observe_leases_over(const CachedJob& job, const JobMemory& memory,
+                                        reconciler::JobView& view) {
+  if (loop_.now() < memory.leases_stay_until) return;
   for (const HeartbeatPtr& lease : heartbeats_.of_job(job.namespace_, job.name)) {
     const auto run = run_in_lease_name(job.uid, lease->name);
     if (!run || lease->owner_uid != job.uid) continue;

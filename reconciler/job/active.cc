@@ -84,10 +84,12 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   tell_places(steps, context.job.status, write.status);
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
+  std::size_t losses = 0;
   for (const auto& [place, step] : steps) {
     if (!step.end || ends.size() == kEndsAtOnce) continue;
     ends.push_back(end_attempt(of_run(context, place), *step.end, write));
     just_ended.insert(ends.back().run.index);
+    if (ends.back().verdict.outcome == Outcome::kLost) ++losses;
   }
   Status& status = write.status;
   if (const auto reached = judge_job(context, ends, status)) {
@@ -101,7 +103,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   } else if (!open && context.spec.suspend) {
     suspend(context, status);
   } else {
-    const Opening opening = open_runs(context, just_ended, status);
+    const Opening opening = open_runs(context, just_ended, losses, status);
     settle_phase(context, status);
     if (status.phase != Phase::kRunning) {
       say_why_not_open(context, opening, ends.back(), status);
@@ -110,7 +112,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     }
   }
   tell_of_ends(ends, write);
-  plan.write_in_turn(std::move(write));
+  plan.write_in_turn(std::move(write), losses > 0);
 }
 
 // Nothing has ended: what the open runs wait for, if there is something new.
@@ -127,14 +129,14 @@ void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, P
 // True: some were opened.
 bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
-  const Opening opening = open_runs(context, {}, write.status);
+  const Opening opening = open_runs(context, {}, 0, write.status);
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
   if (plan.confirm(opening.to_confirm)) return true;
   if (opening.opened) {
     tell_places(steps, context.job.status, write.status);
     if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
-    plan.write_in_turn(std::move(write));
+    plan.write_in_turn(std::move(write), false);
   } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
   }

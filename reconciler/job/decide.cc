@@ -10,6 +10,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/status_size.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -49,11 +50,13 @@ void keep_starts(const Status& before, Status& next) {
 // etcd keeps every version of a status until it compacts: a large one is written less often.
 constexpr std::chrono::milliseconds kShortestPause{200};
 constexpr std::size_t kBytesPerSecond = std::size_t{128} * 1024;
+// For losses, because their bound allows a second from the verdict to the next attempt's record.
+constexpr std::chrono::milliseconds kLongestPauseOfLosses{500};
 // A write that only says how the runs of a job with many runs are doing.
 constexpr seconds kManyRunsInfoInterval{10};
 
 Duration pause_between_writes(const Job& job) {
-  const std::chrono::milliseconds by_size(job.status_bytes * 1000 / kBytesPerSecond);
+  const std::chrono::milliseconds by_size(job.stored_bytes * 1000 / kBytesPerSecond);
   return std::max(kShortestPause, by_size);
 }
 
@@ -173,6 +176,7 @@ void Plan::write(WriteStatus status) {
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_within_schema(status);
+  keep_within_bytes(status.status);
   // It causes no write by itself.
   const Status& before = context_.job.status;
   auto run = status.status.runs.begin();  // both lists are in order
@@ -193,6 +197,7 @@ void Plan::inform(Status status, bool at_once) {
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
+  keep_within_bytes(status);
   Status rest = status;
   keep_starts(before, rest);
   if (rest == before) return;
@@ -214,9 +219,11 @@ void Plan::inform(Status status, bool at_once) {
   write(WriteStatus{std::move(status)});
 }
 
-void Plan::write_in_turn(WriteStatus status) {
+void Plan::write_in_turn(WriteStatus status, bool has_losses) {
   const bool same_phase = status.status.phase == context_.job.status.phase;
-  const Duration left = pause_between_writes(context_.job) - context_.view.observed.since_write;
+  Duration pause = pause_between_writes(context_.job);
+  if (has_losses) pause = std::min<Duration>(pause, kLongestPauseOfLosses);
+  const Duration left = pause - context_.view.observed.since_write;
   if (same_phase && left > Duration::zero()) return wake_in(left);
   write(std::move(status));
 }
@@ -256,6 +263,11 @@ std::vector<std::int64_t> unseen_runs(const Context& context) {
 
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
+  // Each pod that goes is an event. Those that no watch shows are looked for once, at the end.
+  const bool waits_for_pods = view.job.spec.many_runs() &&
+                              std::any_of(view.pods.begin(), view.pods.end(),
+                                          [](const PodView& pod) { return pod.has_finalizer; });
+  if (waits_for_pods) return tidy_pods(context, view.job.status, plan.decision().writes);
   const std::vector<std::int64_t> unseen = unseen_runs(context);
   if (plan.confirm(unseen) || !unseen.empty()) return;
   const bool has_last = view.job.status.runs.empty() && !last_pod(view.job.status).name.empty();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/job/status_size.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
 
@@ -38,14 +39,18 @@ std::size_t place_of(const Context& context, std::int64_t index) {
 Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended) {
   const std::optional<Time> due = end_of_backoff(context, run);
   if (due && context.now < *due) return Opening::Wait::kBackoff;
+  const auto turn =
+      context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
     if (old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(place).observed.confirmed;
-    if (!looked && !run.pod_name.empty()) return Opening::Wait::kConfirm;
+    if (!looked && !run.pod_name.empty() && turn == Opening::Wait::kNothing) {
+      return Opening::Wait::kConfirm;
+    }
   }
-  return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
+  return turn;
 }
 
 // The runs that may be opened, by index: those that wait, and the first one that has not begun.
@@ -54,7 +59,9 @@ Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t fr
   const auto begun = std::find_if(next.runs.begin(), next.runs.end(),
                                   [&](const Run& run) { return run.index >= from && !run.open(); });
   const auto fresh = all.next(from, taken);
-  const bool has_room = next.runs.size() < kRunLimit;
+  // The runs in status.runs take at most kRunsBytes. The lists of ended indexes only grow.
+  const bool is_small = context.job.stored_bytes < kLargeJob || next.runs.empty();
+  const bool has_room = next.runs.size() < kRunLimit && is_small;
   if (fresh && has_room && (begun == next.runs.end() || *fresh < begun->index)) {
     const auto place = std::find_if(next.runs.begin(), next.runs.end(),
                                     [&](const Run& run) { return run.index > *fresh; });
@@ -81,20 +88,24 @@ std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
 
 namespace {
 
-// Recorded attempts whose pods nobody has seen yet.
-std::size_t intents_without_pod(const Context& context) {
+// Recorded attempts that go on and whose pods nobody has seen yet.
+std::size_t intents_without_pod(const Context& context, const Status& next) {
   std::size_t intents = 0;
+  auto run = next.runs.begin();  // both lists are in order
   const auto& runs = context.job.status.runs;
   for (std::size_t place = 0; place < runs.size(); ++place) {
     const bool has_pod = context.pods[place] || context.view.seen(place).observed.pod_existed;
-    if (runs[place].open() && !has_pod) ++intents;
+    if (!runs[place].open() || has_pod) continue;
+    while (run != next.runs.end() && run->index < runs[place].index) ++run;
+    if (run != next.runs.end() && run->attempt == runs[place].attempt && run->open()) ++intents;
   }
   return intents;
 }
 
 }  // namespace
 
-Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended, Status& next) {
+Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
+                  std::size_t losses, Status& next) {
   Opening opening;
   const bool out_of_time = context.deadline && context.now >= *context.deadline;
   if (context.spec.cancel || context.spec.suspend || out_of_time || recorded_end(next) ||
@@ -104,7 +115,8 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
   if (context.spec.parallelism == 0) opening.wait = Opening::Wait::kPaused;
   auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  std::size_t intents = intents_without_pod(context);
+  std::size_t intents = intents_without_pod(context, next);
+  const std::size_t most = kIntentsAtOnce + losses;
   std::int64_t from = 0;
   const IndexSet all = context.spec.all_indexes();
   IndexSet taken = next.completed;  // and the runs that have failed, and that have begun
@@ -112,7 +124,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
   IndexSet begun;
   for (const Run& run : next.runs) begun.add(run.index);
   taken.add(begun);
-  while (open < context.spec.parallelism && intents < kIntentsAtOnce) {
+  while (open < context.spec.parallelism && intents + opening.to_confirm.size() < most) {
     Run* const run = next_candidate(context, all, from, taken, next);
     if (!run) break;
     from = run->index + 1;

@@ -38,7 +38,10 @@ struct Opening {
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs
 // that have not begun. No more than spec.parallelism are open, and a run in back-off is not.
 // `just_ended`: the indexes of runs whose attempt this decision ends; a live read preceded that.
-Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended, Status& next);
+// `losses`: how many of those are lost. Their runs open in the same write, beside kIntentsAtOnce,
+// because the bound of a loss holds for each run.
+Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
+                  std::size_t losses, Status& next);
 
 // The end of the run's recorded back-off, which an edit may not put off for ever. None: its attempt
 // is open.

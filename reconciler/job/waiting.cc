@@ -49,6 +49,12 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
     if (const auto end = end_of_backoff(context, run)) run.next_attempt_time = end;
   }
   if (waits.waiting) {
+    const AnyReason& told = waits.waiting->reason;
+    if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
+        told == Reason::kOldPodNotEnded) {
+      waits.waiting = Waiting{Reason::kRetryBackoff, "no run may open before its back-off is over",
+                              "the first of them starts its next attempt", std::nullopt};
+    }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
   }
   plan.inform(std::move(waits));

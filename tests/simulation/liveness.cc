@@ -256,7 +256,7 @@ void Liveness::look_at_opening(const Job& job) {
   if (spec.suspend || spec.cancel || job.open_runs() >= spec.parallelism) return;
   if (job.intents_without_pod() >= static_cast<std::ptrdiff_t>(kIntentsAtOnce)) return;
   // A large status is written less often.
-  const Duration paced = seconds(job.job.status_bytes / kBytesPerSecond + 1);
+  const Duration paced = seconds(job.job.stored_bytes / kBytesPerSecond + 1);
   // With that policy the old pod may have ended only now: since when it is seen here.
   const bool waits_for_old = spec.pod_replacement == PodReplacementPolicy::kFailed;
   const bool none_lives =

@@ -380,7 +380,7 @@ TEST(JobCodec, TheSizeOfAStatusOfManyRunsIsKnown) {
   Json object = many_runs_json();
   object["status"] = encode_status(many_runs(), status_of_many());
   const auto size = [](const Json& of) {
-    return static_cast<const CachedJob&>(*decode_job(document(of))).job.status_bytes;
+    return static_cast<const CachedJob&>(*decode_job(document(of))).job.stored_bytes;
   };
   EXPECT_EQ(size(object), object["status"].dump().size());
   object["spec"].erase("completions");

@@ -153,7 +153,7 @@ TEST(ManyRuns, WritesOfOnePhaseAreApartByTheSizeOfTheStatus) {
   view.observed.since_write = std::chrono::milliseconds(150);
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   EXPECT_EQ(settle(view).wake_after, std::chrono::milliseconds(50));
-  view.job.status_bytes = 256 * 1024;
+  view.job.stored_bytes = 256 * 1024;
   view.observed.since_write = std::chrono::milliseconds(1500);
   EXPECT_EQ(settle(view).wake_after, std::chrono::milliseconds(500));
   view.observed.since_write = seconds(2);

@@ -1,0 +1,21 @@
+// Keeps the status of a job with many runs small: etcd takes 1.5 MiB for an object. Internal to
+// reconciler/.
+#pragma once
+
+#include <cstddef>
+
+#include "reconciler/types.h"
+
+namespace holdfast::reconciler {
+
+// What status.runs takes as JSON, at most. The lists of ended indexes take 600 KB at most: those of
+// 100,000 indexes of which every second one has failed.
+inline constexpr std::size_t kRunsBytes = std::size_t{400} * 1024;
+// A stored job of this size opens no new index beside another one that is open.
+inline constexpr std::size_t kLargeJob = std::size_t{1024} * 1024;
+
+// Leaves texts out that nothing depends on: first all progress messages, then all refusals of pods,
+// then all node names. They are in the pods, the Events and the metrics too.
+void keep_within_bytes(Status& status);
+
+}  // namespace holdfast::reconciler
