@@ -14,9 +14,10 @@ namespace {
 
 // The limit of all live reads of a verdict, because a shard's hand-over waits for them.
 constexpr std::chrono::seconds kLiveLook{30};
-// Later than this after the first read of a look none begins. What was not read is read by the next
-// look, so that many slow reads hold up no verdict that is confirmed.
+// Of a look at several runs no read begins later than this, and none lasts longer. The next look
+// reads the others, so that slow reads hold up no verdict that is confirmed.
 constexpr std::chrono::seconds kBeginLooks{5};
+constexpr std::chrono::seconds kLookAtSeveral{10};
 
 }  // namespace
 
@@ -32,10 +33,10 @@ Task<Status> JobController::confirm(const CachedJob& job, const std::vector<std:
 
 // What could be read goes into `live`, and the first failure is returned. The decision acts on the
 // runs that were read.
-
 Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
                                  JobMemory& memory, Live& live) {
-  const SteadyTime by = loop_.now() + kLiveLook;
+  const SteadyTime begin_by = loop_.now() + kBeginLooks;
+  const SteadyTime by = loop_.now() + (runs.size() > 1 ? kLookAtSeveral : kLiveLook);
   Live seen;
   if (runs.empty()) {
     const reconciler::LastPod last = reconciler::last_pod(job.job.status);
@@ -44,7 +45,19 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
     one.pod_uid = last.uid;
     one.attempt = job.job.status.attempt;
   }
-  const std::set<std::int64_t> wanted(runs.begin(), runs.end());
+  std::set<std::int64_t> wanted(runs.begin(), runs.end());
+  const auto failed_lately = [&](const reconciler::Run& run) {
+    const AttemptMemory* const known = memory.find_attempt(run.attempt);
+    return known && known->look_failed && loop_.now() - *known->look_failed < kLookAtSeveral;
+  };
+  // The others first: they would wait for these once more.
+  std::set<std::int64_t> troubled;
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (wanted.count(run.index) != 0 && failed_lately(run)) troubled.insert(run.index);
+  }
+  if (troubled.size() < wanted.size()) {
+    for (const std::int64_t index : troubled) wanted.erase(index);
+  }
   for (const reconciler::Run& run : job.job.status.runs) {
     if (wanted.count(run.index) == 0) continue;
     LiveRun& one = seen[run.index];
@@ -61,18 +74,25 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
   std::vector<std::function<Task<void>()>> looks;
   for (auto& [index, one] : seen) {
     one.pod_known = pod_is_known(one);
-    looks.emplace_back([this, &job, &memory, by, &run = one, &failure] {
-      return look_at_run(job, memory, by, run, failure);
+    looks.emplace_back([this, &job, &memory, begin_by, by, &run = one, &failure]() -> Task<void> {
+      if (loop_.now() > begin_by) co_return;
+      auto task = look_at_run(job, memory, by, run, failure);
+      co_await task;
     });
   }
   const Lanes lanes(executor_.lanes(), job.job.namespace_, looks.size());
   auto together = side_by_side(loop_, lanes.count(), std::move(looks));
   co_await together;
+  if (failure) {
+    for (const auto& [index, one] : seen) {
+      if (!one.read) memory.attempts[one.attempt].look_failed = loop_.now();
+    }
+  }
   const bool none =
       std::none_of(seen.begin(), seen.end(), [](const auto& entry) { return entry.second.read; });
   if (none && failure) co_return *failure;
   // Last, because a pod can have come and gone unseen only if the job has changed since.
-  auto task = look_at_job(job, memory, by);
+  auto task = look_at_job(job, memory, std::max(by, loop_.now() + kBeginLooks));
   const Status same = co_await task;
   if (!same) co_return same;
   for (auto& [index, one] : seen) {
@@ -96,7 +116,6 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
 
 Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
                                       LiveRun& live, std::optional<Error>& failure) {
-  if (loop_.now() > by - kLiveLook + kBeginLooks) co_return;
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
                          kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;

@@ -51,6 +51,7 @@ struct AttemptMemory {
   reconciler::Sightings pod;
   std::optional<Creation> creation;
   bool creating() const { return creation && creation->under_way; }
+  std::optional<SteadyTime> look_failed;  // the last live read of its pod that failed
   // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
   bool inherited = false;
   // Since when the attempt has been seen without a pod.

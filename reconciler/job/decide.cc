@@ -263,10 +263,11 @@ std::vector<std::int64_t> unseen_runs(const Context& context) {
 
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
-  // Each pod that goes is an event. Those that no watch shows are looked for once, at the end.
-  const bool waits_for_pods = view.job.spec.many_runs() &&
-                              std::any_of(view.pods.begin(), view.pods.end(),
-                                          [](const PodView& pod) { return pod.has_finalizer; });
+  // Each pod that goes is an event. Those that no watch shows are looked for at the end alone.
+  const bool waits_for_pods =
+      view.job.spec.many_runs() &&
+      std::any_of(view.pods.begin(), view.pods.end(),
+                  [&](const PodView& pod) { return is_ours(view, pod); });
   if (waits_for_pods) return tidy_pods(context, view.job.status, plan.decision().writes);
   const std::vector<std::int64_t> unseen = unseen_runs(context);
   if (plan.confirm(unseen) || !unseen.empty()) return;

@@ -231,9 +231,7 @@ std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   std::int64_t lost = spec.many_runs() ? 0 : status.disruptions;
   std::string whose;
   for (const Run& run : status.runs) {
-    // With backoffLimitPerIndex, losses fail their own run: see has_failed_for_good().
-    const bool per_job = spec.many_runs() && !spec.backoff_limit_per_index;
-    if (!per_job || run.disruptions <= lost) continue;
+    if (!spec.many_runs() || run.disruptions <= lost) continue;
     lost = run.disruptions;
     whose = " of run " + std::to_string(run.index);
   }

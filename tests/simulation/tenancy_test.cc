@@ -126,10 +126,32 @@ TEST_F(Tenancy, LiveLooksOfJobsWithManyRunsThatHangAreFew) {
         }
       }
     });
-    at(seconds(60), [&looks] {
+    at(seconds(49), [&looks] {
       EXPECT_GT(looks, kJobs);
       EXPECT_LE(looks, kJobs + 16);
     });
+  });
+}
+
+TEST_F(Tenancy, ALiveReadThatHangsOrFailsHoldsUpNoVerdictOfAnotherRun) {
+  std::string hangs, fails;
+  run(minutes(2), [this, &hangs, &fails] {
+    at(seconds(5), [this] { create("team-b", "big", {{"completions", 20}, {"parallelism", 20}}); });
+    at(seconds(40), [this, &hangs, &fails] {
+      const reconciler::Status before = status("team-b", "big");
+      hangs = before.runs.at(0).pod_name;
+      fails = before.runs.at(1).pod_name;
+      trouble([&hangs, &fails](const ApiRequest& request) {
+        if (!is_live_look(request)) return Fate();
+        const bool is_slow = request.target.ends_with("/" + hangs);
+        return Fate{.held = is_slow ? Duration(seconds(60)) : Duration::zero(),
+                    .refused = request.target.ends_with("/" + fails) ? 500 : 0};
+      });
+      for (const reconciler::Run& run : before.runs) {
+        EXPECT_TRUE(world_->users().delete_pod("team-b/" + run.pod_name, /*force=*/true));
+      }
+    });
+    at(seconds(55), [this] { EXPECT_EQ(status("team-b", "big").disruptions, 18); });
   });
 }
 

@@ -163,6 +163,78 @@ TEST(ManyRuns, WritesOfOnePhaseAreApartByTheSizeOfTheStatus) {
   EXPECT_EQ(after(view).phase, Phase::kCancelling) << "a change of phase waits for nothing";
 }
 
+void lose(JobView& view, std::size_t runs) {
+  view.runs.resize(view.job.status.runs.size());
+  for (std::size_t place = 0; place < runs; ++place) {
+    view.runs[place].observed.pod_existed = view.runs[place].observed.confirmed = true;
+  }
+  view.pods.erase(view.pods.begin(), view.pods.begin() + static_cast<std::ptrdiff_t>(runs));
+}
+
+TEST(ManyRuns, LossesWaitHalfASecondAtMostHoweverLargeTheStatus) {
+  JobView view = job_of_runs(10, 4, 4);
+  lose(view, 1);
+  view.job.stored_bytes = 512 * 1024;
+  view.observed.since_write = std::chrono::milliseconds(450);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  EXPECT_EQ(settle(view).wake_after, std::chrono::milliseconds(50));
+  view.observed.since_write = std::chrono::milliseconds(500);
+  EXPECT_EQ(after(view).disruptions, 1);
+}
+
+TEST(ManyRuns, AllRunsThatAreLostTogetherHaveTheirNextAttemptsInTheSameWrite) {
+  JobView view = job_of_runs(300, 200, 200);
+  lose(view, 150);
+  const Status status = after(view);
+  EXPECT_EQ(status.disruptions, 150);
+  EXPECT_EQ(open_indexes(status).size(), 200u);
+}
+
+TEST(ManyRuns, IntentsThatThisWriteEndsDoNotCount) {
+  JobView view = job_of_runs(200, 64, 64);
+  view.runs.resize(64);
+  for (RunView& run : view.runs) run.observed.confirmed = true;
+  view.pods.clear();
+  EXPECT_EQ(open_indexes(after(view)).size(), 64u);
+}
+
+TEST(ManyRuns, ALargeJobOpensOneIndexAfterTheOther) {
+  JobView view = job_of_runs(10, 4, 1);
+  view.job.stored_bytes = 1024 * 1024;
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{0}));
+  end_pod(view, 0, 0);
+  view.observed.since_write = seconds(60);
+  EXPECT_EQ(open_indexes(after(view)), (Indexes{1}));
+}
+
+TEST(ManyRuns, TextsThatWouldMakeTheStatusTooLargeAreLeftOutAndNotWrittenAgain) {
+  JobView view = job_of_runs(1000, 1000, 1000);
+  for (auto& run : view.job.status.runs) run.progress = std::string(256, 'x');
+  view.observed.since_write = seconds(60);
+  end_pod(view, 0, 1);
+  view.job.status = after(view);
+  EXPECT_TRUE(view.job.status.runs[5].progress.empty());
+  EXPECT_FALSE(view.job.status.runs[5].pod_name.empty());
+  JobView few = job_of_runs(1000, 100, 100);
+  for (auto& run : few.job.status.runs) run.progress = std::string(256, 'x');
+  end_pod(few, 0, 1);
+  EXPECT_EQ(after(few).runs[5].progress.size(), 256u);
+}
+
+TEST(ManyRuns, WaitingSaysThatABackOffIsWaitedForOnceParallelismIsRaised) {
+  JobView view = job_of_runs(2, 1, 1);
+  view.job.status.completed.add(1);
+  end_pod(view, 0, 1);
+  view.job.status = after(view);
+  view.pods.clear();
+  view.job.spec.parallelism = 0;
+  view.observed.since_write = seconds(60);
+  view.job.status = after(view);
+  ASSERT_EQ(view.job.status.waiting->reason, Reason::kPaused);
+  view.job.spec.parallelism = 1;
+  EXPECT_EQ(after(view).waiting->reason, Reason::kRetryBackoff);
+}
+
 TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) {
   JobView view = job_of_runs(10, 2, 2);
   const AnyReason reason(Reason::kPodRunning);
