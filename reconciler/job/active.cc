@@ -78,6 +78,13 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   plan.write(std::move(write));
 }
 
+// What runs that could not open wait for. True: a live read comes first.
+bool expect_to_open(const Opening& opening, Plan& plan) {
+  if (opening.due) plan.wake_at(*opening.due);
+  if (opening.wants_turn) plan.await_creation();
+  return plan.confirm(opening.to_confirm);
+}
+
 // Ends are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
@@ -104,6 +111,8 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     suspend(context, status);
   } else {
     const Opening opening = open_runs(context, just_ended, losses, status);
+    // Ends may come all the time, and the runs that open beside them must not wait for the last.
+    if (expect_to_open(opening, plan)) return;
     settle_phase(context, status);
     if (status.phase != Phase::kRunning) {
       say_why_not_open(context, opening, ends.back(), status);
@@ -130,9 +139,7 @@ void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, P
 bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
   const Opening opening = open_runs(context, {}, 0, write.status);
-  if (opening.due) plan.wake_at(*opening.due);
-  if (opening.wants_turn) plan.await_creation();
-  if (plan.confirm(opening.to_confirm)) return true;
+  if (expect_to_open(opening, plan)) return true;
   if (opening.opened) {
     tell_places(steps, context.job.status, write.status);
     if (context.spec.many_runs()) tell_of_all(context, steps, write.status);

@@ -190,6 +190,20 @@ TEST(ManyRuns, AllRunsThatAreLostTogetherHaveTheirNextAttemptsInTheSameWrite) {
   EXPECT_EQ(open_indexes(status).size(), 200u);
 }
 
+TEST(ManyRuns, ARunThatCannotOpenBesideAnEndAsksForWhatItWaitsFor) {
+  JobView view = job_of_runs(10, 2, 2);
+  end_pod(view, 0, 0);
+  view.observed.may_create = false;
+  EXPECT_TRUE(settle(view).awaits_creation);
+  EXPECT_EQ(after(view).completed.text(), "0");
+  view = job_of_runs(10, 3, 3);
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  view.job.status.runs[0].next_attempt_time = now();
+  view.pods.erase(view.pods.begin());
+  end_pod(view, 1, 0);
+  EXPECT_EQ(decide(view, now()).confirm_runs, (Indexes{0}));
+}
+
 TEST(ManyRuns, IntentsThatThisWriteEndsDoNotCount) {
   JobView view = job_of_runs(200, 64, 64);
   view.runs.resize(64);
