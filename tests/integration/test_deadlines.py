@@ -225,10 +225,11 @@ def test_deadlines_that_pass_while_the_operator_is_down_count_when_it_is_back(op
     jobs.apply(job("active", activeDeadlineSeconds=4))
     jobs.apply(job("attempt", attemptDeadlineSeconds=4, backoffLimit=0))
     for name in ("active", "attempt"):
-        status = wait_told(jobs, name, "PodRunning")
+        jobs.wait_running(name)
     operator.kill()
     try:
-        wait_until(seconds_of(place(status)["startTime"]) + 5)
+        # A kubelet's start of the pod is later than the attempt's record.
+        wait_until(seconds_of(place(jobs.status("attempt"))["startTime"]) + 7)
     finally:
         operator.start()
     assert jobs.wait_phase("active", "Failed", limit=15)["history"][0]["reason"] == (

@@ -10,6 +10,7 @@ from outages import NODES, assert_nothing_lost, outlast_the_window, run_on_each_
 pytestmark = pytest.mark.usefixtures("operator")
 
 
+@pytest.mark.long  # the simulator has it too
 def test_an_api_server_that_hangs_longer_than_the_window_loses_no_attempt(cluster, jobs):
     run_on_each_node(jobs)
     cluster.pause("kube-apiserver")
