@@ -91,9 +91,10 @@ class Executor {
   Task<Result<Outcome>> perform(const reconciler::Write& write, const Setting& setting);
 
   // The job's texts, from the cache or live. kConflict: the job or its spec is another one by now.
-  Task<Result<std::shared_ptr<const JobTexts>>> template_of(const reconciler::CreatePod& write,
-                                                            const Setting& setting);
   Task<Result<JobTexts>> texts(const Setting& setting, kube::CallOptions options);
+  // The same for a pod. Creations that are in flight together share one read.
+  Task<Result<std::shared_ptr<const JobTexts>>> texts_for(const reconciler::CreatePod& write,
+                                                          const Setting& setting);
 
   Status may_write(const Ownership::Claim& claim) const;
   void check_claim(const Ownership::Claim& claim, const CachedJob& job) const;

@@ -74,8 +74,7 @@ Task<Result<Executor::Outcome>> Executor::give_up_pod(const CachedJob& job, Owne
   co_return on_given_up(write, setting);
 }
 
-// Creations that are in flight together share one read of a large template.
-Task<Result<std::shared_ptr<const JobTexts>>> Executor::template_of(
+Task<Result<std::shared_ptr<const JobTexts>>> Executor::texts_for(
     const reconciler::CreatePod& write, const Setting& setting) {
   JobMemory& memory = setting.memory;
   const std::int64_t generation = setting.job.job.generation;
@@ -101,7 +100,7 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
                    "start it with --agent-image"),
         setting);
   }
-  auto read = template_of(write, setting);
+  auto read = texts_for(write, setting);
   const Result<std::shared_ptr<const JobTexts>> current = co_await read;
   if (!current) {
     const Error& error = current.error();

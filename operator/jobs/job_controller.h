@@ -178,8 +178,10 @@ class JobController {
                        JobMemory& memory, Live& live);
   Task<Status> look(const CachedJob& job, const std::vector<std::int64_t>& runs, JobMemory& memory,
                     Live& live);
-  Task<void> look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
-                         LiveRun& live, std::optional<Error>& failure);
+  Live runs_to_look_at(const CachedJob& job, const std::vector<std::int64_t>& runs,
+                       const JobMemory& memory) const;
+  Task<Status> look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
+                           LiveRun& live);
   Task<Status> look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by);
   // Releases pods that name this job but belong to a deleted job of the same name. `uid`: the
   // cached job's, or empty.

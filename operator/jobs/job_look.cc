@@ -31,41 +31,46 @@ Task<Status> JobController::confirm(const CachedJob& job, const std::vector<std:
   co_return done;
 }
 
-// What could be read goes into `live`, and the first failure is returned. The decision acts on the
-// runs that were read.
-Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
-                                 JobMemory& memory, Live& live) {
-  const SteadyTime begin_by = loop_.now() + kBeginLooks;
-  const SteadyTime by = loop_.now() + (runs.size() > 1 ? kLookAtSeveral : kLiveLook);
-  Live seen;
+// Those whose last read has just failed are left out, because the others would wait for them.
+JobController::Live JobController::runs_to_look_at(const CachedJob& job,
+                                                   const std::vector<std::int64_t>& runs,
+                                                   const JobMemory& memory) const {
+  Live chosen;
   if (runs.empty()) {
     const reconciler::LastPod last = reconciler::last_pod(job.job.status);
-    LiveRun& one = seen[reconciler::kNoRun];
+    LiveRun& one = chosen[reconciler::kNoRun];
     one.pod_name = last.name;
     one.pod_uid = last.uid;
     one.attempt = job.job.status.attempt;
+    return chosen;
   }
-  std::set<std::int64_t> wanted(runs.begin(), runs.end());
-  const auto failed_lately = [&](const reconciler::Run& run) {
-    const AttemptMemory* const known = memory.find_attempt(run.attempt);
-    return known && known->look_failed && loop_.now() - *known->look_failed < kLookAtSeveral;
-  };
-  // The others first: they would wait for these once more.
+  const std::set<std::int64_t> wanted(runs.begin(), runs.end());
   std::set<std::int64_t> troubled;
   for (const reconciler::Run& run : job.job.status.runs) {
-    if (wanted.count(run.index) != 0 && failed_lately(run)) troubled.insert(run.index);
-  }
-  if (troubled.size() < wanted.size()) {
-    for (const std::int64_t index : troubled) wanted.erase(index);
-  }
-  for (const reconciler::Run& run : job.job.status.runs) {
     if (wanted.count(run.index) == 0) continue;
-    LiveRun& one = seen[run.index];
+    const AttemptMemory* const known = memory.find_attempt(run.attempt);
+    const bool has_failed =
+        known && known->look_failed && loop_.now() - *known->look_failed < kLookAtSeveral;
+    if (has_failed) troubled.insert(run.index);
+    LiveRun& one = chosen[run.index];
     one.pod_name = run.pod_name;
     one.pod_uid = run.pod_uid;
     one.attempt = run.attempt;
     if (job.job.spec.heartbeat) one.lease_name = lease_name(job.job, run.index);
   }
+  if (troubled.size() < chosen.size()) {
+    for (const std::int64_t index : troubled) chosen.erase(index);
+  }
+  return chosen;
+}
+
+// What could be read goes into `live`, and a failure is returned. The decision acts on the runs
+// that were read.
+Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
+                                 JobMemory& memory, Live& live) {
+  const SteadyTime begin_by = loop_.now() + kBeginLooks;
+  const SteadyTime by = loop_.now() + (runs.size() > 1 ? kLookAtSeveral : kLiveLook);
+  Live seen = runs_to_look_at(job, runs, memory);
   const auto pod_is_known = [&](const LiveRun& one) {
     const AttemptMemory* const known = memory.find_attempt(one.attempt);
     return known && known->pod_existed;
@@ -76,18 +81,18 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
     one.pod_known = pod_is_known(one);
     looks.emplace_back([this, &job, &memory, begin_by, by, &run = one, &failure]() -> Task<void> {
       if (loop_.now() > begin_by) co_return;
-      auto task = look_at_run(job, memory, by, run, failure);
-      co_await task;
+      auto task = look_at_run(job, memory, by, run);
+      const Status done = co_await task;
+      run.read = done.ok();
+      if (done) co_return;
+      failure = done.error();
+      AttemptMemory* const known = memory.find_attempt(run.attempt);
+      if (known) known->look_failed = loop_.now();
     });
   }
   const Lanes lanes(executor_.lanes(), job.job.namespace_, looks.size());
   auto together = side_by_side(loop_, lanes.count(), std::move(looks));
   co_await together;
-  if (failure) {
-    for (const auto& [index, one] : seen) {
-      if (!one.read) memory.attempts[one.attempt].look_failed = loop_.now();
-    }
-  }
   const bool none =
       std::none_of(seen.begin(), seen.end(), [](const auto& entry) { return entry.second.read; });
   if (none && failure) co_return *failure;
@@ -114,15 +119,12 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
   co_return Unit{};
 }
 
-Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
-                                      LiveRun& live, std::optional<Error>& failure) {
+Task<Status> JobController::look_at_run(const CachedJob& job, const JobMemory& memory,
+                                        SteadyTime by, LiveRun& live) {
   auto get = client_.get(kube::object_path("/api/v1", "pods", job.namespace_, live.pod_name),
                          kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
-  if (!answer && answer.error().code != ErrorCode::kNotFound) {
-    failure = answer.error();
-    co_return;
-  }
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
     live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
     const AttemptMemory* const known = memory.find_attempt(live.attempt);
@@ -134,21 +136,14 @@ Task<void> JobController::look_at_run(const CachedJob& job, const JobMemory& mem
   if (live.pod && !live.pod->pod.node_name.empty()) {
     auto task = nodes_.confirm(live.pod->pod.node_name, by);
     const Status confirmed = co_await task;
-    if (!confirmed) {
-      failure = confirmed.error();
-      co_return;
-    }
+    if (!confirmed) co_return confirmed.error();
   }
-  live.read = live.lease_name.empty();
-  if (live.read) co_return;
+  if (live.lease_name.empty()) co_return Unit{};
   auto task = heartbeats_.confirm(job.namespace_, live.lease_name, job.uid, by);
   const Result<HeartbeatPtr> lease = co_await task;
-  if (lease) {
-    live.lease = *lease;
-    live.read = true;
-  } else {
-    failure = lease.error();
-  }
+  if (!lease) co_return lease.error();
+  live.lease = *lease;
+  co_return Unit{};
 }
 
 Task<Status> JobController::look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by) {

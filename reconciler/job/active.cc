@@ -121,7 +121,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     }
   }
   tell_of_ends(ends, write);
-  plan.write_in_turn(std::move(write), losses > 0);
+  plan.write_in_turn(std::move(write));
 }
 
 // Nothing has ended: what the open runs wait for, if there is something new.
@@ -143,7 +143,7 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   if (opening.opened) {
     tell_places(steps, context.job.status, write.status);
     if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
-    plan.write_in_turn(std::move(write), false);
+    plan.write_in_turn(std::move(write));
   } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
   }

@@ -219,9 +219,12 @@ void Plan::inform(Status status, bool at_once) {
   write(WriteStatus{std::move(status)});
 }
 
-void Plan::write_in_turn(WriteStatus status, bool has_losses) {
+void Plan::write_in_turn(WriteStatus status) {
   const bool same_phase = status.status.phase == context_.job.status.phase;
   Duration pause = pause_between_writes(context_.job);
+  const bool has_losses =
+      std::any_of(status.ended.begin(), status.ended.end(),
+                  [](const Ended& end) { return end.outcome == Outcome::kLost; });
   if (has_losses) pause = std::min<Duration>(pause, kLongestPauseOfLosses);
   const Duration left = pause - context_.view.observed.since_write;
   if (same_phase && left > Duration::zero()) return wake_in(left);
@@ -264,10 +267,9 @@ std::vector<std::int64_t> unseen_runs(const Context& context) {
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
   // Each pod that goes is an event. Those that no watch shows are looked for at the end alone.
-  const bool waits_for_pods =
-      view.job.spec.many_runs() &&
-      std::any_of(view.pods.begin(), view.pods.end(),
-                  [&](const PodView& pod) { return is_ours(view, pod); });
+  const bool waits_for_pods = view.job.spec.many_runs() &&
+                              std::any_of(view.pods.begin(), view.pods.end(),
+                                          [&](const PodView& pod) { return is_ours(view, pod); });
   if (waits_for_pods) return tidy_pods(context, view.job.status, plan.decision().writes);
   const std::vector<std::int64_t> unseen = unseen_runs(context);
   if (plan.confirm(unseen) || !unseen.empty()) return;

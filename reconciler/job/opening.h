@@ -37,9 +37,11 @@ struct Opening {
 
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs
 // that have not begun. No more than spec.parallelism are open, and a run in back-off is not.
-// `just_ended`: the indexes of runs whose attempt this decision ends; a live read preceded that.
-// `losses`: how many of those are lost. Their runs open in the same write, beside kIntentsAtOnce,
-// because the bound of a loss holds for each run.
+//
+// just_ended: the runs whose attempt this decision ends, by index. A live read came before.
+// losses: how many of them are lost. As many more than kIntentsAtOnce may open, because the bound
+// of
+//         a loss holds for each run.
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next);
 

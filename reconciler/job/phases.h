@@ -20,8 +20,9 @@ class Plan {
   void inform(Status status, bool at_once = false);
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
-  // As write(), unless the last write of this phase was too short a time ago: then later.
-  void write_in_turn(WriteStatus status, bool has_losses);
+  // As write(), unless the last write of this phase was too short a time ago: then later. A
+  // write with losses waits less.
+  void write_in_turn(WriteStatus status);
   // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
   // already, and they are due at once in the next one.
   bool confirm(const std::vector<std::int64_t>& runs);

@@ -14,8 +14,9 @@ inline constexpr std::size_t kRunsBytes = std::size_t{400} * 1024;
 // A stored job of this size opens no new index beside another one that is open.
 inline constexpr std::size_t kLargeJob = std::size_t{1024} * 1024;
 
-// Leaves texts out that nothing depends on: first all progress messages, then all refusals of pods,
-// then all node names. They are in the pods, the Events and the metrics too.
+// First leaves out all progress messages, then cuts all refusals short, then leaves out the nodes
+// of runs whose pods are known. A refusal stays: without it the next holder of the shard would take
+// the attempt for one whose pod nobody has asked for.
 void keep_within_bytes(Status& status);
 
 }  // namespace holdfast::reconciler

@@ -30,13 +30,11 @@ def finished(plane, count, say):
         return
     plane.finished_namespace = plane.finished_namespace or plane.namespace("finished")
     say(f"  making {count - there} finished jobs ...")
-    copies = range(there, count)
     if not there:
         plane.send(objects.finished_jobs(plane.finished_namespace), 1, first=FIRST)
-        copies = range(1, count)
-    if copies:
-        copy_finished(plane.cluster, plane.jobs(plane.finished_namespace), f"job-{FIRST}",
-                      [f"job-{FIRST + number}" for number in copies])
+    names = [f"job-{FIRST + number}" for number in range(max(there, 1), count)]
+    if names:
+        copy_finished(plane.cluster, plane.jobs(plane.finished_namespace), f"job-{FIRST}", names)
     plane.finished = count
 
 

@@ -5,18 +5,13 @@ import time
 
 import pytest
 
-from holdfast import FINALIZER, job, runs
+from holdfast import FINALIZER, indexed, job, runs
 from lives import BY_HAND, SHORT_BACKOFF, finalizers, operator_writes
 from localcluster import wait_for
 from losses import LOST_AFTER
 
 pytestmark = pytest.mark.usefixtures("operator")
 INDEX = "batch.kubernetes.io/job-completion-index"
-
-
-def indexed(name, completions, parallelism, annotations=None, **spec):
-    return job(name, annotations=annotations, completions=completions, parallelism=parallelism,
-               completionMode="Indexed", **spec)
 
 
 def index_of(pod):

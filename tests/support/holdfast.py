@@ -215,6 +215,12 @@ def job(name, command=("true",), annotations=None, labels=None, pod=None, **spec
             "spec": {"template": template, **copy.deepcopy(spec)}}
 
 
+def indexed(name, completions, parallelism, annotations=None, **spec):
+    """The same as an Indexed job of many runs."""
+    return job(name, annotations=annotations, completions=completions, parallelism=parallelism,
+               completionMode="Indexed", **spec)
+
+
 def runs(seconds, exit_code=None):
     """Annotations for a pod that runs this long and ends so; exit_code "1,1,0" is by attempt."""
     annotations = {"holdfast-test/run-for": f"{seconds}s"}

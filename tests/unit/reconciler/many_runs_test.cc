@@ -229,6 +229,16 @@ TEST(ManyRuns, TextsThatWouldMakeTheStatusTooLargeAreLeftOutAndNotWrittenAgain) 
   view.job.status = after(view);
   EXPECT_TRUE(view.job.status.runs[5].progress.empty());
   EXPECT_FALSE(view.job.status.runs[5].pod_name.empty());
+  JobView refused = job_of_runs(1000, 1000, 1000);
+  for (std::size_t place = 1; place < 1000; ++place) {
+    auto& run = refused.job.status.runs[place];
+    run.refused = std::string(1024, 'x');
+    run.node_name.clear();
+    run.pod_uid.clear();
+  }
+  refused.pods.resize(1);
+  end_pod(refused, 0, 1);
+  EXPECT_EQ(after(refused).runs[5].refused, std::string(32, 'x')) << "its pod may not exist";
   JobView few = job_of_runs(1000, 100, 100);
   for (auto& run : few.job.status.runs) run.progress = std::string(256, 'x');
   end_pod(few, 0, 1);
