@@ -10,7 +10,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
 #include "reconciler/job/phases.h"
-#include "reconciler/job/status_size.h"
+#include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -175,8 +175,7 @@ void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
-  keep_within_schema(status);
-  keep_within_bytes(status.status);
+  keep_within_limits(status);
   // It causes no write by itself.
   const Status& before = context_.job.status;
   auto run = status.status.runs.begin();  // both lists are in order
@@ -193,11 +192,10 @@ void Plan::write(WriteStatus status) {
 }
 
 void Plan::inform(Status status, bool at_once) {
-  if (status.waiting) keep_within_schema(*status.waiting);
+  keep_within_limits(status);
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
-  keep_within_bytes(status);
   Status rest = status;
   keep_starts(before, rest);
   if (rest == before) return;
@@ -267,8 +265,7 @@ std::vector<std::int64_t> unseen_runs(const Context& context) {
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
   // Each pod that goes is an event. Those that no watch shows are looked for at the end alone.
-  const bool waits_for_pods = view.job.spec.many_runs() &&
-                              std::any_of(view.pods.begin(), view.pods.end(),
+  const bool waits_for_pods = std::any_of(view.pods.begin(), view.pods.end(),
                                           [&](const PodView& pod) { return is_ours(view, pod); });
   if (waits_for_pods) return tidy_pods(context, view.job.status, plan.decision().writes);
   const std::vector<std::int64_t> unseen = unseen_runs(context);

@@ -1,36 +1,15 @@
 #include "reconciler/job/edges.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 
-#include "core/invariant.h"
-#include "core/utf8.h"
-#include "reconciler/backoff.h"
-#include "reconciler/job/failure_policy.h"
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/status_limits.h"
 #include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
-#include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
-#include "reconciler/run/heartbeat.h"
-#include "reconciler/run/pod_times.h"
 
 namespace holdfast::reconciler {
 namespace {
-
-constexpr std::size_t kMessageLimit = 1024;
-constexpr std::size_t kReasonLimit = 128;
-
-std::string bounded(std::string text, std::size_t limit = kMessageLimit) {
-  if (text.size() <= limit) return text;
-  return utf8_prefix(std::move(text), limit - 3) + "...";
-}
-
-AnyReason bounded(const AnyReason& reason) {
-  return reason.text().size() <= kReasonLimit ? reason
-                                              : AnyReason(bounded(reason.text(), kReasonLimit));
-}
 
 void end(const Context& context, Status& status, Phase phase) {
   status.phase = phase;
@@ -42,96 +21,13 @@ void end(const Context& context, Status& status, Phase phase) {
   clear_condition(status, "Suspended", "Finished", context.now);
 }
 
-HistoryEntry history_entry(const RunContext& context, const Run& run, const Verdict& verdict) {
-  const PodView* const pod = context.pod;
-  HistoryEntry entry;
-  entry.index = run.index;
-  entry.attempt = run.attempt;
-  entry.pod_name = run.pod_name;
-  entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
-  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : run.node_name;
-  entry.outcome = verdict.outcome;
-  // Only the new entry's: the API server refuses any change of an old one.
-  entry.reason = bounded(verdict.reason);
-  entry.exit_code = verdict.exit_code;
-  const std::optional<Time> start = pod ? attempt_start(context, *pod) : std::nullopt;
-  entry.start_time = start ? start : run.start_time;
-  entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
-  if (start) entry.end_time = std::max(*entry.end_time, *start);
-  entry.progress = run.progress;
-  return entry;
-}
-
-void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
-  history.push_back(std::move(entry));
-  if (history.size() > kHistoryLimit) history.erase(history.begin());
-}
-
 // No attempt is open from now on, and the next one may start at once.
 void close_runs(const Context& context, Status& status) {
   for (Run& run : status.runs) run.next_attempt_time = context.now;
 }
 
-// The fields of the ended attempt in the run: where and since when it ran.
-void keep_last_attempt(const RunContext& context, Run& run) {
-  if (!context.pod) return;
-  if (!context.pod->node_name.empty()) run.node_name = context.pod->node_name;
-  record_start(context, *context.pod, run);
-  if (holds_lease(context, *context.pod) && !context.seen.lease->progress_message.empty()) {
-    run.progress = context.seen.lease->progress_message;
-  }
-}
-
 std::string counted(std::int64_t attempts, const std::string& one, const std::string& many) {
   return std::to_string(attempts) + (attempts == 1 ? " attempt " + one : " attempts " + many);
-}
-
-const char* event_reason(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kFailed:
-      return "AttemptFailed";
-    case Outcome::kLost:
-      return "AttemptLost";
-    case Outcome::kHung:
-      return "AttemptHung";
-    case Outcome::kStartTimeout:
-      return "AttemptStartTimeout";
-    case Outcome::kDeadlineExceeded:
-      return "AttemptDeadlineExceeded";
-    default:
-      return "";
-  }
-}
-
-Event attempt_event(const Run& run, const Verdict& verdict, Phase next) {
-  Event event;
-  event.reason = event_reason(verdict.outcome);
-  event.action = next == Phase::kFailed ? "Finish" : "Retry";
-  event.note = "attempt " + std::to_string(run.attempt) + " ended (" + verdict.reason.text() +
-               "): " + verdict.message;
-  return event;
-}
-
-// Beyond any growth that maxSeconds allows.
-constexpr std::int64_t kMostEnds = 1000;
-
-// The pause before the run's next attempt, after the attempt in this entry. After the first loss in
-// a row there is no pause.
-Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry) {
-  const Budget budget = budget_of(entry.outcome);
-  if (budget == Budget::kNone) return Duration::zero();
-  const auto spent = budget == Budget::kDisruptions ? run.disruptions : run.failures;
-  std::vector<HistoryEntry> history = context.job.status.history;
-  append(history, entry);
-  const auto ends = std::min(ends_in_a_row(history, run.index, budget, spent), kMostEnds);
-  const int n = static_cast<int>(budget == Budget::kDisruptions ? ends - 1 : ends);
-  if (n < 1) return Duration::zero();
-  return backoff_delay(context.spec.retry_backoff, n, context.job.uid, run.attempt);
-}
-
-// How many attempts the same outage lost; zero: no outage.
-int lost_in_outage(const RunContext& context, Outcome outcome) {
-  return outcome == Outcome::kLost ? context.seen.observed.lease.lost_together : 0;
 }
 
 }  // namespace
@@ -187,39 +83,6 @@ Waiting turn_waiting(const Context& context, const Status& status) {
                  "attempt " + std::to_string(status.attempt + 1) +
                      " starts when the API server has answered one of them",
                  active_deadline(context, status)};
-}
-
-void keep_within_schema(Waiting& waiting) {
-  if (waiting.deadline) waiting.deadline = std::min(*waiting.deadline, kLatestTime);
-  waiting.reason = bounded(waiting.reason);
-  waiting.message = bounded(std::move(waiting.message));
-}
-
-namespace {
-
-bool is_foreign(const Condition& condition) {
-  constexpr const char* kOurs[] = {"Cancelled",          "Complete",    "Failed",
-                                   "FailureTarget",      "Reconciling", "Stalled",
-                                   "SuccessCriteriaMet", "Suspended"};
-  return std::none_of(std::begin(kOurs), std::end(kOurs),
-                      [&](const char* type) { return condition.type == type; });
-}
-
-// The last ones, and no more than needed.
-void drop_foreign_conditions(std::vector<Condition>& conditions) {
-  for (std::size_t i = conditions.size(); i-- > 0 && conditions.size() > kConditionLimit;) {
-    if (is_foreign(conditions[i])) {
-      conditions.erase(conditions.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-}
-
-}  // namespace
-
-void keep_within_schema(WriteStatus& write) {
-  if (write.status.waiting) keep_within_schema(*write.status.waiting);
-  drop_foreign_conditions(write.status.conditions);
-  for (Event& event : write.events) event.note = bounded(std::move(event.note));
 }
 
 std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
@@ -355,84 +218,6 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, const
 
 namespace {
 
-void spend(std::int64_t& spent) { spent = std::min(spent + 1, kCountLimit); }
-
-void count(Budget budget, Status& status, Run& run) {
-  if (budget == Budget::kNone) return;
-  const bool failed = budget == Budget::kFailures;
-  spend(failed ? status.failures : status.disruptions);
-  spend(failed ? run.failures : run.disruptions);
-}
-
-// Only a pod that says itself that it has failed is a matter of the policy, and only if the
-// operator made it. A loss that Holdfast has found is a disruption.
-PolicyMatch judge_by_policy(const RunContext& context, const Verdict& verdict) {
-  const PodView* const pod = context.pod;
-  const bool failed = pod && pod->phase == PodPhase::kFailed &&
-                      budget_of(verdict.outcome) != Budget::kNone &&
-                      is_proven(context.view, context.run, context.seen, *pod);
-  return failed ? match_failure_policy(context.spec, context.job.namespace_, *pod) : PolicyMatch{};
-}
-
-// A run that has spent its own budget has no further attempt.
-bool has_failed_for_good(const Spec& spec, const Run& run) {
-  return spec.backoff_limit_per_index &&
-         (run.failures > *spec.backoff_limit_per_index || run.disruptions > spec.disruption_limit);
-}
-
-}  // namespace
-
-AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write) {
-  const Verdict& verdict = end.verdict;
-  Status& status = write.status;
-  const auto found = std::find_if(status.runs.begin(), status.runs.end(),
-                                  [&](const Run& run) { return run.index == context.run.index; });
-  invariant(found != status.runs.end(), "an attempt that ends is of a run on record");
-  Run& run = *found;
-  keep_last_attempt(context, run);
-  run.refused.clear();
-  const PolicyMatch policy = judge_by_policy(context, verdict);
-  if (policy.action != PolicyAction::kIgnore) count(budget_of(verdict.outcome), status, run);
-  write.ended.push_back({run.index, verdict.outcome, verdict.orphan_class, end.trouble_for});
-  AttemptsEnd ended{run, verdict, history_entry(context, run, verdict)};
-  ended.pod_lives = context.pod && pod_lives(context, *context.pod);
-  if (verdict.outcome == Outcome::kSucceeded) {
-    status.completed.add(run.index);
-    status.runs.erase(found);
-    return ended;
-  }
-  if (policy.action == PolicyAction::kFailJob) ended.fails_job = policy.message;
-  if (policy.action == PolicyAction::kFailIndex || has_failed_for_good(context.spec, run)) {
-    status.failed.add(run.index);
-    status.runs.erase(found);
-    return ended;
-  }
-  const int lost = lost_in_outage(context, verdict.outcome);
-  const Duration spread = restart_wait(lost, context.job.uid, run.attempt);
-  run.next_attempt_time = context.now + pause_before_next(context, run, ended.entry) + spread;
-  ended.lost_together = spread > Duration::zero() ? lost : 0;
-  return ended;
-}
-
-void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
-  constexpr std::size_t kMost = kHistoryLimit - 1;
-  const auto succeeded = [](const AttemptsEnd& end) {
-    return end.verdict.outcome == Outcome::kSucceeded;
-  };
-  const auto bad =
-      ends.size() - static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), succeeded));
-  std::size_t room_for_good = kMost - std::min(kMost, bad);
-  std::size_t room_for_bad = std::min(kMost, bad);
-  for (const AttemptsEnd& end : ends) {
-    std::size_t& room = succeeded(end) ? room_for_good : room_for_bad;
-    if (room == 0) continue;
-    --room;
-    append(status.history, end.entry);
-  }
-}
-
-namespace {
-
 std::optional<JobEnd> judge_failure(const Context& context, const std::vector<AttemptsEnd>& ends,
                                     const Status& status) {
   const Spec& spec = context.spec;
@@ -479,42 +264,6 @@ std::optional<JobEnd> judge_job(const Context& context, const std::vector<Attemp
     return JobEnd{true, to_string(Reason::kSuccessPolicy), *met};
   }
   return std::nullopt;
-}
-
-namespace {
-
-// The whole job's deadline is reported once, as the job's end. A pod may fail with the same reason,
-// by the deadline of its own template.
-bool is_worth_an_event(const Verdict& verdict) {
-  const bool by_job_deadline =
-      verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
-  return event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline;
-}
-
-}  // namespace
-
-void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
-  std::map<std::string, int> outcomes;
-  const AttemptsEnd* last = nullptr;
-  int told = 0;
-  for (const AttemptsEnd& end : ends) {
-    if (!is_worth_an_event(end.verdict)) continue;
-    ++outcomes[to_string(end.verdict.outcome)];
-    last = &end;
-    ++told;
-  }
-  if (!last) return;
-  Event event = attempt_event(last->run, last->verdict, write.status.phase);
-  if (told > 1) {
-    std::string counts;
-    for (const auto& [outcome, count] : outcomes) {
-      counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + outcome;
-    }
-    event.reason = "AttemptsEnded";
-    event.note = std::to_string(told) + " attempts ended (" + counts + "); the last one: run " +
-                 std::to_string(last->run.index) + ", " + event.note;
-  }
-  write.events.push_back(std::move(event));
 }
 
 }  // namespace holdfast::reconciler

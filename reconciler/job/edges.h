@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reconciler/job/attempt_ends.h"
 #include "reconciler/run/running.h"
 #include "reconciler/types.h"
 #include "reconciler/write.h"
@@ -21,25 +22,6 @@ std::int64_t last_attempt(const Context& context);
 // Starts the run's next attempt: (any) -> Running. `run` is one of status.runs. Of all attempts up
 // to status.attempt there may be pods.
 void start_attempt(const Context& context, Status& status, Run& run);
-
-// An attempt that has just ended, and its run as it was at its end.
-struct AttemptsEnd {
-  Run run;
-  Verdict verdict;
-  HistoryEntry entry;
-  bool pod_lives = false;  // it is stopped from now on
-  int lost_together = 0;   // its next attempt is delayed, because an outage lost so many; or zero
-  // The failure policy fails the whole job, and this is why.
-  std::optional<std::string> fails_job = std::nullopt;
-};
-
-// Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or
-// has failed for good, is no longer in status.runs.
-AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
-
-// Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
-// may drop the newest entry. Attempts that ended badly come first.
-void record_ends(const std::vector<AttemptsEnd>& ends, Status& status);
 
 // Why the job ends now, after these attempts have ended. None: it goes on. Failure comes before
 // success.
@@ -57,9 +39,6 @@ std::optional<JobEnd> recorded_end(const Status& status);
 void record_end(const Context& context, const JobEnd& end, WriteStatus& write);
 // -> Succeeded, Failed. No pod of the job runs.
 void finish(const Context& context, const JobEnd& end, WriteStatus& write);
-
-// The Events of attempts' ends: one of each, or one of all. Call it when the next phase is known.
-void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write);
 
 // What a job in Backoff waits for until this run's next attempt.
 Waiting next_attempt_waiting(const Context& context, const Status& status, const AttemptsEnd& end,
@@ -79,11 +58,6 @@ Waiting old_pod_waiting(const Context& context);
 
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);
-
-// Cuts texts of schedulers, webhooks and kubelets to less than the schema's limits, and drops
-// conditions of other programs that leave ours no room. Neither must make a status write fail.
-void keep_within_schema(Waiting& waiting);
-void keep_within_schema(WriteStatus& write);
 
 void set_condition(Status& status, const std::string& type, bool value, const std::string& reason,
                    const std::string& message, Time now);

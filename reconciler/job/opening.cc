@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reconciler/job/status_size.h"
+#include "reconciler/job/status_limits.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
 

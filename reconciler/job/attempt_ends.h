@@ -1,0 +1,37 @@
+// What the end of an attempt changes: its run, budgets, history and Events. Internal to
+// reconciler/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconciler/run/running.h"
+#include "reconciler/types.h"
+#include "reconciler/write.h"
+
+namespace holdfast::reconciler {
+
+// An attempt that has just ended, and its run as it was at its end.
+struct AttemptsEnd {
+  Run run;
+  Verdict verdict;
+  HistoryEntry entry;
+  bool pod_lives = false;  // it is stopped from now on
+  int lost_together = 0;   // its next attempt is delayed, because an outage lost so many; or zero
+  // The failure policy fails the whole job, and this is why.
+  std::optional<std::string> fails_job = std::nullopt;
+};
+
+// Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or
+// has failed for good, is no longer in status.runs.
+AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
+
+// Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
+// may drop the newest entry. Attempts that ended badly come first.
+void record_ends(const std::vector<AttemptsEnd>& ends, Status& status);
+
+// The Events of attempts' ends: one of each, or one of all. Call it when the next phase is known.
+void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write);
+
+}  // namespace holdfast::reconciler

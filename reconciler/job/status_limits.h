@@ -1,0 +1,32 @@
+// Keeps a status within the limits of the schema and of etcd, which takes 1.5 MiB for an object: no
+// text of a scheduler, webhook, kubelet or worker may make a status write fail. Internal to
+// reconciler/.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "reconciler/types.h"
+#include "reconciler/write.h"
+
+namespace holdfast::reconciler {
+
+// What status.runs takes as JSON, at most. The lists of ended indexes take 600 KB at most: those of
+// 100,000 indexes of which every second one has failed.
+inline constexpr std::size_t kRunsBytes = std::size_t{400} * 1024;
+// A stored job of this size opens no new index beside another one that is open.
+inline constexpr std::size_t kLargeJob = std::size_t{1024} * 1024;
+
+// Cuts a message, or a reason, to less than the schema's limit.
+std::string bounded(std::string text);
+AnyReason bounded(const AnyReason& reason);
+
+// Cuts what the job waits for. If status.runs would take more than kRunsBytes, it first leaves out
+// all progress messages, then cuts all refusals short, then leaves out the nodes of runs whose pods
+// are known. A refusal stays: without it the next holder of the shard would take the attempt for
+// one whose pod nobody has asked for.
+void keep_within_limits(Status& status);
+// Also cuts Events, and drops conditions of other programs that leave ours no room.
+void keep_within_limits(WriteStatus& write);
+
+}  // namespace holdfast::reconciler
