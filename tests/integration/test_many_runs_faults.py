@@ -20,9 +20,10 @@ def strike(jobs, name, times, trouble):
     """Strikes so often while the job runs, each time once some more runs have succeeded. Returns its last status."""
     rng = random.Random(7)
     for number in range(times):
-        status = jobs.wait(name, lambda s, least=number * RUNS // times: s.get("succeeded", 0) >= least, 120)
-        assert status["phase"] == "Running", "each strike is under the running job"
+        least = number * RUNS // (times + 10)
+        jobs.wait(name, lambda s, least=least: s.get("attempt", 0) and s.get("succeeded", 0) >= least, 120)
         time.sleep(rng.uniform(0, 0.5))  # any moment between two of its writes
+        assert jobs.status(name)["phase"] == "Running", "each strike is under the running job"
         trouble()
     return jobs.wait_phase(name, "Succeeded", limit=300)
 
@@ -42,7 +43,7 @@ def test_an_operator_that_is_killed_fifty_times_loses_and_repeats_no_run(cluster
             operator.kill()
             operator.start()
 
-        jobs.apply(indexed("killed", RUNS, 30, runs(10)))
+        jobs.apply(indexed("killed", RUNS, 30, runs(30)))
         check_whole(jobs, "killed", strike(jobs, "killed", 50, kill))
 
 
