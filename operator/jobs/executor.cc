@@ -128,6 +128,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
                 [&](const auto& entry) { return stopped.count(entry.first) == 0; });
   Chains all;
   std::vector<std::function<Task<void>()>> tasks;
+  tasks.reserve(order.size());
   for (const ChainKey& chain : order) {
     tasks.emplace_back([this, &setting, &all, writes = std::move(chains[chain])] {
       return perform(writes, setting, all);

@@ -103,7 +103,8 @@ void JobController::forget(const std::string& key) {
   const bool is_intent =
       is_same &&
       std::any_of(memory.attempts.begin(), memory.attempts.end(), [&](const auto& entry) {
-        const auto& [number, attempt] = entry;
+        const std::int64_t number = entry.first;
+        const AttemptMemory& attempt = entry.second;
         const reconciler::Status& status = job->job.status;
         if (attempt.intent_stamps.empty() || attempt.pod_existed) return false;
         if (number > status.attempt) return !is_terminal(status.phase);
@@ -275,6 +276,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> releases;
+  releases.reserve(strangers.size());
   for (const kube::ObjectPtr& pod : strangers) {
     releases.emplace_back([this, &ns, &live_uid, &pod, &failure]() -> Task<void> {
       const auto claim = membership_.claim(as_pod(pod).job_uid());

@@ -88,7 +88,8 @@ HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::str
 std::vector<HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& namespace_,
                                                    const std::string& job) {
   std::vector<HeartbeatPtr> leases;
-  for (const kube::ObjectPtr& object : leases_.store().by_index(kByOwner, namespace_ + "/" + job)) {
+  const std::string owner = namespace_ + "/" + job;
+  for (const kube::ObjectPtr& object : leases_.store().by_index(kByOwner, owner)) {
     leases.push_back(as_heartbeat(object));
   }
   return leases;

@@ -35,7 +35,7 @@ constexpr milliseconds kIdlePoll{5};
 // many runs have lanes beside. The rest is for lists, Events and shards. So a request never waits
 // for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
-  return 4 * static_cast<std::size_t>(options.workers) + 2 * controller::kLanes + 32;
+  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{controller::kLanes} + 32;
 }
 
 std::string host_of(const std::string& url) {
