@@ -30,7 +30,7 @@ def link(cluster):
 def check_ended_in_time(turn, heart, renewed):
     """All workers are dead, and were by five sixths of the Lease's duration since that renewal."""
     assert not heart.living()
-    assert heart.last() <= renewed + turn.duration * 5 / 6
+    assert heart.last() <= turn.killed_by(renewed)
 
 
 # -- a Lease that is lost ----------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, 
         link.cut_off()
         renewed = turn.renewed()
         assert agent.wait() == EXIT_FENCED
-        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert heart.last() <= turn.killed_by(renewed)
         assert turn.termination_log.read_text() == agent.stderr()
 
 
@@ -312,7 +312,7 @@ def test_a_child_that_no_signal_reaches_ends_with_the_agent_in_time(turn, link, 
         renewed = turn.renewed()
         assert agent.wait() == EXIT_FENCED
         assert not heart.told_to_end()
-        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert heart.last() <= turn.killed_by(renewed)
         assert "no renewal was acknowledged for" in turn.termination_log.read_text()
 
 

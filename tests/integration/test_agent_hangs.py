@@ -32,7 +32,7 @@ def beside(turn, tmp_path):
 def wait_dead_in_time(turn, heart, renewed):
     """All workers, by five sixths of the Lease's duration since that renewal; the agent may go on."""
     wait_for("the workers to be dead", lambda: not heart.living(), LIMIT)
-    assert heart.last() <= renewed + turn.duration * 5 / 6
+    assert heart.last() <= turn.killed_by(renewed)
 
 
 # -- its own files -----------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_pipes_in_place_of_its_files_are_not_waited_for(turn, link, beside, tmp_
         renewed = turn.renewed()
         agent.check_fenced("no renewal was acknowledged for")
         assert not heart.living()
-        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert heart.last() <= turn.killed_by(renewed)
 
 
 # -- its last words ----------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_a_stderr_that_nobody_reads_is_not_waited_for(turn, link, tmp_path):
             link.cut_off()
             renewed = turn.renewed()
             assert agent.wait() == EXIT_FENCED
-            assert heart.last() <= renewed + turn.duration * 5 / 6
+            assert heart.last() <= turn.killed_by(renewed)
     finally:
         os.close(reader)
         os.close(writer)
@@ -203,4 +203,4 @@ def test_a_child_that_no_signal_reaches_ends_though_the_last_words_cannot_be_wri
         # Its number is another here, so its silence alone shows that it is dead.
         wait_for("the Lease to be over", lambda: boot_time() > renewed + turn.duration + 1, LIMIT)
         assert not heart.told_to_end()
-        assert heart.last() <= renewed + turn.duration * 5 / 6
+        assert heart.last() <= turn.killed_by(renewed)
