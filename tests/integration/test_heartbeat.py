@@ -222,6 +222,7 @@ def test_a_worker_that_lives_and_makes_no_progress_has_hung_in_time(operator, no
     assert DEADLINE <= total - before[1] <= DEADLINE + REACTION + NOISE
 
 
+@pytest.mark.long  # RenewalsAndProgressThatComeInTimeWriteNothing has the rule
 def test_a_slow_worker_that_makes_progress_just_within_its_deadline_is_never_ended(
     operator, nodes, jobs, lives
 ):

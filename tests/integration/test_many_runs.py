@@ -175,20 +175,6 @@ def test_a_dead_node_costs_each_of_its_runs_one_disruption(cluster, jobs):
     cluster.revive_node(victim)
 
 
-def test_a_job_of_many_runs_survives_an_operator_that_is_killed_again_and_again(cluster, jobs, operator):
-    jobs.apply(indexed("killed", 60, 20, runs(1), retryBackoff=SHORT_BACKOFF))
-    for _ in range(4):
-        time.sleep(1.5)
-        operator.kill()
-        operator.start()
-    status = jobs.wait_phase("killed", "Succeeded", limit=120)
-    assert status["completedIndexes"] == "0-59"
-    attempts = collections.Counter(pod["metadata"]["labels"]["holdfast.dev/attempt"] for pod in jobs.pods("killed"))
-    assert set(attempts.values()) == {1}, "each attempt has one pod"
-    succeeded = collections.Counter(index_of(p) for p in jobs.pods("killed") if p["status"]["phase"] == "Succeeded")
-    assert set(succeeded) == set(range(60))
-
-
 def test_many_runs_share_their_status_writes(cluster, jobs):
     offset = cluster.audit_offset()
     jobs.apply(indexed("cheap", 200, 50, runs(0)))
