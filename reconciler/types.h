@@ -88,6 +88,7 @@ struct ExitCodesMatch {
 struct PodConditionMatch {
   std::string type;
   std::string status = "True";
+  bool operator==(const PodConditionMatch&) const = default;
 };
 struct PolicyRule {
   using ExitCodes = ExitCodesMatch;
@@ -260,6 +261,7 @@ struct Terminated {
   // up. It is neither the workload's exit code nor a proof of its end.
   bool was_seen = true;
   bool out_of_memory = false;  // the kernel killed it for its memory
+  bool operator==(const Terminated&) const = default;
 };
 
 struct ContainerView {
@@ -275,6 +277,7 @@ struct ContainerView {
   std::string waiting_reason;
   std::string waiting_message;
   bool being_created = false;  // waiting_reason is a usual step of every start
+  bool operator==(const ContainerView&) const = default;
 };
 
 // How far the schedulers are with a pod.
@@ -316,6 +319,7 @@ struct PodView {
   std::vector<ContainerView> containers;
   // Of a pod whose phase is Failed, for Spec::pod_failure_policy; else empty.
   std::vector<PolicyRule::PodCondition> conditions;
+  bool operator==(const PodView&) const = default;
 
   Placement placement() const;
   bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }

@@ -341,6 +341,17 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
   return Cancel([cancellation] { cancellation.cancel(); });
 }
 
+namespace {
+
+// The API server puts its length before each protobuf event of a watch.
+StreamInbox::Framing framing_of(const http_response& response) {
+  const bool protobuf =
+      response.headers().content_type().starts_with("application/vnd.kubernetes.protobuf");
+  return protobuf ? StreamInbox::Framing::kFrames : StreamInbox::Framing::kLines;
+}
+
+}  // namespace
+
 Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
                                               const std::shared_ptr<StreamInbox>& inbox,
                                               StreamCallbacks callbacks) {
@@ -363,7 +374,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
         const http_response response = came.get();
         read_head(response, *head);
         report(*head);
-        inbox->set_status(head->status);
+        inbox->set_status(head->status, framing_of(response));
         return response.content_ready();
       };
   const auto on_end = [inbox, head, client, refusal = clients_->refusal,

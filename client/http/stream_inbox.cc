@@ -37,10 +37,11 @@ bool StreamInbox::feed(const char* data, std::size_t size, std::function<void()>
   return false;
 }
 
-void StreamInbox::set_status(int status) {
+void StreamInbox::set_status(int status, Framing framing) {
   std::string early;
   {
     MutexLock lock(mutex_);
+    framing_ = framing;
     status_ = status;
     if (partial_.empty()) return;  // no reader waits; partial_ belongs to the reader from now on
     early.swap(partial_);
@@ -56,14 +57,30 @@ void StreamInbox::set_status(int status) {
 }
 
 void StreamInbox::split(const char* data, std::size_t size) {
+  framing_ == Framing::kFrames ? split_frames(data, size) : split_lines(data, size);
+}
+
+void StreamInbox::split_frames(const char* data, std::size_t size) {
+  constexpr std::size_t kPrefix = 4;
+  partial_.append(data, size);
+  std::string_view rest = partial_;
+  while (rest.size() >= kPrefix) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < kPrefix; ++i)
+      length = length << 8 | static_cast<unsigned char>(rest[i]);
+    if (length > config_.max_line_bytes) return fail(too_long());
+    if (rest.size() - kPrefix < length) break;
+    push(rest.substr(kPrefix, length));
+    rest.remove_prefix(kPrefix + length);
+  }
+  partial_.erase(0, partial_.size() - rest.size());
+}
+
+void StreamInbox::split_lines(const char* data, std::size_t size) {
   while (size > 0) {
     const char* const end = static_cast<const char*>(std::memchr(data, '\n', size));
     const std::size_t length = end == nullptr ? size : static_cast<std::size_t>(end - data);
-    if (partial_.size() + length > config_.max_line_bytes) {
-      return fail(make_error(ErrorCode::kTerminal, "a line of the stream is longer than " +
-                                                       std::to_string(config_.max_line_bytes) +
-                                                       " bytes"));
-    }
+    if (partial_.size() + length > config_.max_line_bytes) return fail(too_long());
     if (end == nullptr) {
       partial_.append(data, length);
       return;
@@ -97,6 +114,11 @@ void StreamInbox::push(std::string_view line) {
     wake = !std::exchange(woken_, true);
   }
   if (wake) config_.wake();
+}
+
+Error StreamInbox::too_long() const {
+  return make_error(ErrorCode::kTerminal, "a line of the stream is longer than " +
+                                              std::to_string(config_.max_line_bytes) + " bytes");
 }
 
 void StreamInbox::fail(Error error) {

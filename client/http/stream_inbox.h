@@ -1,6 +1,6 @@
 // The buffer between the I/O thread that reads a stream and the loop that handles its lines. The
-// I/O thread splits bytes into lines and decodes them. It stops reading while too many bytes wait
-// for the loop.
+// I/O thread splits bytes into lines, or into frames with their lengths in front, and decodes them.
+// It stops reading while too many bytes wait for the loop.
 //
 // I/O threads call feed() and set_status(), never two at a time. The loop calls everything else.
 // `wake` runs on an I/O thread when there is something to take, once until the loop takes it.
@@ -21,6 +21,10 @@ namespace holdfast::http {
 
 class StreamInbox {
  public:
+  enum class Framing {
+    kLines,
+    kFrames,  // each: four bytes with its length, the highest first, and then its bytes
+  };
   struct Config {
     std::size_t max_line_bytes;
     std::size_t max_waiting_bytes;  // reading pauses above this
@@ -34,7 +38,7 @@ class StreamInbox {
 
   // The response's status. Bytes that came earlier wait for it. If it is not 200, the bytes are the
   // body, and the first 64 KiB are kept.
-  void set_status(int status);
+  void set_status(int status, Framing framing = Framing::kLines);
 
   struct Batch {
     std::vector<std::any> lines;
@@ -59,13 +63,17 @@ class StreamInbox {
 
  private:
   void split(const char* data, std::size_t size);
+  void split_lines(const char* data, std::size_t size);
+  void split_frames(const char* data, std::size_t size);
   void push(std::string_view line);
+  Error too_long() const;
   void fail(Error error);
 
   const Config config_;
 
   // The I/O thread's.
   std::string partial_;  // the beginning of a line, or bytes that came before the head
+  Framing framing_ = Framing::kLines;  // set before the status
 
   // Shared.
   mutable Mutex mutex_;

@@ -94,7 +94,7 @@ Client::WatchId Client::watch(const Kind& kind, const std::string& namespace_, s
   if (!query.empty()) query += "&";
   query += "watch=1&timeoutSeconds=" + std::to_string(server_timeout.count());
   watch->request.target = collection_target(kind, namespace_, query);
-  watch->request.headers = {{"Accept", accept_header(kind, Accept::kObject)},
+  watch->request.headers = {{"Accept", accept_header(kind, Accept::kWatch)},
                             {"User-Agent", state.deps.user_agent}};
   watch->request.idle_timeout = std::min(server_timeout + kIdleGrace, kMostSilent);
   watch->request.decode = [decoder = watch->kind](std::string_view line) -> std::any {

@@ -19,8 +19,10 @@ std::string collection_target(const Kind& kind, const std::string& namespace_,
 }
 
 std::string accept_header(const Kind& kind, Accept accept) {
-  if (!kind.metadata_only) return kWholeObject;
-  if (accept == Accept::kObject) return kMetadataAlone;
+  if (!kind.metadata_only) {
+    return kind.protobuf && accept == Accept::kWatch ? kProtobufWatch : kWholeObject;
+  }
+  if (accept == Accept::kWatch) return kMetadataAlone;
   return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;"
          "drop=metadata.managedFields,application/json;drop=metadata.managedFields";
 }

@@ -11,7 +11,7 @@ namespace holdfast::kube {
 std::string collection_target(const Kind& kind, const std::string& namespace_,
                               const std::string& query);
 
-enum class Accept { kObject, kList };
+enum class Accept { kWatch, kList };
 
 // The Accept header of a whole object. Holdfast never reads managedFields, which are a third of
 // many objects. Kubernetes 1.37 can leave them out, with its feature gate ManagedFieldsOptOut.
@@ -22,6 +22,10 @@ inline constexpr const char* kWholeObject = "application/json;drop=metadata.mana
 inline constexpr const char* kMetadataAlone =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;drop=metadata.managedFields,"
     "application/json;drop=metadata.managedFields";
+
+// Events in protobuf, or else in JSON.
+inline constexpr const char* kProtobufWatch =
+    "application/vnd.kubernetes.protobuf,application/json;drop=metadata.managedFields";
 
 // The Accept header: whole objects, or their metadata alone.
 std::string accept_header(const Kind& kind, Accept accept);

@@ -1,8 +1,10 @@
 #include "client/kube/object.h"
 
 #include <charconv>
+#include <optional>
 
 #include "client/kube/percent_encode.h"
+#include "client/kube/protobuf.h"
 
 namespace holdfast::kube {
 namespace {
@@ -94,6 +96,13 @@ std::string object_path(const std::string& group_path, const std::string& plural
 }
 
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line) {
+  // A server that has no protobuf of this kind answers in JSON.
+  std::optional<std::string> text;
+  if (kind.protobuf && !line.starts_with('{')) {
+    text = watch_event_as_json(line, *kind.protobuf);
+    if (!text) return error_event(ErrorCode::kTransient, "a watch event is malformed protobuf");
+    line = *text;
+  }
   const Result<JsonDocument> parsed = JsonDocument::parse(line);
   if (!parsed.ok()) {
     return error_event(ErrorCode::kTransient, "a watch event is " + parsed.error().message);

@@ -34,6 +34,8 @@ ObjectPtr decode_bare(const JsonView& json);
 // Parses a resourceVersion. False: not a number.
 bool parse_version(const std::string& text, std::uint64_t& version);
 
+struct ProtobufMessage;
+
 // One kind of object as the operator watches it.
 struct Kind {
   std::string name;        // for logs and metrics, e.g. "pods"
@@ -43,6 +45,8 @@ struct Kind {
   std::string label_selector;  // not encoded; empty: all
   std::string field_selector;
   bool metadata_only = false;  // ask for PartialObjectMetadata
+  // What `decode` reads, for watches in protobuf (protobuf.h). Null: they are in JSON.
+  const ProtobufMessage* protobuf = nullptr;
   // Null: the object is not usable; it is counted and left out.
   std::function<ObjectPtr(const JsonView&)> decode;
 };
@@ -77,7 +81,8 @@ struct WatchEvent {
 // Null also if the kind's own decoder throws.
 ObjectPtr decode_object(const Kind& kind, const JsonView& json);
 
-// Pure, and never throws. Malformed text gives a kError event. Lists: list_reader.h.
+// One event, as a line of JSON or a frame of protobuf. Pure, and never throws. Malformed text gives
+// a kError event. Lists: list_reader.h.
 WatchEvent decode_watch_line(const Kind& kind, std::string_view line);
 
 }  // namespace holdfast::kube

@@ -1,4 +1,5 @@
 #include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_protobuf.h"
 
 #include <algorithm>
 
@@ -23,6 +24,7 @@ kube::Kind pod_kind() {
   kind.group_path = "/api/v1";
   kind.plural = "pods";
   kind.label_selector = reconciler::kJobUidLabel;
+  kind.protobuf = &kPodProtobuf;
   kind.decode = decode_pod;
   return kind;
 }

@@ -73,7 +73,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   }
   // The Event of the end itself comes last.
   std::vector<Event> last = std::exchange(write.events, {});
-  tell_of_ends(ends, write);
+  tell_of_ends(context.spec, ends, write);
   write.events.insert(write.events.end(), last.begin(), last.end());
   plan.write(std::move(write));
 }
@@ -85,7 +85,7 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
   return plan.confirm(opening.to_confirm);
 }
 
-// Ends are due. Records them, and opens what may open instead.
+// Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
   tell_places(steps, context.job.status, write.status);
@@ -99,12 +99,15 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (ends.back().verdict.outcome == Outcome::kLost) ++losses;
   }
   Status& status = write.status;
+  fail_overspent_runs(context.spec, status);
   if (const auto reached = judge_job(context, ends, status)) {
     return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
   record_ends(ends, status);
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
-  const bool cancelled = ends.back().verdict.outcome == Outcome::kCancelled || context.spec.cancel;
+  const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
+  const bool cancelled =
+      context.spec.cancel || (last && last->verdict.outcome == Outcome::kCancelled);
   if (!open && cancelled) {
     start_cancelling(context, status);
   } else if (!open && context.spec.suspend) {
@@ -115,12 +118,12 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (expect_to_open(opening, plan)) return;
     settle_phase(context, status);
     if (status.phase != Phase::kRunning) {
-      say_why_not_open(context, opening, ends.back(), status);
+      say_why_not_open(context, opening, last, status);
     } else if (context.spec.many_runs()) {
       tell_of_all(context, steps, status);
     }
   }
-  tell_of_ends(ends, write);
+  tell_of_ends(context.spec, ends, write);
   plan.write_in_turn(std::move(write));
 }
 
@@ -199,7 +202,8 @@ void decide_active(const Context& context, Plan& plan) {
     ends = ends || step.end;
   }
   if (plan.confirm(unconfirmed)) return;
-  if (ends) return end_runs(context, steps, plan);
+  const bool fails_runs = has_overspent_run(context.spec, context.job.status);
+  if (ends || (fails_runs && !context.spec.cancel)) return end_runs(context, steps, plan);
   if (steps.empty()) {
     if (end_idle(context, plan)) return;
     if (context.spec.suspend) {

@@ -68,12 +68,13 @@ const char* event_reason(Outcome outcome) {
   }
 }
 
-Event attempt_event(const Run& run, const Verdict& verdict, Phase next) {
+Event attempt_event(const Spec& spec, const Run& run, const Verdict& verdict, Phase next) {
+  const std::string whose = spec.many_runs() ? "run " + std::to_string(run.index) + ", " : "";
   Event event;
   event.reason = event_reason(verdict.outcome);
   event.action = next == Phase::kFailed ? "Finish" : "Retry";
-  event.note = "attempt " + std::to_string(run.attempt) + " ended (" + verdict.reason.text() +
-               "): " + verdict.message;
+  event.note = whose + "attempt " + std::to_string(run.attempt) + " ended (" +
+               verdict.reason.text() + "): " + verdict.message;
   return event;
 }
 
@@ -166,6 +167,19 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   return ended;
 }
 
+bool has_overspent_run(const Spec& spec, const Status& status) {
+  return std::any_of(status.runs.begin(), status.runs.end(),
+                     [&](const Run& run) { return !run.open() && has_failed_for_good(spec, run); });
+}
+
+void fail_overspent_runs(const Spec& spec, Status& status) {
+  std::erase_if(status.runs, [&](const Run& run) {
+    const bool fails = !run.open() && has_failed_for_good(spec, run);
+    if (fails) status.failed.add(run.index);
+    return fails;
+  });
+}
+
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
   constexpr std::size_t kMost = kHistoryLimit - 1;
   const auto succeeded = [](const AttemptsEnd& end) {
@@ -183,7 +197,7 @@ void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
   }
 }
 
-void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
+void tell_of_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
   std::map<std::string, int> outcomes;
   const AttemptsEnd* last = nullptr;
   int told = 0;
@@ -194,15 +208,15 @@ void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
     ++told;
   }
   if (!last) return;
-  Event event = attempt_event(last->run, last->verdict, write.status.phase);
+  Event event = attempt_event(spec, last->run, last->verdict, write.status.phase);
   if (told > 1) {
     std::string counts;
     for (const auto& [outcome, count] : outcomes) {
       counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + outcome;
     }
     event.reason = "AttemptsEnded";
-    event.note = std::to_string(told) + " attempts ended (" + counts + "); the last one: run " +
-                 std::to_string(last->run.index) + ", " + event.note;
+    event.note =
+        std::to_string(told) + " attempts ended (" + counts + "); the last one: " + event.note;
   }
   write.events.push_back(std::move(event));
 }

@@ -27,11 +27,17 @@ struct AttemptsEnd {
 // has failed for good, is no longer in status.runs.
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
+// True if a run that waits has spent more than its own budget allows: its limit was lowered. Only
+// with backoffLimitPerIndex, because otherwise the job itself fails.
+bool has_overspent_run(const Spec& spec, const Status& status);
+// These runs have failed. They spend nothing more.
+void fail_overspent_runs(const Spec& spec, Status& status);
+
 // Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
 // may drop the newest entry. Attempts that ended badly come first.
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status);
 
 // The Events of attempts' ends: one of each, or one of all. Call it when the next phase is known.
-void tell_of_ends(const std::vector<AttemptsEnd>& ends, WriteStatus& write);
+void tell_of_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write);
 
 }  // namespace holdfast::reconciler

@@ -91,6 +91,8 @@ std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
                   counted(status.failures, "failed", "failed") + ", backoffLimit forgives " +
                       std::to_string(spec.backoff_limit)};
   }
+  // A run that is lost too often fails alone.
+  if (spec.many_runs() && spec.backoff_limit_per_index) return std::nullopt;
   std::int64_t lost = spec.many_runs() ? 0 : status.disruptions;
   std::string whose;
   for (const Run& run : status.runs) {

@@ -123,7 +123,7 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
   return true;
 }
 
-void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd& last,
+void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status) {
   const auto run = std::find_if(status.runs.begin(), status.runs.end(),
                                 [&](const Run& one) { return one.index == opening.index; });
@@ -132,7 +132,8 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
   } else if (opening.wait == Opening::Wait::kOldPod) {
     status.waiting = old_pod_waiting(context);
   } else if (opening.wait == Opening::Wait::kBackoff && run != status.runs.end()) {
-    status.waiting = next_attempt_waiting(context, status, last, *run);
+    status.waiting = last ? next_attempt_waiting(context, status, *last, *run)
+                          : backoff_waiting(context, *opening.due);
   } else {
     status.waiting = turn_waiting(context, status);
   }
@@ -144,6 +145,12 @@ Waiting stopping_waiting(const JobEnd& reached) {
                  std::string("the job is ") + (reached.succeeds ? "Succeeded" : "Failed") +
                      " when they have ended, or at waiting.deadline",
                  std::nullopt};
+}
+
+Waiting backoff_waiting(const Context& context, Time due) {
+  return Waiting{Reason::kRetryBackoff, "no run may open before its back-off is over",
+                 "the first of them starts its next attempt",
+                 context.deadline ? std::min(*context.deadline, due) : due};
 }
 
 Waiting paused_waiting(const Context& context) {

@@ -22,12 +22,15 @@ void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Stat
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
 
-// What the job waits for now that attempts have ended and no run is open.
-void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd& last,
+// What the job waits for now that no run is open. `last`: the attempt that ended last; null: none
+// has ended now.
+void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status);
 
 // The job's end is on record.
 Waiting stopping_waiting(const JobEnd& reached);
+// All runs that have begun are in back-off. The first of them starts again then.
+Waiting backoff_waiting(const Context& context, Time due);
 // spec.parallelism is 0.
 Waiting paused_waiting(const Context& context);
 

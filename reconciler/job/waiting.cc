@@ -52,8 +52,7 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
         told == Reason::kOldPodNotEnded) {
-      waits.waiting = Waiting{Reason::kRetryBackoff, "no run may open before its back-off is over",
-                              "the first of them starts its next attempt", std::nullopt};
+      waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
   }

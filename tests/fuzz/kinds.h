@@ -6,6 +6,7 @@
 #include "client/kube/object.h"
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/pod_codec.h"
+#include "operator/jobs/pod_protobuf.h"
 #include "operator/membership/lease_codec.h"
 
 namespace holdfast::fuzz {
@@ -15,6 +16,7 @@ inline const kube::Kind& kind_of(std::uint8_t choice) {
     auto* const made = new std::array<kube::Kind, 4>();
     (*made)[0].decode = controller::decode_job;
     (*made)[1].decode = controller::decode_pod;
+    (*made)[1].protobuf = &controller::kPodProtobuf;
     (*made)[2].decode = kube::decode_bare;
     (*made)[3].decode = controller::decode_lease;
     return made;

@@ -1,4 +1,4 @@
-// A line of a watch. First byte: which kind.
+// A line or frame of a watch. First byte: which kind.
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
 
@@ -23,6 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_REQUIRE(!event.object->uid.empty());
     FUZZ_REQUIRE(!event.object->key().empty());
   }
+  if (kind.protobuf && !line.starts_with('{')) return 0;
   const Result<JsonDocument> json = JsonDocument::parse(line);
   FUZZ_REQUIRE(json.ok() || event.type == WatchEventType::kError);
   if (!json.ok()) return 0;

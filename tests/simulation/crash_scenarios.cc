@@ -21,6 +21,7 @@ constexpr seconds kLeaseDuration{10};  // the least that the schema allows
 const Work kShort{milliseconds(300)};
 const Work kFails{milliseconds(300), 1};
 const Work kEndless{seconds(1000)};
+const Work kLong{seconds(60)};  // no mishap holds the operator up for longer
 
 const std::string kGate = std::string(kGatePrefix) + "40";
 
@@ -141,6 +142,79 @@ void add_runs(std::vector<Scenario>& all) {
   broken.steps = {{at_the_start, kAtOnce, [](Trial& t) { t.gateway().broken_pods(true); }},
                   {when_refused, kSoon, [](Trial& t) { t.gateway().broken_pods(false); }}};
   all.push_back(broken);
+}
+
+// `outcomes` has one list for each way it may end, each in alphabetical order.
+Scenario of_runs(const char* name, int completions, int parallelism, std::vector<Work> works,
+                 std::vector<std::vector<std::string>> outcomes) {
+  Scenario runs = named(name, std::move(works), "Succeeded", {});
+  runs.outcomes = std::move(outcomes);
+  runs.runs_at_once = parallelism;
+  runs.spec = {
+      {"completions", completions}, {"parallelism", parallelism}, {"completionMode", "Indexed"}};
+  runs.calls["POST pods"] = completions;
+  runs.calls["PATCH pods"] = completions;
+  return runs;
+}
+
+// The list with this word in front, or behind, so many times more.
+std::vector<std::string> with(int times, const std::string& word, std::vector<std::string> rest) {
+  rest.insert(word < rest.front() ? rest.begin() : rest.end(), static_cast<std::size_t>(times),
+              word);
+  return rest;
+}
+
+void add_many_runs(std::vector<Scenario>& all) {
+  const auto successes = [](int times) {
+    return std::vector<std::string>(static_cast<std::size_t>(times), "Succeeded");
+  };
+  all.push_back(of_runs("runs", 4, 3, {kShort}, {successes(4)}));
+  all.push_back(
+      of_runs("runs-retry", 3, 3, {kShort, kFails, kShort}, {with(1, "Failed", successes(3))}));
+
+  Scenario index = of_runs("runs-fail-index", 3, 2, {kFails, kFails, kShort},
+                           {{"Failed", "Failed", "Succeeded"}});
+  index.spec["backoffLimitPerIndex"] = 0;
+  index.spec["backoffLimit"] = 100;
+  index.phase = "Failed";
+  all.push_back(index);
+
+  Scenario policy =
+      of_runs("runs-fail-job", 3, 3, {kFails, kEndless},
+              {{"Cancelled", "Cancelled", "Failed"}, {"Cancelled", "Failed"}, {"Failed"}});
+  policy.spec["podFailurePolicy"] = {
+      {"rules",
+       Json::array({{{"action", "FailJob"},
+                     {"onExitCodes", {{"operator", "In"}, {"values", Json::array({1})}}}}})}};
+  policy.phase = "Failed";
+  policy.calls["POST pods"] = 3;
+  all.push_back(policy);
+
+  Scenario lost = of_runs("runs-lost-node", 3, 3, {lasting(seconds(6))}, {});
+  for (int times = 1; times <= 3; ++times)
+    lost.outcomes.push_back(with(times, "Lost", successes(3)));
+  lost.steps = {{when_pod_runs, kSoon, power_off}, {when_ended("Lost"), kSoon, bring_back}};
+  lost.calls["POST pods"] = 4;
+  all.push_back(lost);
+
+  Scenario suspended = of_runs("runs-suspend-resume", 2, 2, {kLong, kLong, kShort}, {});
+  for (int times = 1; times <= 2; ++times)
+    suspended.outcomes.push_back(with(times, "Suspended", successes(2)));
+  suspended.steps = {{when_pod_runs, kSoon, kSuspend}, {when_phase("Suspended"), kSoon, kResume}};
+  suspended.calls["POST pods"] = 3;
+  all.push_back(suspended);
+
+  Scenario fewer = of_runs("runs-fewer", 3, 3, {lasting(seconds(3))}, {successes(3)});
+  for (int times = 1; times <= 2; ++times)
+    fewer.outcomes.push_back(with(times, "Suspended", successes(3)));
+  fewer.steps = {{when_pod_runs, kSoon, [](Trial& t) { t.patch({{"parallelism", 1}}); }}};
+  all.push_back(fewer);
+
+  Scenario heartbeat = of_runs("runs-heartbeat", 2, 2, {lasting(seconds(2))}, {successes(2)});
+  heartbeat.spec["heartbeat"] = {{"leaseDurationSeconds", kLeaseDuration.count()}};
+  heartbeat.calls["POST leases"] = 4;
+  heartbeat.calls["DELETE leases"] = 2;
+  all.push_back(heartbeat);
 }
 
 void add_losses(std::vector<Scenario>& all) {
@@ -320,6 +394,7 @@ void add_replicas(std::vector<Scenario>& all) {
 std::vector<Scenario> every_scenario() {
   std::vector<Scenario> all;
   add_runs(all);
+  add_many_runs(all);
   add_losses(all);
   add_heartbeats(all);
   add_cancels(all);

@@ -26,6 +26,9 @@ struct Scenario {
   int fewest_replicas = 1;
   int replicas_at_start = 0;  // 0: all
   int jobs = 1;
+  // Runs that open in one write. A crash may come after the write with any number of their pods
+  // created. It costs the others' attempts, and the attempts end in any order.
+  int runs_at_once = 1;
   Json spec = Json::object();  // laid over a job with short windows
   // What the first, second, ... started pod of a job does. The last entry also counts for later
   // pods.

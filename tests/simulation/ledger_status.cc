@@ -114,7 +114,12 @@ void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
         continue;
       }
       const Run* const was = run_at(write.old, *index);
-      if (!was || !was->open()) rule(*index, "is over without an attempt that ended");
+      // A user lowers the limit of a run that waits.
+      const bool lowered = !succeeded && was && !was->open() &&
+                           write.spec.backoff_limit_per_index &&
+                           was->disruptions > write.spec.disruption_limit;
+      const bool ended = was && was->open();
+      if (!ended && !lowered) rule(*index, "is over without an attempt that ended");
       if (was && succeeded &&
           truth_of(write.uid, was->pod_name, was->pod_uid).second.phase != PodPhase::kSucceeded) {
         complain("S2 FencedOutcome: a success that its pod did not tell: " +

@@ -52,6 +52,35 @@ TEST_F(InboxTest, GivesTheSameLinesHoweverTheBytesAreCut) {
   }
 }
 
+TEST_F(InboxTest, GivesTheSameFramesHoweverTheBytesAreCut) {
+  const std::string text("\0\0\0\3one\0\0\0\0\0\0\0\4t\nwo\0\0\1\2", 23);
+  const std::string third(258, 'x');
+  const std::string all = text + third;
+  for (std::size_t size = 1; size <= all.size(); ++size) {
+    make(1000, 10'000);
+    inbox_->set_status(200, StreamInbox::Framing::kFrames);
+    for (std::size_t i = 0; i < all.size(); i += size) EXPECT_TRUE(feed(all.substr(i, size)));
+    EXPECT_EQ(take(), (Lines{"one", "t\nwo", third})) << size;
+    EXPECT_FALSE(inbox_->end_error().has_value());
+  }
+}
+
+TEST_F(InboxTest, FramesThatCameBeforeTheHeadWaitForIt) {
+  EXPECT_FALSE(feed(std::string("\0\0\0\1a\0\0", 7)));
+  inbox_->set_status(200, StreamInbox::Framing::kFrames);
+  EXPECT_EQ(take(), (Lines{"a"}));
+  EXPECT_TRUE(inbox_->end_error().has_value()) << "it ended within a frame";
+}
+
+TEST_F(InboxTest, AFrameThatIsTooLongEndsItBeforeItsBytesAreKept) {
+  inbox_->set_status(200, StreamInbox::Framing::kFrames);
+  feed(std::string("\0\0\0\1a\x10\0\0\0", 9));
+  const StreamInbox::Batch batch = inbox_->take();
+  EXPECT_EQ(batch.lines.size(), 1u);
+  ASSERT_TRUE(batch.error.has_value());
+  EXPECT_EQ(batch.error->code, ErrorCode::kTerminal);
+}
+
 TEST_F(InboxTest, WakesTheLoopOnceUntilItTakes) {
   inbox_->set_status(200);
   feed("a\nb\n");

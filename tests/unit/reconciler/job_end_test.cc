@@ -149,6 +149,34 @@ TEST(JobEnd, ARunThatIsLostTooOftenFailsTheJobAndOthersLossesDoNotCount) {
   EXPECT_EQ(status.phase, Phase::kFailed) << "lost pods were given up: nobody waits for them";
 }
 
+TEST(JobEnd, ARunThatWaitsFailsAloneOnceItsLimitIsLoweredBelowWhatItHasSpent) {
+  JobView view = job_of_runs(9, 3, 3);
+  view.job.spec.backoff_limit_per_index = 1;
+  auto& waits = view.job.status.runs[1];
+  waits.disruptions = 3;
+  waits.next_attempt_time = now() + seconds(100);
+  view.job.spec.disruption_limit = 3;
+  EXPECT_TRUE(after(view).failed.empty());
+  view.job.spec.disruption_limit = 2;
+  const Status status = after(view);
+  EXPECT_TRUE(status.failed.contains(1));
+  EXPECT_FALSE(status.condition("FailureTarget"));
+  EXPECT_EQ(status.disruptions, view.job.status.disruptions);
+  EXPECT_EQ(status.attempt, view.job.status.attempt + 1) << "another run opens in its place";
+}
+
+TEST(JobEnd, ARunOfALoweredLimitThatIsOpenGoesOnAndHoldsUpNoOther) {
+  JobView view = job_of_runs(9, 3, 3);
+  view.job.spec.backoff_limit_per_index = 1;
+  view.job.status.runs[1].disruptions = 3;
+  view.job.spec.disruption_limit = 2;
+  end_pod(view, 0, 0);
+  const Status status = after(view);
+  EXPECT_TRUE(status.failed.empty());
+  EXPECT_EQ(status.runs.size(), 3u);
+  EXPECT_EQ(status.attempt, view.job.status.attempt + 1);
+}
+
 TEST(JobEnd, TheEndOnRecordIsFollowedWhateverTheUserAsksThen) {
   JobView view = with_policy(PolicyAction::kFailJob);
   view.job.status = after(view);

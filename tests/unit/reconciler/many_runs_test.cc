@@ -90,6 +90,15 @@ TEST(ManyRuns, ManyEndsMakeOneEvent) {
   EXPECT_NE(events[0].note.find("4 attempts ended (4 Failed)"), std::string::npos);
 }
 
+TEST(ManyRuns, TheEventOfAnEndNamesItsRun) {
+  JobView view = job_of_runs(10, 4, 4);
+  end_pod(view, 2, 1);
+  const auto events = written(view).events;
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "AttemptFailed");
+  EXPECT_EQ(events[0].note.rfind("run 2, attempt 3 ended", 0), 0u) << events[0].note;
+}
+
 TEST(ManyRuns, ALossCostsItsRunOneDisruptionAndTheJobNoFailure) {
   JobView view = job_of_runs(200, 200, 200);
   view.observed.nodes[kNode].silent_for = seconds(41);

@@ -222,7 +222,9 @@ std::string broken_starts(const JobView& view, const Status& next) {
   if (open > spec.parallelism) return "S17: more runs are open than parallelism allows";
   std::int64_t lost = spec.many_runs() ? 0 : next.disruptions;
   for (const Run& run : next.runs) {
-    if (spec.many_runs()) lost = std::max(lost, run.disruptions);
+    // With limits for each run it matters to a run that starts alone.
+    const bool counts = !spec.backoff_limit_per_index || run.attempt > old.attempt;
+    if (spec.many_runs() && counts) lost = std::max(lost, run.disruptions);
   }
   if (next.failures > spec.backoff_limit || lost > spec.disruption_limit) {
     return "S8: an attempt starts on an overspent budget";

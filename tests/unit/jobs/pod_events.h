@@ -1,0 +1,218 @@
+// Events of a watch of pods as a real API server (1.34) sends them: in protobuf, as base64, and in
+// JSON, without managedFields.
+#pragma once
+
+namespace holdfast::controller {
+
+struct PodEvent {
+  const char* protobuf;
+  const char* json;
+};
+
+inline constexpr PodEvent kPodEvents[] = {
+    {R"(CgVBRERFRBKaHgqXHms4cwAKCQoCdjESA1BvZBKBHgqhEgoSdHJhaW4tMy0wMTIzNDU2Nzg5EgAaB2RlZmF1bHQi
+ACokZDk4YzQ4NGEtNmQ5ZC00M2ZmLWI2ZmMtMWMwYTNlNDQ0NjhkMgMyNTI4AkIICKC3mNgGEABKCAigt5jYBhAA
+UABaGQoUaG9sZGZhc3QuZGV2L2F0dGVtcHQSATNaHgoVaG9sZGZhc3QuZGV2L2pvYi1uYW1lEgV0cmFpblo8ChRo
+b2xkZmFzdC5kZXYvam9iLXVpZBIkOGM1ZDNhNTItMWY0ZS00YjdlLTlhNTMtMGQ2YTBiMWYyYzNkYisKEGV4YW1w
+bGUuY29tL25vdGUSF2EgInF1b3RlZCIKbGluZSwgw6Qg4oCoYjUKE2hvbGRmYXN0LmRldi9pbnRlbnQSHjIwMjYt
+MDMtMDFUMTI6MDA6MDAuMTIzNDU2Nzg5WmpSCgpEdXJhYmxlSm9iGgV0cmFpbiIkOGM1ZDNhNTItMWY0ZS00Yjdl
+LTlhNTMtMGQ2YTBiMWYyYzNkKhVob2xkZmFzdC5kZXYvdjFhbHBoYTEwAWoaCglDb25maWdNYXAaBW90aGVyIgJ1
+MioCdjFyFGhvbGRmYXN0LmRldi9vdXRjb21ligH5CgoNaG9sZGZhc3QtdGVzdBIGVXBkYXRlGgJ2MSIICKC3mNgG
+EAAyCEZpZWxkc1YxOsUKCsIKeyJmOm1ldGFkYXRhIjp7ImY6YW5ub3RhdGlvbnMiOnsiLiI6e30sImY6ZXhhbXBs
+ZS5jb20vbm90ZSI6e30sImY6aG9sZGZhc3QuZGV2L2ludGVudCI6e319LCJmOmZpbmFsaXplcnMiOnsiLiI6e30s
+InY6XCJob2xkZmFzdC5kZXYvb3V0Y29tZVwiIjp7fX0sImY6bGFiZWxzIjp7Ii4iOnt9LCJmOmhvbGRmYXN0LmRl
+di9hdHRlbXB0Ijp7fSwiZjpob2xkZmFzdC5kZXYvam9iLW5hbWUiOnt9LCJmOmhvbGRmYXN0LmRldi9qb2ItdWlk
+Ijp7fX0sImY6b3duZXJSZWZlcmVuY2VzIjp7Ii4iOnt9LCJrOntcInVpZFwiOlwiOGM1ZDNhNTItMWY0ZS00Yjdl
+LTlhNTMtMGQ2YTBiMWYyYzNkXCJ9Ijp7fSwiazp7XCJ1aWRcIjpcInUyXCJ9Ijp7fX19LCJmOnNwZWMiOnsiZjpj
+b250YWluZXJzIjp7Ims6e1wibmFtZVwiOlwibWFpblwifSI6eyIuIjp7fSwiZjpjb21tYW5kIjp7fSwiZjplbnYi
+OnsiLiI6e30sIms6e1wibmFtZVwiOlwiQVwifSI6eyIuIjp7fSwiZjpuYW1lIjp7fSwiZjp2YWx1ZSI6e319fSwi
+ZjppbWFnZSI6e30sImY6aW1hZ2VQdWxsUG9saWN5Ijp7fSwiZjpuYW1lIjp7fSwiZjpyZXNvdXJjZXMiOnt9LCJm
+OnRlcm1pbmF0aW9uTWVzc2FnZVBhdGgiOnt9LCJmOnRlcm1pbmF0aW9uTWVzc2FnZVBvbGljeSI6e319LCJrOntc
+Im5hbWVcIjpcInNpZGVcIn0iOnsiLiI6e30sImY6aW1hZ2UiOnt9LCJmOmltYWdlUHVsbFBvbGljeSI6e30sImY6
+bmFtZSI6e30sImY6cmVzb3VyY2VzIjp7fSwiZjp0ZXJtaW5hdGlvbk1lc3NhZ2VQYXRoIjp7fSwiZjp0ZXJtaW5h
+dGlvbk1lc3NhZ2VQb2xpY3kiOnt9fX0sImY6ZG5zUG9saWN5Ijp7fSwiZjplbmFibGVTZXJ2aWNlTGlua3MiOnt9
+LCJmOmluaXRDb250YWluZXJzIjp7Ii4iOnt9LCJrOntcIm5hbWVcIjpcImZldGNoXCJ9Ijp7Ii4iOnt9LCJmOmNv
+bW1hbmQiOnt9LCJmOmltYWdlIjp7fSwiZjppbWFnZVB1bGxQb2xpY3kiOnt9LCJmOm5hbWUiOnt9LCJmOnJlc291
+cmNlcyI6e30sImY6dGVybWluYXRpb25NZXNzYWdlUGF0aCI6e30sImY6dGVybWluYXRpb25NZXNzYWdlUG9saWN5
+Ijp7fX0sIms6e1wibmFtZVwiOlwicHJveHlcIn0iOnsiLiI6e30sImY6aW1hZ2UiOnt9LCJmOmltYWdlUHVsbFBv
+bGljeSI6e30sImY6bmFtZSI6e30sImY6cmVzb3VyY2VzIjp7fSwiZjpyZXN0YXJ0UG9saWN5Ijp7fSwiZjp0ZXJt
+aW5hdGlvbk1lc3NhZ2VQYXRoIjp7fSwiZjp0ZXJtaW5hdGlvbk1lc3NhZ2VQb2xpY3kiOnt9fX0sImY6bm9kZU5h
+bWUiOnt9LCJmOnJlc3RhcnRQb2xpY3kiOnt9LCJmOnNjaGVkdWxlck5hbWUiOnt9LCJmOnNlY3VyaXR5Q29udGV4
+dCI6e30sImY6dGVybWluYXRpb25HcmFjZVBlcmlvZFNlY29uZHMiOnt9fX1CAIoB2QMKDWhvbGRmYXN0LXRlc3QS
+BlVwZGF0ZRoCdjEiCAigt5jYBhAAMghGaWVsZHNWMTqfAwqcA3siZjpzdGF0dXMiOnsiZjpjb25kaXRpb25zIjp7
+Ii4iOnt9LCJrOntcInR5cGVcIjpcIkRpc3J1cHRpb25UYXJnZXRcIn0iOnsiLiI6e30sImY6bGFzdFByb2JlVGlt
+ZSI6e30sImY6bGFzdFRyYW5zaXRpb25UaW1lIjp7fSwiZjptZXNzYWdlIjp7fSwiZjpyZWFzb24iOnt9LCJmOnN0
+YXR1cyI6e30sImY6dHlwZSI6e319LCJrOntcInR5cGVcIjpcIlBvZFNjaGVkdWxlZFwifSI6eyIuIjp7fSwiZjps
+YXN0UHJvYmVUaW1lIjp7fSwiZjpsYXN0VHJhbnNpdGlvblRpbWUiOnt9LCJmOnN0YXR1cyI6e30sImY6dHlwZSI6
+e319fSwiZjpjb250YWluZXJTdGF0dXNlcyI6e30sImY6aW5pdENvbnRhaW5lclN0YXR1c2VzIjp7fSwiZjptZXNz
+YWdlIjp7fSwiZjpwaGFzZSI6e30sImY6cmVhc29uIjp7fSwiZjpzdGFydFRpbWUiOnt9fX1CBnN0YXR1cxL+BwqE
+AQoVa3ViZS1hcGktYWNjZXNzLWd4aGg4EmvSAWgKDiIMCgAQlxwaBXRva2VuCigaJgoSChBrdWJlLXJvb3QtY2Eu
+Y3J0EhAKBmNhLmNydBIGY2EuY3J0CikSJwolCgluYW1lc3BhY2USGAoCdjESEm1ldGFkYXRhLm5hbWVzcGFjZRCk
+AxLGAQoEbWFpbhIHYnVzeWJveBoeL2hvbGRmYXN0L2FnZW50L2hvbGRmYXN0LWFnZW50GgNydW4aAi0tGgR3b3Jr
+KgA6BgoBQRIBMUIASkwKFWt1YmUtYXBpLWFjY2Vzcy1neGhoOBABGi0vdmFyL3J1bi9zZWNyZXRzL2t1YmVybmV0
+ZXMuaW8vc2VydmljZWFjY291bnQiADIAahQvZGV2L3Rlcm1pbmF0aW9uLWxvZ3IGQWx3YXlzgAEAiAEAkAEAogEE
+RmlsZRKPAQoEc2lkZRIHYnVzeWJveCoAQgBKTAoVa3ViZS1hcGktYWNjZXNzLWd4aGg4EAEaLS92YXIvcnVuL3Nl
+Y3JldHMva3ViZXJuZXRlcy5pby9zZXJ2aWNlYWNjb3VudCIAMgBqFC9kZXYvdGVybWluYXRpb24tbG9ncgZBbHdh
+eXOAAQCIAQCQAQCiAQRGaWxlGgVOZXZlciBNMgxDbHVzdGVyRmlyc3RCB2RlZmF1bHRKB2RlZmF1bHRSBm5vZGUt
+YVgAYABoAHIAggEAigEAmgEPb3RoZXItc2NoZWR1bGVyogGWAQoFZmV0Y2gSB2J1c3lib3gaBHRydWUqAEIASkwK
+FWt1YmUtYXBpLWFjY2Vzcy1neGhoOBABGi0vdmFyL3J1bi9zZWNyZXRzL2t1YmVybmV0ZXMuaW8vc2VydmljZWFj
+Y291bnQiADIAahQvZGV2L3Rlcm1pbmF0aW9uLWxvZ3IGQWx3YXlzgAEAiAEAkAEAogEERmlsZaIBmQEKBXByb3h5
+EgdidXN5Ym94KgBCAEpMChVrdWJlLWFwaS1hY2Nlc3MtZ3hoaDgQARotL3Zhci9ydW4vc2VjcmV0cy9rdWJlcm5l
+dGVzLmlvL3NlcnZpY2VhY2NvdW50IgAyAGoUL2Rldi90ZXJtaW5hdGlvbi1sb2dyBkFsd2F5c4ABAIgBAJABAKIB
+BEZpbGXCAQZBbHdheXOyATYKHG5vZGUua3ViZXJuZXRlcy5pby9ub3QtcmVhZHkSBkV4aXN0cxoAIglOb0V4ZWN1
+dGUorAKyATgKHm5vZGUua3ViZXJuZXRlcy5pby91bnJlYWNoYWJsZRIGRXhpc3RzGgAiCU5vRXhlY3V0ZSisAsIB
+AMgBAPABAfoBFFByZWVtcHRMb3dlclByaW9yaXR5GtkDCgZGYWlsZWQSJgoMUG9kU2NoZWR1bGVkEgRUcnVlGgAi
+CAjB1JDNBhAAKgAyADgAEkYKEERpc3J1cHRpb25UYXJnZXQSBFRydWUaACIICPzUkM0GEAAqFUV2aWN0aW9uQnlF
+dmljdGlvbkFQSTIHZXZpY3RlZDgAGhp0aGUgbm9kZSB3YXMgbG93IG9uIG1lbW9yeSIHRXZpY3RlZCoAMgA6CAjC
+1JDNBhAAQnoKBG1haW4SNxo1CIkBEAAaCU9PTUtpbGxlZCINb3V0IG9mIG1lbW9yeSoICMbUkM0GEAAyCAj71JDN
+BhAAOgAaLhosCP///////////wEQABoFRXJyb3IiACoICMbUkM0GEAAyCAjH1JDNBhAAOgAgACgBMgFiOgBCAEI4
+CgRzaWRlEiMKIQoQSW1hZ2VQdWxsQmFja09mZhINbm8gc3VjaCBpbWFnZRoAIAAoADIBYjoAQgBKCkJlc3RFZmZv
+cnRSPwoFZmV0Y2gSKRonCAAQABoJQ29tcGxldGVkIgAqCAjD1JDNBhAAMggIxNSQzQYQADoAGgAgACgAMgFiOgBC
+AFIiCgVwcm94eRIMEgoKCAjF1JDNBhAAGgAgACgAMgFiOgBCAFoAcgCIAQAaACIA)",
+     R"json({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"train-3-0123456789",
+"namespace":"default","uid":"d98c484a-6d9d-43ff-b6fc-1c0a3e44468d","resourceVersion":"252",
+"generation":2,"creationTimestamp":"2026-11-24T23:20:00Z","deletionTimestamp":"2026-11-24T23:20:00Z",
+"deletionGracePeriodSeconds":0,"labels":{"holdfast.dev/attempt":"3","holdfast.dev/job-name":"train",
+"holdfast.dev/job-uid":"8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d"},"annotations":{"example.com/note":"a \"quoted\"\nline, \u00e4 \u2028",
+"holdfast.dev/intent":"2026-03-01T12:00:00.123456789Z"},"ownerReferences":[{"apiVersion":"holdfast.dev/v1alpha1",
+"kind":"DurableJob","name":"train","uid":"8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d",
+"controller":true},{"apiVersion":"v1","kind":"ConfigMap","name":"other",
+"uid":"u2"}],"finalizers":["holdfast.dev/outcome"]},"spec":{"volumes":[{"name":"kube-api-access-gxhh8",
+"projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,
+"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt",
+"path":"ca.crt"}]}},{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1",
+"fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}}],"initContainers":[{"name":"fetch",
+"image":"busybox","command":["true"],"resources":{},"volumeMounts":[{"name":"kube-api-access-gxhh8",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"},{"name":"proxy","image":"busybox","resources":{},
+"restartPolicy":"Always","volumeMounts":[{"name":"kube-api-access-gxhh8",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"}],"containers":[{"name":"main","image":"busybox",
+"command":["/holdfast/agent/holdfast-agent","run","--","work"],"env":[{"name":"A",
+"value":"1"}],"resources":{},"volumeMounts":[{"name":"kube-api-access-gxhh8",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"},{"name":"side","image":"busybox","resources":{},
+"volumeMounts":[{"name":"kube-api-access-gxhh8","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"}],"restartPolicy":"Never","terminationGracePeriodSeconds":77,
+"dnsPolicy":"ClusterFirst","serviceAccountName":"default","serviceAccount":"default",
+"nodeName":"node-a","securityContext":{},"schedulerName":"other-scheduler",
+"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists",
+"effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable",
+"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],"priority":0,
+"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},"status":{"phase":"Failed",
+"conditions":[{"type":"PodScheduled","status":"True","lastProbeTime":null,
+"lastTransitionTime":"2026-03-01T12:00:01Z"},{"type":"DisruptionTarget",
+"status":"True","lastProbeTime":null,"lastTransitionTime":"2026-03-01T12:01:00Z",
+"reason":"EvictionByEvictionAPI","message":"evicted"}],"message":"the node was low on memory",
+"reason":"Evicted","startTime":"2026-03-01T12:00:02Z","initContainerStatuses":[{"name":"fetch",
+"state":{"terminated":{"exitCode":0,"reason":"Completed","startedAt":"2026-03-01T12:00:03Z",
+"finishedAt":"2026-03-01T12:00:04Z"}},"lastState":{},"ready":false,"restartCount":0,
+"image":"b","imageID":""},{"name":"proxy","state":{"running":{"startedAt":"2026-03-01T12:00:05Z"}},
+"lastState":{},"ready":false,"restartCount":0,"image":"b","imageID":""}],
+"containerStatuses":[{"name":"main","state":{"terminated":{"exitCode":137,
+"reason":"OOMKilled","message":"out of memory","startedAt":"2026-03-01T12:00:06Z",
+"finishedAt":"2026-03-01T12:00:59Z"}},"lastState":{"terminated":{"exitCode":-1,
+"reason":"Error","startedAt":"2026-03-01T12:00:06Z","finishedAt":"2026-03-01T12:00:07Z"}},
+"ready":false,"restartCount":1,"image":"b","imageID":""},{"name":"side",
+"state":{"waiting":{"reason":"ImagePullBackOff","message":"no such image"}},
+"lastState":{},"ready":false,"restartCount":0,"image":"b","imageID":""}],
+"qosClass":"BestEffort"}}})json"},
+    {R"(CgVBRERFRBKCGQr/GGs4cwAKCQoCdjESA1BvZBLpGAqxDwoSdHJhaW4tNC0wMTIzNDU2Nzg5EgAaB2RlZmF1bHQi
+ACokODgwOGZkZjUtYjQ5Ny00Mzc3LTk0MTctMDVlMDdiNzZmZjdiMgMyNTM4AUIICKC3mNgGEABaGQoUaG9sZGZh
+c3QuZGV2L2F0dGVtcHQSATNaHgoVaG9sZGZhc3QuZGV2L2pvYi1uYW1lEgV0cmFpblo8ChRob2xkZmFzdC5kZXYv
+am9iLXVpZBIkOGM1ZDNhNTItMWY0ZS00YjdlLTlhNTMtMGQ2YTBiMWYyYzNkYisKEGV4YW1wbGUuY29tL25vdGUS
+F2EgInF1b3RlZCIKbGluZSwgw6Qg4oCoYjUKE2hvbGRmYXN0LmRldi9pbnRlbnQSHjIwMjYtMDMtMDFUMTI6MDA6
+MDAuMTIzNDU2Nzg5WmpSCgpEdXJhYmxlSm9iGgV0cmFpbiIkOGM1ZDNhNTItMWY0ZS00YjdlLTlhNTMtMGQ2YTBi
+MWYyYzNkKhVob2xkZmFzdC5kZXYvdjFhbHBoYTEwAWoaCglDb25maWdNYXAaBW90aGVyIgJ1MioCdjFyFGhvbGRm
+YXN0LmRldi9vdXRjb21ligHyCwoNaG9sZGZhc3QtdGVzdBIGVXBkYXRlGgJ2MSIICKC3mNgGEAAyCEZpZWxkc1Yx
+Or4LCrsLeyJmOm1ldGFkYXRhIjp7ImY6YW5ub3RhdGlvbnMiOnsiLiI6e30sImY6ZXhhbXBsZS5jb20vbm90ZSI6
+e30sImY6aG9sZGZhc3QuZGV2L2ludGVudCI6e319LCJmOmZpbmFsaXplcnMiOnsiLiI6e30sInY6XCJob2xkZmFz
+dC5kZXYvb3V0Y29tZVwiIjp7fX0sImY6bGFiZWxzIjp7Ii4iOnt9LCJmOmhvbGRmYXN0LmRldi9hdHRlbXB0Ijp7
+fSwiZjpob2xkZmFzdC5kZXYvam9iLW5hbWUiOnt9LCJmOmhvbGRmYXN0LmRldi9qb2ItdWlkIjp7fX0sImY6b3du
+ZXJSZWZlcmVuY2VzIjp7Ii4iOnt9LCJrOntcInVpZFwiOlwiOGM1ZDNhNTItMWY0ZS00YjdlLTlhNTMtMGQ2YTBi
+MWYyYzNkXCJ9Ijp7fSwiazp7XCJ1aWRcIjpcInUyXCJ9Ijp7fX19LCJmOnNwZWMiOnsiZjpjb250YWluZXJzIjp7
+Ims6e1wibmFtZVwiOlwibWFpblwifSI6eyIuIjp7fSwiZjpjb21tYW5kIjp7fSwiZjplbnYiOnsiLiI6e30sIms6
+e1wibmFtZVwiOlwiQVwifSI6eyIuIjp7fSwiZjpuYW1lIjp7fSwiZjp2YWx1ZSI6e319fSwiZjppbWFnZSI6e30s
+ImY6aW1hZ2VQdWxsUG9saWN5Ijp7fSwiZjpuYW1lIjp7fSwiZjpyZXNvdXJjZXMiOnt9LCJmOnRlcm1pbmF0aW9u
+TWVzc2FnZVBhdGgiOnt9LCJmOnRlcm1pbmF0aW9uTWVzc2FnZVBvbGljeSI6e319LCJrOntcIm5hbWVcIjpcInNp
+ZGVcIn0iOnsiLiI6e30sImY6aW1hZ2UiOnt9LCJmOmltYWdlUHVsbFBvbGljeSI6e30sImY6bmFtZSI6e30sImY6
+cmVzb3VyY2VzIjp7fSwiZjp0ZXJtaW5hdGlvbk1lc3NhZ2VQYXRoIjp7fSwiZjp0ZXJtaW5hdGlvbk1lc3NhZ2VQ
+b2xpY3kiOnt9fX0sImY6ZG5zUG9saWN5Ijp7fSwiZjplbmFibGVTZXJ2aWNlTGlua3MiOnt9LCJmOmluaXRDb250
+YWluZXJzIjp7Ii4iOnt9LCJrOntcIm5hbWVcIjpcImZldGNoXCJ9Ijp7Ii4iOnt9LCJmOmNvbW1hbmQiOnt9LCJm
+OmltYWdlIjp7fSwiZjppbWFnZVB1bGxQb2xpY3kiOnt9LCJmOm5hbWUiOnt9LCJmOnJlc291cmNlcyI6e30sImY6
+dGVybWluYXRpb25NZXNzYWdlUGF0aCI6e30sImY6dGVybWluYXRpb25NZXNzYWdlUG9saWN5Ijp7fX0sIms6e1wi
+bmFtZVwiOlwicHJveHlcIn0iOnsiLiI6e30sImY6aW1hZ2UiOnt9LCJmOmltYWdlUHVsbFBvbGljeSI6e30sImY6
+bmFtZSI6e30sImY6cmVzb3VyY2VzIjp7fSwiZjpyZXN0YXJ0UG9saWN5Ijp7fSwiZjp0ZXJtaW5hdGlvbk1lc3Nh
+Z2VQYXRoIjp7fSwiZjp0ZXJtaW5hdGlvbk1lc3NhZ2VQb2xpY3kiOnt9fX0sImY6cmVzdGFydFBvbGljeSI6e30s
+ImY6c2NoZWR1bGVyTmFtZSI6e30sImY6c2NoZWR1bGluZ0dhdGVzIjp7Ii4iOnt9LCJrOntcIm5hbWVcIjpcImV4
+YW1wbGUuY29tL2FcIn0iOnsiLiI6e30sImY6bmFtZSI6e319LCJrOntcIm5hbWVcIjpcImV4YW1wbGUuY29tL2Jc
+In0iOnsiLiI6e30sImY6bmFtZSI6e319fSwiZjpzZWN1cml0eUNvbnRleHQiOnt9LCJmOnRlcm1pbmF0aW9uR3Jh
+Y2VQZXJpb2RTZWNvbmRzIjp7fX19QgASnAgKhAEKFWt1YmUtYXBpLWFjY2Vzcy16czJ4ZhJr0gFoCg4iDAoAEJcc
+GgV0b2tlbgooGiYKEgoQa3ViZS1yb290LWNhLmNydBIQCgZjYS5jcnQSBmNhLmNydAopEicKJQoJbmFtZXNwYWNl
+EhgKAnYxEhJtZXRhZGF0YS5uYW1lc3BhY2UQpAMSxgEKBG1haW4SB2J1c3lib3gaHi9ob2xkZmFzdC9hZ2VudC9o
+b2xkZmFzdC1hZ2VudBoDcnVuGgItLRoEd29yayoAOgYKAUESATFCAEpMChVrdWJlLWFwaS1hY2Nlc3MtenMyeGYQ
+ARotL3Zhci9ydW4vc2VjcmV0cy9rdWJlcm5ldGVzLmlvL3NlcnZpY2VhY2NvdW50IgAyAGoUL2Rldi90ZXJtaW5h
+dGlvbi1sb2dyBkFsd2F5c4ABAIgBAJABAKIBBEZpbGUSjwEKBHNpZGUSB2J1c3lib3gqAEIASkwKFWt1YmUtYXBp
+LWFjY2Vzcy16czJ4ZhABGi0vdmFyL3J1bi9zZWNyZXRzL2t1YmVybmV0ZXMuaW8vc2VydmljZWFjY291bnQiADIA
+ahQvZGV2L3Rlcm1pbmF0aW9uLWxvZ3IGQWx3YXlzgAEAiAEAkAEAogEERmlsZRoFTmV2ZXIgTTIMQ2x1c3RlckZp
+cnN0QgdkZWZhdWx0SgdkZWZhdWx0UgBYAGAAaAByAIIBAIoBAJoBD290aGVyLXNjaGVkdWxlcqIBlgEKBWZldGNo
+EgdidXN5Ym94GgR0cnVlKgBCAEpMChVrdWJlLWFwaS1hY2Nlc3MtenMyeGYQARotL3Zhci9ydW4vc2VjcmV0cy9r
+dWJlcm5ldGVzLmlvL3NlcnZpY2VhY2NvdW50IgAyAGoUL2Rldi90ZXJtaW5hdGlvbi1sb2dyBkFsd2F5c4ABAIgB
+AJABAKIBBEZpbGWiAZkBCgVwcm94eRIHYnVzeWJveCoAQgBKTAoVa3ViZS1hcGktYWNjZXNzLXpzMnhmEAEaLS92
+YXIvcnVuL3NlY3JldHMva3ViZXJuZXRlcy5pby9zZXJ2aWNlYWNjb3VudCIAMgBqFC9kZXYvdGVybWluYXRpb24t
+bG9ncgZBbHdheXOAAQCIAQCQAQCiAQRGaWxlwgEGQWx3YXlzsgE2Chxub2RlLmt1YmVybmV0ZXMuaW8vbm90LXJl
+YWR5EgZFeGlzdHMaACIJTm9FeGVjdXRlKKwCsgE4Ch5ub2RlLmt1YmVybmV0ZXMuaW8vdW5yZWFjaGFibGUSBkV4
+aXN0cxoAIglOb0V4ZWN1dGUorALCAQDIAQDwAQH6ARRQcmVlbXB0TG93ZXJQcmlvcml0ebICDwoNZXhhbXBsZS5j
+b20vYbICDwoNZXhhbXBsZS5jb20vYhqTAQoHUGVuZGluZxJtCgxQb2RTY2hlZHVsZWQSBUZhbHNlGgAiCAigt5jY
+BhAAKg9TY2hlZHVsaW5nR2F0ZWQyN1NjaGVkdWxpbmcgaXMgYmxvY2tlZCBkdWUgdG8gbm9uLWVtcHR5IHNjaGVk
+dWxpbmcgZ2F0ZXM4ABoAIgAqADIASgpCZXN0RWZmb3J0WgByAIgBABoAIgA=)",
+     R"json({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"train-4-0123456789",
+"namespace":"default","uid":"8808fdf5-b497-4377-9417-05e07b76ff7b","resourceVersion":"253",
+"generation":1,"creationTimestamp":"2026-11-24T23:20:00Z","labels":{"holdfast.dev/attempt":"3",
+"holdfast.dev/job-name":"train","holdfast.dev/job-uid":"8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d"},
+"annotations":{"example.com/note":"a \"quoted\"\nline, \u00e4 \u2028","holdfast.dev/intent":"2026-03-01T12:00:00.123456789Z"},
+"ownerReferences":[{"apiVersion":"holdfast.dev/v1alpha1","kind":"DurableJob",
+"name":"train","uid":"8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d","controller":true},
+{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":"u2"}],"finalizers":["holdfast.dev/outcome"]},
+"spec":{"volumes":[{"name":"kube-api-access-zs2xf","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,
+"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt",
+"path":"ca.crt"}]}},{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1",
+"fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}}],"initContainers":[{"name":"fetch",
+"image":"busybox","command":["true"],"resources":{},"volumeMounts":[{"name":"kube-api-access-zs2xf",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"},{"name":"proxy","image":"busybox","resources":{},
+"restartPolicy":"Always","volumeMounts":[{"name":"kube-api-access-zs2xf",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"}],"containers":[{"name":"main","image":"busybox",
+"command":["/holdfast/agent/holdfast-agent","run","--","work"],"env":[{"name":"A",
+"value":"1"}],"resources":{},"volumeMounts":[{"name":"kube-api-access-zs2xf",
+"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"},{"name":"side","image":"busybox","resources":{},
+"volumeMounts":[{"name":"kube-api-access-zs2xf","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"Always"}],"restartPolicy":"Never","terminationGracePeriodSeconds":77,
+"dnsPolicy":"ClusterFirst","serviceAccountName":"default","serviceAccount":"default",
+"securityContext":{},"schedulerName":"other-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready",
+"operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable",
+"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],"priority":0,
+"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority","schedulingGates":[{"name":"example.com/a"},
+{"name":"example.com/b"}]},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled",
+"status":"False","lastProbeTime":null,"lastTransitionTime":"2026-11-24T23:20:00Z",
+"reason":"SchedulingGated","message":"Scheduling is blocked due to non-empty scheduling gates"}],
+"qosClass":"BestEffort"}}})json"},
+    {R"(CghCT09LTUFSSxKDAQqAAWs4cwAKCQoCdjESA1BvZBJrCjYKABIAGgAiACoAMgMyNTM4AEIAYiEKGWs4cy5pby9p
+bml0aWFsLWV2ZW50cy1lbmQSBHRydWUSHBoAMgBCAEoAUgBYAGAAaACCAQCKAQCaAQDCAQAaEwoAGgAiACoAMgBK
+AFoAcgCIAQAaACIA)",
+     R"json({"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"253",
+"annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},
+"status":{}}})json"},
+};
+
+}  // namespace holdfast::controller
