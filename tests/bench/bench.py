@@ -71,7 +71,7 @@ def arguments():
     add("--many", type=numbers, default=[50000, 100000], help="finished jobs in h; default 50000,100000")
     add("--returns", type=int, default=3, help="for each number in h; default 3")
     add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
-    add("--rounds-of-runs", type=int, default=2, help="of i; default 2")
+    add("--rounds-of-runs", type=int, default=3, help="of i; default 3")
     add("--short-runs", action="store_true", help="in i: leave the job of 10,000 runs out")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
