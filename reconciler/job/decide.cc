@@ -52,12 +52,27 @@ constexpr std::chrono::milliseconds kShortestPause{200};
 constexpr std::size_t kBytesPerSecond = std::size_t{128} * 1024;
 // For losses, because their bound allows a second from the verdict to the next attempt's record.
 constexpr std::chrono::milliseconds kLongestPauseOfLosses{500};
+// For successes of a job whose other runs are all open: no run waits for this write.
+constexpr seconds kPauseOfLastSuccesses{1};
 // A write that only says how the runs of a job with many runs are doing.
 constexpr seconds kManyRunsInfoInterval{10};
 
 Duration pause_between_writes(const Job& job) {
   const std::chrono::milliseconds by_size(job.stored_bytes * 1000 / kBytesPerSecond);
   return std::max(kShortestPause, by_size);
+}
+
+// No run opens with this write, nor after it.
+bool all_runs_are_open(const Spec& spec, const Status& next) {
+  const bool none_waits =
+      std::all_of(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  const auto begun = static_cast<std::int64_t>(next.runs.size());
+  return none_waits && next.completed.size() + next.failed.size() + begun >= spec.wanted();
+}
+
+bool has_only(const std::vector<Ended>& ends, Outcome outcome) {
+  return !ends.empty() && std::all_of(ends.begin(), ends.end(),
+                                      [&](const Ended& end) { return end.outcome == outcome; });
 }
 
 // While a job waits for the same thing, `since` keeps its first value.
@@ -224,6 +239,11 @@ void Plan::write_in_turn(WriteStatus status) {
       std::any_of(status.ended.begin(), status.ended.end(),
                   [](const Ended& end) { return end.outcome == Outcome::kLost; });
   if (has_losses) pause = std::min<Duration>(pause, kLongestPauseOfLosses);
+  const bool opens = status.status.attempt > context_.job.status.attempt;
+  if (!opens && has_only(status.ended, Outcome::kSucceeded) &&
+      all_runs_are_open(context_.spec, status.status)) {
+    pause = std::max<Duration>(pause, kPauseOfLastSuccesses);
+  }
   const Duration left = pause - context_.view.observed.since_write;
   if (same_phase && left > Duration::zero()) return wake_in(left);
   write(std::move(status));

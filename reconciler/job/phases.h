@@ -21,7 +21,7 @@ class Plan {
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
   // As write(), unless the last write of this phase was too short a time ago: then later. A
-  // write with losses waits less.
+  // write with losses waits less, and one with the last successes waits longer.
   void write_in_turn(WriteStatus status);
   // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
   // already, and they are due at once in the next one.

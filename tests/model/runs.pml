@@ -159,6 +159,9 @@ inline choose_end(i, r) {
   :: state[r] == open && pod[attempt_of[r]] == failed -> write[i].says[r] = fails
   :: state[r] == open && (pod[attempt_of[r]] == runs || pod[attempt_of[r]] == absent) ->
      write[i].says[r] = is_lost
+#ifdef COUNT_AGAIN
+  :: state[r] == waits && pod[attempt_of[r]] == failed -> write[i].says[r] = fails
+#endif
 #ifdef SUCCESS_OF_ANY
   :: state[r] == open && attempt_of[r] > 1 && pod[attempt_of[r] - 1] == succeeded ->
      write[i].says[r] = succeeds

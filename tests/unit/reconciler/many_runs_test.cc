@@ -172,6 +172,32 @@ TEST(ManyRuns, WritesOfOnePhaseAreApartByTheSizeOfTheStatus) {
   EXPECT_EQ(after(view).phase, Phase::kCancelling) << "a change of phase waits for nothing";
 }
 
+TEST(ManyRuns, SuccessesThatNoOtherRunWaitsForAreCollectedForASecond) {
+  JobView view = job_of_runs(4, 4, 4);
+  view.observed.since_write = std::chrono::milliseconds(300);
+  end_pod(view, 1, 0);
+  const Decision waits = decide(view, now());
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  EXPECT_EQ(waits.wake_after, std::chrono::milliseconds(700));
+  end_pod(view, 2, 1);
+  EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty()) << "a failure does not wait";
+}
+
+TEST(ManyRuns, ASuccessThatMakesRoomForAnotherRunIsWrittenAtOnce) {
+  JobView view = job_of_runs(5, 4, 4);
+  view.observed.since_write = std::chrono::milliseconds(300);
+  end_pod(view, 1, 0);
+  EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty());
+}
+
+TEST(ManyRuns, TheLastSuccessEndsTheJobAtOnce) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.observed.since_write = std::chrono::milliseconds(300);
+  end_pod(view, 0, 0);
+  end_pod(view, 1, 0);
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
+}
+
 void lose(JobView& view, std::size_t runs) {
   view.runs.resize(view.job.status.runs.size());
   for (std::size_t place = 0; place < runs; ++place) {
