@@ -160,19 +160,23 @@ RecordTracker::Tally RecordTracker::tally_of(const Record& record, Duration wind
   return {1, seen_here(record, time) + before > window / 2 ? 1 : 0};
 }
 
-RecordTracker::Tally RecordTracker::tally(Duration window, const ClockOf& clock) const {
-  Tally all;
+RecordTracker::Tallies RecordTracker::tally(Duration window, const ClockOf& clock) const {
+  Tallies tallies;
+  const auto add = [](const Tally& one, Tally& sum) {
+    sum.counted += one.counted;
+    sum.silent += one.silent;
+  };
   for (const auto& [name, record] : records_) {
     if (!record.changed && record.carried == Duration::zero()) continue;
     const Tally one = tally_of(record, window, clock(name));
-    all.counted += one.counted;
-    all.silent += one.silent;
+    add(one, tallies.all);
+    if (group_of_) add(one, tallies.groups[group_of_(name)]);
   }
-  return all;
+  return tallies;
 }
 
-RecordTracker::Tally RecordTracker::recent_tally(Duration window, const ClockOf& clock,
-                                                 SteadyTime now) {
+const RecordTracker::Tallies& RecordTracker::recent_tally(Duration window, const ClockOf& clock,
+                                                          SteadyTime now) {
   if (now - tallied_at_ >= kTallyAge) {
     tallies_.clear();
     tallied_at_ = now;
@@ -182,17 +186,26 @@ RecordTracker::Tally RecordTracker::recent_tally(Duration window, const ClockOf&
   return tallies_[window] = tally(window, clock);
 }
 
-bool RecordTracker::in_doubt(Tally all, Tally own) {
-  const int counted = all.counted - own.counted;
-  const int silent = all.silent - own.silent;
-  return counted >= kBreakerMinimum && silent * 100 > counted * kBreakerPercent;
+bool RecordTracker::in_doubt(const Tallies& tallies, const std::string& name, Tally own) const {
+  const auto others = [&](Tally sum) {
+    return Tally{sum.counted - own.counted, sum.silent - own.silent};
+  };
+  const auto mostly_silent = [](Tally sum) {
+    return sum.silent * 100 > sum.counted * kBreakerPercent;
+  };
+  const Tally all = others(tallies.all);
+  if (all.counted < kBreakerMinimum || !mostly_silent(all)) return false;
+  const auto group = group_of_ ? tallies.groups.find(group_of_(name)) : tallies.groups.end();
+  if (group == tallies.groups.end()) return true;
+  const Tally near = others(group->second);
+  return near.counted < kBreakerMinimum || mostly_silent(near);
 }
 
 bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
   const auto found = records_.find(name);
   const Tally own =
       found == records_.end() ? Tally() : tally_of(found->second, window, clock(name));
-  return in_doubt(tally(window, clock), own);
+  return in_doubt(tally(window, clock), name, own);
 }
 
 bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock,
@@ -209,8 +222,8 @@ bool RecordTracker::held_back(const std::string& name, Duration window, const Cl
   const Duration since = time.now - seen_here(record, time);
   const auto before = held_back_.find(key);
   const bool held = (before != held_back_.end() && before->second == since) ||
-                    (*silent < 2 * window &&
-                     in_doubt(recent_tally(window, clock, now), tally_of(record, window, time)));
+                    (*silent < 2 * window && in_doubt(recent_tally(window, clock, now), name,
+                                                      tally_of(record, window, time)));
   if (!held) return false;
   // Bounded: forgetting an entry ends its window at once, or checks the breaker again.
   if (before == held_back_.end() && held_back_.size() >= kMaxHeldBack) held_back_.clear();

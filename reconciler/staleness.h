@@ -72,6 +72,11 @@ class RecordTracker {
   // The clock of a record. Records of separate watches may have different clocks.
   using ClockOf = std::function<LiveTime(const std::string& name)>;
 
+  // Records of one group, e.g. of one namespace, may fall silent together although the path to the
+  // others is fine. Null: all are of one group.
+  using GroupOf = std::function<std::string(const std::string& name)>;
+  explicit RecordTracker(GroupOf group_of = nullptr) : group_of_(std::move(group_of)) {}
+
   // A record was seen with this version. An unchanged version is no sign of life.
   void seen(const std::string& name, std::uint64_t version, Duration live_now);
   // The same, for at most `limit` records. If a new one has no room, all others are forgotten,
@@ -102,7 +107,8 @@ class RecordTracker {
 
   // True if more than 55 % of the other records have been silent for over half of `window`. Only
   // records that changed since the epoch or were carried count, and there must be at least three.
-  // Then the path to all of them is in doubt.
+  // Then the path to all of them is in doubt. It is not if the record's own group has three others
+  // that are not mostly silent: so one tenant's trouble holds up no other tenant's verdicts.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
@@ -130,18 +136,23 @@ class RecordTracker {
     int counted = 0;
     int silent = 0;
   };
+  struct Tallies {
+    Tally all;
+    std::map<std::string, Tally> groups;
+  };
   static Tally tally_of(const Record& record, Duration window, LiveTime time);
-  static bool in_doubt(Tally all, Tally own);
-  Tally tally(Duration window, const ClockOf& clock) const;
-  Tally recent_tally(Duration window, const ClockOf& clock, SteadyTime now);
+  bool in_doubt(const Tallies& tallies, const std::string& name, Tally own) const;
+  Tallies tally(Duration window, const ClockOf& clock) const;
+  const Tallies& recent_tally(Duration window, const ClockOf& clock, SteadyTime now);
   static Duration seen_here(const Record& record, LiveTime time);
   static Duration carried(const Record& record, LiveTime time);
 
+  GroupOf group_of_;
   std::unordered_map<std::string, Record> records_;
   std::unordered_map<std::string, Waiting> waiting_;  // carried, before the record was seen
   // By record and window: the start of the silence whose verdict was held back.
   std::map<std::pair<std::string, Duration>, Duration> held_back_;
-  std::map<Duration, Tally> tallies_;  // by window
+  std::map<Duration, Tallies> tallies_;  // by window
   SteadyTime tallied_at_{};
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/kube/protobuf.h"
 #include "core/json.h"
 #include "core/json_view.h"
 #include "core/utf8.h"
@@ -44,7 +45,9 @@ ErrorCode code_of(int status, const std::string& reason) {
 }  // namespace
 
 Error error_from_response(const http::Response& response) {
-  const Result<JsonDocument> parsed = JsonDocument::parse(response.body);
+  // A refused watch in protobuf is answered in protobuf.
+  const std::optional<std::string> text = status_as_json(response.body);
+  const Result<JsonDocument> parsed = JsonDocument::parse(text ? *text : response.body);
   const JsonDocument status = parsed.ok() ? *parsed : JsonDocument();
   const JsonView details = at(status, "details");
   Error error;

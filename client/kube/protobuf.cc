@@ -224,12 +224,27 @@ class Writer {
 
 const ProtobufMessage kOwner{
     {{5, "apiVersion"}, {1, "kind"}, {3, "name"}, {4, "uid"}, {6, "controller", Type::kBool}}};
-const ProtobufMessage kDetails{{{5, "retryAfterSeconds", Type::kInteger}}};
-// meta/v1's Status, of an ERROR event.
+const ProtobufMessage kCause{{{3, "field"}}};
+const ProtobufMessage kDetails{
+    {{4, "causes", Type::kMessages, &kCause}, {5, "retryAfterSeconds", Type::kInteger}}};
+// meta/v1's Status.
 const ProtobufMessage kStatus{{{3, "message"},
                                {4, "reason"},
                                {5, "details", Type::kMessage, &kDetails},
                                {6, "code", Type::kInteger}}};
+
+// What each object is wrapped in: a magic prefix, and then runtime.Unknown.
+struct Unknown {
+  std::string_view kind;
+  std::string_view raw;
+};
+
+std::optional<Unknown> unknown(std::string_view bytes) {
+  constexpr std::string_view kMagic("k8s\0", 4);
+  if (!bytes.starts_with(kMagic)) return std::nullopt;
+  bytes.remove_prefix(kMagic.size());
+  return Unknown{bytes_at(bytes_at(bytes, 1), 2), bytes_at(bytes, 2)};
+}
 
 }  // namespace
 
@@ -247,21 +262,28 @@ const ProtobufMessage kObjectMeta{{{1, "name"},
 
 std::optional<std::string> watch_event_as_json(std::string_view frame,
                                                const ProtobufMessage& object) {
-  constexpr std::string_view kMagic("k8s\0", 4);
-  // WatchEvent has a type and a RawExtension; that has the bytes of an Unknown behind the magic.
+  // WatchEvent has a type and a RawExtension with the object's bytes.
   const std::string_view type = bytes_at(frame, 1);
-  const std::string_view raw = bytes_at(bytes_at(frame, 2), 1);
-  if (type.empty() || !raw.starts_with(kMagic)) return std::nullopt;
-  const std::string_view unknown = raw.substr(kMagic.size());
-  const bool is_status = bytes_at(bytes_at(unknown, 1), 2) == "Status";
+  const std::optional<Unknown> content = unknown(bytes_at(bytes_at(frame, 2), 1));
+  if (type.empty() || !content) return std::nullopt;
   std::string json;
   json.reserve(2048);
   Writer writer(json);
   json += "{\"type\":";
   writer.text(type);
   json += ",\"object\":";
-  if (!writer.message(bytes_at(unknown, 2), is_status ? kStatus : object)) return std::nullopt;
+  const ProtobufMessage& table = content->kind == "Status" ? kStatus : object;
+  if (!writer.message(content->raw, table)) return std::nullopt;
   json += '}';
+  return json;
+}
+
+std::optional<std::string> status_as_json(std::string_view body) {
+  const std::optional<Unknown> content = unknown(body);
+  std::string json;
+  if (!content || content->kind != "Status" || !Writer(json).message(content->raw, kStatus)) {
+    return std::nullopt;
+  }
   return json;
 }
 

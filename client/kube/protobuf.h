@@ -48,4 +48,8 @@ inline constexpr const char* kProtobufType = "application/vnd.kubernetes.protobu
 std::optional<std::string> watch_event_as_json(std::string_view frame,
                                                const ProtobufMessage& object);
 
+// meta/v1's Status, as the API server answers a refused request for protobuf. None: `body` is no
+// protobuf, or malformed.
+std::optional<std::string> status_as_json(std::string_view body);
+
 }  // namespace holdfast::kube

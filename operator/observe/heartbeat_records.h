@@ -57,7 +57,9 @@ class HeartbeatRecords {
   reconciler::LiveTime time(const std::string& key, SteadyTime now);
 
   NamespaceClocks clocks_;
-  reconciler::RecordTracker tracker_;  // Leases that a worker should renew
+  // Leases that a worker should renew, in groups by namespace.
+  reconciler::RecordTracker tracker_{
+      [](const std::string& key) { return key.substr(0, key.find('/')); }};
   // Leases that nobody can renew; their time counts on any clock. taken_: the Lease has no holder
   // and nobody was granted it meanwhile; its attempt may change. ended_: the holder has set the end
   // mark.

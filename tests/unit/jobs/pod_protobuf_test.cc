@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/kube/base64.h"
+#include "client/kube/errors.h"
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/pod_codec.h"
 #include "tests/unit/jobs/pod_events.h"
@@ -87,6 +88,18 @@ TEST(PodProtobuf, AnErrorHasItsCodeAndItsWait) {
   EXPECT_EQ(event.error.code, ErrorCode::kThrottled);
   EXPECT_EQ(event.error.message, "try later");
   EXPECT_EQ(event.error.retry_after, std::chrono::seconds(20));
+}
+
+TEST(PodProtobuf, ARefusedWatchSaysWhyInProtobuf) {
+  http::Response response;
+  response.status = 403;
+  const std::string status = field(3, "pods is forbidden") + field(4, "Forbidden");
+  response.body =
+      std::string("k8s\0", 4) + field(1, field(1, "v1") + field(2, "Status")) + field(2, status);
+  const Error error = kube::error_from_response(response);
+  EXPECT_EQ(error.code, ErrorCode::kForbidden);
+  EXPECT_EQ(error.reason, "Forbidden");
+  EXPECT_EQ(error.message, "pods is forbidden");
 }
 
 TEST(PodProtobuf, ATextThatIsNotUtf8SpoilsNoEvent) {

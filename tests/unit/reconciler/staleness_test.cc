@@ -192,6 +192,32 @@ TEST_F(Breaker, OnlyRecordsThatChangedSinceTheLastGapCount) {
   EXPECT_TRUE(trips(seconds(100))) << "records that never changed say nothing";
 }
 
+// One tenant's agents are cut off, e.g. by a NetworkPolicy of its own.
+TEST(BreakerGroups, ATenantsSilenceHoldsUpNoVerdictOfAnotherWhoseOthersLive) {
+  RecordTracker tracker([](const std::string& key) { return key.substr(0, key.find('/')); });
+  const auto add = [&](const std::string& tenant, int count, int until) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = tenant + "/" + std::to_string(tracker.size());
+      tracker.seen(name, 1, seconds(90));
+      tracker.seen(name, 2, seconds(until));
+    }
+  };
+  const auto trips = [&](const std::string& name) {
+    return tracker.breaker(name, seconds(40), [](const std::string&) {
+      return LiveTime{seconds(200), seconds(0)};
+    });
+  };
+  add("large", 50, 100);
+  add("small", 2, 199);
+  EXPECT_TRUE(trips("small/judged")) << "two are too few to tell";
+  add("small", 1, 199);
+  EXPECT_FALSE(trips("small/judged"));
+  EXPECT_TRUE(trips("large/judged"));
+  EXPECT_TRUE(trips("other/judged"));
+  add("small", 5, 100);
+  EXPECT_TRUE(trips("small/judged")) << "both are silent";
+}
+
 // With 10,000 nodes that fall silent together, each look at each of them would walk over all.
 TEST(BreakerTally, ManyRecordsThatFallSilentTogetherAreCountedOnce) {
   constexpr int kRecords = 500;
