@@ -152,6 +152,10 @@ void RecordTracker::for_each_silent(Duration at_least, const ClockOf& clock,
   }
 }
 
+bool RecordTracker::mostly_silent(Tally sum) {
+  return sum.silent * 100 > sum.counted * kBreakerPercent;
+}
+
 // Only a record that has changed or was carried, since the epoch.
 RecordTracker::Tally RecordTracker::tally_of(const Record& record, Duration window, LiveTime time) {
   const Duration before = carried(record, time);
@@ -170,7 +174,12 @@ RecordTracker::Tallies RecordTracker::tally(Duration window, const ClockOf& cloc
     if (!record.changed && record.carried == Duration::zero()) continue;
     const Tally one = tally_of(record, window, clock(name));
     add(one, tallies.all);
-    if (group_of_) add(one, tallies.groups[group_of_(name)]);
+  }
+  // The groups matter only if all are in doubt. The judged record is a silent one, and without it
+  // the others are no more silent.
+  if (!group_of_ || !mostly_silent(tallies.all)) return tallies;
+  for (const auto& [name, record] : records_) {
+    add(tally_of(record, window, clock(name)), tallies.groups[group_of_(name)]);
   }
   return tallies;
 }
@@ -189,9 +198,6 @@ const RecordTracker::Tallies& RecordTracker::recent_tally(Duration window, const
 bool RecordTracker::in_doubt(const Tallies& tallies, const std::string& name, Tally own) const {
   const auto others = [&](Tally sum) {
     return Tally{sum.counted - own.counted, sum.silent - own.silent};
-  };
-  const auto mostly_silent = [](Tally sum) {
-    return sum.silent * 100 > sum.counted * kBreakerPercent;
   };
   const Tally all = others(tallies.all);
   if (all.counted < kBreakerMinimum || !mostly_silent(all)) return false;

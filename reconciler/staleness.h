@@ -108,7 +108,7 @@ class RecordTracker {
   // True if more than 55 % of the other records have been silent for over half of `window`. Only
   // records that changed since the epoch or were carried count, and there must be at least three.
   // Then the path to all of them is in doubt. It is not if the record's own group has three others
-  // that are not mostly silent: so one tenant's trouble holds up no other tenant's verdicts.
+  // that are not mostly silent: so one tenant's trouble rarely holds up another tenant's verdicts.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
@@ -140,6 +140,7 @@ class RecordTracker {
     Tally all;
     std::map<std::string, Tally> groups;
   };
+  static bool mostly_silent(Tally sum);
   static Tally tally_of(const Record& record, Duration window, LiveTime time);
   bool in_doubt(const Tallies& tallies, const std::string& name, Tally own) const;
   Tallies tally(Duration window, const ClockOf& clock) const;

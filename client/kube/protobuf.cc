@@ -96,6 +96,11 @@ std::string_view bytes_at(std::string_view message, std::uint32_t number) {
   return value ? value->bytes : std::string_view();
 }
 
+bool has_field(const ProtobufMessage& table, std::uint32_t number) {
+  return std::any_of(table.fields.begin(), table.fields.end(),
+                     [&](const ProtobufField& field) { return field.number == number; });
+}
+
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -104,7 +109,10 @@ class Writer {
   bool message(std::string_view bytes, const ProtobufMessage& table) {
     std::vector<Value> values;
     Reader reader(bytes);
-    while (const std::optional<Value> value = reader.next()) values.push_back(*value);
+    // A tenant's pod may have a million fields that nobody reads.
+    while (const std::optional<Value> value = reader.next()) {
+      if (has_field(table, value->number)) values.push_back(*value);
+    }
     if (reader.is_malformed()) return false;
     out_ += '{';
     bool first = true;

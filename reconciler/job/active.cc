@@ -85,6 +85,11 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
   return plan.confirm(opening.to_confirm);
 }
 
+bool has_urgent_words(const std::vector<RunStepAt>& steps) {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const RunStepAt& one) { return one.step.waiting && one.step.at_once; });
+}
+
 // Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
@@ -99,7 +104,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (ends.back().verdict.outcome == Outcome::kLost) ++losses;
   }
   Status& status = write.status;
-  fail_overspent_runs(context.spec, status);
+  if (!context.spec.cancel) fail_overspent_runs(context.spec, write);
   if (const auto reached = judge_job(context, ends, status)) {
     return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
@@ -124,7 +129,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     }
   }
   tell_of_ends(context.spec, ends, write);
-  plan.write_in_turn(std::move(write));
+  plan.write_in_turn(std::move(write), has_urgent_words(steps));
 }
 
 // Nothing has ended: what the open runs wait for, if there is something new.
@@ -132,10 +137,7 @@ void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, P
   Status status = context.job.status;
   tell_places(steps, context.job.status, status);
   if (!tell_of_all(context, steps, status)) return;
-  const bool at_once = std::any_of(steps.begin(), steps.end(), [](const RunStepAt& one) {
-    return one.step.waiting && one.step.at_once;
-  });
-  plan.inform(std::move(status), at_once);
+  plan.inform(std::move(status), has_urgent_words(steps));
 }
 
 // True: some were opened.
@@ -180,7 +182,9 @@ void settle_phase(const Context& context, Status& status) {
     return;
   }
   const bool none_waits = status.runs.empty() || context.spec.parallelism == 0;
-  status.phase = none_waits ? Phase::kPending : Phase::kBackoff;
+  // A job that is Pending, because it was resumed, stays so until a run opens.
+  const bool stays = status.phase == Phase::kPending;
+  status.phase = none_waits || stays ? Phase::kPending : Phase::kBackoff;
   clear_condition(status, "Stalled", "Started", context.now);
 }
 

@@ -172,12 +172,25 @@ bool has_overspent_run(const Spec& spec, const Status& status) {
                      [&](const Run& run) { return !run.open() && has_failed_for_good(spec, run); });
 }
 
-void fail_overspent_runs(const Spec& spec, Status& status) {
+void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
+  Status& status = write.status;
+  std::optional<Run> last;
+  std::int64_t count = 0;
   std::erase_if(status.runs, [&](const Run& run) {
     const bool fails = !run.open() && has_failed_for_good(spec, run);
-    if (fails) status.failed.add(run.index);
-    return fails;
+    if (!fails) return false;
+    status.failed.add(run.index);
+    last = run;
+    ++count;
+    return true;
   });
+  if (!last) return;
+  write.events.push_back(
+      Event{true, "RunsFailed", "Finish",
+            std::to_string(count) +
+                " waiting runs failed, because a limit was lowered; the last one: run " +
+                std::to_string(last->index) + ", which failed " + std::to_string(last->failures) +
+                " times and was lost " + std::to_string(last->disruptions) + " times"});
 }
 
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {

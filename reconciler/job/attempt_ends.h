@@ -30,8 +30,8 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
 // True if a run that waits has spent more than its own budget allows: its limit was lowered. Only
 // with backoffLimitPerIndex, because otherwise the job itself fails.
 bool has_overspent_run(const Spec& spec, const Status& status);
-// These runs have failed. They spend nothing more.
-void fail_overspent_runs(const Spec& spec, Status& status);
+// These runs have failed. They spend nothing more. An Event names the last of them.
+void fail_overspent_runs(const Spec& spec, WriteStatus& write);
 
 // Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
 // may drop the newest entry. Attempts that ended badly come first.

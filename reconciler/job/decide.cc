@@ -232,7 +232,7 @@ void Plan::inform(Status status, bool at_once) {
   write(WriteStatus{std::move(status)});
 }
 
-void Plan::write_in_turn(WriteStatus status) {
+void Plan::write_in_turn(WriteStatus status, bool is_urgent) {
   const bool same_phase = status.status.phase == context_.job.status.phase;
   Duration pause = pause_between_writes(context_.job);
   const bool has_losses =
@@ -240,7 +240,7 @@ void Plan::write_in_turn(WriteStatus status) {
                   [](const Ended& end) { return end.outcome == Outcome::kLost; });
   if (has_losses) pause = std::min<Duration>(pause, kLongestPauseOfLosses);
   const bool opens = status.status.attempt > context_.job.status.attempt;
-  if (!opens && has_only(status.ended, Outcome::kSucceeded) &&
+  if (!opens && !is_urgent && has_only(status.ended, Outcome::kSucceeded) &&
       all_runs_are_open(context_.spec, status.status)) {
     pause = std::max<Duration>(pause, kPauseOfLastSuccesses);
   }

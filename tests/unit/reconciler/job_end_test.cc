@@ -165,6 +165,48 @@ TEST(JobEnd, ARunThatWaitsFailsAloneOnceItsLimitIsLoweredBelowWhatItHasSpent) {
   EXPECT_EQ(status.attempt, view.job.status.attempt + 1) << "another run opens in its place";
 }
 
+// A job that was paused or resumed is Pending although runs of it wait.
+TEST(JobEnd, ALoweredLimitLeavesAPendingJobPendingWhateverTheOtherRunsWaitFor) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.status.phase = Phase::kPending;
+  view.job.spec.backoff_limit_per_index = 1;
+  view.job.spec.disruption_limit = 2;
+  auto& runs = view.job.status.runs;
+  runs[0].disruptions = 3;
+  for (auto& run : runs) run.next_attempt_time = now() + seconds(100);
+  view.pods.clear();
+  const Status backoff = after(view);
+  EXPECT_EQ(backoff.phase, Phase::kPending);
+  EXPECT_TRUE(backoff.failed.contains(0));
+  EXPECT_EQ(backoff.waiting->reason, Reason::kRetryBackoff);
+  EXPECT_EQ(written(view).events.at(0).reason, "RunsFailed");
+
+  for (auto& run : runs) run.next_attempt_time = now();
+  view.observed.may_create = false;
+  EXPECT_EQ(after(view).phase, Phase::kPending);
+  EXPECT_TRUE(decide(view, now()).awaits_creation);
+
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  add_pod(view, runs[1].attempt, PodPhase::kRunning);
+  EXPECT_EQ(after(view).phase, Phase::kPending);
+  EXPECT_EQ(after(view).waiting->reason, Reason::kOldPodNotEnded);
+}
+
+TEST(JobEnd, ALoweredLimitDoesNotFailAJobThatIsBeingCancelled) {
+  JobView view = job_of_runs(3, 3, 3);
+  view.job.spec.backoff_limit_per_index = 1;
+  view.job.spec.max_failed_indexes = 0;
+  view.job.spec.disruption_limit = 3;
+  auto& waits = view.job.status.runs[0];
+  waits.disruptions = 5;
+  waits.next_attempt_time = now() + seconds(100);
+  view.job.spec.cancel = true;
+  end_pod(view, 2, 0);
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kCancelling);
+  EXPECT_TRUE(status.failed.empty());
+}
+
 TEST(JobEnd, ARunOfALoweredLimitThatIsOpenGoesOnAndHoldsUpNoOther) {
   JobView view = job_of_runs(9, 3, 3);
   view.job.spec.backoff_limit_per_index = 1;

@@ -183,6 +183,21 @@ TEST(ManyRuns, SuccessesThatNoOtherRunWaitsForAreCollectedForASecond) {
   EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty()) << "a failure does not wait";
 }
 
+// Until it is recorded, the next holder of the shard would call the attempt lost.
+TEST(ManyRuns, ARefusedCreationDoesNotWaitForTheLastSuccesses) {
+  JobView view = job_of_runs(4, 4, 4);
+  view.observed.since_write = std::chrono::milliseconds(300);
+  end_pod(view, 1, 0);
+  const std::string pod = view.job.status.runs[3].pod_name;
+  std::erase_if(view.pods, [&](const PodView& one) { return one.name == pod; });
+  view.job.status.runs[3].pod_uid.clear();
+  view.job.status.runs[3].node_name.clear();
+  view.runs.resize(4);
+  view.runs[3].observed.refusal =
+      CreationRefusal{CreationRefusal::Kind::kRefused, "quota", seconds(5)};
+  EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty());
+}
+
 TEST(ManyRuns, ASuccessThatMakesRoomForAnotherRunIsWrittenAtOnce) {
   JobView view = job_of_runs(5, 4, 4);
   view.observed.since_write = std::chrono::milliseconds(300);

@@ -111,6 +111,7 @@ void Replica::observe_nodes(JobView& view) {
   for (PodView& pod : view.pods) pod.going_for = observed.live_for;
   observed.since_write = world_.now() - last_write_;
   observed.nonce = rng_.next();
+  observed.may_create = !rng_.percent(5);
 }
 
 void Replica::observe_runs(const std::vector<std::int64_t>& looked, JobView& view) {
