@@ -106,9 +106,11 @@ reconciler::Run decode_run(const JsonView& json) {
   run.pod_uid = string_at(json, "podUID");
   run.node_name = string_at(json, "nodeName");
   run.start_time = time_at(json, "startTime");
-  run.attempts = std::max<std::int64_t>(int_at(json, "attempts", 1), 1);
-  run.failures = int_at(json, "failures");
-  run.disruptions = int_at(json, "disruptions");
+  // The schema has these limits. A stored object may be older than it.
+  run.attempts = std::clamp<std::int64_t>(int_at(json, "attempts", 1), 1, reconciler::kCountLimit);
+  run.failures = std::clamp<std::int64_t>(int_at(json, "failures"), 0, reconciler::kCountLimit);
+  run.disruptions =
+      std::clamp<std::int64_t>(int_at(json, "disruptions"), 0, reconciler::kCountLimit);
   run.next_attempt_time = time_at(json, "nextAttemptTime");
   run.refused = utf8_prefix(string_at(json, "refused"), reconciler::kRefusedLimit);
   run.progress = string_at(json, "progress");
@@ -199,6 +201,10 @@ reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& j
   for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
   sort_runs(spec, status.runs);
   decode_ended_runs(spec, json, status);
+  // A run that is over stays over, whatever somebody has written.
+  std::erase_if(status.runs, [&](const reconciler::Run& run) {
+    return status.completed.contains(run.index) || status.failed.contains(run.index);
+  });
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
   }
