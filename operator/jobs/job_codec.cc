@@ -201,10 +201,6 @@ reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& j
   for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
   sort_runs(spec, status.runs);
   decode_ended_runs(spec, json, status);
-  // A run that is over stays over, whatever somebody has written.
-  std::erase_if(status.runs, [&](const reconciler::Run& run) {
-    return status.completed.contains(run.index) || status.failed.contains(run.index);
-  });
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
   }
@@ -247,6 +243,12 @@ namespace {
 // Whoever may write the status may also write runs that do not fit its phase and attempt. These two
 // decide, and the attempt gives its pod's name.
 void mend_runs(reconciler::Job& job) {
+  const reconciler::IndexSet& completed = job.status.completed;
+  const reconciler::IndexSet& failed = job.status.failed;
+  // A run that is over stays over.
+  std::erase_if(job.status.runs, [&](const reconciler::Run& run) {
+    return completed.contains(run.index) || failed.contains(run.index);
+  });
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
   if (job.spec.many_runs()) {
