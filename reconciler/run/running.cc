@@ -23,7 +23,7 @@ constexpr const char* kTemplateDoubted =
 // A pod that has run for this long costs a write of its own, for its node and its start. A short
 // pod must not cost it in a backlog, where the operator sees the pod's end a second or two late.
 // The pod's times are whole seconds, rounded down, so it may have run for up to 1 s less.
-constexpr seconds kPodRunningNotice{5};
+constexpr seconds kPodRunningNotice{3};
 // A new message alone, of a worker or a scheduler, is written at most this often.
 constexpr seconds kWordsInterval{30};
 // The schema's limit of runs[].refused.

@@ -127,6 +127,9 @@ def test_a_worker_that_is_cut_off_is_told_to_end_at_two_thirds_and_dead_by_five_
     with turn.agent(beats(heart.path, "deaf", "away"), KUBERNETES_SERVICE_PORT=link.port) as agent:
         heart.wait(2)
         turn.wait_renewed()
+        # Right after a renewal none is under way. One whose answer is lost would not count.
+        before = turn.renewed()
+        wait_for("the next renewal", lambda: turn.renewed() != before, LIMIT, poll=0.05)
         link.cut_off()
         renewed = turn.renewed()
         agent.check_fenced("no renewal was acknowledged for")

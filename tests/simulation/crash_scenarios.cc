@@ -79,7 +79,7 @@ void add_runs(std::vector<Scenario>& all) {
   all.push_back(run);
 
   Scenario run_long =
-      named("run-longer", {lasting(milliseconds(5500))}, "Succeeded", {"Succeeded"});
+      named("run-longer", {lasting(milliseconds(3500))}, "Succeeded", {"Succeeded"});
   run_long.calls["PUT durablejobs.status"] = 3;
   all.push_back(run_long);
 

@@ -19,24 +19,24 @@ JobView just_started() {
   return view;
 }
 
-TEST(Waiting, APodThatRunsCostsItsFifthWriteOnlyAfterFiveSeconds) {
+TEST(Waiting, APodThatRunsCostsItsFifthWriteOnlyAfterThreeSeconds) {
   const JobView view = just_started();
   const Decision early = decide(view, now() + milliseconds(400));
   EXPECT_TRUE(early.writes.empty());
-  EXPECT_EQ(early.wake_after, milliseconds(4600));
-  EXPECT_TRUE(decide(view, now() + milliseconds(4999)).writes.empty());
-  const Status status = after(view, now() + seconds(5));
+  EXPECT_EQ(early.wake_after, milliseconds(2600));
+  EXPECT_TRUE(decide(view, now() + milliseconds(2999)).writes.empty());
+  const Status status = after(view, now() + seconds(3));
   EXPECT_EQ(status.run().node_name, kNode);
   EXPECT_EQ(status.run().start_time, now());
   EXPECT_EQ(status.waiting->reason, "PodRunning");
   EXPECT_FALSE(status.waiting->deadline);
 }
 
-TEST(Waiting, APodWhoseEndIsSeenWithinFiveSecondsCostsItsOutcomeAndItsFinalizerOnly) {
+TEST(Waiting, APodWhoseEndIsSeenWithinThreeSecondsCostsItsOutcomeAndItsFinalizerOnly) {
   JobView view = just_started();
   view.pods.clear();
   add_ended_pod(view, 1, 0);
-  const Decision decision = decide(view, now() + milliseconds(4900));
+  const Decision decision = decide(view, now() + milliseconds(2900));
   ASSERT_EQ(decision.writes.size(), 2u);
   EXPECT_EQ(place<WriteStatus>(decision), 0u);
   EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
@@ -44,8 +44,8 @@ TEST(Waiting, APodWhoseEndIsSeenWithinFiveSecondsCostsItsOutcomeAndItsFinalizerO
 
 TEST(Waiting, AtRestNothingIsWritten) {
   JobView view = just_started();
-  view.job.status = after(view, now() + seconds(5));
-  for (int i = 5; i < 100; ++i) {
+  view.job.status = after(view, now() + seconds(3));
+  for (int i = 2; i < 100; ++i) {
     view.observed.nodes[kNode].silent_for = seconds(i % 11);
     EXPECT_TRUE(decide(view, now() + seconds(i)).writes.empty());
   }
@@ -122,7 +122,7 @@ TEST(Waiting, ADeadlineThatMovesByNoiseIsNotWrittenAgain) {
 TEST(Waiting, AFastKubeletClockDoesNotHideTheStart) {
   JobView view = just_started();
   view.pods[0].containers[0].started_at = now() + seconds(3600);
-  EXPECT_EQ(after(view, now() + seconds(5)).waiting->reason, "PodRunning");
+  EXPECT_EQ(after(view, now() + seconds(3)).waiting->reason, "PodRunning");
 }
 
 TEST(Waiting, AnImageThatCannotBePulledIsTold) {
@@ -160,9 +160,9 @@ TEST(Waiting, ASilentNodeIsToldUnderTheBreakerTooWithItsLaterDeadline) {
 TEST(Waiting, TheEarliestDeadlineIsTold) {
   JobView view = just_started();
   view.job.spec.attempt_deadline = seconds(30);
-  EXPECT_EQ(after(view, now() + seconds(5)).waiting->deadline, now() + seconds(30));
+  EXPECT_EQ(after(view, now() + seconds(3)).waiting->deadline, now() + seconds(30));
   view.job.spec.active_deadline = seconds(20);
-  EXPECT_EQ(after(view, now() + seconds(5)).waiting->deadline, now() + seconds(20));
+  EXPECT_EQ(after(view, now() + seconds(3)).waiting->deadline, now() + seconds(20));
   view.observed.nodes[kNode].missing_for = seconds(35);
   EXPECT_EQ(after(view, now() + seconds(1)).waiting->reason, "NodeGone");
   EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(6));
