@@ -104,7 +104,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (ends.back().verdict.outcome == Outcome::kLost) ++losses;
   }
   Status& status = write.status;
-  if (!context.spec.cancel) fail_overspent_runs(context.spec, write);
+  fail_overspent_runs(context.spec, write);
   if (const auto reached = judge_job(context, ends, status)) {
     return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
@@ -206,8 +206,9 @@ void decide_active(const Context& context, Plan& plan) {
     ends = ends || step.end;
   }
   if (plan.confirm(unconfirmed)) return;
-  const bool fails_runs = has_overspent_run(context.spec, context.job.status);
-  if (ends || (fails_runs && !context.spec.cancel)) return end_runs(context, steps, plan);
+  if (ends || has_overspent_run(context.spec, context.job.status)) {
+    return end_runs(context, steps, plan);
+  }
   if (steps.empty()) {
     if (end_idle(context, plan)) return;
     if (context.spec.suspend) {

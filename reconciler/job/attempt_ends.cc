@@ -167,9 +167,18 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   return ended;
 }
 
+namespace {
+
+// The request to cancel came first, and its attempts cost nothing.
+bool is_overspent(const Spec& spec, const Run& run) {
+  return !spec.cancel && !run.open() && has_failed_for_good(spec, run);
+}
+
+}  // namespace
+
 bool has_overspent_run(const Spec& spec, const Status& status) {
   return std::any_of(status.runs.begin(), status.runs.end(),
-                     [&](const Run& run) { return !run.open() && has_failed_for_good(spec, run); });
+                     [&](const Run& run) { return is_overspent(spec, run); });
 }
 
 void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
@@ -177,8 +186,7 @@ void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
   std::optional<Run> last;
   std::int64_t count = 0;
   std::erase_if(status.runs, [&](const Run& run) {
-    const bool fails = !run.open() && has_failed_for_good(spec, run);
-    if (!fails) return false;
+    if (!is_overspent(spec, run)) return false;
     status.failed.add(run.index);
     last = run;
     ++count;

@@ -28,7 +28,8 @@ struct AttemptsEnd {
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
 // True if a run that waits has spent more than its own budget allows: its limit was lowered. Only
-// with backoffLimitPerIndex, because otherwise the job itself fails.
+// with backoffLimitPerIndex, because otherwise the job itself fails, and not in a job that is being
+// cancelled.
 bool has_overspent_run(const Spec& spec, const Status& status);
 // These runs have failed. They spend nothing more. An Event names the last of them.
 void fail_overspent_runs(const Spec& spec, WriteStatus& write);
