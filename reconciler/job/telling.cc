@@ -132,8 +132,10 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
   } else if (opening.wait == Opening::Wait::kOldPod) {
     status.waiting = old_pod_waiting(context);
   } else if (opening.wait == Opening::Wait::kBackoff && run != status.runs.end()) {
-    status.waiting = last ? next_attempt_waiting(context, status, *last, *run)
-                          : backoff_waiting(context, *opening.due);
+    // The attempt that ended last may be another run's.
+    const bool is_its = last && (last->run.index == run->index || last->lost_together > 0);
+    status.waiting = is_its ? next_attempt_waiting(context, status, *last, *run)
+                            : backoff_waiting(context, *opening.due);
   } else {
     status.waiting = turn_waiting(context, status);
   }

@@ -205,6 +205,15 @@ TEST(ManyRuns, ASuccessThatMakesRoomForAnotherRunIsWrittenAtOnce) {
   EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty());
 }
 
+TEST(ManyRuns, ASuccessIsNotWhyAnotherRunWaitsItsBackOff) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.status.runs[0].next_attempt_time = now() + seconds(9);
+  std::erase_if(view.pods, [](const PodView& pod) { return pod.attempt == 1; });
+  end_pod(view, 1, 0);
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  EXPECT_EQ(after(view).waiting->message, "no run may open before its back-off is over");
+}
+
 TEST(ManyRuns, TheLastSuccessEndsTheJobAtOnce) {
   JobView view = job_of_runs(2, 2, 2);
   view.observed.since_write = std::chrono::milliseconds(300);
