@@ -257,7 +257,8 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
     due_at(context.now - attempt_start(context, pod).value_or(pod.created), kPodRunningNotice);
   } else if (step.waiting->reason == Reason::kPodStarting) {
     due_at(age, kSlowStart);
-    if (pod.placement() == Placement::kUnseen) step.wake_in(unseen_left(context, pod));
+    const bool unseen = !pod.started() && pod.placement() == Placement::kUnseen;
+    if (unseen) step.wake_in(unseen_left(context, pod));
   } else {
     due_at(age, kInfoWriteInterval);
     keep_old_words(context, step);
