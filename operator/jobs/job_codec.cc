@@ -245,15 +245,15 @@ namespace {
 void mend_runs(reconciler::Job& job) {
   const reconciler::IndexSet& completed = job.status.completed;
   const reconciler::IndexSet& failed = job.status.failed;
-  // A run that is over stays over.
+  // A run that is over stays over. One without an attempt has not begun.
   std::erase_if(job.status.runs, [&](const reconciler::Run& run) {
-    return completed.contains(run.index) || failed.contains(run.index);
+    return run.attempt <= 0 || completed.contains(run.index) || failed.contains(run.index);
   });
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
   if (job.spec.many_runs()) {
     for (reconciler::Run& run : status.runs) {
-      if (run.attempt > 0) run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
+      run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
     }
   }
   if (status.phase != reconciler::Phase::kRunning) {

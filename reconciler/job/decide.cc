@@ -261,9 +261,7 @@ bool Plan::confirm(const std::vector<std::int64_t>& runs) {
 }
 
 void Plan::create_pod(const Run& run) {
-  // Not the recorded name: whoever may write the status could make it any.
-  const std::string name = pod_name(context_.job.name, context_.job.uid, run.attempt);
-  decision_.writes.emplace_back(CreatePod{run.attempt, name, run.start_time, run.index});
+  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index});
 }
 
 void Plan::wake_in(Duration delay) {
