@@ -150,6 +150,12 @@ std::string refused_by_api(const Status& old, const Status& next) {
   }
   if (is_terminal(next.phase) && !next.runs.empty()) return "a job that has ended has runs";
   if (next.attempt < old.attempt) return "S3: attempt falls";
+  const bool begun = next.phase == Phase::kRunning || next.phase == Phase::kBackoff ||
+                     next.phase == Phase::kSucceeded;
+  if (begun && next.attempt == 0) return "a phase that needs an attempt";
+  for (const Run& run : next.runs) {
+    if (run.attempt > next.attempt) return "a run has an attempt above the job's";
+  }
   if (next.failures < old.failures || next.disruptions < old.disruptions) return "S8: budget falls";
   if (old.start_time && next.start_time != old.start_time) return "startTime changes";
   if (old.completion_time && next.completion_time != old.completion_time) {
