@@ -418,7 +418,8 @@ struct TurnWait {
 
 // What this process knows of the last attempt of one run.
 struct RunObserved {
-  // This process creates the attempt's pod now, or its watch does not show the created pod yet.
+  // This process creates the attempt's pod now, or its watch does not show the created pod yet. The
+  // attempt may have ended meanwhile.
   bool creating = false;
   // This process wrote the intent in the status, and knows of no pod for it yet.
   bool own_intent = false;
@@ -433,7 +434,8 @@ struct RunObserved {
   // Since this process first saw the attempt running without a pod.
   Duration no_pod_for{0};
   // The attempt's pod, the pod's node with its Lease, and the run's Lease were just read live, and
-  // then the job. It has not changed since the view.
+  // then the job. It has not changed since the view. Of an attempt that is over it may also be an
+  // earlier read that showed no pod that may still run.
   bool confirmed = false;
   std::optional<CreationRefusal> refusal;
   LeaseObservation lease;
@@ -453,6 +455,9 @@ struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
   Duration cancelling_for{0};
+  // Of a job with many runs: this process has asked for a pod that it does not know yet, maybe of an
+  // attempt that has ended meanwhile.
+  bool creating = false;
   // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn

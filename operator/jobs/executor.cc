@@ -124,8 +124,9 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
     if (chains[chain].empty()) order.push_back(chain);
     chains[chain].push_back(&write);
   }
-  std::erase_if(memory.stop_failing_since,
-                [&](const auto& entry) { return stopped.count(entry.first) == 0; });
+  for (auto* const times : {&memory.stop_failing_since, &memory.stay_until}) {
+    std::erase_if(*times, [&](const auto& entry) { return stopped.count(entry.first) == 0; });
+  }
   Chains all;
   std::vector<std::function<Task<void>()>> tasks;
   tasks.reserve(order.size());

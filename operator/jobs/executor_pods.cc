@@ -8,6 +8,10 @@
 namespace holdfast::controller {
 namespace {
 
+// A refused deletion is tried again after this time. A job with many runs decides ten times a
+// second.
+constexpr std::chrono::seconds kRefusedDeletionPause{30};
+
 // A patch with a UID met another object of the same name: a 422 that names metadata.uid. Other
 // writes answer 409 then.
 bool met_another_object(const Error& error) {
@@ -29,6 +33,8 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeletePod& wri
 
 Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Setting& setting) {
   JobMemory& memory = setting.memory;
+  const auto stays = memory.stay_until.find(write.name);
+  if (stays != memory.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
   const SteadyTime began = loop_.now();
   auto del = client_.del(pod_path(setting.job.namespace_, write.name),
                          preconditions(write.uid, write.version), within_time());
@@ -55,6 +61,7 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   const auto event =
       reconciler::deletion_event(error, may_go_on_without(write.name, error, memory));
   if (!event) co_return error;
+  if (refused) memory.stay_until[write.name] = loop_.now() + kRefusedDeletionPause;
   setting.log.warn("a fenced pod cannot be deleted",
                    {{"pod", write.name}, {"error", error.message}});
   record(event, setting);

@@ -243,8 +243,9 @@ namespace {
 // Whoever may write the status may also write runs that do not fit its phase and attempt. These two
 // decide, and the attempt gives its pod's name.
 void mend_runs(reconciler::Job& job) {
-  const reconciler::IndexSet& completed = job.status.completed;
-  const reconciler::IndexSet& failed = job.status.failed;
+  reconciler::IndexSet& completed = job.status.completed;
+  reconciler::IndexSet& failed = job.status.failed;
+  if (job.status.attempt <= 0) completed = failed = {};
   // A run that is over stays over. One without an attempt has not begun.
   std::erase_if(job.status.runs, [&](const reconciler::Run& run) {
     return run.attempt <= 0 || completed.contains(run.index) || failed.contains(run.index);

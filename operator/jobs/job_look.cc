@@ -113,6 +113,10 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
     if (one.pod && cached && cached->uid == one.pod->uid && cached->version > one.pod->version) {
       one.pod = cached;
     }
+    // A look may be too short for all runs, and the next one leaves these out.
+    if (index != reconciler::kNoRun && (!one.pod || one.pod->pod.ended())) {
+      memory.runs[index].over = one.attempt;
+    }
     live[index] = std::move(one);
   }
   if (failure) co_return *failure;

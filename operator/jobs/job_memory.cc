@@ -43,6 +43,13 @@ bool JobMemory::creating() const {
                      [](const auto& entry) { return entry.second.creating(); });
 }
 
+bool JobMemory::has_asked_for_a_pod() const {
+  return std::any_of(attempts.begin(), attempts.end(), [](const auto& entry) {
+    const AttemptMemory& attempt = entry.second;
+    return attempt.creating() && !attempt.creation->ticket && !attempt.pod_existed;
+  });
+}
+
 void JobMemory::forget_ended_creations() {
   for (auto& [number, attempt] : attempts) {
     if (!attempt.creating()) attempt.creation.reset();

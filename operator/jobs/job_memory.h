@@ -76,6 +76,9 @@ struct RunMemory {
   // The last holder of the run's Lease whose worker this process saw terminate. Its pod may be
   // gone.
   std::string stopped_holder;
+  // A live read has shown that this attempt, which is no longer open, has no pod that may still
+  // run. Zero: none has.
+  std::int64_t over = 0;
 };
 
 struct JobMemory {
@@ -108,6 +111,8 @@ struct JobMemory {
   AttemptMemory* find_attempt(std::int64_t number);
 
   bool creating() const;
+  // The request for a pod is on its way, and neither its answer nor the pod has been seen.
+  bool has_asked_for_a_pod() const;
   // The refusals of ended creations are on record, or cannot be.
   void forget_ended_creations();
 
@@ -125,6 +130,8 @@ struct JobMemory {
 
   // Since when deletions of these pods of ended attempts have failed, by the pod's name.
   std::map<std::string, SteadyTime> stop_failing_since;
+  // Deletions of these pods were refused: none is asked for before this time.
+  std::map<std::string, SteadyTime> stay_until;
 };
 
 }  // namespace holdfast::controller

@@ -30,6 +30,12 @@ ReconcileResult again_after(std::optional<Duration> delay) {
   return result;
 }
 
+ReconcileResult not_yet(Duration delay) {
+  ReconcileResult result = again_after(delay);
+  result.decided = false;
+  return result;
+}
+
 }  // namespace
 
 // A reconcile of a job. If it has a turn to create a pod and does not use it, another job gets the
@@ -151,11 +157,11 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
   const auto memory = remember(*job);
   if (const Duration wait = collects(*job, *memory); wait > Duration::zero()) {
     look.keep_turn();
-    co_return again_after(wait);
+    co_return not_yet(wait);
   }
   if (const Duration wait = held(key, job->namespace_, *memory); wait > Duration::zero()) {
     look.keep_turn();
-    co_return again_after(wait);
+    co_return not_yet(wait);
   }
   // Record a refusal in the same reconcile as its intent. Between two reconciles the shard may be
   // handed over, and the next holder would treat the attempt as abandoned.

@@ -87,6 +87,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
+  observed.creating = job.job.spec.many_runs() && memory.has_asked_for_a_pod();
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended()) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
@@ -116,7 +117,16 @@ void JobController::observe_memory(const CachedJob& job, JobMemory& memory, cons
   const reconciler::Run& run = job.job.status.runs[place];
   reconciler::RunObserved& observed = view.runs[place].observed;
   observed.confirmed = live.count(run.index) != 0;
-  if (!run.open()) return;
+  if (!run.open() || job.job.deleting) {
+    const auto known = memory.runs.find(run.index);
+    const bool is_over = known != memory.runs.end() && known->second.over == run.attempt;
+    observed.confirmed = observed.confirmed || is_over;
+  }
+  if (!run.open()) {
+    const AttemptMemory* const last = memory.find_attempt(run.attempt);
+    observed.creating = last && last->creating();
+    return;
+  }
   AttemptMemory& attempt = memory.attempts[run.attempt];
   observed.own_intent = attempt.has_intent(run.start_time);
   observed.took_over = attempt.inherited;

@@ -107,7 +107,7 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
     }
   } else if (result.wake_after && *result.wake_after > Duration::zero()) {
     label = "requeue_after";
-    queue.forget(key);
+    if (result.decided) queue.forget(key);
     queue.add_after(key, *result.wake_after, result.priority);
   } else if (result.wake_after) {
     label = "requeue";

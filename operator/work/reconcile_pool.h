@@ -37,6 +37,8 @@ struct ReconcileResult {
   std::optional<Error> error;
   std::optional<Duration> wake_after;
   Priority priority = Priority::kFresh;  // of the next reconcile
+  // False: it waits for something and decided nothing. Failures before it still count.
+  bool decided = true;
 };
 
 class ReconcilePool {

@@ -64,7 +64,8 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
-  if (open || not_the_first || std::any_of(ends.begin(), ends.end(), waits_for)) {
+  const bool creates = context.view.observed.creating;
+  if (open || not_the_first || creates || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
     settle_phase(context, status);
     status.waiting = stopping_waiting(reached);
@@ -90,10 +91,19 @@ bool has_urgent_words(const std::vector<RunStepAt>& steps) {
                      [](const RunStepAt& one) { return one.step.waiting && one.step.at_once; });
 }
 
+// A limit of the whole job was lowered below what is spent. With one run, its attempt ends first.
+bool is_overspent(const Context& context) {
+  const Spec& spec = context.spec;
+  const Status& status = context.job.status;
+  return spec.many_runs() && !spec.cancel &&
+         (spent_budget(spec, status) || has_too_many_failed(spec, status));
+}
+
 // Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
   tell_places(steps, context.job.status, write.status);
+  tell_progress(steps, context.job.status, write.status);
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
@@ -101,7 +111,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (!step.end || ends.size() == kEndsAtOnce) continue;
     ends.push_back(end_attempt(of_run(context, place), *step.end, write));
     just_ended.insert(ends.back().run.index);
-    if (ends.back().verdict.outcome == Outcome::kLost) ++losses;
+    if (budget_of(ends.back().verdict.outcome) == Budget::kDisruptions) ++losses;
   }
   Status& status = write.status;
   fail_overspent_runs(context.spec, write);
@@ -135,9 +145,10 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
 // Nothing has ended: what the open runs wait for, if there is something new.
 void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   Status status = context.job.status;
+  const bool is_sooner = bring_backoffs_forward(context, status);
   tell_places(steps, context.job.status, status);
-  if (!tell_of_all(context, steps, status)) return;
-  plan.inform(std::move(status), has_urgent_words(steps));
+  if (!tell_of_all(context, steps, status) && !is_sooner) return;
+  plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }
 
 // True: some were opened.
@@ -147,8 +158,9 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   if (expect_to_open(opening, plan)) return true;
   if (opening.opened) {
     tell_places(steps, context.job.status, write.status);
+    tell_progress(steps, context.job.status, write.status);
     if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
-    plan.write_in_turn(std::move(write));
+    plan.write_in_turn(std::move(write), has_urgent_words(steps));
   } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
   }
@@ -169,6 +181,8 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
     plan.inform(std::move(status));
     return;
   }
+  // The end of the creation is an event.
+  if (context.view.observed.creating) return;
   WriteStatus write = start_write(context);
   finish(context, reached, write);
   plan.write(std::move(write));
@@ -206,7 +220,7 @@ void decide_active(const Context& context, Plan& plan) {
     ends = ends || step.end;
   }
   if (plan.confirm(unconfirmed)) return;
-  if (ends || has_overspent_run(context.spec, context.job.status)) {
+  if (ends || has_overspent_run(context.spec, context.job.status) || is_overspent(context)) {
     return end_runs(context, steps, plan);
   }
   if (steps.empty()) {

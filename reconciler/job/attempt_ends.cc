@@ -82,11 +82,13 @@ Event attempt_event(const Spec& spec, const Run& run, const Verdict& verdict, Ph
 constexpr std::int64_t kMostEnds = 1000;
 
 // The pause before the run's next attempt, after the attempt in this entry. After the first loss in
-// a row there is no pause.
-Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry) {
+// a row there is no pause. An end that spends no budget, by a rule of the user's, waits as well.
+Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry,
+                           bool is_ignored) {
   const Budget budget = budget_of(entry.outcome);
   if (budget == Budget::kNone) return Duration::zero();
-  const auto spent = budget == Budget::kDisruptions ? run.disruptions : run.failures;
+  const auto counted = budget == Budget::kDisruptions ? run.disruptions : run.failures;
+  const auto spent = is_ignored ? run.attempts - run.failures - run.disruptions : counted;
   std::vector<HistoryEntry> history = context.job.status.history;
   append(history, entry);
   const auto ends = std::min(ends_in_a_row(history, run.index, budget, spent), kMostEnds);
@@ -145,7 +147,9 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   keep_last_attempt(context, run);
   run.refused.clear();
   const PolicyMatch policy = judge_by_policy(context, verdict);
-  if (policy.action != PolicyAction::kIgnore) count(budget_of(verdict.outcome), status, run);
+  const bool is_ignored = policy.action == PolicyAction::kIgnore;
+  const Budget budget = is_ignored ? Budget::kNone : budget_of(verdict.outcome);
+  count(budget, status, run);
   write.ended.push_back({run.index, verdict.outcome, verdict.orphan_class, end.trouble_for});
   AttemptsEnd ended{run, verdict, history_entry(context, run, verdict)};
   ended.pod_lives = context.pod && pod_lives(context, *context.pod);
@@ -155,14 +159,16 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
     return ended;
   }
   if (policy.action == PolicyAction::kFailJob) ended.fails_job = policy.message;
-  if (policy.action == PolicyAction::kFailIndex || has_failed_for_good(context.spec, run)) {
+  const bool is_spent = budget != Budget::kNone && has_failed_for_good(context.spec, run);
+  if (policy.action == PolicyAction::kFailIndex || is_spent) {
     status.failed.add(run.index);
     status.runs.erase(found);
     return ended;
   }
   const int lost = lost_in_outage(context, verdict.outcome);
   const Duration spread = restart_wait(lost, context.job.uid, run.attempt);
-  run.next_attempt_time = context.now + pause_before_next(context, run, ended.entry) + spread;
+  const Duration pause = pause_before_next(context, run, ended.entry, is_ignored);
+  run.next_attempt_time = context.now + pause + spread;
   ended.lost_together = spread > Duration::zero() ? lost : 0;
   return ended;
 }

@@ -236,16 +236,17 @@ void Plan::write_in_turn(WriteStatus status, bool is_urgent) {
   const bool same_phase = status.status.phase == context_.job.status.phase;
   Duration pause = pause_between_writes(context_.job);
   const bool has_losses =
-      std::any_of(status.ended.begin(), status.ended.end(),
-                  [](const Ended& end) { return end.outcome == Outcome::kLost; });
+      std::any_of(status.ended.begin(), status.ended.end(), [](const Ended& end) {
+        return end.outcome && budget_of(*end.outcome) == Budget::kDisruptions;
+      });
   if (has_losses) pause = std::min<Duration>(pause, kLongestPauseOfLosses);
   const bool opens = status.status.attempt > context_.job.status.attempt;
-  if (!opens && !is_urgent && has_only(status.ended, Outcome::kSucceeded) &&
+  if (!opens && has_only(status.ended, Outcome::kSucceeded) &&
       all_runs_are_open(context_.spec, status.status)) {
     pause = std::max<Duration>(pause, kPauseOfLastSuccesses);
   }
   const Duration left = pause - context_.view.observed.since_write;
-  if (same_phase && left > Duration::zero()) return wake_in(left);
+  if (same_phase && !is_urgent && left > Duration::zero()) return wake_in(left);
   write(std::move(status));
 }
 

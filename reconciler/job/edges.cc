@@ -96,7 +96,8 @@ std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   std::int64_t lost = spec.many_runs() ? 0 : status.disruptions;
   std::string whose;
   for (const Run& run : status.runs) {
-    if (!spec.many_runs() || run.disruptions <= lost) continue;
+    // An open run has its attempt end first.
+    if (!spec.many_runs() || run.open() || run.disruptions <= lost) continue;
     lost = run.disruptions;
     whose = " of run " + std::to_string(run.index);
   }
@@ -104,6 +105,10 @@ std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   return JobEnd{false, to_string(Reason::kDisruptionLimitExceeded),
                 counted(lost, "was lost", "were lost") + whose + ", disruptionLimit forgives " +
                     std::to_string(spec.disruption_limit)};
+}
+
+bool has_too_many_failed(const Spec& spec, const Status& status) {
+  return spec.max_failed_indexes && status.failed.size() > *spec.max_failed_indexes;
 }
 
 std::int64_t last_attempt(const Context& context) {
@@ -225,12 +230,14 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   const Spec& spec = context.spec;
   const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
   bool overran = false;
+  bool cancelled = false;
   for (const AttemptsEnd& end : ends) {
     if (end.fails_job) return JobEnd{false, to_string(Reason::kPodFailurePolicy), *end.fails_job};
     overran = overran || end.verdict.reason == Reason::kDeadlineExceeded;
+    cancelled = cancelled || end.verdict.outcome == Outcome::kCancelled;
   }
   // The request came first, and its attempts cost nothing.
-  if (last && last->verdict.outcome == Outcome::kCancelled) return std::nullopt;
+  if (cancelled) return std::nullopt;
   const bool out_of_time = context.deadline && context.now >= *context.deadline;
   const JobEnd late{false, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage};
   if (out_of_time && overran) return late;
@@ -241,7 +248,7 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
     }
     return spent;
   }
-  if (spec.max_failed_indexes && status.failed.size() > *spec.max_failed_indexes) {
+  if (has_too_many_failed(spec, status)) {
     return JobEnd{false, to_string(Reason::kMaxFailedIndexesExceeded),
                   "Job has exceeded the specified maximal number of failed indexes"};
   }

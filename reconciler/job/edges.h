@@ -52,6 +52,8 @@ void resume(const Context& context, Status& status);
 
 // The budget that is overspent; none: neither.
 std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status);
+// More runs have failed than spec.maxFailedIndexes allows.
+bool has_too_many_failed(const Spec& spec, const Status& status);
 
 // What a job in Backoff waits for because of podReplacementPolicy Failed.
 Waiting old_pod_waiting(const Context& context);

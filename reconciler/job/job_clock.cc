@@ -12,18 +12,6 @@ bool says_gated(const Status& status) {
   return status.waiting && status.waiting->reason == Reason::kPodGated;
 }
 
-// Every open run waits for the gates of its pod.
-bool is_gated(const Context& context) {
-  if (context.job.status.phase != Phase::kRunning) return false;
-  const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (!runs[place].open()) continue;
-    const PodView* const pod = context.pods[place];
-    if (!pod || pod->placement() != Placement::kGated) return false;
-  }
-  return true;
-}
-
 // Whole seconds, as in status, so that the rounding errors of many stops cancel out. No stop is
 // longer than the job's life.
 seconds between(const Context& context, Time from, Time to) {
@@ -52,11 +40,25 @@ void add(seconds stop, Status& next) {
 
 }  // namespace
 
+bool is_gated(const Context& context, const Status& next) {
+  const auto& before = context.job.status.runs;
+  std::size_t place = 0;  // both lists are in order
+  for (const Run& run : next.runs) {
+    if (!run.open()) continue;
+    while (place < before.size() && before[place].index < run.index) ++place;
+    if (place == before.size() || before[place].attempt != run.attempt) return false;
+    const PodView* const pod = context.pods[place];
+    if (!pod || pod->placement() != Placement::kGated) return false;
+  }
+  return true;
+}
+
 std::optional<Time> active_deadline(const Context& context, const Status& status) {
   const auto& limit = context.spec.active_deadline;
-  if (!limit || !status.start_time || status.phase == Phase::kSuspended || is_gated(context)) {
-    return std::nullopt;
-  }
+  const Status& now = context.job.status;
+  const bool stands =
+      status.phase == Phase::kSuspended || (now.phase == Phase::kRunning && is_gated(context, now));
+  if (!limit || !status.start_time || stands) return std::nullopt;
   return *status.start_time + *limit + status.suspended + uncounted_gate(context);
 }
 

@@ -17,6 +17,9 @@ namespace holdfast::reconciler {
 std::optional<Time> active_deadline(const Context& context, const Status& status);
 std::optional<Time> active_deadline(const Context& context);
 
+// Every run that is open in `next` was open before, and waits for the gates of its pod.
+bool is_gated(const Context& context, const Status& next);
+
 // Counts the time in which the pod was gated, if `next` ends it.
 void count_gated_time(const Context& context, Status& next);
 

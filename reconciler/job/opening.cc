@@ -43,7 +43,8 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended)
       context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
-    if (old_pod_lives(context, place)) return Opening::Wait::kOldPod;
+    const bool is_coming = context.view.seen(place).observed.creating;
+    if (is_coming || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(place).observed.confirmed;
     if (!looked && !run.pod_name.empty() && turn == Opening::Wait::kNothing) {
@@ -84,6 +85,17 @@ std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
   const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
   if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
   return context.now + longest;
+}
+
+bool bring_backoffs_forward(const Context& context, Status& next) {
+  bool changed = false;
+  for (Run& run : next.runs) {
+    const std::optional<Time> end = end_of_backoff(context, run);
+    if (end == run.next_attempt_time) continue;
+    run.next_attempt_time = end;
+    changed = true;
+  }
+  return changed;
 }
 
 namespace {

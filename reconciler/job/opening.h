@@ -48,5 +48,8 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
 // The end of the run's recorded back-off, which an edit may not put off for ever. None: its attempt
 // is open.
 std::optional<Time> end_of_backoff(const Context& context, const Run& run);
+// Records these ends in `next`. True: one was put off too far, by an edit or before maxSeconds was
+// lowered.
+bool bring_backoffs_forward(const Context& context, Status& next);
 
 }  // namespace holdfast::reconciler

@@ -21,7 +21,8 @@ class Plan {
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
   // As write(), unless the last write of this phase was too short a time ago: then later. A
-  // write with losses waits less. One with the last successes waits longer, unless `is_urgent`.
+  // write with losses waits less, one with the last successes longer, and one that `is_urgent` not
+  // at all.
   void write_in_turn(WriteStatus status, bool is_urgent = false);
   // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
   // already, and they are due at once in the next one.

@@ -97,18 +97,25 @@ void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Stat
   }
 }
 
+void tell_progress(const std::vector<RunStepAt>& steps, const Status& before, Status& next) {
+  auto run = next.runs.begin();  // both lists are in order
+  for (const auto& [place, step] : steps) {
+    if (step.progress.empty()) continue;
+    const std::int64_t index = before.runs[place].index;
+    while (run != next.runs.end() && run->index < index) ++run;
+    if (run == next.runs.end()) return;
+    if (run->index == index) run->progress = step.progress;
+  }
+}
+
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status) {
   const RunStepAt* worst = nullptr;
   bool stalled = false;
-  const auto is_gated = [](const RunStepAt& one) {
-    return one.step.waiting && one.step.waiting->reason == Reason::kPodGated;
-  };
   // The job's clock stands still while it says so, and only the pods of all open runs may do that.
-  const bool all_gated = std::all_of(steps.begin(), steps.end(), [&](const RunStepAt& one) {
-    return !one.step.waiting || is_gated(one);
-  });
+  const bool all_gated = is_gated(context, status);
   for (const RunStepAt& one : steps) {
-    if (!one.step.waiting || (is_gated(one) && !all_gated)) continue;
+    if (!one.step.waiting) continue;
+    if (one.step.waiting->reason == Reason::kPodGated && !all_gated) continue;
     if (!worst || is_worse(one.step, worst->step)) worst = &one;
     stalled = stalled || one.step.stalled.value_or(false);
   }

@@ -15,6 +15,7 @@ WriteStatus start_write(const Context& context) {
   WriteStatus write;
   write.status = context.job.status;
   write.status.observed_generation = context.job.generation;
+  bring_backoffs_forward(context, write.status);
   return write;
 }
 
@@ -31,7 +32,11 @@ bool end_idle(const Context& context, Plan& plan) {
     plan.write(std::move(write));
     return true;
   }
-  if (const auto reached = judge_job(context, {}, write.status)) {
+  const auto reached = judge_job(context, {}, write.status);
+  // A pod that is being created is stopped before the job ends.
+  if (reached && context.view.observed.creating) return true;
+  // Only an edited status makes a suspended job succeed. It is resumed first.
+  if (reached && !(reached->succeeds && write.status.phase == Phase::kSuspended)) {
     finish(context, *reached, write);
     plan.write(std::move(write));
     return true;
@@ -45,9 +50,7 @@ namespace {
 // The told deadline follows activeDeadlineSeconds, which may have changed.
 void wait_for_backoff(const Context& context, Time due, Plan& plan) {
   Status waits = context.job.status;
-  for (Run& run : waits.runs) {
-    if (const auto end = end_of_backoff(context, run)) run.next_attempt_time = end;
-  }
+  bring_backoffs_forward(context, waits);
   if (waits.waiting) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||

@@ -24,7 +24,8 @@ bool is_stopped(const RunContext& context, const std::string& holder) {
   if (holder.empty() || context.seen.observed.lease.granted_stopped) return true;
   const auto& pods = context.view.pods;
   return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
-    return holder_identity(pod) == holder && worker_is_stopped(pod);
+    // The name first: there may be thousands of pods.
+    return holder.starts_with(pod.name) && holder_identity(pod) == holder && worker_is_stopped(pod);
   });
 }
 

@@ -113,7 +113,14 @@ bool template_has_failed(const RunContext& context) {
   const auto& refusal = context.seen.observed.refusal;
   if (!refusal || refusal->kind != CreationRefusal::Kind::kTemplateRefused) return false;
   const auto until = template_doubted_until(context.job.status);
-  return until && context.now - refusal->age >= *until && refusal->in_a_row >= kTemplateTries;
+  if (!until || context.now - refusal->age < *until || refusal->in_a_row < kTemplateTries) {
+    return false;
+  }
+  // A template of which pods were created meanwhile is not invalid: something refuses some of them.
+  const auto& pods = context.view.pods;
+  return std::none_of(pods.begin(), pods.end(), [&](const PodView& pod) {
+    return is_ours(context.view, pod) && pod.created >= *until - kTemplateDoubt;
+  });
 }
 
 Waiting refused_waiting(const RunContext& context, const CreationRefusal& refusal) {
@@ -229,6 +236,7 @@ void keep_old_words(const RunContext& context, RunStep& step) {
 void keep_progress(const RunContext& context, const PodView& pod, RunStep& step) {
   if (!holds_lease(context, pod) || context.seen.lease->progress_message.empty()) return;
   const std::string& message = context.seen.lease->progress_message;
+  step.progress = message;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
   if (pause <= Duration::zero() || step.run.progress.empty()) {
     step.run.progress = message;

@@ -33,7 +33,8 @@ struct RunStep {
   std::optional<Waiting> waiting;
   std::optional<bool> stalled;
   bool at_once = false;
-  bool create = false;  // the attempt's pod
+  std::string progress;  // the worker's last message, due or not; empty: none
+  bool create = false;   // the attempt's pod
   // Decide again after this time.
   std::optional<Duration> wake_after;
 

@@ -25,6 +25,7 @@ def block(heading, begins):
 def typed(cluster, script):
     path = f"{cluster.tools['kubectl'].parent}:{os.environ['PATH']}"
     return subprocess.run(["bash", "-uo", "pipefail", "-c", script], text=True, capture_output=True, timeout=120,
+                          cwd=cluster.folder,
                           env={"PATH": path, "KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.folder)},
                           check=False)
 
@@ -61,7 +62,7 @@ def moved(cluster):
     cluster.kubectl("apply", "-f", str(ROOT / "examples/from-batch-job/job.yaml"))
     wait_for("the controller to have seen the jobs", lambda: "uncountedTerminatedPods" in cluster.kubectl(
         "get", "job", "plain", "-o", "json").stdout, 30)
-    return block("## From a batch/v1 Job", "kubectl get job NAME")
+    return f'{block("## From a batch/v1 Job", "kubectl get job NAME")}kubectl create -f durablejob.json\n'
 
 
 @pytest.mark.parametrize("name", ["plain", "full", "one-of-one", "many", "indexed", "policy", "pi"])

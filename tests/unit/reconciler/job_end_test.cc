@@ -1,6 +1,7 @@
 // How a job ends: what decides it, what is stopped for it, and when it is over.
 #include <gtest/gtest.h>
 
+#include "tests/unit/reconciler/rules.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -56,6 +57,15 @@ TEST(JobEnd, APodThatOutlivesItsGraceIsGivenUp) {
   EXPECT_EQ(after(view).phase, Phase::kFailed);
 }
 
+TEST(JobEnd, AnEditedStatusThatIsSuspendedAndCompleteIsResumedFirst) {
+  JobView view = job_of_runs(2, 1, 0);
+  view.job.status.phase = Phase::kSuspended;
+  view.job.status.completed = IndexSet::first(2);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
+}
+
 TEST(JobEnd, FailIndexEndsTheRunAndNotTheJob) {
   const Status status = after(with_policy(PolicyAction::kFailIndex));
   EXPECT_EQ(status.failed.text(), "1");
@@ -68,6 +78,18 @@ TEST(JobEnd, IgnoreCostsNoBudget) {
   EXPECT_EQ(status.failures, 0);
   EXPECT_EQ(status.runs[1].failures, 0);
   EXPECT_TRUE(status.runs[1].next_attempt_time) << "and it is tried again";
+}
+
+TEST(JobEnd, WhatIsIgnoredBacksOffAlsoWhenHistoryIsFullOfOtherRuns) {
+  JobView view = with_policy(PolicyAction::kIgnore);
+  add_history(view, Outcome::kSucceeded, static_cast<int>(kHistoryLimit));
+  view.job.spec.retry_backoff.jitter_percent = 0;
+  auto& run = view.job.status.runs[1];
+  run.attempts = 4;
+  EXPECT_EQ(run_at(after(view), 1)->next_attempt_time, now() + seconds(80)) << "four were ignored";
+  run.failures = 1;
+  EXPECT_EQ(run_at(after(view), 1)->next_attempt_time, now() + seconds(40))
+      << "one of them counted";
 }
 
 TEST(JobEnd, ARunThatSpendsItsOwnLimitHasFailedForGood) {

@@ -114,7 +114,13 @@ void Ledger::check_run_after(const StatusWrite& write, const End& end) {
   const bool spent_all =
       spec.backoff_limit_per_index &&
       (spent.failures > *spec.backoff_limit_per_index || spent.disruptions > spec.disruption_limit);
-  const bool failure = !success && (spent_all || end.action == PolicyAction::kFailIndex);
+  // Its limit may have been lowered. Then an end that costs nothing fails it too, but not one by
+  // the job's cancel or end.
+  const bool costs =
+      end.action != PolicyAction::kIgnore && budget_of(end.entry->outcome) != Budget::kNone;
+  const bool stopped = end.entry->outcome == Outcome::kCancelled || spec.cancel;
+  const bool failure =
+      !success && (end.action == PolicyAction::kFailIndex || (spent_all && (costs || !stopped)));
   if (success != write.next.completed.contains(index)) {
     complain("S16: not each success completes its run");
   }

@@ -222,8 +222,10 @@ std::string broken_starts(const JobView& view, const Status& next) {
   if (open > spec.parallelism) return "S17: more runs are open than parallelism allows";
   std::int64_t lost = spec.many_runs() ? 0 : next.disruptions;
   for (const Run& run : next.runs) {
-    // With limits for each run it matters to a run that starts alone.
-    const bool counts = !spec.backoff_limit_per_index || run.attempt > old.attempt;
+    // With limits for each run it matters to a run that starts alone. The attempt of an open run
+    // ends first.
+    const bool starts = run.attempt > old.attempt;
+    const bool counts = starts || (!spec.backoff_limit_per_index && !run.open());
     if (spec.many_runs() && counts) lost = std::max(lost, run.disruptions);
   }
   if (next.failures > spec.backoff_limit || lost > spec.disruption_limit) {

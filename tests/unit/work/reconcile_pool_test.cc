@@ -145,6 +145,24 @@ TEST_F(ReconcilePoolTest, AnErrorIsRetriedWithDoublingDelays) {
   EXPECT_EQ(results["error"], 3);
 }
 
+TEST_F(ReconcilePoolTest, AReconcileThatDecidedNothingForgetsNoFailure) {
+  make_at_once();
+  next_result = failure();
+  add({"a"});
+  loop.advance(5ms);
+  ASSERT_EQ(begun.size(), 2u);
+  next_result = {std::nullopt, 1ms, Priority::kFresh, false};
+  loop.advance(10ms);
+  ASSERT_EQ(begun.size(), 3u);
+  next_result = failure();
+  loop.advance(1ms);
+  ASSERT_EQ(begun.size(), 4u);
+  loop.advance(19ms);
+  EXPECT_EQ(begun.size(), 4u) << "the third failure waits 20 ms";
+  loop.advance(1ms);
+  EXPECT_EQ(begun.size(), 5u);
+}
+
 TEST_F(ReconcilePoolTest, WakeAfterForgetsFailuresAndThenWaits) {
   make_at_once();
   next_result = failure();
