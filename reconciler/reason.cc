@@ -14,6 +14,8 @@ constexpr std::string_view kReasons[] = {
     "Cancelled",
     "Completed",
     "DeadlineExceeded",
+    "DeferLimitExceeded",
+    "Deferred",
     "DisruptionLimitExceeded",
     "DisruptionTarget",
     "Error",

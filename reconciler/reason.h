@@ -14,6 +14,8 @@ enum class Reason {
   kCancelled,
   kCompleted,
   kDeadlineExceeded,
+  kDeferLimitExceeded,
+  kDeferred,
   kDisruptionLimitExceeded,
   kDisruptionTarget,
   kError,

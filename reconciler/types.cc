@@ -10,9 +10,9 @@ namespace {
 constexpr std::array<const char*, 9> kPhases = {"",          "Pending",   "Running",
                                                 "Backoff",   "Suspended", "Cancelling",
                                                 "Succeeded", "Failed",    "Cancelled"};
-constexpr std::array<const char*, 8> kOutcomes = {"Succeeded", "Failed",       "Lost",
+constexpr std::array<const char*, 9> kOutcomes = {"Succeeded", "Failed",       "Lost",
                                                   "Hung",      "StartTimeout", "DeadlineExceeded",
-                                                  "Suspended", "Cancelled"};
+                                                  "Suspended", "Cancelled",    "Deferred"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> parse(const std::array<const char*, N>& names, const std::string& text) {
@@ -59,6 +59,7 @@ Budget budget_of(Outcome outcome) {
     case Outcome::kSucceeded:
     case Outcome::kSuspended:
     case Outcome::kCancelled:
+    case Outcome::kDeferred:
       return Budget::kNone;
   }
   return Budget::kNone;

@@ -45,6 +45,7 @@ enum class Outcome {
   kDeadlineExceeded,
   kSuspended,
   kCancelled,
+  kDeferred,  // a Defer rule: what it needs is not ready
 };
 const char* to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(const std::string& text);
@@ -78,6 +79,8 @@ enum class PolicyAction {
   kIgnore,     // the end spends no budget
   kFailIndex,  // the run has failed; it has no further attempt
   kFailJob,
+  // Ours: something outside is not ready. The end spends no budget, and the run asks again later.
+  kDefer,
 };
 
 struct ExitCodesMatch {
@@ -97,6 +100,9 @@ struct PolicyRule {
   // Either exit codes or conditions are set. An exit code of 0 never matches.
   std::optional<ExitCodes> exit_codes;
   std::vector<PodCondition> conditions;  // one of them is enough
+  // For kDefer: when the next attempt starts, and how many deferrals of a run in a row are allowed.
+  seconds defer_for{60};
+  std::int64_t defer_limit = 1000;
 };
 
 // batch/v1's successPolicy: the job has succeeded once one rule is met.
@@ -157,6 +163,8 @@ struct HistoryEntry {
   std::optional<Time> start_time;
   std::optional<Time> end_time;
   std::string progress = {};  // the worker's last message
+  // Deferrals in a row share an entry: that of the last one, from the start of the first.
+  std::int64_t count = 1;
   bool operator==(const HistoryEntry&) const = default;
 };
 // A pod further ahead of the status than this is not from a later attempt: somebody chose its name.
@@ -198,6 +206,7 @@ struct Run {
   std::int64_t attempts = 0;  // how many the run has had; its first one finds a Lease of nobody
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
+  std::int64_t deferrals = 0;  // in a row, up to the last attempt
   // Set: the last attempt has ended, and the next one may start then.
   std::optional<Time> next_attempt_time;
   // Why the API server refused the attempt's pod; empty: it did not, or the pod exists.
@@ -455,8 +464,8 @@ struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
   Duration cancelling_for{0};
-  // Of a job with many runs: this process has asked for a pod that it does not know yet, maybe of an
-  // attempt that has ended meanwhile.
+  // Of a job with many runs: this process has asked for a pod that it does not know yet, maybe of
+  // an attempt that has ended meanwhile.
   bool creating = false;
   // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;

@@ -46,6 +46,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   entry.start_time = time_at(json, "startTime");
   entry.end_time = time_at(json, "endTime");
   entry.progress = string_at(json, "progress");
+  entry.count = std::clamp<std::int64_t>(int_at(json, "count", 1), 1, reconciler::kCountLimit);
   return entry;
 }
 
@@ -60,6 +61,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry, bool many_runs)
   put_second(json, "startTime", entry.start_time);
   put_second(json, "endTime", entry.end_time);
   put_text(json, "progress", entry.progress);
+  if (entry.count > 1) json["count"] = entry.count;
   return json;
 }
 
@@ -111,6 +113,7 @@ reconciler::Run decode_run(const JsonView& json) {
   run.failures = std::clamp<std::int64_t>(int_at(json, "failures"), 0, reconciler::kCountLimit);
   run.disruptions =
       std::clamp<std::int64_t>(int_at(json, "disruptions"), 0, reconciler::kCountLimit);
+  run.deferrals = std::clamp<std::int64_t>(int_at(json, "deferrals"), 0, reconciler::kCountLimit);
   run.next_attempt_time = time_at(json, "nextAttemptTime");
   run.refused = utf8_prefix(string_at(json, "refused"), reconciler::kRefusedLimit);
   run.progress = string_at(json, "progress");
@@ -126,6 +129,7 @@ Json encode_run(const reconciler::Run& run) {
   if (run.attempts > 1) json["attempts"] = run.attempts;
   if (run.failures > 0) json["failures"] = run.failures;
   if (run.disruptions > 0) json["disruptions"] = run.disruptions;
+  if (run.deferrals > 0) json["deferrals"] = run.deferrals;
   put_time(json, "nextAttemptTime", run.next_attempt_time);
   put_text(json, "refused", utf8_prefix(run.refused, reconciler::kRefusedLimit));
   put_text(json, "progress", run.progress);

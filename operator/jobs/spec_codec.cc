@@ -22,12 +22,15 @@ PolicyAction decode_action(const std::string& text) {
   if (text == "FailJob") return PolicyAction::kFailJob;
   if (text == "FailIndex") return PolicyAction::kFailIndex;
   if (text == "Ignore") return PolicyAction::kIgnore;
+  if (text == "Defer") return PolicyAction::kDefer;
   return PolicyAction::kCount;
 }
 
 PolicyRule decode_failure_rule(const JsonView& json) {
   PolicyRule rule;
   rule.action = decode_action(string_at(json, "action"));
+  rule.defer_for = seconds_at(json, "deferSeconds").value_or(rule.defer_for);
+  rule.defer_limit = int_at(json, "deferLimit", rule.defer_limit);
   if (const JsonView codes = at(json, "onExitCodes"); codes.is_object()) {
     rule.exit_codes.emplace();
     rule.exit_codes->container = string_at(codes, "containerName");

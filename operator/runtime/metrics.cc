@@ -27,8 +27,9 @@ using prometheus::Labels;
 constexpr const char* kController = "durablejob";
 constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backoff",  "Suspended",
                                    "Cancelling", "Succeeded", "Failed",  "Cancelled"};
-constexpr const char* kOutcomes[] = {"Succeeded",    "Failed",           "Lost",      "Hung",
-                                     "StartTimeout", "DeadlineExceeded", "Suspended", "Cancelled"};
+constexpr const char* kOutcomes[] = {"Succeeded", "Failed",       "Lost",
+                                     "Hung",      "StartTimeout", "DeadlineExceeded",
+                                     "Suspended", "Cancelled",    "Deferred"};
 constexpr const char* kResults[] = {"success", "error", "requeue", "requeue_after"};
 
 // The buckets of controller-runtime and client-go, so that their dashboards fit.

@@ -36,7 +36,16 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
   return entry;
 }
 
+// Deferrals in a row share an entry, so that a job that polls keeps its earlier history.
 void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
+  const bool again = entry.outcome == Outcome::kDeferred && !history.empty() &&
+                     history.back().outcome == Outcome::kDeferred;
+  if (again) {
+    entry.count = std::min(history.back().count + 1, kCountLimit);
+    entry.start_time = history.back().start_time;
+    history.back() = std::move(entry);
+    return;
+  }
   history.push_back(std::move(entry));
   if (history.size() > kHistoryLimit) history.erase(history.begin());
 }
@@ -138,7 +147,12 @@ bool is_worth_an_event(const Verdict& verdict) {
 }  // namespace
 
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write) {
-  const Verdict& verdict = end.verdict;
+  const PolicyMatch policy = judge_by_policy(context, end.verdict);
+  Verdict verdict = end.verdict;
+  if (policy.action == PolicyAction::kDefer) {
+    verdict.outcome = Outcome::kDeferred;
+    verdict.message = policy.message;
+  }
   Status& status = write.status;
   const auto found = std::find_if(status.runs.begin(), status.runs.end(),
                                   [&](const Run& run) { return run.index == context.run.index; });
@@ -146,11 +160,17 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   Run& run = *found;
   keep_last_attempt(context, run);
   run.refused.clear();
-  const PolicyMatch policy = judge_by_policy(context, verdict);
+  if (policy.action == PolicyAction::kDefer) {
+    spend(run.deferrals);
+  } else if (budget_of(verdict.outcome) != Budget::kNone) {
+    run.deferrals = 0;
+  }
   const bool is_ignored = policy.action == PolicyAction::kIgnore;
   const Budget budget = is_ignored ? Budget::kNone : budget_of(verdict.outcome);
   count(budget, status, run);
-  write.ended.push_back({run.index, verdict.outcome, verdict.orphan_class, end.trouble_for});
+  const bool is_recovery = verdict.outcome != Outcome::kDeferred;
+  write.ended.push_back({run.index, verdict.outcome,
+                         is_recovery ? verdict.orphan_class : OrphanClass::kNone, end.trouble_for});
   AttemptsEnd ended{run, verdict, history_entry(context, run, verdict)};
   ended.pod_lives = context.pod && pod_lives(context, *context.pod);
   if (verdict.outcome == Outcome::kSucceeded) {
@@ -158,7 +178,19 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
     status.runs.erase(found);
     return ended;
   }
-  if (policy.action == PolicyAction::kFailJob) ended.fails_job = policy.message;
+  if (policy.action == PolicyAction::kFailJob) {
+    ended.fails_job = {Reason::kPodFailurePolicy, policy.message};
+  }
+  if (policy.action == PolicyAction::kDefer) {
+    if (run.deferrals > policy.rule->defer_limit) {
+      ended.fails_job = {Reason::kDeferLimitExceeded,
+                         std::to_string(run.deferrals) + " deferrals in a row, deferLimit allows " +
+                             std::to_string(policy.rule->defer_limit) +
+                             "; the last one: " + policy.message};
+    }
+    run.next_attempt_time = context.now + policy.rule->defer_for;
+    return ended;
+  }
   const bool is_spent = budget != Budget::kNone && has_failed_for_good(context.spec, run);
   if (policy.action == PolicyAction::kFailIndex || is_spent) {
     status.failed.add(run.index);

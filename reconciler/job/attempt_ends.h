@@ -19,8 +19,12 @@ struct AttemptsEnd {
   HistoryEntry entry;
   bool pod_lives = false;  // it is stopped from now on
   int lost_together = 0;   // its next attempt is delayed, because an outage lost so many; or zero
-  // The failure policy fails the whole job, and this is why.
-  std::optional<std::string> fails_job = std::nullopt;
+  // A rule of the failure policy fails the whole job, and this is why.
+  struct Failure {
+    Reason reason;
+    std::string message;
+  };
+  std::optional<Failure> fails_job = std::nullopt;
 };
 
 // Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or

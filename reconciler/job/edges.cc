@@ -214,6 +214,13 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, const
   Waiting waiting{Reason::kRetryBackoff, ended + "; the next one waits its back-off",
                   "attempt " + std::to_string(status.attempt + 1) + " starts",
                   run.next_attempt_time};
+  if (end.verdict.outcome == Outcome::kDeferred) {
+    waiting.reason = Reason::kDeferred;
+    const auto& since = end.entry.start_time;
+    waiting.message = "attempt " + std::to_string(end.run.attempt) + " was deferred, " +
+                      std::to_string(run.deferrals) + " times in a row" +
+                      (since ? " since " + format_time(*since) : "") + "; " + end.verdict.message;
+  }
   if (end.lost_together > 0) {
     waiting.reason = Reason::kRestartsSpread;
     waiting.message = ended + " in an outage of the API server, one of about " +
@@ -232,7 +239,9 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   bool overran = false;
   bool cancelled = false;
   for (const AttemptsEnd& end : ends) {
-    if (end.fails_job) return JobEnd{false, to_string(Reason::kPodFailurePolicy), *end.fails_job};
+    if (end.fails_job) {
+      return JobEnd{false, to_string(end.fails_job->reason), end.fails_job->message};
+    }
     overran = overran || end.verdict.reason == Reason::kDeadlineExceeded;
     cancelled = cancelled || end.verdict.outcome == Outcome::kCancelled;
   }

@@ -17,6 +17,8 @@ const char* name_of(PolicyAction action) {
       return "FailIndex";
     case PolicyAction::kFailJob:
       return "FailJob";
+    case PolicyAction::kDefer:
+      return "Defer";
   }
   return "";
 }
@@ -80,7 +82,7 @@ PolicyMatch match_failure_policy(const Spec& spec, const std::string& job_namesp
     const std::string how = how_it_matches(rule, pod_name, pod);
     if (how.empty()) continue;
     const bool counts = rule.action == PolicyAction::kFailIndex && !spec.backoff_limit_per_index;
-    return {counts ? PolicyAction::kCount : rule.action,
+    return {counts ? PolicyAction::kCount : rule.action, &rule,
             how + " matching " + name_of(rule.action) + " rule at index " + std::to_string(i)};
   }
   return {};

@@ -13,6 +13,7 @@ namespace holdfast::reconciler {
 
 struct PolicyMatch {
   PolicyAction action = PolicyAction::kCount;
+  const PolicyRule* rule = nullptr;  // of the spec; null: no rule matches
   // In batch/v1's words, e.g. "Container main for pod ns/name failed with exit code 42 matching
   // FailJob rule at index 1". Empty: no rule matches.
   std::string message;

@@ -82,7 +82,11 @@ std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
   const std::optional<Time>& recorded = run.next_attempt_time;
   const auto& waiting = context.job.status.waiting;
   const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
-  const seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
+  seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
+  for (const PolicyRule& rule : context.spec.pod_failure_policy) {
+    const bool is_deferred = run.deferrals > 0 && rule.action == PolicyAction::kDefer;
+    if (is_deferred) longest = std::max(longest, rule.defer_for);
+  }
   if (!recorded || *recorded - context.now <= longest + kClockNoise) return recorded;
   return context.now + longest;
 }

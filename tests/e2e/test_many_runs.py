@@ -28,20 +28,22 @@ def jobs(cluster, namespace):
     return Jobs(cluster, namespace)
 
 
-def run_example(cluster, jobs, name, command=None):
-    """Applies examples/NAME.yaml with the workload's image, under Pod Security `restricted`."""
+def run_example(cluster, jobs, name, command=None, servers=None):
+    """Applies examples/NAME.yaml with the workload's image, under Pod Security `restricted`. `servers`: the command of
+    Deployments."""
     for body in yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text()):
-        if body["kind"] == "DurableJob":
+        if "template" in body["spec"]:
             pod = body["spec"]["template"]["spec"]
             pod["securityContext"] = POD_SECURITY
             for container in pod["containers"]:
                 container |= {"image": cluster.workload, "securityContext": RESTRICTED}
-                container["command"] = command or container["command"]
+                container["command"] = (servers if body["kind"] == "Deployment" else command) or container["command"]
+        if body["kind"] == "DurableJob":
             jobs.apply(body)
-        else:
-            plural = body["kind"].lower() + "s"
-            answer = cluster.api("POST", f"/api/v1/namespaces/{jobs.namespace}/{plural}", body)
-            assert answer[0] == 201, answer
+            continue
+        group = "/api/v1" if body["apiVersion"] == "v1" else f"/apis/{body['apiVersion']}"
+        answer = cluster.api("POST", f"{group}/namespaces/{jobs.namespace}/{body['kind'].lower()}s", body)
+        assert answer[0] == 201, answer
 
 
 def pods_by_index(jobs, name):
@@ -89,6 +91,25 @@ def test_the_processes_of_the_example_of_a_rendezvous_find_each_other_by_name(cl
     status = end_of(jobs, "rendezvous", 240)
     assert status["phase"] == "Succeeded", dump(status)
     assert (status["attempt"], status.get("failures", 0)) == (4, 0)
+
+
+# Neither wget nor httpd is in the workload's image.
+ASKS = r"exec 3<>/dev/tcp/verifier/8080 && printf 'GET /proof-17 HTTP/1.0\r\n\r\n' >&3 && grep -q accepted <&3 || exit 75"
+ANSWERS = r'''
+my $s = IO::Socket::INET->new(LocalPort => 8080, Listen => 9, ReuseAddr => 1) or die; my $from = time + 30;
+while (my $c = $s->accept) { my $asked = <$c>; print $c time < $from ? "HTTP/1.0 404 No\r\n\r\n" : "HTTP/1.0 200 OK\r\n\r\naccepted\n" }
+'''
+
+
+def test_the_example_that_waits_for_an_answer_asks_until_it_is_there(cluster, jobs):
+    run_example(cluster, jobs, "not-yet", ["bash", "-c", ASKS],
+                ["perl", "-MIO::Socket::INET", "-e", ANSWERS])
+    status = end_of(jobs, "not-yet", 240)
+    assert status["phase"] == "Succeeded", dump(status)
+    assert status.get("failures", 0) == status.get("disruptions", 0) == 0
+    deferred, succeeded = status["history"]
+    assert (deferred["outcome"], succeeded["outcome"]) == ("Deferred", "Succeeded")
+    assert deferred["count"] == status["attempt"] - 1 >= 2, dump(status)
 
 
 def test_a_node_that_dies_under_three_of_six_runs_costs_each_of_them_one_disruption(

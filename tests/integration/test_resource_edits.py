@@ -277,6 +277,15 @@ def test_the_oldest_entries_go_once_there_are_more_than_ten(api, more):
     written(api, current, history=[*full, *(ended(n) for n in range(11, 11 + more))][-10:])
 
 
+def test_deferrals_in_a_row_share_an_entry(api, three):
+    before = three["status"]["history"]
+    current = written(api, three, attempt=9, history=[*before, ended(4, outcome="Deferred")])
+    current = written(api, current, history=[*before, ended(5, outcome="Deferred", count=2)])
+    refused(put(api, current, history=[*before[1:], ended(6, outcome="Deferred", count=3)]), *RULE)
+    refused(put(api, current, history=[before[0], ended(2, exitCode=9), before[2]]), *RULE)
+    written(api, current, history=[*before, ended(5, outcome="Deferred", count=2), ended(6)])
+
+
 def test_a_full_history_is_never_another_altogether(api):
     full = [ended(n) for n in range(1, 11)]
     current = written(api, api.job_in("Running"), attempt=30, history=full)

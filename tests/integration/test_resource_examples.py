@@ -34,6 +34,7 @@ def test_there_are_examples_of_each_kind():
         "sweep.yaml",
         "fail-index.yaml",
         "rendezvous.yaml",
+        "not-yet.yaml",
         "from-batch-job/job.yaml",
         "from-batch-job/durablejob.yaml",
     }

@@ -280,7 +280,7 @@ WRONG = {
     ),
     "unknown-action": (
         failure_rule(action="Defer", onExitCodes=EXIT_CODES),
-        'supported values: "FailJob", "FailIndex", "Ignore", "Count"',
+        'supported values: "FailJob", "FailIndex", "Ignore", "Count", "Defer"',
     ),
     "fail-index-without-a-limit-per-index": (
         both(indexed(), failure_rule(action="FailIndex", onExitCodes=EXIT_CODES)),

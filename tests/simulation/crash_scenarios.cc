@@ -131,6 +131,15 @@ void add_runs(std::vector<Scenario>& all) {
   active.calls["DELETE pods"] = 1;
   all.push_back(active);
 
+  Scenario deferred = named("deferred", {kFails, kShort}, "Succeeded", {"Deferred", "Succeeded"});
+  deferred.spec = {
+      {"podFailurePolicy",
+       {{"rules",
+         Json::array({{{"action", "Defer"},
+                       {"deferSeconds", 3},
+                       {"onExitCodes", {{"operator", "In"}, {"values", Json::array({1})}}}}})}}}};
+  all.push_back(deferred);
+
   Scenario refused = named("creation-refused", {kShort}, "Succeeded", {"Succeeded"});
   refused.steps = {{at_the_start, kAtOnce, [](Trial& t) { t.gateway().quota(true); }},
                    {when_refused, kSoon, [](Trial& t) { t.gateway().quota(false); }}};

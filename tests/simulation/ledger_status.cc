@@ -164,7 +164,11 @@ void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
   const std::vector<RunEnd> ends = ends_of(write);
   for (const RunEnd& end : ends) {
     const std::string what = named(write.name, end.was->index, end.was->attempt);
-    if (!end.entry && ends.size() <= kEndsTold) {
+    // Deferrals of one write share an entry.
+    const bool shares = std::any_of(
+        write.next.history.begin(), write.next.history.end(),
+        [](const auto& entry) { return entry.outcome == Outcome::kDeferred && entry.count > 1; });
+    if (!end.entry && !shares && ends.size() <= kEndsTold) {
       complain("S2 FencedOutcome: an attempt ends that is not in history: " + what);
     }
     if (!book.ended.insert(end.was->attempt).second) complain("S8 Budget: it ends twice: " + what);
@@ -217,6 +221,11 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book, const Histor
   const bool by_policy = truth && truth->phase == PodPhase::kFailed &&
                          action_of(write.spec, entry.exit_code) == PolicyAction::kIgnore;
   const Budget budget = by_policy ? Budget::kNone : budget_of(entry.outcome);
+  const bool is_deferred = truth && truth->phase == PodPhase::kFailed &&
+                           action_of(write.spec, entry.exit_code) == PolicyAction::kDefer;
+  if (is_deferred != (entry.outcome == Outcome::kDeferred)) {
+    complain("an end is deferred without a rule that says so, or is not with one: " + what);
+  }
   if (budget == Budget::kFailures) ++book.failures;
   if (budget == Budget::kDisruptions) ++book.disruptions;
   if (!entry.pod_uid.empty() && !truth) {

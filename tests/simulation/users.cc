@@ -116,10 +116,12 @@ void draw_runs(Draw draw, Json& spec) {
   }
   if (!draw.percent(30)) return;
   Json rules = Json::array();
-  const char* const actions[] = {"Ignore", "Count", "FailJob", per_index ? "FailIndex" : "Count"};
+  const char* const actions[] = {"Ignore", "Count", "FailJob", per_index ? "FailIndex" : "Count",
+                                 "Defer"};
   for (int code = 1; code <= 3; ++code) {
-    rules.push_back({{"action", actions[draw.below(4)]},
+    rules.push_back({{"action", actions[draw.below(5)]},
                      {"onExitCodes", {{"operator", "In"}, {"values", Json::array({code})}}}});
+    if (rules.back()["action"] == "Defer") rules.back()["deferSeconds"] = draw.between(1, 120);
   }
   spec["podFailurePolicy"] = {{"rules", rules}};
 }

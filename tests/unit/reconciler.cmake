@@ -11,7 +11,7 @@ holdfast_test(
   reconciler/verdict_test.cc
   reconciler/budget_test.cc
   reconciler/no_pod_test.cc
-  reconciler/many_runs_edits_test.cc reconciler/many_runs_test.cc
+  reconciler/deferral_test.cc reconciler/many_runs_edits_test.cc reconciler/many_runs_test.cc
   reconciler/job_end_test.cc
   reconciler/deadlines_test.cc
   reconciler/scheduling_test.cc

@@ -56,7 +56,15 @@ std::vector<Ledger::End> Ledger::ends_of(const StatusWrite& write) {
 
 void Ledger::check_end(const StatusWrite& write, End& end) {
   if (!ended_.insert(end.was.attempt).second) complain("S8: an attempt ends twice");
-  if (!end.entry) return complain("S2: an attempt ends that is not in history");
+  if (!end.entry) {
+    // Deferrals of one write share an entry.
+    const auto& history = write.next.history;
+    const bool shares = std::any_of(history.begin(), history.end(), [](const auto& entry) {
+      return entry.outcome == Outcome::kDeferred && entry.count > 1;
+    });
+    if (!shares) complain("S2: an attempt ends that is not in history");
+    return;
+  }
   const HistoryEntry& entry = *end.entry;
   check_told(write, entry);
   const PodView* const truth = find_end(entry.pod_uid);
@@ -64,6 +72,9 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
   if (entry.exit_code && failed(truth)) end.action = policy_on(write.spec, *truth);
   const Budget budget =
       end.action == PolicyAction::kIgnore ? Budget::kNone : budget_of(entry.outcome);
+  if ((end.action == PolicyAction::kDefer) != (entry.outcome == Outcome::kDeferred)) {
+    complain("an end is deferred without a rule that says so, or is not with one");
+  }
   Spent& spent = spent_[entry.index];
   if (budget == Budget::kFailures) ++spent.failures;
   if (budget == Budget::kDisruptions) ++spent.disruptions;

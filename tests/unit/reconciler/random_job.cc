@@ -19,6 +19,7 @@ IndexSet some_of(const IndexSet& all, Rng& rng) {
 PolicyAction any_action(bool may_fail_index, Rng& rng) {
   if (rng.percent(15)) return PolicyAction::kFailJob;
   if (may_fail_index && rng.percent(40)) return PolicyAction::kFailIndex;
+  if (rng.percent(30)) return PolicyAction::kDefer;
   return rng.percent(60) ? PolicyAction::kIgnore : PolicyAction::kCount;
 }
 

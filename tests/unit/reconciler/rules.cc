@@ -16,12 +16,17 @@ bool same_but_conditions(Status a, Status b) {
   return a == b;
 }
 
-bool may_follow(const std::vector<HistoryEntry>& next, const std::vector<HistoryEntry>& old) {
+// Deferrals in a row share an entry, so they do not count.
+bool may_follow(std::vector<HistoryEntry> next, std::vector<HistoryEntry> old) {
+  const bool is_full = next.size() == 10;
+  for (auto* const history : {&next, &old}) {
+    std::erase_if(*history, [](const auto& entry) { return entry.outcome == Outcome::kDeferred; });
+  }
   for (std::size_t dropped = 0; dropped < old.size() || dropped == 0; ++dropped) {
     const auto first = old.begin() + static_cast<std::ptrdiff_t>(dropped);
     const auto kept = static_cast<std::size_t>(old.end() - first);
     if (kept > next.size() || !std::equal(first, old.end(), next.begin())) continue;
-    return dropped == 0 || next.size() == 10;
+    return dropped == 0 || is_full;
   }
   return false;
 }

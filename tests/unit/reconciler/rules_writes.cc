@@ -173,7 +173,9 @@ Budget spent_by(const JobView& view, const Run& run, Outcome outcome) {
   for (const PodView& pod : view.pods) {
     if (!is_the_attempts(view, place, pod)) continue;
     const bool proven = pod.owner_uid == view.job.uid || pod.uid == known_uid(view, place);
-    if (proven && policy_on(view.job.spec, pod) == PolicyAction::kIgnore) return Budget::kNone;
+    const PolicyAction action = policy_on(view.job.spec, pod);
+    const bool is_free = action == PolicyAction::kIgnore || action == PolicyAction::kDefer;
+    if (proven && is_free) return Budget::kNone;
   }
   return budget_of(outcome);
 }
@@ -184,16 +186,21 @@ std::string broken_ends(const JobView& view, const WriteStatus& write) {
   const std::int64_t spent = next.failures + next.disruptions - old.failures - old.disruptions;
   std::int64_t due = 0;                        // what the ends of this write spend
   std::map<std::int64_t, std::int64_t> ended;  // the attempts, by run
+  std::set<std::int64_t> deferred;             // those whose entry others may share
   for (const Ended& one : write.ended) {
     if (!one.outcome) continue;
     const Run* const run = run_at(old, one.index);
     if (!run || !run->open()) return "S2: an attempt ends that did not run";
     if (!ended.emplace(run->index, run->attempt).second) return "S2: an attempt ends twice";
+    if (*one.outcome == Outcome::kDeferred) deferred.insert(run->index);
     due += spent_by(view, *run, *one.outcome) == Budget::kNone ? 0 : 1;
   }
   const auto in_history = [&](const auto& one) {
+    // Deferrals in a row share an entry.
+    const bool shares = deferred.count(one.first) > 0;
     return std::any_of(next.history.begin(), next.history.end(), [&](const HistoryEntry& entry) {
-      return entry.index == one.first && entry.attempt == one.second;
+      return (shares && entry.outcome == Outcome::kDeferred) ||
+             (entry.index == one.first && entry.attempt == one.second);
     });
   };
   if (ended.size() < kHistoryLimit && !std::all_of(ended.begin(), ended.end(), in_history)) {
