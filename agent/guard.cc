@@ -50,6 +50,10 @@ Duration retry_pause(Duration duration) { return std::min(duration / 30, kLonges
 // Progress is reported this long after the last renewal, not at once, because it may be very
 // frequent.
 Duration progress_pause(Duration duration) { return duration / 10; }
+// A worker may wait until its checkpoint is kept.
+Duration checkpoint_pause(Duration duration) {
+  return std::min<Duration>(progress_pause(duration), seconds(1));
+}
 
 }  // namespace
 
@@ -83,6 +87,14 @@ Orders Guard::progressed(SteadyTime now, std::string message) {
     message_ = std::move(message);
     last_progress_ = now;
     told_overdue_ = false;
+  });
+}
+
+Orders Guard::checkpointed(SteadyTime now, std::int64_t number, std::string text) {
+  return step(now, [&] {
+    if (phase_ != Phase::kRunning && phase_ != Phase::kEnding) return;
+    checkpoint_ = number;
+    checkpoint_text_ = std::move(text);
   });
 }
 
@@ -241,6 +253,7 @@ void Guard::answered_ending(SteadyTime now, const Pending& request, const Answer
 void Guard::renewed(const Pending& request) {
   renewed_ = request.sent;
   told_mark_ = std::max(told_mark_, request.mark);
+  if (request.checkpoint > kept_) orders_.kept = kept_ = request.checkpoint;
   if (settings_.progress_deadline && request.mark == mark_ &&
       request.sent - last_progress_ >= *settings_.progress_deadline) {
     told_overdue_ = true;
@@ -346,6 +359,7 @@ SteadyTime Guard::renewal_due() const {
   if (phase_ != Phase::kRunning || !may_renew_) return not_before_;
   SteadyTime due = next_renewal_;
   if (mark_ > told_mark_) due = std::min(due, *renewed_ + progress_pause(settings_.duration));
+  if (checkpoint_ > kept_) due = std::min(due, *renewed_ + checkpoint_pause(settings_.duration));
   if (settings_.progress_deadline && !told_overdue_) {
     due = std::min(due, last_progress_ + *settings_.progress_deadline);
   }
@@ -369,6 +383,7 @@ void Guard::plan(SteadyTime now) {
     pending_ = Pending{.put = may_renew_,
                        .last = may_renew_ && phase_ == Phase::kEnding,
                        .mark = mark_,
+                       .checkpoint = checkpoint_,
                        .sent = now};
     orders_.get = !may_renew_;
     if (may_renew_) {
@@ -378,6 +393,7 @@ void Guard::plan(SteadyTime now) {
                             .message = message_,
                             .ended = std::nullopt};
       if (phase_ == Phase::kEnding) orders_.put->ended = child_exit_code_;
+      if (checkpoint_ > kept_) orders_.put->checkpoint = checkpoint_text_;
     }
   }
   wake(pending_ ? pending_->sent + request_limit(duration) : renewal_due());

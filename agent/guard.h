@@ -64,6 +64,7 @@ struct Renewal {
   std::int64_t age_seconds = 0;
   std::string message;
   std::optional<int> ended;  // the child's exit code; set in the last renewal only
+  std::optional<std::string> checkpoint = std::nullopt;  // none: the Lease keeps what it has
 };
 
 struct Orders {
@@ -77,6 +78,8 @@ struct Orders {
   // Read the Lease, or write this renewal into it. At most one request is in progress.
   bool get = false;
   std::optional<Renewal> put;
+  // The API server has the checkpoint with this number.
+  std::optional<std::int64_t> kept;
   std::string say;  // a line for humans, if not empty
   std::optional<int> exit_code;
   std::string fenced;     // why; with exit_code kFencedExitCode
@@ -104,6 +107,8 @@ class Guard {
   // The answer to the request in progress. Ignored if there is none.
   Orders answered(SteadyTime now, const Answer& answer);
   Orders progressed(SteadyTime now, std::string message);
+  // Numbers rise. The renewal that carries it comes soon.
+  Orders checkpointed(SteadyTime now, std::int64_t number, std::string text);
   Orders child_ended(SteadyTime now, int exit_code);
   // No descendant of the agent is left. Call it even if the child left none.
   Orders all_dead(SteadyTime now);
@@ -119,6 +124,7 @@ class Guard {
     bool put = false;
     bool last = false;  // carries the end mark
     std::int64_t mark = 0;
+    std::int64_t checkpoint = 0;
     SteadyTime sent{};
   };
 
@@ -163,6 +169,9 @@ class Guard {
   std::int64_t mark_ = 0;
   std::int64_t told_mark_ = 0;  // in the last acknowledged renewal
   std::string message_;
+  std::int64_t checkpoint_ = 0;  // the number of the last one; zero: none
+  std::int64_t kept_ = 0;        // in an acknowledged renewal
+  std::string checkpoint_text_;
   SteadyTime last_progress_{};
   bool told_overdue_ = false;
   bool told_to_end_ = false;

@@ -88,6 +88,10 @@ Answer LeaseRecord::read_renewal(int status, std::string_view body) {
   return answer;
 }
 
+std::string LeaseRecord::checkpoint() const {
+  return string_at(at(at(lease_, "metadata"), "annotations"), kCheckpointAnnotation);
+}
+
 std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   Json lease = lease_;
   renew_time_ = format_time_micros(now);
@@ -100,6 +104,7 @@ std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   if (!renewal.message.empty() || annotations.contains(kProgressMessageAnnotation)) {
     annotations[kProgressMessageAnnotation] = clean_text(renewal.message, kMaxMessageBytes);
   }
+  if (renewal.checkpoint) annotations[kCheckpointAnnotation] = *renewal.checkpoint;
   if (renewal.ended) annotations[kEndedAnnotation] = std::to_string(*renewal.ended);
   return lease.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -32,6 +32,8 @@ class LeaseRecord {
   Answer read_renewal(int status, std::string_view body);
   // The body of the PUT. read() must have returned a Lease before.
   std::string renewed(const Renewal& renewal, Time now);
+  // The checkpoint in the Lease as it was read last; empty: none.
+  std::string checkpoint() const;
   // The Lease's path at the API server ("/apis/...").
   const std::string& path() const { return path_; }
 

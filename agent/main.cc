@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/checkpoint.h"
 #include "agent/files.h"
 #include "agent/progress.h"
 #include "agent/settings.h"
@@ -36,6 +37,11 @@ constexpr const char* kHelp =
     "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
     "                                and end the command in time when that fails\n"
     "  progress [MESSAGE]            report progress\n"
+    "  checkpoint [--wait] TEXT      keep up to 1,024 bytes for the next attempt, which has them "
+    "in\n"
+    "                                HOLDFAST_CHECKPOINT; @FILE: the content of that file; "
+    "--wait:\n"
+    "                                return once the API server has it\n"
     "  check                         0 while the command runs and the Lease is fresh, or the "
     "agent\n"
     "                                waits for it and is at work; else 1\n"
@@ -86,6 +92,20 @@ int progress(const std::vector<std::string>& arguments) {
   return told.ok() ? 0 : failed(told.error(), kExitFailed);
 }
 
+int checkpoint(std::vector<std::string> arguments) {
+  const bool wait = !arguments.empty() && arguments.front() == "--wait";
+  if (wait) arguments.erase(arguments.begin());
+  if (arguments.size() != 1) {
+    return usage("checkpoint takes one text, or @FILE: checkpoint [--wait] TEXT");
+  }
+  const Result<std::string> text = checkpoint_text(arguments.front());
+  if (!text.ok()) return failed(text.error(), kExitUsage);
+  const Result<std::string> path = read_progress_file(process_environment);
+  if (!path.ok()) return failed(path.error(), kExitUsage);
+  const Status left = leave_checkpoint(*path, *text, wait);
+  return left.ok() ? 0 : failed(left.error(), kExitFailed);
+}
+
 int become(std::vector<std::string> command) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -127,6 +147,7 @@ int install(const std::vector<std::string>& arguments) {
 int dispatch(const std::string& command, std::vector<std::string> arguments) {
   if (command == "run") return run(std::move(arguments));
   if (command == "progress") return progress(arguments);
+  if (command == "checkpoint") return checkpoint(std::move(arguments));
   if (command == "check") return check(std::move(arguments));
   if (command == "install") return install(arguments);
   if (command == "--help" || command == "--version") {

@@ -65,7 +65,8 @@ Worker::Worker(Settings settings, std::vector<std::string> command)
       guard_(settings_.guard, random_),
       lease_(settings_.lease_namespace, settings_.lease_name),
       files_(io_),
-      progress_(std::make_shared<ProgressFile>(settings_.progress_file)) {}
+      progress_(std::make_shared<ProgressFile>(settings_.progress_file)),
+      checkpoints_(std::make_shared<CheckpointFile>(settings_.progress_file)) {}
 
 int Worker::run() {
   watch(timer_, [this] { time_has_come(); });
@@ -147,14 +148,18 @@ void Worker::obey(const Orders& orders) {
   }
   if (orders.start_before) start_child(*orders.start_before);
   if (orders.get || orders.put) send(orders);
+  if (orders.kept == checkpoint_) kept_ = checkpoint_id_;
   if (!orders.say.empty()) say_soon(orders.say);
   if (orders.exit_code) return end(orders);
   wake_at_ = orders.wake_at;
-  if (state() != left_state_) tend();
+  if (state() != left_state_ || kept_) tend();
   set_timer();
 }
 
 void Worker::start_child(SteadyTime before) {
+  const std::string checkpoint = lease_.checkpoint();
+  ::unsetenv(kCheckpointVariable);
+  if (!checkpoint.empty()) ::setenv(kCheckpointVariable, checkpoint.c_str(), 1);
   const std::string why = child_.start(command_, before);
   started_ = true;
   look_at_ = steady_now() + look_period_;
@@ -243,17 +248,23 @@ void Worker::tend() {
   std::string changed = now == left_state_ ? "" : now;
   left_state_ = now;
   files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
-              state_file = state_file_, progress = progress_, last = ended_]() -> FileThread::Then {
+              state_file = state_file_, progress = progress_, checkpoints = checkpoints_,
+              kept = std::exchange(kept_, std::nullopt), last = ended_]() -> FileThread::Then {
     for (const std::string& line : lines) say(line);
     if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
-    return [this, message = progress->look(), last] { tended(message, last); };
+    if (kept) checkpoints->acknowledge(*kept);
+    return [this, told = Told{progress->look(), checkpoints->look()}, last] { tended(told, last); };
   });
 }
 
-void Worker::tended(std::optional<std::string> message, bool last) {
+void Worker::tended(Told told, bool last) {
   if (exit_code_) return;
   last_look_ = last;
-  if (message && started_) obey(guard_.progressed(steady_now(), *std::move(message)));
+  if (told.checkpoint && started_) {
+    checkpoint_id_ = std::move(told.checkpoint->id);
+    obey(guard_.checkpointed(steady_now(), ++checkpoint_, std::move(told.checkpoint->text)));
+  }
+  if (told.progress && started_) obey(guard_.progressed(steady_now(), *std::move(told.progress)));
   child_is_over();
   if (tend_again_ && !exit_code_) tend();
 }

@@ -20,6 +20,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "agent/api_client.h"
+#include "agent/checkpoint.h"
 #include "agent/child.h"
 #include "agent/file_thread.h"
 #include "agent/guard.h"
@@ -51,7 +52,11 @@ class Worker {
   std::string state() const;
   void say_soon(std::string line);
   void tend();
-  void tended(std::optional<std::string> message, bool last);
+  struct Told {
+    std::optional<std::string> progress;
+    std::optional<Checkpoint> checkpoint;
+  };
+  void tended(Told told, bool last);
 
   // Constant after construction.
   const Settings settings_;
@@ -68,12 +73,17 @@ class Worker {
   LeaseRecord lease_;
   Child child_;
   FileThread files_;
-  const std::shared_ptr<ProgressFile> progress_;  // used by the thread of files_
-  bool started_ = false;                          // the child
-  bool ended_ = false;                            // the child
-  bool none_left_ = false;                        // no descendant is left
-  bool last_look_ = false;     // the progress file was read after the child's end
-  std::uint64_t request_ = 0;  // the number of the last request
+  // Used by the thread of files_.
+  const std::shared_ptr<ProgressFile> progress_;
+  const std::shared_ptr<CheckpointFile> checkpoints_;
+  std::int64_t checkpoint_ = 0;      // how many the child has left
+  std::string checkpoint_id_;        // of the last one
+  std::optional<std::string> kept_;  // the id of one that the API server has, not told yet
+  bool started_ = false;             // the child
+  bool ended_ = false;               // the child
+  bool none_left_ = false;           // no descendant is left
+  bool last_look_ = false;           // the progress file was read after the child's end
+  std::uint64_t request_ = 0;        // the number of the last request
   SteadyTime wake_at_{};
   SteadyTime look_at_{};
   bool tend_again_ = false;

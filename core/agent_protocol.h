@@ -2,6 +2,8 @@
 // heartbeat's Lease, and the agent's last words. The two are separate programs.
 #pragma once
 
+#include <cstddef>
+
 namespace holdfast {
 
 // The operator's: the last pod that the Lease was granted to.
@@ -10,6 +12,11 @@ inline constexpr const char* kGrantedAnnotation = "holdfast.dev/granted";
 inline constexpr const char* kProgressAnnotation = "holdfast.dev/progress";
 inline constexpr const char* kProgressAgeAnnotation = "holdfast.dev/progress-age";
 inline constexpr const char* kProgressMessageAnnotation = "holdfast.dev/progress-message";
+// The worker's last checkpoint. The operator keeps it when the Lease changes hands, and the agent
+// of the next attempt gives it to its child in this variable.
+inline constexpr const char* kCheckpointAnnotation = "holdfast.dev/checkpoint";
+inline constexpr const char* kCheckpointVariable = "HOLDFAST_CHECKPOINT";
+inline constexpr std::size_t kMaxCheckpointBytes = 1024;
 inline constexpr const char* kEndedAnnotation = "holdfast.dev/ended";
 
 // The exit code of an agent that fenced itself, and the prefix of its termination message.

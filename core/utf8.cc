@@ -38,6 +38,15 @@ bool is_control(std::uint32_t code) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = first_character(text).size;
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 std::string clean_text(std::string_view text, std::size_t limit) {
   std::string clean;
   while (!text.empty() && clean.size() <= limit) {

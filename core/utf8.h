@@ -17,6 +17,8 @@ inline std::string utf8_prefix(std::string text, std::size_t limit) {
   return text;
 }
 
+bool is_utf8(std::string_view text);
+
 // One line of UTF-8 of at most `limit` bytes, from text that tenants wrote: for a status, an Event,
 // a log, an annotation. Invalid bytes become U+FFFD. Control characters and line breaks become
 // spaces. Spaces at both ends are removed.

@@ -383,6 +383,7 @@ struct LeaseView {
   bool ended = false;        // its holder's child has ended; no more renewals come
   Duration progress_age{0};  // the age of the worker's last progress, at the last renewal
   std::string progress_message;
+  std::string checkpoint;  // of any holder so far; the next one goes on from it
 };
 
 // That Lease as this replica sees it, by its own steady clock.

@@ -71,6 +71,7 @@ struct WriteLease {
   std::string holder;
   std::string granted;  // the last holder that it was granted to, this one included
   std::int64_t run = 0;
+  std::string checkpoint = {};  // LeaseView::checkpoint, as it was
 };
 // DELETE of the Lease of a run that is over.
 struct DeleteLease {

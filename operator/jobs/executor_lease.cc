@@ -5,6 +5,7 @@
 #include "operator/jobs/executor.h"
 
 #include "client/kube/lease_resource.h"
+#include "core/agent_protocol.h"
 #include "operator/jobs/writes.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/observe/heartbeat_codec.h"
@@ -111,6 +112,7 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   again.version = meta.version;
   again.holder.clear();
   again.granted = "unknown";
+  again.checkpoint = string_at(at(at(*answer, "metadata"), "annotations"), kCheckpointAnnotation);
   auto put = client_.put(
       path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
   const Result<JsonDocument> labelled = co_await put;

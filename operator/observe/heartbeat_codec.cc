@@ -74,6 +74,8 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
   lease.progress_age = decode_age(string_at(annotations, kProgressAgeAnnotation));
   lease.progress_message =
       clean_text(string_at(annotations, kProgressMessageAnnotation), kMessageLimit);
+  lease.checkpoint = string_at(annotations, kCheckpointAnnotation);
+  if (lease.checkpoint.size() > kMaxCheckpointBytes) lease.checkpoint.clear();
   cached->mark = string_at(annotations, kProgressAnnotation);
   return cached;
 }
@@ -90,6 +92,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
                                         {"name", job.name},
                                         {"uid", job.uid},
                                         {"controller", true}}})}};
+  if (!write.checkpoint.empty()) meta["annotations"][kCheckpointAnnotation] = write.checkpoint;
   if (!write.uid.empty()) {
     meta["uid"] = write.uid;
     meta["resourceVersion"] = std::to_string(write.version);
@@ -107,7 +110,8 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
                      {"kind", "Lease"},
                      {"metadata", std::move(meta)},
                      {"spec", std::move(spec)}};
-  return body.dump();
+  // A worker wrote the checkpoint.
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace holdfast::controller

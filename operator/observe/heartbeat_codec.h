@@ -5,6 +5,7 @@
 //     spec.leaseTransitions   the attempt
 //     spec.renewTime          absent until the holder has renewed it
 //     holdfast.dev/granted    the last holder that it was granted to
+//     holdfast.dev/checkpoint the worker's, kept when the Lease changes hands
 //     holdfast.dev/progress, progress-age, progress-message, ended   the agent's
 #pragma once
 
@@ -34,7 +35,7 @@ std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const 
 kube::ObjectPtr decode_heartbeat(const JsonView& json);
 
 // The body of the PUT, or of the POST if write.uid is empty. It drops the reports of earlier
-// holders.
+// holders, but for the checkpoint.
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
                            Time now);
 

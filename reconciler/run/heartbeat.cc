@@ -257,7 +257,10 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   } else if (pod && taken) {
     step.wake_after = left;
   }
-  if (step.write) check_lease_write(*step.write, next, pod, lease);
+  if (step.write) {
+    step.write->checkpoint = lease->checkpoint;
+    check_lease_write(*step.write, next, pod, lease);
+  }
   return step;
 }
 

@@ -178,9 +178,20 @@ void check_status(const Json& status, Causes& causes) {
   }
 }
 
+// Deferrals in a row share an entry, so they are not judged.
+Json without_deferrals(const Json& history) {
+  Json others = Json::array();
+  for (const Json& entry : history) {
+    if (string_at(entry, "outcome") != "Deferred") others.push_back(entry);
+  }
+  return others;
+}
+
 // What is left of the old entries keeps its distance from the newest.
-bool grows(const Json& history, const Json& old) {
-  if (history == old) return true;
+bool grows(const Json& all, const Json& all_old) {
+  if (all == all_old) return true;
+  const Json history = without_deferrals(all);
+  const Json old = without_deferrals(all_old);
   const auto place = [](const Json& list, const Json& entry) {
     const auto found = std::find_if(list.begin(), list.end(), [&](const Json& one) {
       return at(one, "attempt") == at(entry, "attempt");
@@ -197,7 +208,7 @@ bool grows(const Json& history, const Json& old) {
   if (old.empty()) return true;
   const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(old.size()) - 1;
   const std::ptrdiff_t newest = place(history, old.back());
-  if (newest < 0 || (history.size() != 10 && newest != last)) return false;
+  if (newest < 0 || (all.size() != 10 && newest != last)) return false;
   return std::all_of(old.begin(), old.end(), [&](const Json& entry) {
     const std::ptrdiff_t expected = newest - last + place(old, entry);
     const std::ptrdiff_t here = place(history, entry);

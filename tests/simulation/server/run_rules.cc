@@ -1,5 +1,5 @@
-// The CEL rules of the DurableJob's definition on jobs with many runs: which fields go together, and
-// which never change.
+// The CEL rules of the DurableJob's definition on jobs with many runs: which fields go together,
+// and which never change.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -75,6 +75,10 @@ void check_failure_rules(const Json& rules, Causes& causes) {
     const Json& codes = at(rule, "onExitCodes");
     if (codes.is_object() == !at(rule, "onPodConditions").empty()) {
       refuse(causes, here, "a rule has either onExitCodes or onPodConditions");
+    }
+    if (string_at(rule, "action") != "Defer" &&
+        (rule.contains("deferSeconds") || rule.contains("deferLimit"))) {
+      refuse(causes, here + ".action", "deferSeconds and deferLimit are for the action Defer");
     }
     const Json& values = at(codes, "values");
     const bool zero = std::find(values.begin(), values.end(), Json(0)) != values.end();

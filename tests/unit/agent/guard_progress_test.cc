@@ -178,5 +178,58 @@ TEST_F(GuardEndRule, WhatCannotBeKilledIsNotLeftToRunBeyondTheLeaseForTheLastRen
   EXPECT_EQ(guard->woke(at(kKill)).exit_code, 4);
 }
 
+class GuardCheckpointRule : public GuardTest {};
+
+TEST_F(GuardCheckpointRule, ItIsToldWithinASecondOfTheLastRenewalAndItsAcknowledgementIsSaid) {
+  start();
+  Orders orders = guard->checkpointed(at(milliseconds(200)), 1, "page 7");
+  EXPECT_FALSE(orders.put) << "not more often than each second";
+  EXPECT_EQ(orders.wake_at, at(seconds(1)));
+  orders = guard->woke(at(seconds(1)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->checkpoint, "page 7");
+  EXPECT_FALSE(orders.kept);
+  EXPECT_EQ(guard->answered(at(seconds(2)), lease()).kept, 1);
+  // All is told, and the Lease keeps it by itself.
+  EXPECT_GE(guard->woke(at(seconds(3))).wake_at, at(seconds(19)));
+}
+
+TEST_F(GuardCheckpointRule, AnAnswerThatIsNoneKeepsNothing) {
+  start();
+  ASSERT_TRUE(guard->checkpointed(at(seconds(2)), 1, "a").put);
+  EXPECT_FALSE(guard->answered(at(seconds(3)), answer(Kind::kNone)).kept);
+  const Orders again = guard->woke(at(seconds(6)));
+  ASSERT_TRUE(again.put);
+  EXPECT_EQ(again.put->checkpoint, "a");
+}
+
+TEST_F(GuardCheckpointRule, OneThatComesWhileARenewalIsUnderWayIsNotAcknowledgedByIt) {
+  start();
+  ASSERT_TRUE(guard->checkpointed(at(seconds(2)), 1, "a").put);
+  EXPECT_FALSE(guard->checkpointed(at(seconds(3)), 2, "b").put);
+  const Orders next = guard->answered(at(seconds(4)), lease());
+  EXPECT_EQ(next.kept, 1);
+  ASSERT_TRUE(next.put);
+  EXPECT_EQ(next.put->checkpoint, "b");
+}
+
+TEST_F(GuardCheckpointRule, TheLastRenewalCarriesOneThatWasNotToldYet) {
+  start();
+  guard->checkpointed(at(milliseconds(100)), 1, "done");
+  guard->child_ended(at(milliseconds(200)), 3);
+  const Orders orders = guard->all_dead(at(milliseconds(300)));
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(orders.put->checkpoint, "done");
+  EXPECT_EQ(orders.put->ended, 3);
+}
+
+TEST_F(GuardCheckpointRule, AFencedChildsIsNotTold) {
+  start();
+  ASSERT_TRUE(guard->woke(at(seconds(20))).put);
+  guard->answered(at(seconds(20)), answer(Kind::kFenced));
+  ASSERT_EQ(guard->phase(), Guard::Phase::kFencing);
+  EXPECT_FALSE(guard->checkpointed(at(seconds(21)), 1, "late").put);
+}
+
 }  // namespace
 }  // namespace holdfast::agent::testing

@@ -132,5 +132,18 @@ TEST_F(LeaseRecordRule, WhatAServerSaysIsShownOnOneLineAndBounded) {
   EXPECT_LE(answer.why.size(), 512u);
 }
 
+TEST_F(LeaseRecordRule, ACheckpointStaysUntilThereIsAnotherOne) {
+  record.read(200, kLease);
+  EXPECT_EQ(record.checkpoint(), "");
+  Renewal renewal;
+  renewal.checkpoint = "page 7\n\"quoted\"";
+  Json lease = Json::parse(record.renewed(renewal, Time{}));
+  EXPECT_EQ(lease["metadata"]["annotations"]["holdfast.dev/checkpoint"], *renewal.checkpoint);
+  record.read_renewal(200, lease.dump());
+  EXPECT_EQ(record.checkpoint(), *renewal.checkpoint);
+  lease = Json::parse(record.renewed(Renewal{}, Time{}));
+  EXPECT_EQ(lease["metadata"]["annotations"]["holdfast.dev/checkpoint"], *renewal.checkpoint);
+}
+
 }  // namespace
 }  // namespace holdfast::agent

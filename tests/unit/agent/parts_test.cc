@@ -4,11 +4,16 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include <optional>
+#include <thread>
+
 #include <gtest/gtest.h>
 
+#include "agent/checkpoint.h"
 #include "agent/files.h"
 #include "agent/progress.h"
 #include "agent/state_file.h"
+#include "core/steady_now.h"
 #include "tests/unit/kube/temporary_folder.h"
 
 namespace holdfast::agent {
@@ -151,6 +156,52 @@ TEST(StateRule, AWorkerIsWellWhileItsChildRunsAndItsLastRenewalIsYoung) {
   state.phase = AgentState::Phase::kOver;
   EXPECT_NE(complaint(state, SteadyTime(seconds(101))), "");
   EXPECT_NE(complaint(std::nullopt, SteadyTime(seconds(101))), "");
+}
+
+TEST(CheckpointFileRule, EachOneIsSeenOnceWithItsText) {
+  const test::TemporaryFolder folder;
+  const std::string progress = folder.path() + "/progress";
+  CheckpointFile file(progress);
+  EXPECT_FALSE(file.look());
+  ASSERT_TRUE(leave_checkpoint(progress, "page 7\nline 2", false).ok());
+  const auto seen = file.look();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->text, "page 7\nline 2");
+  EXPECT_FALSE(file.look());
+  ASSERT_TRUE(leave_checkpoint(progress, "page 7\nline 2", false).ok());
+  EXPECT_TRUE(file.look()) << "the same text is another checkpoint";
+  folder.write("progress.checkpoint", "id\n\xff");
+  EXPECT_FALSE(file.look()) << "not UTF-8";
+}
+
+TEST(CheckpointFileRule, AWaitEndsWithTheAcknowledgementOrWithTheAgent) {
+  const test::TemporaryFolder folder;
+  const std::string progress = folder.path() + "/progress";
+  EXPECT_FALSE(leave_checkpoint(progress, "a", true).ok()) << "no agent runs here";
+  AgentState state;
+  state.phase = AgentState::Phase::kRunning;
+  state.renewed = steady_now();
+  state.duration = seconds(10);
+  ASSERT_TRUE(replace_file(progress + ".agent", format_state(state), 0644).ok());
+  std::thread agent([&] {
+    CheckpointFile file(progress);
+    std::optional<Checkpoint> seen;
+    while (!seen || seen->text != "b") seen = file.look();
+    file.acknowledge(seen->id);
+  });
+  const Status kept = leave_checkpoint(progress, "b", true);
+  agent.join();
+  EXPECT_TRUE(kept.ok()) << kept.error().message;
+}
+
+TEST(CheckpointText, IsBoundedTextOfTheArgumentOrOfAFile) {
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(*checkpoint_text("page 7"), "page 7");
+  EXPECT_EQ(*checkpoint_text("@" + folder.write("at", "page 8\n")), "page 8");
+  EXPECT_TRUE(checkpoint_text(std::string(1024, 'x')).ok());
+  EXPECT_FALSE(checkpoint_text(std::string(1025, 'x')).ok());
+  EXPECT_FALSE(checkpoint_text("\xff").ok());
+  EXPECT_FALSE(checkpoint_text("@" + folder.path() + "/none").ok());
 }
 
 }  // namespace

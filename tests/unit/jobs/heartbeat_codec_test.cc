@@ -262,5 +262,18 @@ TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
   EXPECT_EQ(spec["containers"][0]["command"], Json({"/bin/work", "--fast"}));
 }
 
+TEST(HeartbeatCodec, TheCheckpointStaysWhenTheLeaseChangesHands) {
+  reconciler::WriteLease write{"lease-uid", 11, 3, "", "encode-2-x/pod-uid"};
+  write.checkpoint = "page 7";
+  const Json taken = stored(heartbeat_body(beating_job(), write, Time{}));
+  const auto read = decode_heartbeat(document(taken));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(as_heartbeat(read).lease.checkpoint, "page 7");
+  write.checkpoint.clear();
+  EXPECT_FALSE(
+      Json::parse(heartbeat_body(beating_job(), write, Time{}))["metadata"]["annotations"].contains(
+          "holdfast.dev/checkpoint"));
+}
+
 }  // namespace
 }  // namespace holdfast::controller

@@ -623,5 +623,17 @@ TEST(Heartbeat, AnAgentThatFencedItselfIsADisruption) {
   EXPECT_EQ(written(view).status.failures, 1) << "85 may be the worker's own";
 }
 
+TEST(LeaseHandOver, TheCheckpointGoesThroughTakeAndGrant) {
+  JobView view = lease_of_the_first();
+  view.begun().lease->checkpoint = "page 7";
+  ASSERT_EQ(lease_writes(view).size(), 1u);
+  EXPECT_EQ(lease_writes(view)[0].checkpoint, "page 7");
+  EXPECT_TRUE(lease_writes(view)[0].holder.empty()) << "a take";
+  view.begun().observed.lease.granted_stopped = true;
+  ASSERT_EQ(lease_writes(view).size(), 1u);
+  EXPECT_EQ(lease_writes(view)[0].checkpoint, "page 7");
+  EXPECT_FALSE(lease_writes(view)[0].holder.empty()) << "a grant";
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -1,0 +1,43 @@
+// Checkpoints: what the worker has done, so that the next attempt goes on from there. The child
+// leaves them in a file next to the progress file. Its agent writes the last one into the Lease
+// with a renewal, and then leaves the id of what the API server has in another file.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+
+namespace holdfast::agent {
+
+struct Checkpoint {
+  std::string id;  // unique to this call of the command
+  std::string text;
+};
+
+// The command `checkpoint [--wait] TEXT|@FILE`. An error says what is wrong with the text. `wait`:
+// returns once the API server has it, or with an error if the agent cannot say so any more, or if
+// another checkpoint came first.
+Status leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait);
+// The text of the command's argument.
+Result<std::string> checkpoint_text(const std::string& argument);
+
+// The agent's side. Only a regular file counts, as for progress.
+class CheckpointFile {
+ public:
+  explicit CheckpointFile(const std::string& progress_file);
+
+  // The checkpoint, if the file has changed since the last call.
+  std::optional<Checkpoint> look();
+  // The API server has this one.
+  void acknowledge(const std::string& id) const;
+
+ private:
+  const std::string path_;
+  const std::string told_path_;
+  std::string last_id_;
+};
+
+}  // namespace holdfast::agent
