@@ -25,6 +25,8 @@ DEFAULTS = {
     "spec.completions": "1",
     "spec.parallelism": "1",
     "spec.backoffLimit": "6, or no limit with backoffLimitPerIndex",
+    "spec.podFailurePolicy.rules[].deferSeconds": "60",
+    "spec.podFailurePolicy.rules[].deferLimit": "1000",
 }
 # Of the longest lists and texts.
 LONGEST = {

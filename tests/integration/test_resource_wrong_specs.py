@@ -279,12 +279,16 @@ WRONG = {
         "spec.podFailurePolicy.rules[0].action: Required value",
     ),
     "unknown-action": (
-        failure_rule(action="Defer", onExitCodes=EXIT_CODES),
+        failure_rule(action="Wait", onExitCodes=EXIT_CODES),
         'supported values: "FailJob", "FailIndex", "Ignore", "Count", "Defer"',
     ),
     "fail-index-without-a-limit-per-index": (
         both(indexed(), failure_rule(action="FailIndex", onExitCodes=EXIT_CODES)),
         "the action FailIndex needs spec.backoffLimitPerIndex: set it",
+    ),
+    "time-to-defer-without-the-action": (
+        failure_rule(action="Count", deferSeconds=5, onExitCodes=EXIT_CODES),
+        "deferSeconds and deferLimit are for the action Defer: set that action, or remove them",
     ),
     "failure-rule-that-asks-nothing": (failure_rule(), "a rule has either onExitCodes or onPodConditions"),
     "failure-rule-with-no-conditions": (
