@@ -232,7 +232,8 @@ void decide_active(const Context& context, Plan& plan) {
     }
   }
   if (context.deadline) plan.wake_at(*context.deadline);
-  if (!open_more(context, steps, plan)) tell_of_runs(context, steps, plan);
+  // Without open runs, open_more() has told what the job waits for.
+  if (!open_more(context, steps, plan) && !steps.empty()) tell_of_runs(context, steps, plan);
 }
 
 }  // namespace holdfast::reconciler
