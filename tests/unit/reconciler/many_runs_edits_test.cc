@@ -81,6 +81,16 @@ TEST(ManyEdits,
   EXPECT_TRUE(has_condition(after(view), "FailureTarget", "DisruptionLimitExceeded"));
 }
 
+TEST(ManyEdits, AShorterBackOffOfAJobWithoutOpenRunsCostsOneWrite) {
+  JobView view = job_in(Phase::kBackoff);
+  view.job.status.runs[0].next_attempt_time = now() + std::chrono::hours(20);
+  view.job.spec.retry_backoff.max = seconds(10);
+  view.observed.since_write = seconds(60);
+  const auto writes = all<WriteStatus>(settle(view));
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].status.runs[0].next_attempt_time, now() + seconds(10));
+}
+
 TEST(ManyEdits, ALoweredLimitOfTheWholeJobHoldsAtOnce) {
   JobView failures = job_of_runs(10, 2, 2);
   failures.job.spec.backoff_limit = 2;
