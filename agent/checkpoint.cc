@@ -119,7 +119,9 @@ std::optional<Checkpoint> CheckpointFile::look() {
   auto found = read_checkpoint(path_);
   if (!found || found->id == last_id_) return std::nullopt;
   last_id_ = found->id;
-  const bool is_text = is_utf8(found->text) && found->text.find('\0') == std::string::npos;
+  // The child may have written the file itself. The fence would take a longer text for an attack.
+  const bool is_text = is_utf8(found->text) && found->text.find('\0') == std::string::npos &&
+                       found->text.size() <= kMaxCheckpointBytes;
   return is_text ? found : std::nullopt;
 }
 

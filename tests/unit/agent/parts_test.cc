@@ -172,6 +172,8 @@ TEST(CheckpointFileRule, EachOneIsSeenOnceWithItsText) {
   EXPECT_TRUE(file.look()) << "the same text is another checkpoint";
   folder.write("progress.checkpoint", "id\n\xff");
   EXPECT_FALSE(file.look()) << "not UTF-8";
+  folder.write("progress.checkpoint", "id2\n" + std::string(1025, 'x'));
+  EXPECT_FALSE(file.look()) << "too long: the API server would refuse the renewal";
 }
 
 TEST(CheckpointFileRule, AWaitEndsWithTheAcknowledgementOrWithTheAgent) {
