@@ -251,8 +251,10 @@ void mend_runs(reconciler::Job& job) {
   reconciler::IndexSet& failed = job.status.failed;
   if (job.status.attempt <= 0) completed = failed = {};
   // A run that is over stays over. One without an attempt has not begun.
+  const reconciler::IndexSet all = job.spec.all_indexes();
   std::erase_if(job.status.runs, [&](const reconciler::Run& run) {
-    return run.attempt <= 0 || completed.contains(run.index) || failed.contains(run.index);
+    return run.attempt <= 0 || !all.contains(run.index) || completed.contains(run.index) ||
+           failed.contains(run.index);
   });
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();

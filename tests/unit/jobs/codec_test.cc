@@ -1,4 +1,6 @@
 // Jobs and pods between JSON and the reconciler's types.
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "operator/jobs/job_codec.h"
@@ -374,6 +376,21 @@ TEST(JobCodec, ARunningJobOfManyRunsMayHaveNone) {
   Json object = many_runs_json();
   object["status"] = json(R"json({"phase": "Running", "attempt": 9})json");
   EXPECT_TRUE(read_back(object).runs.empty());
+}
+
+TEST(JobCodec, ARunThatTheJobHasNotOrThatHasNoAttemptIsNotOnRecord) {
+  Json object = many_runs_json();
+  const Json in_time = {{"index", 2}, {"attempt", 3}};
+  object["status"] = {{"phase", "Running"}, {"attempt", 9}, {"runs", Json::array({in_time})}};
+  ASSERT_EQ(read_back(object).runs.size(), 1u);
+  const std::int64_t beyond = object["spec"]["completions"].get<std::int64_t>();
+  for (const Json& forged :
+       {Json{{"index", beyond}, {"attempt", 4}},
+        Json{{"index", std::numeric_limits<std::int64_t>::max()}, {"attempt", 4}},
+        Json{{"index", -1}, {"attempt", 4}}, Json{{"index", 3}, {"attempt", 0}}}) {
+    object["status"]["runs"] = Json::array({in_time, forged});
+    EXPECT_EQ(read_back(object).runs.size(), 1u) << forged;
+  }
 }
 
 TEST(JobCodec, TheSizeOfAJobOfManyRunsIsKnown) {
