@@ -269,7 +269,7 @@ void mend_runs(reconciler::Job& job) {
     }
     return;
   }
-  if (job.spec.many_runs()) return;
+  if (job.spec.many_runs() || !completed.empty()) return;
   reconciler::Run& run = status.begun();
   run.attempt = status.attempt;
   run.attempts = std::max<std::int64_t>(run.attempts, 1);

@@ -393,6 +393,14 @@ TEST(JobCodec, ARunThatTheJobHasNotOrThatHasNoAttemptIsNotOnRecord) {
   }
 }
 
+TEST(JobCodec, AnEditedJobWithOneRunThatHasSucceededHasNoRunLeft) {
+  Json object = job_json();
+  object["status"] = {{"phase", "Running"}, {"attempt", 1}, {"succeeded", 1}};
+  EXPECT_TRUE(read_back(object).runs.empty());
+  object["status"]["succeeded"] = 0;
+  EXPECT_EQ(read_back(object).runs.size(), 1u);
+}
+
 TEST(JobCodec, TheSizeOfAJobOfManyRunsIsKnown) {
   Json object = many_runs_json();
   object["status"] = encode_status(many_runs(), status_of_many());
