@@ -32,7 +32,7 @@ def run_example(cluster, jobs, name, command=None, servers=None):
     """Applies examples/NAME.yaml with the workload's image, under Pod Security `restricted`. `servers`: the command of
     Deployments."""
     for body in yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text()):
-        if "template" in body["spec"]:
+        if "template" in body.get("spec", {}):
             pod = body["spec"]["template"]["spec"]
             pod["securityContext"] = POD_SECURITY
             for container in pod["containers"]:
