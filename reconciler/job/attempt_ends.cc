@@ -239,15 +239,29 @@ void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
                 " times and was lost " + std::to_string(last->disruptions) + " times"});
 }
 
+namespace {
+
+// The API server refuses a write that drops the newest entry. Deferrals do not count there, so the
+// newest other one stays.
+std::size_t room_in(const std::vector<HistoryEntry>& history) {
+  const auto newest = std::find_if(history.rbegin(), history.rend(), [](const auto& entry) {
+    return entry.outcome != Outcome::kDeferred;
+  });
+  const auto after = newest == history.rend() ? 0 : newest - history.rbegin();
+  return kHistoryLimit - 1 - std::min(static_cast<std::size_t>(after), kHistoryLimit - 1);
+}
+
+}  // namespace
+
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
-  constexpr std::size_t kMost = kHistoryLimit - 1;
+  const std::size_t most = room_in(status.history);
   const auto succeeded = [](const AttemptsEnd& end) {
     return end.verdict.outcome == Outcome::kSucceeded;
   };
   const auto bad =
       ends.size() - static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), succeeded));
-  std::size_t room_for_good = kMost - std::min(kMost, bad);
-  std::size_t room_for_bad = std::min(kMost, bad);
+  std::size_t room_for_good = most - std::min(most, bad);
+  std::size_t room_for_bad = std::min(most, bad);
   for (const AttemptsEnd& end : ends) {
     std::size_t& room = succeeded(end) ? room_for_good : room_for_bad;
     if (room == 0) continue;

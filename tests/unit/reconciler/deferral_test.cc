@@ -1,6 +1,7 @@
 // podFailurePolicy's action Defer: something outside is not ready, and the run asks again later.
 #include <gtest/gtest.h>
 
+#include "tests/unit/reconciler/rules.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -96,6 +97,19 @@ TEST(Deferral, AnotherEndBreaksTheRow) {
   ends_again(view, kNotReady);
   EXPECT_EQ(view.job.status.runs[0].deferrals, 1);
   EXPECT_EQ(view.job.status.history.size(), 3u);
+}
+
+TEST(Deferral, ManyEndsAfterOneLeaveTheNewestOtherEntryInHistory) {
+  JobView view = job_of_runs(100, 20, 20);
+  add_history(view, Outcome::kFailed, 1);
+  view.job.status.history.back().attempt = 4711;
+  add_history(view, Outcome::kDeferred, 1);
+  for (std::int64_t index = 0; index < 20; ++index) end_pod(view, index, 0);
+  const Status status = after(view);
+  EXPECT_EQ(refused_by_api(view.job.status, status), "");
+  EXPECT_EQ(status.history.front().attempt, 4711);
+  view.job.spec.cancel = true;
+  EXPECT_EQ(refused_by_api(view.job.status, after(view)), "");
 }
 
 TEST(Deferral, HoldsUpNoOtherRun) {
