@@ -86,13 +86,15 @@ Status wait_for(const std::string& progress_file, const std::string& id) {
 Result<std::string> checkpoint_text(const std::string& argument) {
   std::string text = argument;
   if (argument.starts_with('@')) {
-    const auto content = read_regular_file(argument.substr(1), kMaxCheckpointBytes + 2);
+    // Long enough for the line breaks at its end. A file that goes on is too long as it is.
+    constexpr std::size_t kMost = kMaxCheckpointBytes + 64;
+    const auto content = read_regular_file(argument.substr(1), kMost);
     if (!content) {
       return make_error(ErrorCode::kInvalid,
                         argument.substr(1) + " is not a file that can be read");
     }
     text = *content;
-    while (text.ends_with('\n')) text.pop_back();
+    while (text.size() < kMost && text.ends_with('\n')) text.pop_back();
   }
   if (text.size() > kMaxCheckpointBytes) {
     return make_error(ErrorCode::kInvalid,
@@ -125,8 +127,8 @@ std::optional<Checkpoint> CheckpointFile::look() {
   return is_text ? found : std::nullopt;
 }
 
-void CheckpointFile::acknowledge(const std::string& id) const {
-  static_cast<void>(replace_file(told_path_, id, 0644));
+bool CheckpointFile::acknowledge(const std::string& id) const {
+  return replace_file(told_path_, id, 0644).ok();
 }
 
 }  // namespace holdfast::agent

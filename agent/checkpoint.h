@@ -3,8 +3,6 @@
 // with a renewal, and then leaves the id of what the API server has in another file.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <optional>
 #include <string>
 
@@ -31,8 +29,8 @@ class CheckpointFile {
 
   // The checkpoint, if the file has changed since the last call.
   std::optional<Checkpoint> look();
-  // The API server has this one.
-  void acknowledge(const std::string& id) const;
+  // The API server has this one. False: that could not be written.
+  bool acknowledge(const std::string& id) const;
 
  private:
   const std::string path_;

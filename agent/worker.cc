@@ -249,17 +249,21 @@ void Worker::tend() {
   left_state_ = now;
   files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
               state_file = state_file_, progress = progress_, checkpoints = checkpoints_,
-              kept = std::exchange(kept_, std::nullopt), last = ended_]() -> FileThread::Then {
+              kept = std::exchange(kept_, std::nullopt),
+              last = ended_]() mutable -> FileThread::Then {
     for (const std::string& line : lines) say(line);
     if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
-    if (kept) checkpoints->acknowledge(*kept);
-    return [this, told = Told{progress->look(), checkpoints->look()}, last] { tended(told, last); };
+    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
+    return [this, told = Told{progress->look(), checkpoints->look(), kept}, last] {
+      tended(told, last);
+    };
   });
 }
 
 void Worker::tended(Told told, bool last) {
   if (exit_code_) return;
   last_look_ = last;
+  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
   if (told.checkpoint && started_) {
     checkpoint_id_ = std::move(told.checkpoint->id);
     obey(guard_.checkpointed(steady_now(), ++checkpoint_, std::move(told.checkpoint->text)));

@@ -55,6 +55,7 @@ class Worker {
   struct Told {
     std::optional<std::string> progress;
     std::optional<Checkpoint> checkpoint;
+    std::optional<std::string> not_acknowledged;  // its id: to be tried again
   };
   void tended(Told told, bool last);
 

@@ -124,8 +124,9 @@ class JobController {
     std::string pod_name;
     std::string pod_uid;  // as recorded
     std::int64_t attempt = 0;
-    bool pod_known = false;  // this process knew of a pod of the attempt before the read
-    std::string lease_name;  // empty: without heartbeat
+    bool pod_known = false;    // this process knew of a pod of the attempt before the read
+    bool may_be_over = false;  // the attempt is not open, and no pod of it comes any more
+    std::string lease_name;    // empty: without heartbeat
     std::shared_ptr<const CachedPod> pod;  // null: it does not exist
     HeartbeatPtr lease;                    // null: it does not exist
     bool read = false;                     // all of it

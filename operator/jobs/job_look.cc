@@ -44,6 +44,7 @@ JobController::Live JobController::runs_to_look_at(const CachedJob& job,
     one.attempt = job.job.status.attempt;
     return chosen;
   }
+  const std::uint64_t shown = pods_.version(job.namespace_);
   const std::set<std::int64_t> wanted(runs.begin(), runs.end());
   std::set<std::int64_t> troubled;
   for (const reconciler::Run& run : job.job.status.runs) {
@@ -56,6 +57,8 @@ JobController::Live JobController::runs_to_look_at(const CachedJob& job,
     one.pod_name = run.pod_name;
     one.pod_uid = run.pod_uid;
     one.attempt = run.attempt;
+    // No pod of it comes any more.
+    one.may_be_over = (!run.open() || job.job.deleting) && !(known && known->may_still_show(shown));
     if (job.job.spec.heartbeat) one.lease_name = lease_name(job.job, run.index);
   }
   if (troubled.size() < chosen.size()) {
@@ -114,7 +117,7 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
       one.pod = cached;
     }
     // A look may be too short for all runs, and the next one leaves these out.
-    if (index != reconciler::kNoRun && (!one.pod || one.pod->pod.ended())) {
+    if (one.may_be_over && (!one.pod || one.pod->pod.ended())) {
       memory.runs[index].over = one.attempt;
     }
     live[index] = std::move(one);

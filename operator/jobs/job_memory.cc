@@ -18,7 +18,7 @@ bool AttemptMemory::has_intent(const std::optional<Time>& stamp) const {
          std::find(intent_stamps.begin(), intent_stamps.end(), *stamp) != intent_stamps.end();
 }
 
-void JobMemory::keep_only(const reconciler::Status& status) {
+void JobMemory::keep_only(const reconciler::Status& status, std::uint64_t shown) {
   std::unordered_set<std::int64_t> open;
   std::unordered_set<std::int64_t> begun;
   for (const reconciler::Run& run : status.runs) {
@@ -27,7 +27,8 @@ void JobMemory::keep_only(const reconciler::Status& status) {
   }
   std::erase_if(attempts, [&](const auto& entry) {
     const auto& [number, attempt] = entry;
-    return number <= status.attempt && open.count(number) == 0 && !attempt.creation;
+    return number <= status.attempt && open.count(number) == 0 && !attempt.creation &&
+           !attempt.may_still_show(shown);
   });
   std::erase_if(runs, [&](const auto& entry) { return begun.count(entry.first) == 0; });
 }
@@ -43,10 +44,12 @@ bool JobMemory::creating() const {
                      [](const auto& entry) { return entry.second.creating(); });
 }
 
-bool JobMemory::has_asked_for_a_pod() const {
-  return std::any_of(attempts.begin(), attempts.end(), [](const auto& entry) {
+bool JobMemory::has_asked_for_a_pod(std::uint64_t shown) const {
+  return std::any_of(attempts.begin(), attempts.end(), [&](const auto& entry) {
     const AttemptMemory& attempt = entry.second;
-    return attempt.creating() && !attempt.creation->ticket && !attempt.pod_existed;
+    const bool waits = attempt.creation && attempt.creation->ticket;
+    const bool is_seen = attempt.pod_existed && attempt.created_version <= shown;
+    return attempt.may_still_show(shown) && !waits && !is_seen;
   });
 }
 

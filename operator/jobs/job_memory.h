@@ -51,6 +51,8 @@ struct AttemptMemory {
   reconciler::Sightings pod;
   std::optional<Creation> creation;
   bool creating() const { return creation && creation->under_way; }
+  // A pod of it may come that the cache, which has this version, does not show yet.
+  bool may_still_show(std::uint64_t shown) const { return creating() || created_version > shown; }
   std::optional<SteadyTime> look_failed;  // the last live read of its pod that failed
   // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
   bool inherited = false;
@@ -104,15 +106,16 @@ struct JobMemory {
   // by an operator, and is ignored.
   void remember_highest(const reconciler::Status& status, std::int64_t attempt);
 
-  // Drops what concerns neither an open run nor an intent that may still show.
-  void keep_only(const reconciler::Status& status);
+  // Drops what concerns neither an open run nor an intent or a pod that may still show. `shown`:
+  // the version of the cache of pods.
+  void keep_only(const reconciler::Status& status, std::uint64_t shown);
   // Null: nothing is remembered of it.
   const AttemptMemory* find_attempt(std::int64_t number) const;
   AttemptMemory* find_attempt(std::int64_t number);
 
   bool creating() const;
-  // The request for a pod is on its way, and neither its answer nor the pod has been seen.
-  bool has_asked_for_a_pod() const;
+  // The request for a pod is on its way, or the cache does not show the created pod yet.
+  bool has_asked_for_a_pod(std::uint64_t shown) const;
   // The refusals of ended creations are on record, or cannot be.
   void forget_ended_creations();
 

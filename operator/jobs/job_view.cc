@@ -70,7 +70,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.runs.resize(job.job.status.runs.size());
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
-  memory.keep_only(job.job.status);
+  memory.keep_only(job.job.status, pods_.version(job.namespace_));
   learn_highest_attempt(job, memory);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(job, memory, live, view);
@@ -87,7 +87,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
-  observed.creating = job.job.spec.many_runs() && memory.has_asked_for_a_pod();
+  observed.creating =
+      job.job.spec.many_runs() && memory.has_asked_for_a_pod(pods_.version(job.namespace_));
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended()) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
@@ -123,8 +124,8 @@ void JobController::observe_memory(const CachedJob& job, JobMemory& memory, cons
     observed.confirmed = observed.confirmed || is_over;
   }
   if (!run.open()) {
-    const AttemptMemory* const last = memory.find_attempt(run.attempt);
-    observed.creating = last && last->creating();
+    AttemptMemory* const last = memory.find_attempt(run.attempt);
+    observed.creating = last && is_creating(job, *last);
     return;
   }
   AttemptMemory& attempt = memory.attempts[run.attempt];

@@ -5,8 +5,9 @@
 //
 // What happens to the key afterwards:
 //   error            -> retried after its back-off (an exception counts as an error)
-//   wake_after       -> failures are forgotten; retried after that time. If the time has passed
-//                       already, the back-off applies, so that the key cannot spin
+//   wake_after       -> failures are forgotten, unless it decided nothing; retried after that time.
+//                       If the time has passed already, the back-off applies, so that the key
+//                       cannot spin
 //   nothing          -> failures are forgotten
 // With an error, wake_after limits the back-off, but to no less than a second. An error with a
 // Retry-After is not retried before it.

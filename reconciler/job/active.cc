@@ -102,8 +102,7 @@ bool is_overspent(const Context& context) {
 // Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
-  tell_places(steps, context.job.status, write.status);
-  tell_progress(steps, context.job.status, write.status);
+  tell_places(steps, context.job.status, Making::kSure, write.status);
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
@@ -146,7 +145,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
 void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   Status status = context.job.status;
   const bool is_sooner = bring_backoffs_forward(context, status);
-  tell_places(steps, context.job.status, status);
+  tell_places(steps, context.job.status, Making::kIfDue, status);
   if (!tell_of_all(context, steps, status) && !is_sooner) return;
   plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }
@@ -157,8 +156,7 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   const Opening opening = open_runs(context, {}, 0, write.status);
   if (expect_to_open(opening, plan)) return true;
   if (opening.opened) {
-    tell_places(steps, context.job.status, write.status);
-    tell_progress(steps, context.job.status, write.status);
+    tell_places(steps, context.job.status, Making::kSure, write.status);
     if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
     plan.write_in_turn(std::move(write), has_urgent_words(steps));
   } else if (steps.empty()) {

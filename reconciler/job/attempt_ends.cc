@@ -254,17 +254,27 @@ std::size_t room_in(const std::vector<HistoryEntry>& history) {
 }  // namespace
 
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
-  const std::size_t most = room_in(status.history);
+  const auto is_deferred = [](const auto& end) { return end.entry.outcome == Outcome::kDeferred; };
+  std::size_t most = room_in(status.history);
+  const bool shares =
+      !status.history.empty() && status.history.back().outcome == Outcome::kDeferred;
+  // All deferrals together take one place, if any.
+  if (std::any_of(ends.begin(), ends.end(), is_deferred) && !shares && most > 0) --most;
+  for (const AttemptsEnd& end : ends) {
+    if (is_deferred(end)) append(status.history, end.entry);
+  }
   const auto succeeded = [](const AttemptsEnd& end) {
     return end.verdict.outcome == Outcome::kSucceeded;
   };
   const auto bad =
-      ends.size() - static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), succeeded));
+      static_cast<std::size_t>(std::count_if(ends.begin(), ends.end(), [&](const auto& end) {
+        return !succeeded(end) && !is_deferred(end);
+      }));
   std::size_t room_for_good = most - std::min(most, bad);
   std::size_t room_for_bad = std::min(most, bad);
   for (const AttemptsEnd& end : ends) {
     std::size_t& room = succeeded(end) ? room_for_good : room_for_bad;
-    if (room == 0) continue;
+    if (room == 0 || is_deferred(end)) continue;
     --room;
     append(status.history, end.entry);
   }

@@ -216,7 +216,10 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, const
                   run.next_attempt_time};
   if (end.verdict.outcome == Outcome::kDeferred) {
     waiting.reason = Reason::kDeferred;
-    const auto& since = end.entry.start_time;
+    // The shared entry, if all its deferrals are this run's.
+    const HistoryEntry* const last = status.history.empty() ? nullptr : &status.history.back();
+    const bool is_its = last && last->attempt == end.run.attempt && last->count == run.deferrals;
+    const auto since = is_its ? last->start_time : std::nullopt;
     waiting.message = "attempt " + std::to_string(end.run.attempt) + " was deferred, " +
                       std::to_string(run.deferrals) + " times in a row" +
                       (since ? " since " + format_time(*since) : "") + "; " + end.verdict.message;

@@ -80,9 +80,9 @@ Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t fr
 // is later, somebody edited it or lowered maxSeconds. Then the longest back-off counts from now.
 std::optional<Time> end_of_backoff(const Context& context, const Run& run) {
   const std::optional<Time>& recorded = run.next_attempt_time;
-  const auto& waiting = context.job.status.waiting;
-  const bool spread = waiting && waiting->reason == Reason::kRestartsSpread;
-  seconds longest = context.spec.retry_backoff.max + (spread ? kLongestSpread : seconds(0));
+  // Only a run with a heartbeat that was lost may have a part of a spread in its time.
+  const bool may_be_spread = context.spec.heartbeat && run.disruptions > 0;
+  seconds longest = context.spec.retry_backoff.max + (may_be_spread ? kLongestSpread : seconds(0));
   for (const PolicyRule& rule : context.spec.pod_failure_policy) {
     const bool is_deferred = run.deferrals > 0 && rule.action == PolicyAction::kDefer;
     if (is_deferred) longest = std::max(longest, rule.defer_for);

@@ -87,24 +87,16 @@ Waiting words_of(const Context& context, const RunStepAt& worst, const Status& n
 
 }  // namespace
 
-void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Status& next) {
+void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
+                 Status& next) {
   auto run = next.runs.begin();  // both lists are in order
   for (const auto& [place, step] : steps) {
     const std::int64_t index = before.runs[place].index;
     while (run != next.runs.end() && run->index < index) ++run;
     if (run == next.runs.end()) return;
-    if (run->index == index && step.waiting) *run = step.run;
-  }
-}
-
-void tell_progress(const std::vector<RunStepAt>& steps, const Status& before, Status& next) {
-  auto run = next.runs.begin();  // both lists are in order
-  for (const auto& [place, step] : steps) {
-    if (step.progress.empty()) continue;
-    const std::int64_t index = before.runs[place].index;
-    while (run != next.runs.end() && run->index < index) ++run;
-    if (run == next.runs.end()) return;
-    if (run->index == index) run->progress = step.progress;
+    if (run->index != index) continue;
+    if (step.waiting) *run = step.run;
+    if (write == Making::kSure && !step.progress.empty()) run->progress = step.progress;
   }
 }
 
@@ -143,6 +135,7 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
     const bool is_its = last && (last->run.index == run->index || last->lost_together > 0);
     status.waiting = is_its ? next_attempt_waiting(context, status, *last, *run)
                             : backoff_waiting(context, *opening.due);
+    if (run->deferrals > 0) status.waiting->reason = Reason::kDeferred;
   } else {
     status.waiting = turn_waiting(context, status);
   }

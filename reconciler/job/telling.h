@@ -16,12 +16,12 @@ struct RunStepAt {
   RunStep step;
 };
 
-// Records nodes, starts and progress that are due in `next`, the status that follows `before`.
-void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Status& next);
-
-// Brings the workers' last messages into a write that is made anyway. For a message alone nothing
-// is written for a while (kWordsInterval).
-void tell_progress(const std::vector<RunStepAt>& steps, const Status& before, Status& next);
+// Records nodes, starts and progress that are due in `next`, the status that follows `before`. A
+// write that is made anyway (kSure) brings the workers' last messages too. For a message alone
+// nothing is written for a while (kWordsInterval).
+enum class Making { kSure, kIfDue };
+void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
+                 Status& next);
 
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status);

@@ -116,7 +116,12 @@ bool template_has_failed(const RunContext& context) {
   if (!until || context.now - refusal->age < *until || refusal->in_a_row < kTemplateTries) {
     return false;
   }
-  // A template of which pods were created meanwhile is not invalid: something refuses some of them.
+  // A template of which pods exist is not invalid: something refuses some of them. Open runs have
+  // pods of this template, because it changes only while the job is suspended.
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    if (runs[place].open() && context.pods[place]) return false;
+  }
   const auto& pods = context.view.pods;
   return std::none_of(pods.begin(), pods.end(), [&](const PodView& pod) {
     return is_ours(context.view, pod) && pod.created >= *until - kTemplateDoubt;

@@ -286,6 +286,14 @@ def test_deferrals_in_a_row_share_an_entry(api, three):
     written(api, current, history=[*before, ended(5, outcome="Deferred", count=2), ended(6)])
 
 
+def test_deferrals_push_nothing_out_of_history(api, three):
+    newest = three["status"]["history"][-1]
+    deferrals = [ended(n, outcome="Deferred") for n in range(10, 19)]
+    current = written(api, three, attempt=30)
+    refused(put(api, current, history=[newest, *deferrals]), *RULE)
+    refused(put(api, current, history=[newest, *deferrals[:5]]), *RULE)
+
+
 def test_a_full_history_is_never_another_altogether(api):
     full = [ended(n) for n in range(1, 11)]
     current = written(api, api.job_in("Running"), attempt=30, history=full)

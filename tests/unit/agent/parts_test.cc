@@ -201,6 +201,10 @@ TEST(CheckpointText, IsBoundedTextOfTheArgumentOrOfAFile) {
   EXPECT_EQ(*checkpoint_text("page 7"), "page 7");
   EXPECT_EQ(*checkpoint_text("@" + folder.write("at", "page 8\n")), "page 8");
   EXPECT_TRUE(checkpoint_text(std::string(1024, 'x')).ok());
+  EXPECT_FALSE(checkpoint_text("@" + folder.write("long", std::string(1024, 'x') +
+                                                              std::string(70, '\n') + "and more"))
+                   .ok())
+      << "what is cut off is not lost silently";
   EXPECT_FALSE(checkpoint_text(std::string(1025, 'x')).ok());
   EXPECT_FALSE(checkpoint_text("\xff").ok());
   EXPECT_FALSE(checkpoint_text("@" + folder.path() + "/none").ok());

@@ -73,6 +73,35 @@ TEST(Deferral, ThoseInARowShareAnEntryOfHistory) {
   EXPECT_EQ(status.history.back().attempt, 2) << "the last of them";
   EXPECT_EQ(status.history.back().start_time, first_start) << "since the first";
   EXPECT_EQ(status.runs[0].deferrals, 2);
+  EXPECT_NE(status.waiting->message.find("2 times in a row since " + format_time(*first_start)),
+            std::string::npos)
+      << status.waiting->message;
+}
+
+TEST(Deferral, ThoseOfOneWriteTakeOnePlaceAndAllAreCounted) {
+  JobView view = job_of_runs(100, 30, 30);
+  view.job.spec.pod_failure_policy = {defers()};
+  for (std::int64_t index = 0; index < 20; ++index) end_pod(view, index, kNotReady);
+  for (std::int64_t index = 20; index < 30; ++index) end_pod(view, index, index == 25 ? 1 : 0);
+  const Status status = after(view);
+  const auto with = [&](Outcome outcome) {
+    return std::find_if(status.history.begin(), status.history.end(),
+                        [&](const auto& entry) { return entry.outcome == outcome; });
+  };
+  ASSERT_NE(with(Outcome::kDeferred), status.history.end());
+  EXPECT_EQ(with(Outcome::kDeferred)->count, 20);
+  ASSERT_NE(with(Outcome::kFailed), status.history.end());
+  EXPECT_EQ(with(Outcome::kFailed)->index, 25);
+  EXPECT_EQ(refused_by_api(view.job.status, status), "");
+}
+
+TEST(Deferral, WaitingSaysSoWhicheverOfTheRunsWasDeferredLast) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.spec.pod_failure_policy = {defers()};
+  end_pod(view, 0, kNotReady);
+  end_pod(view, 1, kNotReady);
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  EXPECT_EQ(after(view).waiting->reason, Reason::kDeferred);
 }
 
 TEST(Deferral, OneMoreThanTheLimitInARowFailsTheJob) {

@@ -172,6 +172,8 @@ TEST(ManyCreations, ATemplateOfWhichPodsWereCreatedMeanwhileIsNotInvalid) {
   view.pods[0].created = now() - seconds(100);
   EXPECT_FALSE(after(view).condition("FailureTarget")) << "run 0 has such a pod";
   view.pods[0].created = now() - seconds(200);
+  EXPECT_FALSE(after(view).condition("FailureTarget")) << "also if it is older than the refusal";
+  view.job.status.runs[0].next_attempt_time = now() + seconds(9);
   EXPECT_TRUE(has_condition(after(view), "FailureTarget", "PodTemplateInvalid"));
 }
 

@@ -101,12 +101,32 @@ TEST(RestartsSpread, IsNotCutShortByTheLongestBackOff) {
   view.job.spec.retry_backoff.max = seconds(10);
   Status& status = view.job.status;
   status.waiting->reason = Reason::kRestartsSpread;
+  view.job.spec.heartbeat = Heartbeat{};
+  status.begun().disruptions = status.disruptions = 1;
   status.begun().next_attempt_time = status.waiting->deadline =
       now() + seconds(10) + kLongestSpread;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   EXPECT_EQ(after(view, *status.run().next_attempt_time).attempt, 2);
   status.begun().next_attempt_time = now() + std::chrono::years(1);
   EXPECT_EQ(after(view).run().next_attempt_time, now() + seconds(10) + kLongestSpread);
+}
+
+TEST(RestartsSpread, StaysThatOfEachRunWhateverTheJobWaitsFor) {
+  JobView view = job_of_runs(4, 4, 4);
+  view.job.spec.heartbeat = Heartbeat{};
+  view.job.spec.retry_backoff.max = seconds(30);
+  view.job.status.disruptions = 2;
+  for (const std::size_t place : {1u, 2u}) {
+    auto& run = view.job.status.runs[place];
+    run.disruptions = 1;
+    run.next_attempt_time = now() + seconds(60 + 30 * static_cast<std::int64_t>(place));
+  }
+  std::erase_if(view.pods, [](const PodView& pod) { return pod.attempt == 2 || pod.attempt == 3; });
+  view.observed.since_write = seconds(60);
+  end_pod(view, 0, 1);
+  const Status status = after(view);
+  EXPECT_EQ(status.runs[1].next_attempt_time, now() + seconds(90));
+  EXPECT_EQ(status.runs[2].next_attempt_time, now() + seconds(120));
 }
 
 TEST(HolderCount, AHolderIsLostOnceItHasNotRenewedForTwoThirdsOfTheDuration) {

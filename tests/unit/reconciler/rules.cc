@@ -18,7 +18,10 @@ bool same_but_conditions(Status a, Status b) {
 
 // Deferrals in a row share an entry, so they do not count.
 bool may_follow(std::vector<HistoryEntry> next, std::vector<HistoryEntry> old) {
+  if (next == old) return true;
   const bool is_full = next.size() == 10;
+  const auto is_deferral = [](const auto& entry) { return entry.outcome == Outcome::kDeferred; };
+  if (std::count_if(next.begin(), next.end(), is_deferral) > 5) return false;
   for (auto* const history : {&next, &old}) {
     std::erase_if(*history, [](const auto& entry) { return entry.outcome == Outcome::kDeferred; });
   }
