@@ -114,6 +114,7 @@ std::string Child::start(const std::vector<std::string>& command, SteadyTime bef
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t agent = ::getpid();
+  ended_ = false;
   pid_ = ::fork();
   if (pid_ == 0) become(arguments, agent, before);
   if (pid_ < 0) return std::generic_category().message(errno);

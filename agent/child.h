@@ -26,7 +26,8 @@ class Child {
  public:
   Child();
 
-  // Returns why the child cannot be started; empty: it started. The command does not run at all if
+  // Starts the child, or starts it again after its end. Returns why it cannot be started; empty: it
+  // started. The command does not run at all if
   // it cannot begin before `before`. If the command cannot be run, the child says so on stderr and
   // exits with 127 or 126.
   std::string start(const std::vector<std::string>& command, SteadyTime before);

@@ -65,6 +65,7 @@ Orders Guard::step(SteadyTime now, Event event) {
   orders_ = Orders{};
   check_deadlines(now);
   if (phase_ != Phase::kDone) event();
+  end_rest(now);
   plan(now);
   return std::move(orders_);
 }
@@ -101,6 +102,10 @@ Orders Guard::checkpointed(SteadyTime now, std::int64_t number, std::string text
 Orders Guard::child_ended(SteadyTime now, int exit_code) {
   return step(now, [&] {
     if (phase_ != Phase::kRunning && phase_ != Phase::kFencing) return;
+    const Deferral* const deferred = deferral(exit_code);
+    if (deferred && phase_ == Phase::kRunning && !told_to_end_) {
+      return rest(now, exit_code, deferred->pause);
+    }
     if (phase_ == Phase::kRunning) phase_ = Phase::kEnding;
     child_exit_code_ = exit_code;
     kill_at_ = now;
@@ -111,6 +116,7 @@ Orders Guard::child_ended(SteadyTime now, int exit_code) {
 Orders Guard::all_dead(SteadyTime now) {
   return step(now, [&] {
     if (phase_ == Phase::kFencing) return finish(kFencedExitCode, fenced_why_);
+    if (resting()) swept_ = true;
     if (phase_ != Phase::kEnding || settled_) return;
     orders_.stop = Orders::Stop::kNone;
     settle(now, now + kLastRenewalLimit);
@@ -124,6 +130,12 @@ Orders Guard::told_to_end(SteadyTime now) {
     // failure.
     if (phase_ == Phase::kWaiting) {
       finish(kFencedExitCode, "asked to end before it had the Lease");
+    }
+    // No command runs that could end: the pod ends with the last exit code.
+    if (resting()) {
+      phase_ = Phase::kEnding;
+      kill_at_ = now;
+      kill(now);
     }
   });
 }
@@ -148,6 +160,10 @@ void Guard::check_deadlines(SteadyTime now) {
     fence(*renewed_ + kill_after(duration), std::move(why));
   }
   if (phase_ == Phase::kEnding && settled_ && now >= give_up_) finish(child_exit_code_);
+  if (resting() && !swept_ && now >= kill_again_) {
+    kill_again_ = now + kKillAgain;
+    orders_.stop = Orders::Stop::kKill;
+  }
   const bool killing = phase_ == Phase::kFencing || (phase_ == Phase::kEnding && !settled_);
   if (killing && now >= kill_at_ && now >= kill_again_) kill(now);
   // Without CAP_KILL, kill() on a child of another user always fails with EPERM. But the end of a
@@ -352,6 +368,43 @@ void Guard::finish(int exit_code, std::string fenced) {
   orders_.last_words = kLastWordsLimit;
 }
 
+// -- "not yet" ---------------------------------------------------------------------------------
+
+// The rule for this exit code; null: none, or its limit is reached, and the pod has to end with it.
+const Deferral* Guard::deferral(int exit_code) const {
+  const auto& rules = settings_.deferrals;
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const Deferral& rule) {
+    return rule.exit_code == exit_code;
+  });
+  if (found == rules.end() || settings_.deferred_before + deferrals_ >= found->limit) {
+    return nullptr;
+  }
+  return &*found;
+}
+
+void Guard::rest(SteadyTime now, int exit_code, Duration pause) {
+  ++deferrals_;
+  resting_ = true;
+  swept_ = false;
+  child_exit_code_ = exit_code;
+  again_at_ = now + pause;
+  kill_again_ = now + kKillAgain;
+  orders_.stop = Orders::Stop::kKill;
+}
+
+// The command runs again. If processes of the last time cannot be killed, the container has to end.
+void Guard::end_rest(SteadyTime now) {
+  if (!resting() || now < again_at_) return;
+  if (!swept_) {
+    phase_ = Phase::kEnding;
+    kill_at_ = now;
+    return kill(now);
+  }
+  resting_ = false;
+  last_progress_ = now;
+  orders_.start_before = *renewed_ + terminate_after(settings_.duration);
+}
+
 // -- plans -------------------------------------------------------------------------------------
 
 // The moment when the next request is due, whatever it is.
@@ -378,8 +431,14 @@ void Guard::plan(SteadyTime now) {
     return wake(*killed_ + (phase_ == Phase::kEnding ? kLeftoversLimit : kill_limit(duration)));
   }
   if (phase_ == Phase::kRunning) wake(*renewed_ + terminate_after(duration));
+  if (resting()) wake(swept_ ? again_at_ : std::min(again_at_, kill_again_));
   if (phase_ == Phase::kEnding) wake(give_up_);
   if (!pending_ && now >= renewal_due()) {
+    // Whoever waits for an answer does what it should.
+    if (resting() && may_renew_) {
+      ++mark_;
+      last_progress_ = now;
+    }
     pending_ = Pending{.put = may_renew_,
                        .last = may_renew_ && phase_ == Phase::kEnding,
                        .mark = mark_,
@@ -391,7 +450,8 @@ void Guard::plan(SteadyTime now) {
       orders_.put = Renewal{.mark = mark_,
                             .age_seconds = std::chrono::duration_cast<seconds>(age).count(),
                             .message = message_,
-                            .ended = std::nullopt};
+                            .ended = std::nullopt,
+                            .deferrals = deferrals_};
       if (phase_ == Phase::kEnding) orders_.put->ended = child_exit_code_;
       if (checkpoint_ > kept_) orders_.put->checkpoint = checkpoint_text_;
     }

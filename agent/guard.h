@@ -15,6 +15,9 @@
 //   its grace. After a signal that asks the agent to end, a missing Lease postpones the deadlines
 //   as a renewal does.
 // - A pause that the API server asks for is kept, but it always leaves time for one more try.
+// - A command that ends with a deferred exit code runs again after its pause, in the same pod and
+// as
+//   the same attempt. Meanwhile the Lease is renewed, and each renewal is progress.
 // - Every call checks the deadlines first, so they come first after a pause of any length.
 //
 // The agent does not wait for processes that cannot be killed: it ends after a few rounds of
@@ -24,17 +27,27 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/random.h"
 #include "core/time.h"
 
 namespace holdfast::agent {
 
+// The job's rule for an exit code that means "not yet".
+struct Deferral {
+  int exit_code = 0;
+  Duration pause{};        // until the command runs again
+  std::int64_t limit = 0;  // in a row, with those of earlier attempts
+};
+
 struct GuardSettings {
   Duration duration{};                        // of the Lease
   std::optional<Duration> progress_deadline;  // the job's, if it has one
   std::int64_t attempt = 0;
   std::string holder;  // "<pod name>/<pod UID>"
+  std::vector<Deferral> deferrals = {};
+  std::int64_t deferred_before = 0;  // in a row, by earlier attempts
 };
 
 struct LeaseView {
@@ -63,7 +76,8 @@ struct Renewal {
   std::int64_t mark = 0;  // how often the worker made progress
   std::int64_t age_seconds = 0;
   std::string message;
-  std::optional<int> ended;  // the child's exit code; set in the last renewal only
+  std::optional<int> ended;    // the child's exit code; set in the last renewal only
+  std::int64_t deferrals = 0;  // of this attempt
   std::optional<std::string> checkpoint = std::nullopt;  // none: the Lease keeps what it has
 };
 
@@ -73,7 +87,7 @@ struct Orders {
   Stop stop = Stop::kNone;
   // Give up the request in progress.
   bool abort_request = false;
-  // Start the child, but not after this time.
+  // Start the child, for the first time or again, but not after this time.
   std::optional<SteadyTime> start_before;
   // Read the Lease, or write this renewal into it. At most one request is in progress.
   bool get = false;
@@ -116,6 +130,8 @@ class Guard {
   Orders told_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
+  // The command has said "not yet", and does not run now.
+  bool resting() const { return phase_ == Phase::kRunning && resting_; }
   // When the last acknowledged renewal (or its equivalent) was sent; none before the first.
   std::optional<SteadyTime> renewed() const { return renewed_; }
 
@@ -148,6 +164,9 @@ class Guard {
   void kill(SteadyTime now);
   void settle(SteadyTime now, SteadyTime give_up);
   void finish(int exit_code, std::string fenced = "");
+  const Deferral* deferral(int exit_code) const;
+  void rest(SteadyTime now, int exit_code, Duration pause);
+  void end_rest(SteadyTime now);
   Duration about(Duration duration, double part);
 
   // Constant after construction.
@@ -175,6 +194,11 @@ class Guard {
   SteadyTime last_progress_{};
   bool told_overdue_ = false;
   bool told_to_end_ = false;
+
+  bool resting_ = false;  // after a deferral, until the command runs again
+  bool swept_ = false;    // none of the command's descendants is left then
+  SteadyTime again_at_{};
+  std::int64_t deferrals_ = 0;  // of this attempt
 
   std::string fenced_why_;
   SteadyTime kill_at_{};

@@ -104,6 +104,9 @@ std::string LeaseRecord::renewed(const Renewal& renewal, Time now) {
   if (!renewal.message.empty() || annotations.contains(kProgressMessageAnnotation)) {
     annotations[kProgressMessageAnnotation] = clean_text(renewal.message, kMaxMessageBytes);
   }
+  if (renewal.deferrals > 0) {
+    annotations[kDeferralsAnnotation] = std::to_string(renewal.deferrals);
+  }
   if (renewal.checkpoint) annotations[kCheckpointAnnotation] = *renewal.checkpoint;
   if (renewal.ended) annotations[kEndedAnnotation] = std::to_string(*renewal.ended);
   return lease.dump(-1, ' ', false, Json::error_handler_t::replace);

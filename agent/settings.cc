@@ -4,8 +4,11 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <string_view>
+#include <vector>
 
 #include "client/http/endpoint.h"
+#include "core/agent_protocol.h"
 
 namespace holdfast::agent {
 namespace {
@@ -76,6 +79,33 @@ class Reader {
     }
     return value;
   }
+  // "75:60:1000,76:10:5"
+  std::vector<Deferral> deferrals(const char* name) {
+    std::vector<Deferral> rules;
+    const std::string all = text_or(name, "");
+    std::string_view rest = all;
+    while (!rest.empty()) {
+      const std::string_view rule = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), rule.size() + 1));
+      std::int64_t numbers[3] = {};
+      const char* here = rule.data();
+      const char* const end = rule.data() + rule.size();
+      for (std::int64_t& number : numbers) {
+        const auto [last, error] = std::from_chars(here, end, number);
+        const bool is_last = &number == &numbers[2];
+        if (error != std::errc() || (is_last ? last != end : last == end || *last != ':')) {
+          fail(std::string(name) + " is \"" + all + "\", not a list like 75:60:1000");
+          return {};
+        }
+        here = is_last ? last : last + 1;
+      }
+      rules.push_back(
+          {static_cast<int>(numbers[0]),
+           std::chrono::seconds(std::clamp<std::int64_t>(numbers[1], 1, kLongestSeconds)),
+           numbers[2]});
+    }
+    return rules;
+  }
   bool is_set(const char* name) const { return !environment_(name).value_or("").empty(); }
   void fail(const std::string& why) {
     if (error_.empty()) error_ = why;
@@ -103,6 +133,10 @@ Result<Settings> read_settings(const Environment& environment) {
   settings.guard.attempt = reader.number("HOLDFAST_ATTEMPT", 1, kLongestSeconds);
   settings.guard.holder =
       reader.object_name("HOLDFAST_POD_NAME") + "/" + reader.object_name("HOLDFAST_POD_UID");
+  settings.guard.deferrals = reader.deferrals(kDeferVariable);
+  if (reader.is_set(kDeferralsVariable)) {
+    settings.guard.deferred_before = reader.number(kDeferralsVariable, 0, kLongestSeconds);
+  }
   settings.progress_file = reader.path(kProgressFile);
   settings.host = reader.address("KUBERNETES_SERVICE_HOST");
   settings.port = static_cast<int>(reader.number("KUBERNETES_SERVICE_PORT", 1, 65535));

@@ -160,6 +160,7 @@ void Worker::start_child(SteadyTime before) {
   const std::string checkpoint = lease_.checkpoint();
   ::unsetenv(kCheckpointVariable);
   if (!checkpoint.empty()) ::setenv(kCheckpointVariable, checkpoint.c_str(), 1);
+  ended_ = none_left_ = last_look_ = false;  // the command may have run before
   const std::string why = child_.start(command_, before);
   started_ = true;
   look_at_ = steady_now() + look_period_;
@@ -219,7 +220,8 @@ void Worker::set_timer() {
 std::string Worker::state() const {
   AgentState state;
   state.duration = settings_.guard.duration;
-  if (guard_.phase() == Guard::Phase::kWaiting) {
+  // A probe of the command would fail while that does not run.
+  if (guard_.phase() == Guard::Phase::kWaiting || guard_.resting()) {
     // In steps of D/6, so that not every read of the Lease writes the file.
     const Duration now = steady_now().time_since_epoch();
     state.phase = AgentState::Phase::kWaiting;

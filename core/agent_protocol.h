@@ -17,6 +17,14 @@ inline constexpr const char* kProgressMessageAnnotation = "holdfast.dev/progress
 inline constexpr const char* kCheckpointAnnotation = "holdfast.dev/checkpoint";
 inline constexpr const char* kCheckpointVariable = "HOLDFAST_CHECKPOINT";
 inline constexpr std::size_t kMaxCheckpointBytes = 1024;
+// How often the holder's worker has said "not yet" (Defer); the agent runs it again in the same
+// pod.
+inline constexpr const char* kDeferralsAnnotation = "holdfast.dev/deferrals";
+// Which exit codes say so: "75:60:1000", comma-separated: the code, the seconds until the command
+// runs again, and how many deferrals in a row are allowed. And how many there were in the attempts
+// before.
+inline constexpr const char* kDeferVariable = "HOLDFAST_DEFER";
+inline constexpr const char* kDeferralsVariable = "HOLDFAST_DEFERRALS";
 inline constexpr const char* kEndedAnnotation = "holdfast.dev/ended";
 
 // The exit code of an agent that fenced itself, and the prefix of its termination message.

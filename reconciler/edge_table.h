@@ -10,6 +10,7 @@ struct Edge {
   Phase from;
   Phase to;
   const char* when;
+  bool needs_stages = false;  // only a job with stages takes it
 };
 
 inline constexpr Edge kEdges[] = {
@@ -30,6 +31,8 @@ inline constexpr Edge kEdges[] = {
     {Phase::kRunning, Phase::kCancelling, "cancel"},
     {Phase::kRunning, Phase::kSucceeded, "the attempt's pod succeeded"},
     {Phase::kRunning, Phase::kFailed, "a budget is spent, or activeDeadlineSeconds"},
+    {Phase::kRunning, Phase::kCancelled, "the last Always stage of a cancelled job has ended",
+     true},
     {Phase::kBackoff, Phase::kRunning, "the next attempt starts"},
     {Phase::kBackoff, Phase::kPending, "parallelism is 0"},
     {Phase::kBackoff, Phase::kSuspended, "suspend"},
@@ -41,15 +44,18 @@ inline constexpr Edge kEdges[] = {
     {Phase::kSuspended, Phase::kCancelling, "cancel, while an old pod runs"},
     {Phase::kSuspended, Phase::kCancelled, "cancel"},
     {Phase::kSuspended, Phase::kFailed, "activeDeadlineSeconds"},
+    {Phase::kCancelling, Phase::kRunning, "its pods have ended, and an Always stage starts", true},
+    {Phase::kCancelling, Phase::kPending, "the same, and the stage has to wait", true},
+    {Phase::kCancelling, Phase::kSucceeded, "its pods have ended, and its result was ready", true},
     {Phase::kCancelling, Phase::kCancelled, "its pods have ended"},
 };
 
 // True if a status write may go from `from` to `to`. Any phase but (none) may stay, and Running may
 // stay with a new attempt. The first write leaves (none).
-constexpr bool is_edge(Phase from, Phase to) {
+constexpr bool is_edge(Phase from, Phase to, bool has_stages) {
   if (from == to) return from != Phase::kNone;
   for (const Edge& edge : kEdges) {
-    if (edge.from == from && edge.to == to) return true;
+    if (edge.from == from && edge.to == to) return has_stages || !edge.needs_stages;
   }
   return false;
 }

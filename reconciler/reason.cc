@@ -57,6 +57,7 @@ constexpr std::string_view kReasons[] = {
     "Resuming",
     "RetryBackoff",
     "RunsStopped",
+    "StageStarting",
     "StartTimeout",
     "SuccessPolicy",
     "Suspended",

@@ -57,6 +57,7 @@ enum class Reason {
   kResuming,
   kRetryBackoff,
   kRunsStopped,
+  kStageStarting,
   kStartTimeout,
   kSuccessPolicy,
   kSuspended,

@@ -14,6 +14,9 @@ constexpr std::array<const char*, 9> kOutcomes = {"Succeeded", "Failed",       "
                                                   "Hung",      "StartTimeout", "DeadlineExceeded",
                                                   "Suspended", "Cancelled",    "Deferred"};
 
+constexpr std::array<const char*, 5> kStagePhases = {"Pending", "Running", "Succeeded", "Failed",
+                                                     "Skipped"};
+
 template <class Enum, std::size_t N>
 std::optional<Enum> parse(const std::array<const char*, N>& names, const std::string& text) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -29,6 +32,10 @@ std::optional<Phase> parse_phase(const std::string& text) { return parse<Phase>(
 const char* to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
 std::optional<Outcome> parse_outcome(const std::string& text) {
   return parse<Outcome>(kOutcomes, text);
+}
+const char* to_string(StagePhase phase) { return kStagePhases[static_cast<std::size_t>(phase)]; }
+std::optional<StagePhase> parse_stage_phase(const std::string& text) {
+  return parse<StagePhase>(kStagePhases, text);
 }
 
 const char* to_string(PodPhase phase) {
@@ -89,6 +96,19 @@ const Run* Status::run_of_pod(const std::string& pod_name) const {
   const auto found = std::find_if(runs.begin(), runs.end(),
                                   [&](const Run& one) { return one.pod_name == pod_name; });
   return found == runs.end() ? nullptr : &*found;
+}
+
+bool Status::holds(const std::string& type) const {
+  const Condition* const found = condition(type);
+  return found && found->status;
+}
+
+std::int64_t Status::stage_failures() const {
+  return stages.empty() ? failures : stages[stage].failures;
+}
+
+std::int64_t Status::stage_disruptions() const {
+  return stages.empty() ? disruptions : stages[stage].disruptions;
 }
 
 const Condition* Status::condition(const std::string& type) const {

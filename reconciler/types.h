@@ -50,6 +50,14 @@ enum class Outcome {
 const char* to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(const std::string& text);
 
+// How far a stage is. Succeeded, Failed and Skipped are for ever.
+enum class StagePhase { kPending, kRunning, kSucceeded, kFailed, kSkipped };
+const char* to_string(StagePhase phase);
+std::optional<StagePhase> parse_stage_phase(const std::string& text);
+inline bool has_ended(StagePhase phase) {
+  return phase != StagePhase::kPending && phase != StagePhase::kRunning;
+}
+
 // Which budget an ended attempt spends.
 enum class Budget { kNone, kFailures, kDisruptions };
 Budget budget_of(Outcome outcome);
@@ -112,6 +120,7 @@ struct SuccessRule {
   std::optional<std::int64_t> count;  // how many of them; none: each
 };
 
+// What one stage runs, and for how long it is tried. Of a job without stages: the whole spec.
 struct Spec {
   std::int64_t completions = 1;     // runs that must succeed
   std::int64_t parallelism = 1;     // runs that may be open at once
@@ -128,12 +137,14 @@ struct Spec {
   std::optional<seconds> schedule_deadline;
   seconds lost_after{40};
   std::optional<seconds> attempt_deadline;
-  std::optional<seconds> active_deadline;
+  std::optional<seconds> active_deadline;  // the job's; it does not hold for Always stages
+  std::optional<seconds> stage_deadline;   // of a stage after the first: its own
   PodReplacementPolicy pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
   std::optional<Heartbeat> heartbeat;
   bool suspend = false;
   bool cancel = false;
   std::optional<seconds> ttl_after_finished;
+  std::string first_container;  // of the template, whose message is the stage's result
 
   // The indexes of the job's runs, and how many of them must succeed.
   IndexSet all_indexes() const { return indexes ? *indexes : IndexSet::first(completions); }
@@ -141,6 +152,20 @@ struct Spec {
   // It may have more than one run, and its status says which of them have ended.
   bool many_runs() const { return completions > 1; }
 };
+
+// A stage of a job: docs/stages.md.
+struct Stage {
+  std::string name;
+  bool may_fail = false;  // onFailure Continue
+  bool always = false;    // when Always: also after a failure or a cancellation
+  // Its fields, with those of the job that hold for it. An Always stage ignores `cancel` and the
+  // job's deadline.
+  Spec spec;
+};
+inline constexpr std::size_t kStageLimit = 16;  // after the first one
+inline constexpr const char* kFirstStage = "main";
+inline constexpr std::size_t kResultLimit = 1024;  // bytes of StageStatus::result
+inline constexpr seconds kAlwaysDeadline{600};     // of an Always stage that sets none
 
 struct Waiting {
   AnyReason reason;
@@ -152,6 +177,7 @@ struct Waiting {
 };
 
 struct HistoryEntry {
+  std::string stage = {};  // of a job with stages
   std::int64_t index = 0;  // of its run
   std::int64_t attempt = 0;
   std::string pod_name;
@@ -217,8 +243,28 @@ struct Run {
   bool open() const { return !next_attempt_time; }
 };
 
+// How a stage of a job with stages went.
+struct StageStatus {
+  std::string name;
+  StagePhase phase = StagePhase::kPending;
+  std::optional<Time> start_time;  // of its first intent
+  std::optional<Time> completion_time;
+  std::int64_t failures = 0;
+  std::int64_t disruptions = 0;
+  std::int64_t deferrals = 0;
+  seconds suspended{0};  // or gated, since start_time
+  std::string result;    // of a stage with one run: what its pod left as termination message
+  std::string message;   // why it failed, or was skipped
+  bool operator==(const StageStatus&) const = default;
+};
+
+// Runs, indexes and `waiting` are those of the current stage, the rest is the whole job's.
 struct Status {
   Phase phase = Phase::kNone;
+  // Of a job with stages: the place of the current one in Job::stages, and all of them in their
+  // order. Else empty.
+  std::size_t stage = 0;
+  std::vector<StageStatus> stages;
   std::int64_t attempt = 0;
   std::int64_t failures = 0;
   std::int64_t disruptions = 0;
@@ -235,6 +281,10 @@ struct Status {
   bool operator==(const Status&) const = default;
 
   const Condition* condition(const std::string& type) const;
+  bool holds(const std::string& type) const;  // the condition is true
+  // What the current stage has spent.
+  std::int64_t stage_failures() const;
+  std::int64_t stage_disruptions() const;
   // The job's run; an empty one if it has not begun or has ended.
   const Run& run() const;
   // The same, begun if it has not.
@@ -251,7 +301,9 @@ struct Job {
   std::int64_t generation = 0;
   Time created{};
   bool deleting = false;
-  Spec spec;
+  Spec spec;                  // of the current stage
+  std::vector<Stage> stages;  // all of them, the first one included; empty: there is one
+  bool cancel = false;        // spec.cancel of the whole job
   Status status;
   std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one
 };
@@ -384,6 +436,8 @@ struct LeaseView {
   Duration progress_age{0};  // the age of the worker's last progress, at the last renewal
   std::string progress_message;
   std::string checkpoint;  // of any holder so far; the next one goes on from it
+  // How often its holder's worker has said "not yet" in its pod, where its agent runs it again.
+  std::int64_t deferrals = 0;
 };
 
 // That Lease as this replica sees it, by its own steady clock.
@@ -499,7 +553,7 @@ struct JobView {
   std::vector<PodView> pods;  // with the job in owner or label, or with a recorded UID
   std::vector<RunView> runs;  // of job.status.runs, each in its place
   Observed observed;
-  std::vector<LeaseOver> leases_over;  // only of a job with many runs
+  std::vector<LeaseOver> leases_over;  // only of a job with many runs, or with stages
 
   // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.
   const RunView& seen(std::size_t place) const;

@@ -26,11 +26,17 @@ struct Ended {
   OrphanClass orphan_class = OrphanClass::kNone;  // the cause of the recovery
   Duration trouble_for{0};                        // how long ago the trouble began
 };
+// A stage that a status write ends, for metrics.
+struct StageEnded {
+  std::size_t place = 0;  // in Job::stages
+  StagePhase phase = StagePhase::kSucceeded;
+};
 // PUT on /status with the resourceVersion that was read.
 struct WriteStatus {
   Status status;
   std::vector<Event> events = {};
   std::vector<Ended> ended = {};
+  std::vector<StageEnded> stages_ended = {};
 };
 // The writes of one run are performed in their order, those of different runs side by side. `run`
 // is the index of the run; kNoRun: of none that is on record.

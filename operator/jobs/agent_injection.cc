@@ -1,7 +1,10 @@
 #include "operator/jobs/agent_injection.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
+#include "core/agent_protocol.h"
 #include "operator/jobs/agent_conflicts.h"
 #include "operator/observe/heartbeat_codec.h"
 #include "reconciler/names.h"
@@ -61,6 +64,41 @@ bool sets(const Json& environment, const std::string& name) {
   return false;
 }
 
+// True if the rule is on this exit code of the worker.
+bool matches(const reconciler::PolicyRule& rule, const std::string& worker, int code) {
+  if (!rule.exit_codes) return false;
+  const auto& codes = *rule.exit_codes;
+  if (!codes.container.empty() && codes.container != worker) return false;
+  const bool listed = std::count(codes.values.begin(), codes.values.end(), code) > 0;
+  return codes.in == listed;
+}
+
+// The exit codes for which a Defer rule is the first that matches. Of a rule with NotIn the agent
+// knows nothing: with it each question is a pod.
+std::string deferred_codes(const reconciler::Spec& spec, const std::string& worker) {
+  std::string list;
+  std::set<int> seen;
+  for (const reconciler::PolicyRule& rule : spec.pod_failure_policy) {
+    if (rule.action != reconciler::PolicyAction::kDefer || !rule.exit_codes) continue;
+    if (!rule.exit_codes->in) continue;
+    for (const int code : rule.exit_codes->values) {
+      const auto& rules = spec.pod_failure_policy;
+      const auto first = std::find_if(rules.begin(), rules.end(),
+                                      [&](const auto& one) { return matches(one, worker, code); });
+      if (first == rules.end() || &*first != &rule || !seen.insert(code).second) continue;
+      list += (list.empty() ? "" : ",") + std::to_string(code) + ":" +
+              std::to_string(rule.defer_for.count()) + ":" + std::to_string(rule.defer_limit);
+    }
+  }
+  return list;
+}
+
+std::int64_t deferrals_of(const reconciler::Status& status, std::int64_t index) {
+  const auto run = std::find_if(status.runs.begin(), status.runs.end(),
+                                [&](const reconciler::Run& one) { return one.index == index; });
+  return run == status.runs.end() ? 0 : run->deferrals;
+}
+
 Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod, const Json& worker) {
   const auto& heartbeat = *job.spec.heartbeat;
   Json list = Json::array();
@@ -77,6 +115,11 @@ Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod, cons
   list.push_back({{"name", "HOLDFAST_POD_UID"},
                   {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}});
   add("HOLDFAST_PROGRESS_FILE", std::string(kAgentFolder) + "/progress");
+  const std::string deferred = deferred_codes(job.spec, string_at(worker, "name"));
+  if (!deferred.empty()) {
+    add(kDeferVariable, deferred);
+    add(kDeferralsVariable, std::to_string(deferrals_of(job.status, pod.run)));
+  }
   const std::string log = string_at(worker, "terminationMessagePath");
   if (!log.empty()) add("HOLDFAST_TERMINATION_LOG", log);
   return list;
@@ -89,7 +132,8 @@ Status check_environment(const Json& worker, const Json& own) {
     const std::string name = string_at(variable, "name");
     for (const char* const read :
          {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HOLDFAST_CREDENTIALS",
-          "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS"}) {
+          "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS", kDeferVariable,
+          kDeferralsVariable}) {
       if (name == read && !sets(own, name)) {
         std::string advice = "the template's first container has the environment variable ";
         advice += name;

@@ -77,15 +77,15 @@ Task<Result<Executor::Outcome>> Executor::give_up_pod(const CachedJob& job, Owne
 Task<Result<std::shared_ptr<const JobTexts>>> Executor::texts_for(
     const reconciler::CreatePod& write, const Setting& setting) {
   JobMemory& memory = setting.memory;
-  const std::int64_t generation = setting.job.job.generation;
-  auto shared = memory.texts_generation == generation ? memory.texts.lock() : nullptr;
+  const std::pair key(setting.job.job.generation, setting.job.job.status.stage);
+  auto shared = memory.texts_of == key ? memory.texts.lock() : nullptr;
   if (shared) co_return shared;
   auto read = texts(setting, for_creation(write.attempt, memory));
   Result<JobTexts> current = co_await read;
   if (!current) co_return current.error();
   shared = std::make_shared<const JobTexts>(std::move(*current));
   memory.texts = shared;
-  memory.texts_generation = generation;
+  memory.texts_of = key;
   co_return shared;
 }
 

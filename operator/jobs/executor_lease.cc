@@ -49,9 +49,11 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& write,
                                                 const Setting& setting) {
   const CachedJob& job = setting.job;
-  auto del = client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
-                                           job.namespace_, lease_name(job.job, write.run)),
-                         preconditions(write.uid, write.version), within_time());
+  // Of a run among many, perhaps of an earlier stage.
+  const std::string name = reconciler::heartbeat_lease_name(job.uid, write.run);
+  auto del = client_.del(
+      kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_, name),
+      preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
   if (answer) raise(setting.memory.lease_version, *answer);
   if (answer || answer.error().code == ErrorCode::kNotFound) co_return Outcome{};
@@ -112,7 +114,13 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   again.version = meta.version;
   again.holder.clear();
   again.granted = "unknown";
-  again.checkpoint = string_at(at(at(*answer, "metadata"), "annotations"), kCheckpointAnnotation);
+  const auto& runs = job.job.status.runs;
+  const bool goes_on = std::any_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
+    return run.index == write.run && run.attempts > 1;
+  });
+  if (goes_on || job.job.status.stage == 0) {
+    again.checkpoint = string_at(at(at(*answer, "metadata"), "annotations"), kCheckpointAnnotation);
+  }
   auto put = client_.put(
       path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
   const Result<JsonDocument> labelled = co_await put;

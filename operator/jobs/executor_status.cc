@@ -39,7 +39,8 @@ Task<Result<JobTexts>> Executor::texts(const Setting& setting, kube::CallOptions
   if (!answer) co_return answer.error();
   raise(setting.memory.job_version, *answer);
   const auto live = std::static_pointer_cast<const CachedJob>(decode_job(*answer));
-  if (!live || live->uid != job.uid || live->job.generation != job.job.generation) {
+  if (!live || live->uid != job.uid || live->job.generation != job.job.generation ||
+      live->job.status.stage != job.job.status.stage) {
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
   co_return decode_texts(*answer);
@@ -72,6 +73,13 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     AttemptMemory& next = setting.memory.attempts[run->attempt];
     next.recovers_from = ended.orphan_class;
     next.trouble_began = loop_.now() - ended.trouble_for;
+  }
+  for (const reconciler::StageEnded& ended : write.stages_ended) {
+    const reconciler::StageStatus& stage = after.stages[ended.place];
+    telemetry_.stage_ended(to_string(ended.phase),
+                           stage.start_time && stage.completion_time
+                               ? std::optional<Duration>(*stage.completion_time - *stage.start_time)
+                               : std::nullopt);
   }
   for (const reconciler::Event& event : write.events) record(event, setting);
 }

@@ -32,6 +32,7 @@ void put_second(Json& json, const char* key, const std::optional<Time>& value) {
 
 reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   reconciler::HistoryEntry entry;
+  entry.stage = string_at(json, "stage");
   entry.index = int_at(json, "index");
   entry.attempt = int_at(json, "attempt");
   entry.pod_name = string_at(json, "podName");
@@ -50,9 +51,10 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   return entry;
 }
 
-Json encode_history_entry(const reconciler::HistoryEntry& entry, bool many_runs) {
+Json encode_history_entry(const reconciler::HistoryEntry& entry, bool has_index) {
   Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
-  if (many_runs) json["index"] = entry.index;
+  put_text(json, "stage", entry.stage);
+  if (has_index) json["index"] = entry.index;
   put_text(json, "podName", entry.pod_name);
   put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
@@ -157,12 +159,71 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   const auto bounded = [](std::int64_t count) {
     return std::clamp<std::int64_t>(count, 0, kMostCounted);
   };
-  put_count("failed", bounded(status.failures) + bounded(status.disruptions));
+  put_count("failed", bounded(status.stage_failures()) + bounded(status.stage_disruptions()));
   json["completions"] =
       std::to_string(status.completed.size()) + "/" + std::to_string(spec.wanted());
   if (!spec.many_runs()) return;
   put_text(json, "completedIndexes", status.completed.text());
   put_text(json, "failedIndexes", status.failed.text());
+}
+
+std::int64_t count_at(const JsonView& json, const char* key) {
+  return std::clamp<std::int64_t>(int_at(json, key), 0, reconciler::kCountLimit);
+}
+
+reconciler::StageStatus decode_stage_status(const JsonView& json) {
+  reconciler::StageStatus stage;
+  stage.name = string_at(json, "name");
+  stage.phase = reconciler::parse_stage_phase(string_at(json, "phase"))
+                    .value_or(reconciler::StagePhase::kPending);
+  stage.start_time = time_at(json, "startTime");
+  stage.completion_time = time_at(json, "completionTime");
+  stage.failures = count_at(json, "failures");
+  stage.disruptions = count_at(json, "disruptions");
+  stage.deferrals = count_at(json, "deferrals");
+  stage.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
+  stage.result = string_at(json, "result");
+  stage.message = string_at(json, "message");
+  return stage;
+}
+
+Json encode_stage_status(const reconciler::StageStatus& stage) {
+  Json json = {{"name", stage.name}, {"phase", to_string(stage.phase)}};
+  put_second(json, "startTime", stage.start_time);
+  put_second(json, "completionTime", stage.completion_time);
+  const auto put_count = [&](const char* key, std::int64_t count) {
+    if (count > 0) json[key] = count;
+  };
+  put_count("failures", stage.failures);
+  put_count("disruptions", stage.disruptions);
+  put_count("deferrals", stage.deferrals);
+  put_count("suspendedSeconds", stage.suspended.count());
+  put_text(json, "result", stage.result);
+  put_text(json, "message", stage.message);
+  return json;
+}
+
+// The stage that the status names. Before the first write, and after an edit that left none: the
+// first one that has not ended.
+std::size_t current_stage(const std::vector<reconciler::Stage>& stages, const JsonView& status) {
+  const std::string name = string_at(status, "stage");
+  for (std::size_t place = 0; place < stages.size(); ++place) {
+    if (stages[place].name == name) return place;
+  }
+  return 0;
+}
+
+// An entry for each stage, in their order.
+void decode_stages(const std::vector<reconciler::Stage>& stages, const JsonView& json,
+                   reconciler::Status& status) {
+  status.stage = current_stage(stages, json);
+  for (const reconciler::Stage& stage : stages) {
+    status.stages.emplace_back();
+    for (const JsonView entry : at(json, "stages")) {
+      if (string_at(entry, "name") == stage.name) status.stages.back() = decode_stage_status(entry);
+    }
+    status.stages.back().name = stage.name;
+  }
 }
 
 // Whoever may write the status may also write runs that do not fit each other. There is one for
@@ -231,10 +292,14 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
     put_second(waiting, "since", status.waiting->since);
     json["waiting"] = std::move(waiting);
   }
+  if (!status.stages.empty()) json["stage"] = status.stages[status.stage].name;
+  for (const auto& stage : status.stages) json["stages"].push_back(encode_stage_status(stage));
   encode_ended_runs(spec, status, json);
   for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
   for (const auto& entry : status.history) {
-    json["history"].push_back(encode_history_entry(entry, spec.many_runs()));
+    // Entries of other stages keep theirs.
+    const bool has_index = spec.many_runs() || !status.stages.empty();
+    json["history"].push_back(encode_history_entry(entry, has_index));
   }
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));
@@ -292,8 +357,12 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.generation = int_at(meta, "generation");
   job.created = time_at(meta, "creationTimestamp").value_or(Time{});
   job.deleting = at(meta, "deletionTimestamp").is_string();
-  job.spec = decode_spec(spec);
+  job.stages = decode_stages_of(spec);
+  job.cancel = bool_at(spec, "cancel");
+  job.spec = job.stages.empty() ? decode_spec(spec)
+                                : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   job.status = decode_status(job.spec, at(json, "status"));
+  decode_stages(job.stages, at(json, "status"), job.status);
   if (job.spec.many_runs() && !is_terminal(job.status.phase)) {
     job.stored_bytes = json.text().size();
   }
@@ -308,8 +377,13 @@ kube::ObjectPtr decode_job(const JsonView& json) {
 }
 
 JobTexts decode_texts(const JsonView& json) {
-  return {std::string(at(at(json, "spec"), "template").text()),
-          shared_metadata(at(json, "metadata"))};
+  const JsonView spec = at(json, "spec");
+  const std::string stage = string_at(at(json, "status"), "stage");
+  JsonView pod_template = at(spec, "template");
+  for (const JsonView one : at(spec, "stages")) {
+    if (string_at(one, "name") == stage) pod_template = at(one, "template");
+  }
+  return {std::string(pod_template.text()), shared_metadata(at(json, "metadata"))};
 }
 
 std::string shared_metadata(const JsonView& metadata) {
@@ -325,6 +399,7 @@ std::string shared_metadata(const JsonView& metadata) {
 std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
                                const reconciler::Status& status) {
   const Result<Json> shared = parse_json(shared_metadata);
+  const reconciler::Spec& spec = job.stages.empty() ? job.spec : job.stages[status.stage].spec;
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = job.name;
   metadata["namespace"] = job.namespace_;
@@ -333,7 +408,7 @@ std::string status_update_body(const reconciler::Job& job, const std::string& sh
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", reconciler::kJobKind},
                      {"metadata", std::move(metadata)},
-                     {"status", encode_status(job.spec, status)}};
+                     {"status", encode_status(spec, status)}};
   // The status must be written even if a text is not valid UTF-8.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

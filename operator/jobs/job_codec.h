@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/kube/object.h"
 #include "reconciler/types.h"
@@ -13,7 +14,7 @@ namespace holdfast::controller {
 
 // What is sent back to the API server as it came, as JSON texts.
 struct JobTexts {
-  std::string pod_template;
+  std::string pod_template;  // of the current stage
   // See shared_metadata().
   std::string metadata;
 };
@@ -35,11 +36,15 @@ kube::ObjectPtr decode_job(const JsonView& json);
 
 JobTexts decode_texts(const JsonView& json);
 
+// Of the whole job, or of one of its stages.
 reconciler::Spec decode_spec(const JsonView& spec);
+// All stages, the first one included; empty: the job has none.
+std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
 
 // The spec says how many runs the job has. The status of a job with many runs names the indexes of
 // those that have ended, and the index of each entry in its history. A job with one run has counts
-// alone. Decoded runs are in the order of their indexes, each index once.
+// alone. Decoded runs are in the order of their indexes, each index once. decode_job() decodes the
+// stages.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
 

@@ -124,9 +124,10 @@ struct JobMemory {
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
 
-  // Texts too large for the cache, as creations in flight hold them, and of which generation.
+  // Texts too large for the cache, as creations in flight hold them, and of which generation and
+  // stage.
   std::weak_ptr<const JobTexts> texts;
-  std::int64_t texts_generation = 0;
+  std::pair<std::int64_t, std::size_t> texts_of;
 
   // Deletions of the job's Leases were refused: none is asked for before this time.
   SteadyTime leases_stay_until{};

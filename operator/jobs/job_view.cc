@@ -87,8 +87,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
-  observed.creating =
-      job.job.spec.many_runs() && memory.has_asked_for_a_pod(pods_.version(job.namespace_));
+  observed.creating = (job.job.spec.many_runs() || !job.job.stages.empty()) &&
+                      memory.has_asked_for_a_pod(pods_.version(job.namespace_));
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended()) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
@@ -110,7 +110,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
     observe_pod(job, memory, view, place, pods[place]);
   }
-  if (job.job.spec.heartbeat && job.job.spec.many_runs()) observe_leases_over(job, memory, view);
+  const bool has_many = job.job.spec.heartbeat && job.job.spec.many_runs();
+  if (has_many || !job.job.stages.empty()) observe_leases_over(job, memory, view);
 }
 
 void JobController::observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
@@ -197,7 +198,8 @@ void JobController::observe_leases_over(const CachedJob& job, const JobMemory& m
     const auto run = run_in_lease_name(job.uid, lease->name);
     if (!run || lease->owner_uid != job.uid) continue;
     const auto& runs = job.job.status.runs;
-    const bool begun = std::any_of(runs.begin(), runs.end(),
+    const bool begun = job.job.spec.heartbeat && job.job.spec.many_runs() &&
+                       std::any_of(runs.begin(), runs.end(),
                                    [&](const reconciler::Run& one) { return one.index == *run; });
     if (!begun) {
       view.leases_over.push_back({*run, lease->uid, lease->version, lease->lease.attempt});

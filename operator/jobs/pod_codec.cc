@@ -1,6 +1,7 @@
 #include "operator/jobs/pod_codec.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <string_view>
 
@@ -21,6 +22,8 @@ using reconciler::seconds;
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
 constexpr const char* kIndexVariable = "JOB_COMPLETION_INDEX";
 constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
+constexpr const char* kStageVariable = "HOLDFAST_STAGE";
+constexpr const char* kResultVariable = "HOLDFAST_RESULT_";
 
 // Tenants write some of these texts, and all of them may reach a status, an Event or a log.
 std::string text_at(const JsonView& json, const char* key) {
@@ -72,7 +75,10 @@ ContainerView decode_container(const JsonView& json, bool init) {
     view.terminated.emplace();
     view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
     view.terminated->reason = text_at(terminated, "reason");
-    view.terminated->message = text_at(terminated, "message");
+    // What a container leaves that succeeds may be the result of its stage.
+    const bool is_result = view.terminated->exit_code == 0 && !init;
+    view.terminated->message = clean_text(string_at(terminated, "message"),
+                                          is_result ? reconciler::kResultLimit : kTextLimit);
     view.terminated->was_seen = !is_made_up(view.terminated->reason, view.terminated->exit_code);
     view.terminated->out_of_memory = is_out_of_memory(view.terminated->reason);
     view.terminated->started = time_at(terminated, "startedAt");
@@ -210,6 +216,29 @@ std::string decode_job_name(const JsonView& meta, const CachedPod& pod) {
   return !by_name.empty() ? by_name : string_at(at(meta, "labels"), reconciler::kJobNameLabel);
 }
 
+// A kubelet would replace "$(NAME)" in a value. It leaves "$$" as "$".
+std::string as_value(const std::string& text) {
+  std::string value;
+  for (const char c : text) value += c == '$' ? "$$" : std::string(1, c);
+  return value;
+}
+
+std::string result_variable(std::string stage) {
+  for (char& c : stage)
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return kResultVariable + stage;
+}
+
+void add_stage(const reconciler::Status& status, Json& variables) {
+  if (status.stages.empty()) return;
+  variables.push_back({{"name", kStageVariable}, {"value", status.stages[status.stage].name}});
+  for (std::size_t place = 0; place < status.stage; ++place) {
+    const reconciler::StageStatus& stage = status.stages[place];
+    if (stage.result.empty()) continue;
+    variables.push_back({{"name", result_variable(stage.name)}, {"value", as_value(stage.result)}});
+  }
+}
+
 Json attempt_environment(const reconciler::Job& job, const reconciler::CreatePod& pod) {
   Json variables =
       Json::array({{{"name", "HOLDFAST_JOB_NAME"}, {"value", job.name}},
@@ -218,6 +247,7 @@ Json attempt_environment(const reconciler::Job& job, const reconciler::CreatePod
   if (job.spec.indexed) {
     variables.push_back({{"name", kIndexVariable}, {"value", std::to_string(pod.run)}});
   }
+  add_stage(job.status, variables);
   return variables;
 }
 
@@ -299,6 +329,9 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   labels[reconciler::kJobNameLabel] = job.name;
   labels[reconciler::kJobUidLabel] = job.uid;
   labels[reconciler::kAttemptLabel] = std::to_string(pod.attempt);
+  if (!job.status.stages.empty()) {
+    labels[reconciler::kStageLabel] = job.status.stages[job.status.stage].name;
+  }
   Json meta = {{"name", pod.name},
                {"namespace", job.namespace_},
                {"labels", std::move(labels)},

@@ -84,6 +84,40 @@ void decode_runs(const JsonView& json, reconciler::Spec& spec) {
 
 }  // namespace
 
+namespace {
+
+std::string first_container(const JsonView& json) {
+  const JsonView containers = at(at(at(json, "template"), "spec"), "containers");
+  return containers.is_array() && !containers.empty() ? string_at(containers[0], "name") : "";
+}
+
+}  // namespace
+
+std::vector<reconciler::Stage> decode_stages_of(const JsonView& json) {
+  std::vector<reconciler::Stage> stages;
+  if (at(json, "stages").empty()) return stages;
+  const reconciler::Spec job = decode_spec(json);
+  stages.push_back({reconciler::kFirstStage, false, false, job});
+  stages.back().spec.first_container = first_container(json);
+  for (const JsonView one : at(json, "stages")) {
+    if (stages.size() > reconciler::kStageLimit) break;
+    reconciler::Stage stage{string_at(one, "name"), string_at(one, "onFailure") == "Continue",
+                            string_at(one, "when") == "Always", decode_spec(one)};
+    stage.spec.first_container = first_container(one);
+    stage.spec.stage_deadline = stage.spec.active_deadline;
+    stage.spec.active_deadline = stage.always ? std::nullopt : job.active_deadline;
+    if (stage.always && !stage.spec.stage_deadline) {
+      stage.spec.stage_deadline = reconciler::kAlwaysDeadline;
+    }
+    stage.spec.ttl_after_finished = job.ttl_after_finished;
+    stage.spec.cancel = job.cancel && !stage.always;
+    stages.push_back(std::move(stage));
+  }
+  // A cancelled job does not stop in the middle of its cleaning up.
+  for (reconciler::Stage& stage : stages) stage.spec.suspend = job.suspend && !job.cancel;
+  return stages;
+}
+
 reconciler::Spec decode_spec(const JsonView& json) {
   reconciler::Spec spec;
   decode_runs(json, spec);

@@ -2,6 +2,7 @@
 // The runtime implements it with prometheus-cpp; tests count calls.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/time.h"
@@ -14,6 +15,8 @@ class Telemetry {
   virtual ~Telemetry() = default;
   // An ended attempt was recorded; outcome as in status.history (Succeeded, Lost, ...).
   virtual void attempt_ended(const std::string& outcome) = 0;
+  // A stage of a job with stages has ended. `took`: since its first intent; none: it had not begun.
+  virtual void stage_ended(const std::string& phase, std::optional<Duration> took) = 0;
   // A lost, hung or overlong attempt was recovered: its successor's pod (or the job's end) came
   // `took` after the trouble began.
   virtual void recovered(reconciler::OrphanClass orphan_class, Duration took) = 0;

@@ -27,6 +27,14 @@ Duration decode_age(const std::string& text) {
       std::chrono::duration<double>(std::clamp(age, 0.0, kLongestAge)));
 }
 
+// A worker wrote this text too.
+std::int64_t decode_count(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size()) return 0;
+  return std::clamp<std::int64_t>(count, 0, reconciler::kCountLimit);
+}
+
 }  // namespace
 
 std::string lease_name(const reconciler::Job& job, std::int64_t run) {
@@ -76,6 +84,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
       clean_text(string_at(annotations, kProgressMessageAnnotation), kMessageLimit);
   lease.checkpoint = string_at(annotations, kCheckpointAnnotation);
   if (lease.checkpoint.size() > kMaxCheckpointBytes) lease.checkpoint.clear();
+  lease.deferrals = decode_count(string_at(annotations, kDeferralsAnnotation));
   cached->mark = string_at(annotations, kProgressAnnotation);
   return cached;
 }

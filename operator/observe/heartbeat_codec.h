@@ -6,7 +6,7 @@
 //     spec.renewTime          absent until the holder has renewed it
 //     holdfast.dev/granted    the last holder that it was granted to
 //     holdfast.dev/checkpoint the worker's, kept when the Lease changes hands
-//     holdfast.dev/progress, progress-age, progress-message, ended   the agent's
+//     holdfast.dev/progress, progress-age, progress-message, deferrals, ended   the agent's
 #pragma once
 
 #include <cstdint>

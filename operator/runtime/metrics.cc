@@ -30,6 +30,7 @@ constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backof
 constexpr const char* kOutcomes[] = {"Succeeded", "Failed",       "Lost",
                                      "Hung",      "StartTimeout", "DeadlineExceeded",
                                      "Suspended", "Cancelled",    "Deferred"};
+constexpr const char* kStagePhases[] = {"Succeeded", "Failed", "Skipped"};
 constexpr const char* kResults[] = {"success", "error", "requeue", "requeue_after"};
 
 // The buckets of controller-runtime and client-go, so that their dashboards fit.
@@ -48,6 +49,11 @@ const Buckets& queue_buckets() {
 const Buckets& request_buckets() {
   static const auto* const buckets =
       new Buckets{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+  return *buckets;
+}
+const Buckets& stage_buckets() {
+  static const auto* const buckets =
+      new Buckets{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 7 * 24 * 3600};
   return *buckets;
 }
 // The bounds are R = 1 s for recoveries after an event, W + R and 2W + R after a window W. The
@@ -134,6 +140,11 @@ struct Metrics::State {
   Family<Gauge>& jobs = gauges(registry, "holdfast_jobs", "Jobs by phase.");
   Family<Counter>& attempts =
       counters(registry, "holdfast_attempts_total", "Ended attempts by outcome.");
+  Family<Counter>& stages = counters(registry, "holdfast_stages_total",
+                                     "Stages of jobs with stages that are over, by how they went.");
+  Histogram& stage_time = histograms(registry, "holdfast_stage_duration_seconds",
+                                     "From a stage's first attempt to its end.")
+                              .Add({}, stage_buckets());
   Family<Histogram>& recovery =
       histograms(registry, "holdfast_recovery_seconds",
                  "From the beginning of the trouble to the next attempt's pod (or the job's end).");
@@ -204,6 +215,7 @@ void Metrics::State::create_at_zero() {
     reconciles.Add({{"controller", kController}, {"result", result}});
   }
   for (const char* const phase : kPhases) jobs.Add({{"phase", phase}});
+  for (const char* const phase : kStagePhases) stages.Add({{"phase", phase}});
   for (const char* const outcome : kOutcomes) attempts.Add({{"outcome", outcome}});
   for (int each = 1; each <= static_cast<int>(reconciler::kLastOrphanClass); ++each) {
     recovery_from(static_cast<reconciler::OrphanClass>(each));
@@ -320,6 +332,11 @@ controller::ReconcilePool::Metrics Metrics::pool_metrics() {
 
 void Metrics::attempt_ended(const std::string& outcome) {
   state_->attempts.Add({{"outcome", outcome}}).Increment();
+}
+
+void Metrics::stage_ended(const std::string& phase, std::optional<Duration> took) {
+  state_->stages.Add({{"phase", phase}}).Increment();
+  if (took) state_->stage_time.Observe(to_seconds(*took));
 }
 
 void Metrics::recovered(reconciler::OrphanClass orphan_class, Duration took) {

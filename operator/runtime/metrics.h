@@ -60,6 +60,7 @@ class Metrics : public controller::Telemetry {
   controller::ReconcilePool::Metrics pool_metrics();
 
   void attempt_ended(const std::string& outcome) override;
+  void stage_ended(const std::string& phase, std::optional<Duration> took) override;
   void recovered(reconciler::OrphanClass orphan_class, Duration took) override;
   void fenced_outcome(const std::string& pod_phase) override;
   void shard_moved(const std::string& how) override;

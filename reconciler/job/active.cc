@@ -68,7 +68,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   if (open || not_the_first || creates || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
     settle_phase(context, status);
-    status.waiting = stopping_waiting(reached);
+    status.waiting = stopping_waiting(context, reached);
   } else {
     finish(context, reached, write);
   }
@@ -174,7 +174,7 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
   const std::optional<PodsLeft> left = pods_left(context, plan);
   if (left && left->time > Duration::zero()) {
     Status status = context.job.status;
-    status.waiting = stopping_waiting(reached);
+    status.waiting = stopping_waiting(context, reached);
     status.waiting->deadline = context.now + left->time;
     plan.inform(std::move(status));
     return;

@@ -19,6 +19,8 @@ namespace {
 HistoryEntry history_entry(const RunContext& context, const Run& run, const Verdict& verdict) {
   const PodView* const pod = context.pod;
   HistoryEntry entry;
+  const Status& status = context.job.status;
+  if (!status.stages.empty()) entry.stage = status.stages[status.stage].name;
   entry.index = run.index;
   entry.attempt = run.attempt;
   entry.pod_name = run.pod_name;
@@ -39,7 +41,8 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
 // Deferrals in a row share an entry, so that a job that polls keeps its earlier history.
 void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
   const bool again = entry.outcome == Outcome::kDeferred && !history.empty() &&
-                     history.back().outcome == Outcome::kDeferred;
+                     history.back().outcome == Outcome::kDeferred &&
+                     history.back().stage == entry.stage;
   if (again) {
     entry.count = std::min(history.back().count + 1, kCountLimit);
     entry.start_time = history.back().start_time;
@@ -111,13 +114,34 @@ int lost_in_outage(const RunContext& context, Outcome outcome) {
   return outcome == Outcome::kLost ? context.seen.observed.lease.lost_together : 0;
 }
 
-void spend(std::int64_t& spent) { spent = std::min(spent + 1, kCountLimit); }
+void spend(std::int64_t& spent, std::int64_t more = 1) {
+  spent = std::min(spent + more, kCountLimit);
+}
+
+// How often the attempt's agent ran the command again in its pod.
+std::int64_t deferred_in_pod(const RunContext& context) {
+  const auto& lease = context.seen.lease;
+  const bool is_its = context.spec.heartbeat && lease && lease->attempt == context.run.attempt;
+  return is_its ? lease->deferrals : 0;
+}
 
 void count(Budget budget, Status& status, Run& run) {
   if (budget == Budget::kNone) return;
   const bool failed = budget == Budget::kFailures;
   spend(failed ? status.failures : status.disruptions);
   spend(failed ? run.failures : run.disruptions);
+  if (status.stages.empty()) return;
+  StageStatus& stage = status.stages[status.stage];
+  spend(failed ? stage.failures : stage.disruptions);
+}
+
+// What the pod left in its first container's termination message.
+std::string result_of(const RunContext& context) {
+  const auto& containers = context.pod->containers;
+  const auto first = std::find_if(containers.begin(), containers.end(), [&](const auto& one) {
+    return !one.init && one.name == context.spec.first_container;
+  });
+  return first != containers.end() && first->terminated ? first->terminated->message : "";
 }
 
 // Only a pod that says itself that it has failed is a matter of the policy, and only if the
@@ -161,9 +185,13 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   keep_last_attempt(context, run);
   run.refused.clear();
   if (policy.action == PolicyAction::kDefer) {
-    spend(run.deferrals);
+    spend(run.deferrals, 1 + deferred_in_pod(context));
   } else if (budget_of(verdict.outcome) != Budget::kNone) {
     run.deferrals = 0;
+  }
+  if (!status.stages.empty()) {
+    const std::int64_t last = policy.action == PolicyAction::kDefer ? 1 : 0;
+    spend(status.stages[status.stage].deferrals, last + deferred_in_pod(context));
   }
   const bool is_ignored = policy.action == PolicyAction::kIgnore;
   const Budget budget = is_ignored ? Budget::kNone : budget_of(verdict.outcome);
@@ -175,6 +203,9 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   ended.pod_lives = context.pod && pod_lives(context, *context.pod);
   if (verdict.outcome == Outcome::kSucceeded) {
     status.completed.add(run.index);
+    if (!status.stages.empty() && !context.spec.many_runs() && context.pod) {
+      status.stages[status.stage].result = result_of(context);
+    }
     status.runs.erase(found);
     return ended;
   }

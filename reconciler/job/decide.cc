@@ -10,6 +10,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
@@ -87,7 +88,8 @@ void tell_since(const Context& context, Status& next) {
 
 // The API server would refuse any of these, and each would be a bug.
 void check_planned(const Status& before, const Status& next) {
-  invariant(is_edge(before.phase, next.phase), "a status follows an edge of the state machine");
+  invariant(is_edge(before.phase, next.phase, !next.stages.empty()),
+            "a status follows an edge of the state machine");
   invariant(next.attempt >= before.attempt, "the attempt, which fences, never falls");
   invariant(next.failures >= before.failures && next.disruptions >= before.disruptions,
             "what a budget has spent stays spent");
@@ -99,6 +101,12 @@ void check_planned(const Status& before, const Status& next) {
       std::any_of(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   invariant(open == (next.phase == Phase::kRunning), "a job is Running while a run of it is open");
   invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
+  invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
+            "a stage that was left does not come back");
+  for (std::size_t place = 0; place < before.stages.size(); ++place) {
+    invariant(!has_ended(before.stages[place].phase) || before.stages[place] == next.stages[place],
+              "a stage that has ended stays as it is");
+  }
 }
 
 // The run with this index; null: it is not in status.runs.
@@ -188,6 +196,7 @@ int rank(const Write& write, const std::unordered_set<std::string>& next_pods) {
 
 void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
+  name_stage(status.status);
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_within_limits(status);
@@ -207,6 +216,7 @@ void Plan::write(WriteStatus status) {
 }
 
 void Plan::inform(Status status, bool at_once) {
+  name_stage(status);
   keep_within_limits(status);
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;
@@ -309,7 +319,10 @@ void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
   }
   for (const LeaseOver& lease : context.view.leases_over) {
     // The Lease of an attempt that this view does not have yet is another replica's: the run lives.
-    if (find_run(next, lease.run) || lease.attempt > next.attempt) continue;
+    // Only runs among many of a stage with a heartbeat have such a Lease.
+    const bool is_used =
+        context.spec.heartbeat && context.spec.many_runs() && find_run(next, lease.run) != nullptr;
+    if (is_used || lease.attempt > next.attempt) continue;
     plan.decision().writes.emplace_back(DeleteLease{lease.uid, lease.version, lease.run});
   }
 }
@@ -329,6 +342,7 @@ Decision decide(const JobView& view, Time now) {
   const std::vector<const PodView*> pods = current_pods(view);
   Context context{view, view.job, view.job.spec, now, pods};
   context.deadline = active_deadline(context);
+  context.deadline_is_jobs = is_jobs_deadline(context);
   Plan plan(context);
   if (view.job.deleting) {
     decide_deleting(context, plan);
@@ -359,11 +373,14 @@ Decision decide(const JobView& view, Time now) {
     return decision;
   }
   const Status& next = plan.status();
+  const bool moves = next.stage != view.job.status.stage;
   drop_needless_creations(next, decision.writes);
   tidy_pods(context, next, decision.writes);
-  hand_over_leases(context, next, plan);
+  // This view has the old stage's template and runs. The next one, which the write causes, creates
+  // the pods and hands over the Leases of the new stage.
+  if (!moves) hand_over_leases(context, next, plan);
   for (const Run& run : next.runs) {
-    if (run.open() && run.attempt > view.job.status.attempt) plan.create_pod(run);
+    if (!moves && run.open() && run.attempt > view.job.status.attempt) plan.create_pod(run);
   }
   // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {

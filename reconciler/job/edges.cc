@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
@@ -86,14 +87,15 @@ Waiting turn_waiting(const Context& context, const Status& status) {
 }
 
 std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
-  if (status.failures > spec.backoff_limit) {
+  const std::int64_t failures = status.stage_failures();
+  if (failures > spec.backoff_limit) {
     return JobEnd{false, to_string(Reason::kBackoffLimitExceeded),
-                  counted(status.failures, "failed", "failed") + ", backoffLimit forgives " +
+                  counted(failures, "failed", "failed") + ", backoffLimit forgives " +
                       std::to_string(spec.backoff_limit)};
   }
   // A run that is lost too often fails alone.
   if (spec.many_runs() && spec.backoff_limit_per_index) return std::nullopt;
-  std::int64_t lost = spec.many_runs() ? 0 : status.disruptions;
+  std::int64_t lost = spec.many_runs() ? 0 : status.stage_disruptions();
   std::string whose;
   for (const Run& run : status.runs) {
     // An open run has its attempt end first.
@@ -138,6 +140,11 @@ void start_attempt(const Context& context, Status& status, Run& run) {
   run.start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
                    Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
   if (!status.start_time) status.start_time = context.now;
+  if (!status.stages.empty()) {
+    StageStatus& stage = status.stages[status.stage];
+    stage.phase = StagePhase::kRunning;
+    if (!stage.start_time) stage.start_time = context.now;
+  }
   // startDeadlineSeconds counts from the pod's binding, which is still to come.
   status.waiting =
       Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",
@@ -147,6 +154,7 @@ void start_attempt(const Context& context, Status& status, Run& run) {
 }
 
 std::optional<JobEnd> recorded_end(const Status& status) {
+  if (!status.stages.empty()) return recorded_stage_end(status);
   for (const bool succeeds : {false, true}) {
     const Condition* const found =
         status.condition(succeeds ? "SuccessCriteriaMet" : "FailureTarget");
@@ -156,6 +164,7 @@ std::optional<JobEnd> recorded_end(const Status& status) {
 }
 
 void record_end(const Context& context, const JobEnd& end, WriteStatus& write) {
+  if (!write.status.stages.empty()) return record_stage_end(context, end, write);
   const bool is_new = !recorded_end(write.status);
   set_condition(write.status, end.succeeds ? "SuccessCriteriaMet" : "FailureTarget", true,
                 end.reason, end.message, context.now);
@@ -165,9 +174,13 @@ void record_end(const Context& context, const JobEnd& end, WriteStatus& write) {
 }
 
 void finish(const Context& context, const JobEnd& reached, WriteStatus& write) {
-  Status& status = write.status;
-  end(context, status, reached.succeeds ? Phase::kSucceeded : Phase::kFailed);
   record_end(context, reached, write);
+  if (!write.status.stages.empty()) return leave_stage(context, write);
+  end_as(context, reached, write.status);
+}
+
+void end_as(const Context& context, const JobEnd& reached, Status& status) {
+  end(context, status, reached.succeeds ? Phase::kSucceeded : Phase::kFailed);
   set_condition(status, reached.succeeds ? "Complete" : "Failed", true, reached.reason,
                 reached.message, context.now);
   if (!reached.succeeds) {
@@ -175,9 +188,15 @@ void finish(const Context& context, const JobEnd& reached, WriteStatus& write) {
   }
 }
 
-void finish_cancelled(const Context& context, Status& status) {
-  end(context, status, Phase::kCancelled);
-  set_condition(status, "Cancelled", true, "Cancelled", "spec.cancel is true", context.now);
+void finish_cancelled(const Context& context, WriteStatus& write) {
+  if (write.status.stages.empty()) return end_as_cancelled(context, write);
+  finish(context, {false, "Cancelled", "spec.cancel is true", JobEnd::Cause::kCancel}, write);
+}
+
+void end_as_cancelled(const Context& context, WriteStatus& write) {
+  end(context, write.status, Phase::kCancelled);
+  set_condition(write.status, "Cancelled", true, "Cancelled", "spec.cancel is true", context.now);
+  write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
 }
 
 void suspend(const Context& context, Status& status) {
@@ -251,7 +270,9 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   // The request came first, and its attempts cost nothing.
   if (cancelled) return std::nullopt;
   const bool out_of_time = context.deadline && context.now >= *context.deadline;
-  const JobEnd late{false, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage};
+  const bool of_job = context.deadline_is_jobs;
+  const JobEnd late{false, to_string(Reason::kDeadlineExceeded), deadline_message(context),
+                    of_job ? JobEnd::Cause::kJobDeadline : JobEnd::Cause::kItsOwn};
   if (out_of_time && overran) return late;
   if (std::optional<JobEnd> spent = spent_budget(spec, status)) {
     if (last) {

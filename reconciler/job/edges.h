@@ -23,29 +23,37 @@ std::int64_t last_attempt(const Context& context);
 // to status.attempt there may be pods.
 void start_attempt(const Context& context, Status& status, Run& run);
 
-// Why the job ends now, after these attempts have ended. None: it goes on. Failure comes before
-// success.
+// Why the current stage ends now, after these attempts have ended. None: it goes on. Failure comes
+// before success. A job without stages ends with it.
 struct JobEnd {
   bool succeeds = false;
   std::string reason;
   std::string message;
+  enum class Cause { kItsOwn, kJobDeadline, kCancel };
+  Cause cause = Cause::kItsOwn;
 };
 std::optional<JobEnd> judge_job(const Context& context, const std::vector<AttemptsEnd>& ends,
                                 const Status& status);
 
-// The end that is on record, in FailureTarget or SuccessCriteriaMet, while the job stops its pods.
+// The end that is on record, while pods are being stopped: in FailureTarget or SuccessCriteriaMet,
+// or in the entry of the current stage.
 std::optional<JobEnd> recorded_end(const Status& status);
-// Records it, with an Event of a failure. No run opens from now on.
+// Records it, with an Event of a failure. No run of the stage opens from now on.
 void record_end(const Context& context, const JobEnd& end, WriteStatus& write);
-// -> Succeeded, Failed. No pod of the job runs.
+// -> Succeeded, Failed, or on to the next stage. No pod of the job runs.
 void finish(const Context& context, const JobEnd& end, WriteStatus& write);
+// -> Succeeded, Failed.
+void end_as(const Context& context, const JobEnd& end, Status& status);
+// -> Cancelled, with an Event.
+void end_as_cancelled(const Context& context, WriteStatus& write);
 
 // What a job in Backoff waits for until this run's next attempt.
 Waiting next_attempt_waiting(const Context& context, const Status& status, const AttemptsEnd& end,
                              const Run& run);
 
-// -> Cancelled, Suspended, Cancelling, Pending. No attempt runs after these.
-void finish_cancelled(const Context& context, Status& status);
+// -> Cancelled, or on to the next Always stage. No pod of the job runs.
+void finish_cancelled(const Context& context, WriteStatus& write);
+// -> Suspended, Cancelling, Pending. No attempt runs after these.
 void suspend(const Context& context, Status& status);
 void start_cancelling(const Context& context, Status& status);
 void resume(const Context& context, Status& status);

@@ -34,8 +34,27 @@ seconds uncounted_gate(const Context& context) {
   return between(context, status.waiting->since.value_or(intent), until);
 }
 
-void add(seconds stop, Status& next) {
+// The stage that the job was in when the stop began has it too.
+void add(const Context& context, seconds stop, Status& next) {
   next.suspended = std::min(next.suspended + stop, kSuspendedLimit);
+  if (next.stages.empty()) return;
+  seconds& stage = next.stages[context.job.status.stage].suspended;
+  stage = std::min(stage + stop, kSuspendedLimit);
+}
+
+std::optional<Time> end_of(const std::optional<seconds>& limit, const std::optional<Time>& start,
+                           seconds suspended) {
+  return limit && start ? std::optional(*start + *limit + suspended) : std::nullopt;
+}
+
+std::optional<Time> job_deadline(const Context& context, const Status& status) {
+  return end_of(context.spec.active_deadline, status.start_time, status.suspended);
+}
+
+std::optional<Time> stage_deadline(const Context& context, const Status& status) {
+  if (status.stages.empty()) return std::nullopt;
+  const StageStatus& stage = status.stages[status.stage];
+  return end_of(context.spec.stage_deadline, stage.start_time, stage.suspended);
 }
 
 }  // namespace
@@ -54,26 +73,34 @@ bool is_gated(const Context& context, const Status& next) {
 }
 
 std::optional<Time> active_deadline(const Context& context, const Status& status) {
-  const auto& limit = context.spec.active_deadline;
   const Status& now = context.job.status;
   const bool stands =
       status.phase == Phase::kSuspended || (now.phase == Phase::kRunning && is_gated(context, now));
-  if (!limit || !status.start_time || stands) return std::nullopt;
-  return *status.start_time + *limit + status.suspended + uncounted_gate(context);
+  const std::optional<Time> job = job_deadline(context, status);
+  const std::optional<Time> stage = stage_deadline(context, status);
+  if (stands || (!job && !stage)) return std::nullopt;
+  const Time first = job && stage ? std::min(*job, *stage) : job.value_or(*stage);
+  return first + uncounted_gate(context);
 }
 
 std::optional<Time> active_deadline(const Context& context) {
   return active_deadline(context, context.job.status);
 }
 
+bool is_jobs_deadline(const Context& context) {
+  const std::optional<Time> job = job_deadline(context, context.job.status);
+  const std::optional<Time> stage = stage_deadline(context, context.job.status);
+  return job && (!stage || *job <= *stage);
+}
+
 void count_gated_time(const Context& context, Status& next) {
-  if (!says_gated(next)) add(uncounted_gate(context), next);
+  if (!says_gated(next)) add(context, uncounted_gate(context), next);
 }
 
 void count_suspension(const Context& context, Status& next) {
   const Condition* const suspended = next.condition("Suspended");
   if (!next.start_time || !suspended || !suspended->status) return;
-  add(between(context, suspended->last_transition_time, context.now), next);
+  add(context, between(context, suspended->last_transition_time, context.now), next);
 }
 
 }  // namespace holdfast::reconciler

@@ -12,10 +12,12 @@
 
 namespace holdfast::reconciler {
 
-// When the job's time is over, for the current or the planned `status`. None: never, or not while
-// the clock is stopped.
+// When the time of the job or of its current stage is over, for the current or the planned
+// `status`. None: never, or not while the clock is stopped.
 std::optional<Time> active_deadline(const Context& context, const Status& status);
 std::optional<Time> active_deadline(const Context& context);
+// True if that is the whole job's time, and not only the stage's.
+bool is_jobs_deadline(const Context& context);
 
 // Every run that is open in `next` was open before, and waits for the gates of its pod.
 bool is_gated(const Context& context, const Status& next);

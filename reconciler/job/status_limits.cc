@@ -44,9 +44,9 @@ void keep_small(std::vector<Run>& runs) {
 }
 
 bool is_foreign(const Condition& condition) {
-  constexpr const char* kOurs[] = {"Cancelled",          "Complete",    "Failed",
-                                   "FailureTarget",      "Reconciling", "Stalled",
-                                   "SuccessCriteriaMet", "Suspended"};
+  constexpr const char* kOurs[] = {
+      "Cancelled",   "Complete",    "Failed",  "FailureTarget",      "Partial",
+      "Reconciling", "ResultReady", "Stalled", "SuccessCriteriaMet", "Suspended"};
   return std::none_of(std::begin(kOurs), std::end(kOurs),
                       [&](const char* type) { return condition.type == type; });
 }

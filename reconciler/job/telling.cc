@@ -141,7 +141,12 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
   }
 }
 
-Waiting stopping_waiting(const JobEnd& reached) {
+Waiting stopping_waiting(const Context& context, const JobEnd& reached) {
+  if (!context.job.stages.empty()) {
+    return Waiting{Reason::kRunsStopped,
+                   "the stage ends (" + reached.reason + "): its pods are being stopped",
+                   "the job goes on when they have ended, or at waiting.deadline", std::nullopt};
+  }
   return Waiting{Reason::kRunsStopped,
                  "the job ends (" + reached.reason + "): its pods are being stopped",
                  std::string("the job is ") + (reached.succeeds ? "Succeeded" : "Failed") +

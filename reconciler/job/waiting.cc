@@ -23,11 +23,12 @@ bool end_idle(const Context& context, Plan& plan) {
   WriteStatus write = start_write(context);
   if (context.spec.cancel) {
     const bool can_wait = write.status.phase != Phase::kNone;
-    if (can_wait && any_pod_lives(context)) {
+    // From Suspended a job goes on by being resumed or cancelled, not by starting its next stage.
+    const bool has_next = write.status.phase == Phase::kSuspended && !context.job.stages.empty();
+    if (can_wait && (has_next || any_pod_lives(context))) {
       start_cancelling(context, write.status);
     } else {
-      finish_cancelled(context, write.status);
-      write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
+      finish_cancelled(context, write);
     }
     plan.write(std::move(write));
     return true;
@@ -35,8 +36,11 @@ bool end_idle(const Context& context, Plan& plan) {
   const auto reached = judge_job(context, {}, write.status);
   // A pod that is being created is stopped before the job ends.
   if (reached && context.view.observed.creating) return true;
-  // Only an edited status makes a suspended job succeed. It is resumed first.
-  if (reached && !(reached->succeeds && write.status.phase == Phase::kSuspended)) {
+  // Only an edited status makes a suspended job succeed. It is resumed first. So is one that would
+  // go on with its next stage.
+  const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
+                                (reached->succeeds || !context.job.stages.empty());
+  if (reached && !is_resumed_first) {
     finish(context, *reached, write);
     plan.write(std::move(write));
     return true;
@@ -207,8 +211,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
     write.ended.push_back({.orphan_class = OrphanClass::kCancelDeadWorker,
                            .trouble_for = std::max(Duration::zero(), -left->time)});
   }
-  finish_cancelled(context, write.status);
-  write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
+  finish_cancelled(context, write);
   plan.write(std::move(write));
 }
 

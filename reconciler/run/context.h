@@ -14,6 +14,8 @@ inline constexpr seconds kInfoWriteInterval{1};
 
 inline constexpr const char* kJobDeadlineMessage =
     "the job was active longer than activeDeadlineSeconds";
+inline constexpr const char* kStageDeadlineMessage =
+    "the stage was active longer than its activeDeadlineSeconds";
 
 struct Context {
   const JobView& view;
@@ -21,8 +23,10 @@ struct Context {
   const Spec& spec;
   Time now;
   const std::vector<const PodView*>& pods;  // of the runs' last attempts; null: none
-  // When spec.activeDeadlineSeconds is over; none: never, or its clock does not run.
+  // When the job's or the stage's activeDeadlineSeconds is over, whichever is first; none: never,
+  // or the clock does not run.
   std::optional<Time> deadline = std::nullopt;
+  bool deadline_is_jobs = true;  // not the stage's own
 };
 
 struct RunContext : Context {
@@ -32,6 +36,10 @@ struct RunContext : Context {
   // The user allows fewer open runs now, and this is one of those that have to stop.
   bool excess = false;
 };
+
+inline const char* deadline_message(const Context& context) {
+  return context.deadline_is_jobs ? kJobDeadlineMessage : kStageDeadlineMessage;
+}
 
 // `place`: the run's in status.runs. Beyond its end: a run that has not begun.
 RunContext of_run(const Context& context, std::size_t place);

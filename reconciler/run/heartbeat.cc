@@ -169,6 +169,22 @@ void add_heartbeat_limits(const RunContext& context, const PodView& pod,
   if (context.spec.heartbeat->progress_deadline) limits.push_back(stalled(context));
 }
 
+namespace {
+
+// The number is told in powers of two, so that a worker that asks all day causes few writes.
+Waiting describe_deferrals(const RunContext& context, const PodView& pod) {
+  std::int64_t told = 1;
+  while (told * 2 <= context.seen.lease->deferrals) told *= 2;
+  return Waiting{Reason::kDeferred,
+                 "the worker in pod " + pod.name + " has said \"not yet\" " +
+                     (told == 1 ? "once" : "at least " + std::to_string(told) + " times"),
+                 "its agent runs the command again in the same pod, after the deferSeconds of the "
+                 "rule",
+                 context.deadline};
+}
+
+}  // namespace
+
 std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodView& pod,
                                           const std::vector<Limit>& limits) {
   const std::string attempt = "attempt " + std::to_string(context.run.attempt);
@@ -207,7 +223,8 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
                    "pod " + pod.name + " runs, and its agent has not renewed the job's Lease yet",
                    attempt + " ends as StartTimeout unless it does", then};
   }
-  return std::nullopt;
+  const bool has_deferred = holds_lease(context, pod) && context.seen.lease->deferrals > 0;
+  return has_deferred ? std::optional(describe_deferrals(context, pod)) : std::nullopt;
 }
 
 void check_lease_write(const WriteLease& write, const Run& next, const PodView* pod,
@@ -220,6 +237,23 @@ void check_lease_write(const WriteLease& write, const Run& next, const PodView* 
                 write.holder == holder_identity(*pod),
             "a Lease is granted to the pod of the attempt on record");
 }
+
+namespace {
+
+// No attempt before this one can have had the Lease. An earlier stage's may have had one of the
+// same name.
+bool is_first(const RunContext& context, const Run& next) {
+  if (context.job.status.stage == 0) {
+    return (context.spec.many_runs() ? next.attempts : next.attempt) == 1;
+  }
+  const auto& stages = context.job.stages;
+  return next.attempts == 1 &&
+         std::none_of(stages.begin(),
+                      stages.begin() + static_cast<std::ptrdiff_t>(context.job.status.stage),
+                      [](const Stage& stage) { return stage.spec.heartbeat.has_value(); });
+}
+
+}  // namespace
 
 LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   LeaseStep step;
@@ -235,8 +269,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   if (!lease) {
     if (!pod) return step;
     // A missing Lease may have had a holder, unless it was never written.
-    const bool first = (context.spec.many_runs() ? next.attempts : next.attempt) == 1 &&
-                       was_never_written(context.seen.observed);
+    const bool first = is_first(context, next) && was_never_written(context.seen.observed);
     step.write = WriteLease{
         "", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder, next.index};
     check_lease_write(*step.write, next, pod, lease);
@@ -258,7 +291,9 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
     step.wake_after = left;
   }
   if (step.write) {
-    step.write->checkpoint = lease->checkpoint;
+    // An earlier stage's is not this one's.
+    if (context.job.status.stage == 0 || next.attempts > 1)
+      step.write->checkpoint = lease->checkpoint;
     check_lease_write(*step.write, next, pod, lease);
   }
   return step;

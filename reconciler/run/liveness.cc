@@ -294,7 +294,8 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
   if (const auto deadline = context.deadline;
       deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
     waiting.deadline = deadline;
-    waiting.next_action = "the job fails as DeadlineExceeded";
+    waiting.next_action = context.job.stages.empty() ? "the job fails as DeadlineExceeded"
+                                                     : "the stage fails as DeadlineExceeded";
   }
   return waiting;
 }

@@ -88,9 +88,9 @@ std::optional<RunStep> ended_by_request(const RunContext& context) {
                                            "spec.parallelism allows fewer open runs"));
   }
   if (out_of_time) {
-    return ended_when_confirmed(
-        context,
-        verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded, kJobDeadlineMessage));
+    return ended_when_confirmed(context,
+                                verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded,
+                                           deadline_message(context)));
   }
   return std::nullopt;
 }

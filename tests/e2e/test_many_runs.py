@@ -29,15 +29,18 @@ def jobs(cluster, namespace):
 
 
 def run_example(cluster, jobs, name, command=None, servers=None):
-    """Applies examples/NAME.yaml with the workload's image, under Pod Security `restricted`. `servers`: the command of
-    Deployments."""
+    """Applies examples/NAME.yaml with the workload's image, under Pod Security `restricted`. `command`: the worker's,
+    or {stage: its command}. `servers`: the command of Deployments."""
     for body in yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text()):
-        if "template" in body.get("spec", {}):
-            pod = body["spec"]["template"]["spec"]
-            pod["securityContext"] = POD_SECURITY
-            for container in pod["containers"]:
+        commands = command if isinstance(command, dict) else {"main": command}
+        for part in [body.get("spec", {}), *body.get("spec", {}).get("stages", [])]:
+            if "template" not in part:
+                continue
+            its = servers if body["kind"] == "Deployment" else commands.get(part.get("name", "main"))
+            part["template"]["spec"]["securityContext"] = POD_SECURITY
+            for container in part["template"]["spec"]["containers"]:
                 container |= {"image": cluster.workload, "securityContext": RESTRICTED}
-                container["command"] = (servers if body["kind"] == "Deployment" else command) or container["command"]
+                container["command"] = its or container["command"]
         if body["kind"] == "DurableJob":
             jobs.apply(body)
             continue

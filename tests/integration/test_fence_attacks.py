@@ -44,13 +44,14 @@ NO_RENEWAL = "fenced: a renewal has a renewTime"
 METADATA = "fenced: a worker changes nothing in the Lease's metadata but its annotations"
 ANNOTATION = (
     "fenced: a worker changes no annotation but holdfast.dev/progress, progress-age, "
-    "progress-message, checkpoint and ended"
+    "progress-message, checkpoint, deferrals and ended"
 )
 ENDED_STAYS = "fenced: holdfast.dev/ended stays as it is once it is set"
 PROGRESS_NUMBER = "fenced: holdfast.dev/progress is a number of at most 18 digits"
 AGE_NUMBER = "fenced: holdfast.dev/progress-age is a number of at most 9 digits"
 ENDED_NUMBER = "fenced: holdfast.dev/ended is a number of at most 3 digits"
 TOO_LONG = "fenced: holdfast.dev/progress-message has at most 256 bytes"
+DEFERRALS_NUMBER = "fenced: holdfast.dev/deferrals is a number"
 CHECKPOINT_TOO_LONG = "fenced: holdfast.dev/checkpoint has at most 1024 bytes"
 OPERATOR = "fenced: only the operator creates and deletes the Lease of a DurableJob"
 
@@ -134,6 +135,8 @@ ATTACKS = {
     "an-age-beyond-counting": ("holder", annotate(AGE, "9" * 10), AGE_NUMBER),
     "a-message-of-258-bytes": ("holder", annotate(MESSAGE, "ä" * 129), TOO_LONG),
     "a-checkpoint-of-1026-bytes": ("holder", annotate("holdfast.dev/checkpoint", "ä" * 513), CHECKPOINT_TOO_LONG),
+    "deferrals-in-words": ("holder", annotate("holdfast.dev/deferrals", "often"), DEFERRALS_NUMBER),
+    "deferrals-beyond-counting": ("holder", annotate("holdfast.dev/deferrals", "9" * 11), DEFERRALS_NUMBER),
     # The holder, and what a worker has no right to.
     "delete": ("holder", delete(), no_right_to("delete")),
     "delete-all": ("holder", delete_all, no_right_to("deletecollection")),

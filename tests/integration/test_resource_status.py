@@ -49,6 +49,8 @@ FULL = status(
     failed=1,
     completedIndexes="0",
     failedIndexes="1",
+    stage="main",
+    stages=[{"name": "main", "phase": "Succeeded"}],
 )
 CHANGED = {
     "phase": "Failed",
@@ -60,6 +62,8 @@ CHANGED = {
     "completionTime": "2026-01-02T04:04:06Z",
     "suspendedSeconds": 11,
     "history": [{**ATTEMPT, "exitCode": 1}],
+    "stage": "other",
+    "stages": [{"name": "main", "phase": "Failed"}],
     "completions": "2/2",
     "active": 2,
     "succeeded": 2,

@@ -153,6 +153,33 @@ void add_runs(std::vector<Scenario>& all) {
   all.push_back(broken);
 }
 
+// One stage fails and is forgiven, one is deferred, and one cleans up.
+void add_stages(std::vector<Scenario>& all) {
+  Scenario stages = named("stages", {kShort, kFails, kFails, kShort, kShort}, "Succeeded",
+                          {"Succeeded", "Failed", "Deferred", "Succeeded", "Succeeded"});
+  stages.spec["stages"] = Json::parse(R"([
+      {"name": "refine", "onFailure": "Continue", "backoffLimit": 0},
+      {"name": "verify", "podFailurePolicy": {"rules": [
+        {"action": "Defer", "deferSeconds": 3, "onExitCodes": {"operator": "In", "values": [1]}}]}},
+      {"name": "clean-up", "when": "Always"}])");
+  stages.calls["POST pods"] = 5;
+  stages.calls["PUT durablejobs.status"] = 6;
+  all.push_back(stages);
+
+  Scenario failed = named("stages-failed", {kFails, kShort}, "Failed", {"Failed", "Succeeded"});
+  failed.spec = {{"backoffLimit", 0}, {"stages", Json::parse(R"([{"name": "verify"},
+                                            {"name": "clean-up", "when": "Always"}])")}};
+  failed.calls["POST pods"] = 2;
+  all.push_back(failed);
+
+  Scenario cancelled =
+      named("stages-cancelled", {kEndless, kShort}, "Cancelled", {"Cancelled", "Succeeded"});
+  cancelled.spec = {{"stages", failed.spec["stages"]}};
+  cancelled.steps = {{when_pod_runs, kSoon, kCancel}};
+  cancelled.calls["DELETE pods"] = 1;
+  all.push_back(cancelled);
+}
+
 // `outcomes` has one list for each way it may end, each in alphabetical order.
 Scenario of_runs(const char* name, int completions, int parallelism, std::vector<Work> works,
                  std::vector<std::vector<std::string>> outcomes) {
@@ -402,6 +429,7 @@ void add_replicas(std::vector<Scenario>& all) {
 
 std::vector<Scenario> every_scenario() {
   std::vector<Scenario> all;
+  add_stages(all);
   add_runs(all);
   add_many_runs(all);
   add_losses(all);

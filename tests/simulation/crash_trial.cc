@@ -298,6 +298,14 @@ void Trial::set_up() {
   pod["terminationGracePeriodSeconds"] = 2;
   for (const char* drawn : {"schedulerName", "schedulingGates"}) pod.erase(drawn);
   spec.merge_patch(scenario_.spec);
+  if (spec.contains("stages")) {
+    for (Json& stage : spec["stages"]) {
+      for (const char* same :
+           {"template", "retryBackoff", "startDeadlineSeconds", "lostAfterSeconds"}) {
+        stage[same] = spec[same];
+      }
+    }
+  }
   for (int i = 0; i < scenario_.jobs; ++i) {
     scheduler_.after(milliseconds(2600 + 10 * i), [this, i, spec] {
       if (i == 0) {

@@ -75,6 +75,16 @@ std::optional<Duration> Ledger::last_read(const std::string& target) const {
   return found == reads_.end() ? std::nullopt : std::optional(found->second);
 }
 
+namespace {
+
+// As the controller reads it. Nothing, of what it does not take for a job.
+Job read_job(const Json& json) {
+  const kube::ObjectPtr object = controller::decode_job(document(json));
+  return object ? static_cast<const controller::CachedJob&>(*object).job : Job();
+}
+
+}  // namespace
+
 // ---- What a replica sends.
 
 void Ledger::sent(const Delivery& delivery) {
@@ -239,19 +249,19 @@ void Ledger::job_written(const Applied& applied) {
   const Json& after = *applied.after;
   if (is_deleting(after) && !is_deleting(before)) job_removed(before, by_replica(applied));
   if (at(before, "status") == at(after, "status")) return;
-  const Spec spec = controller::decode_spec(document(at(before, "spec")));
-  status_written({before, after, controller::decode_status(spec, document(at(before, "status"))),
-                  controller::decode_status(spec, document(at(after, "status"))), spec,
-                  uid_of(after), string_at(at(after, "metadata"), "name"), by_replica(applied)});
+  const Job was = read_job(before);
+  const Job now = read_job(after);
+  status_written({before, after, was.status, now.status, was.spec, now.spec, now.stages, now.cancel,
+                  was.status.stage != now.status.stage, uid_of(after),
+                  string_at(at(after, "metadata"), "name"), by_replica(applied)});
 }
 
 void Ledger::job_removed(const Json& job, bool by_replica) {
   if (!by_replica || is_deleting(job)) return;
-  const Spec spec = controller::decode_spec(document(at(job, "spec")));
-  const JobStatus status = controller::decode_status(spec, document(at(job, "status")));
-  const bool expired =
-      spec.ttl_after_finished && status.completion_time &&
-      *status.completion_time + *spec.ttl_after_finished <= wall() + kClockTolerance;
+  const Job read = read_job(job);
+  const auto& ended = read.status.completion_time;
+  const auto& kept_for = read.spec.ttl_after_finished;
+  const bool expired = kept_for && ended && *ended + *kept_for <= wall() + kClockTolerance;
   if (!expired) complain("S5 NoLoss: " + key_of(job) + " is deleted before its time to live ends");
 }
 
@@ -263,13 +273,15 @@ void Ledger::data_restored() {
     if (pod.removed == Duration::zero()) pod.removed = scheduler_.now();
   }
   gateway_.server().for_each("durablejobs", [&](const Json& job) {
-    const JobStatus status = controller::decode_status(
-        controller::decode_spec(document(at(job, "spec"))), document(at(job, "status")));
+    const JobStatus status = read_job(job).status;
     JobBook& book = jobs_[uid_of(job)];
     book.failures = status.failures;
     book.disruptions = status.disruptions;
     for (const HistoryEntry& entry : status.history) book.ended.insert(entry.attempt);
-    for (const Run& run : status.runs) book.attempts[run.attempt].index = run.index;
+    for (const Run& run : status.runs) {
+      book.attempts[run.attempt].index = run.index;
+      book.attempts[run.attempt].stage = status.stage;
+    }
     for (const bool succeeded : {true, false}) {
       const IndexSet& over = succeeded ? status.completed : status.failed;
       for (auto index = over.next(0, {}); index; index = over.next(*index + 1, {})) {

@@ -75,7 +75,8 @@ class Ledger {
  private:
   struct AttemptBook {
     std::int64_t index = 0;  // of its run
-    Life recorder{-1, 0};    // replica and life that recorded it
+    std::size_t stage = 0;
+    Life recorder{-1, 0};  // replica and life that recorded it
   };
   struct JobBook {
     std::set<std::int64_t> ended;
@@ -96,7 +97,11 @@ class Ledger {
     const Json& after;
     reconciler::Status old;
     reconciler::Status next;
-    reconciler::Spec spec;  // the spec that the decision used
+    reconciler::Spec spec;       // of the stage before it, which the decision used
+    reconciler::Spec next_spec;  // of the stage after it
+    std::vector<reconciler::Stage> stages;
+    bool cancel = false;
+    bool moves = false;  // to another stage
     std::string uid;
     std::string name;
     bool by_replica = false;
@@ -108,6 +113,7 @@ class Ledger {
   // ledger_status.cc
   void status_written(const StatusWrite& write);
   void check_success(const StatusWrite& write, const std::string& job);
+  void check_stages(const StatusWrite& write, const std::string& job);
   void check_indexes(const StatusWrite& write, JobBook& book);
   std::vector<RunEnd> ends_of(const StatusWrite& write);
   void attempts_ended(const StatusWrite& write, JobBook& book);

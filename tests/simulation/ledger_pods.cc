@@ -121,7 +121,12 @@ void take_agent_out(Json& spec) {
 // S13: nothing that the template does not say, but our environment.
 void Ledger::pod_template_kept(const Json& job, const Json& body) {
   Json asked = at(body, "spec");
-  Json given = at(at(at(job, "spec"), "template"), "spec");
+  const std::string stage = string_at(at(at(body, "metadata"), "labels"), reconciler::kStageLabel);
+  Json what = at(job, "spec");
+  for (const Json& one : at(at(job, "spec"), "stages")) {
+    if (string_at(one, "name") == stage) what = one;
+  }
+  Json given = at(at(what, "template"), "spec");
   const auto strip = [](Json& spec) {
     spec.erase("restartPolicy");
     spec.erase("hostname");
@@ -139,7 +144,7 @@ void Ledger::pod_template_kept(const Json& job, const Json& body) {
       }
     }
   };
-  if (!at(at(job, "spec"), "heartbeat").is_null()) take_agent_out(asked);
+  if (!at(what, "heartbeat").is_null()) take_agent_out(asked);
   strip(asked);
   strip(given);
   if (asked != given) complain("S13 Tenancy: a pod that is not its template's: " + key_of(body));

@@ -63,7 +63,7 @@ void Ledger::status_written(const StatusWrite& write) {
   const std::string why = reconciler::testing::refused_by_api(write.old, write.next);
   if (!why.empty()) complain(why + ": " + job);
   if (write.old.phase == Phase::kCancelling && write.next.phase != Phase::kCancelling &&
-      write.next.phase != Phase::kCancelled) {
+      write.next.phase != Phase::kCancelled && write.stages.empty()) {
     complain("S12 CancelSticks: " + job);
   }
   attempts_ended(write, book);
@@ -77,7 +77,36 @@ void Ledger::status_written(const StatusWrite& write) {
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
-  check_success(write, job);
+  if (write.stages.empty()) {
+    check_success(write, job);
+  } else {
+    check_stages(write, job);
+  }
+}
+
+// S20, S21: what has run when the job is over, and what its phase says of that. refused_by_api()
+// knows that no stage runs twice.
+void Ledger::check_stages(const StatusWrite& write, const std::string& job) {
+  const JobStatus& next = write.next;
+  const bool has_result = reconciler::testing::is_true(next, "ResultReady");
+  for (std::size_t place = 0; place < write.stages.size(); ++place) {
+    const Stage& stage = write.stages[place];
+    const StagePhase phase = next.stages[place].phase;
+    if (has_result && !stage.always && !stage.may_fail && phase != StagePhase::kSucceeded) {
+      complain("S20 StageOnce: a result without stage " + stage.name + ": " + job);
+    }
+    if (is_terminal(next.phase) && stage.always && phase == StagePhase::kSkipped) {
+      complain("S21 Always: stage " + stage.name + " did not run: " + job);
+    }
+    if (phase == StagePhase::kSucceeded &&
+        write.old.stages[place].phase != StagePhase::kSucceeded &&
+        write.old.stages[place].phase != StagePhase::kRunning) {
+      complain("S20 StageOnce: stage " + stage.name + " has succeeded and did not run: " + job);
+    }
+  }
+  if (is_terminal(next.phase) && (next.phase == Phase::kSucceeded) != has_result) {
+    complain("S20 StageOnce: the outcome is not what the stages say: " + job);
+  }
 }
 
 // Succeeded: all runs that were wanted, or as many as a rule of the success policy asks for.
@@ -100,6 +129,7 @@ void Ledger::check_success(const StatusWrite& write, const std::string& job) {
 
 // S16: an index that is over stays over, as what it was, and was run.
 void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
+  if (write.moves) return book.over.clear();  // the last ends of the old stage are not told
   if (!write.spec.many_runs()) return;
   const JobStatus& next = write.next;
   const auto rule = [&](std::int64_t index, const char* what) {
@@ -140,7 +170,7 @@ void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
 std::vector<Ledger::RunEnd> Ledger::ends_of(const StatusWrite& write) {
   std::vector<RunEnd> ends;
   for (const Run& was : write.old.runs) {
-    const Run* const now = run_at(write.next, was.index);
+    const Run* const now = write.moves ? nullptr : run_at(write.next, was.index);
     if (!was.open() || (now && now->open() && now->attempt == was.attempt)) continue;
     ends.push_back({&was, now, nullptr});
   }
@@ -184,7 +214,7 @@ void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
 
 // Of an end that is not in history: what the run's own counts say, or the job's.
 void Ledger::count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book) {
-  if (write.next.completed.contains(end.was->index)) return;
+  if (!write.moves && write.next.completed.contains(end.was->index)) return;
   if (end.now) {
     book.failures += end.now->failures - end.was->failures;
     book.disruptions += end.now->disruptions - end.was->disruptions;
@@ -266,7 +296,7 @@ void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
   if (next.attempt == write.old.attempt) return;
   bool any = false;
   for (const Run& run : next.runs) {
-    const Run* const was = run_at(write.old, run.index);
+    const Run* const was = write.moves ? nullptr : run_at(write.old, run.index);
     if (!run.open() || (was && was->open() && was->attempt == run.attempt)) continue;
     any = true;
     attempt_started(write, run, book);
@@ -276,15 +306,16 @@ void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
   // As it was when they opened: the write checks the version that the decision was made on.
   const auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  if (open > write.spec.parallelism) {
+  const Spec& spec = write.next_spec;
+  if (open > spec.parallelism) {
     complain("S17 Parallelism: " + std::to_string(open) + " runs are open, of " +
-             std::to_string(write.spec.parallelism) + ": " + what);
+             std::to_string(spec.parallelism) + ": " + what);
   }
-  if (next.failures > write.spec.backoff_limit) {
+  if (next.stage_failures() > spec.backoff_limit) {
     complain("S8 Budget: it starts on an overspent budget: " + what);
   }
-  if (write.spec.cancel) complain("S12 CancelSticks: an attempt of a cancelled job: " + what);
-  if (write.spec.suspend) complain("L1: an attempt of a suspended job starts: " + what);
+  if (spec.cancel) complain("S12 CancelSticks: an attempt of a cancelled job: " + what);
+  if (spec.suspend) complain("L1: an attempt of a suspended job starts: " + what);
   if (is_deleting(write.before)) complain("L5: an attempt of a job that is deleted: " + what);
 }
 
@@ -294,21 +325,25 @@ void Ledger::attempt_started(const StatusWrite& write, const Run& run, JobBook& 
     complain("S3 Fence: the attempt does not rise: " + what);
   }
   const auto known = book.attempts.try_emplace(
-      run.attempt, AttemptBook{run.index, {current_->replica, current_->life}});
+      run.attempt, AttemptBook{run.index, write.next.stage, {current_->replica, current_->life}});
   if (!known.second) complain("S3 Fence: two runs have one attempt: " + what);
   if (run.pod_name != pod_name(write.name, write.uid, run.attempt)) {
     complain("S6 OnePod: another name than the attempt's: " + what);
   }
-  const std::int64_t lost = write.spec.many_runs() ? run.disruptions : write.next.disruptions;
-  const auto& limit = write.spec.backoff_limit_per_index;
-  if (lost > write.spec.disruption_limit || (limit && run.failures > *limit)) {
+  const Spec& spec = write.next_spec;
+  const std::int64_t lost = spec.many_runs() ? run.disruptions : write.next.stage_disruptions();
+  const auto& limit = spec.backoff_limit_per_index;
+  if (lost > spec.disruption_limit || (limit && run.failures > *limit)) {
     complain("S8 Budget: it starts on an overspent budget: " + what);
   }
-  if (write.spec.pod_replacement != PodReplacementPolicy::kFailed) return;
+  if (spec.pod_replacement != PodReplacementPolicy::kFailed) return;
   for (const auto& [uid, pod] : pods_) {
     if (pod.owner_uid != write.uid || pod.attempt >= run.attempt || is_final(pod.phase)) continue;
     const auto earlier = book.attempts.find(pod.attempt);
-    if (earlier != book.attempts.end() && earlier->second.index != run.index) continue;
+    if (earlier != book.attempts.end()) {
+      const bool of_this_stage = earlier->second.stage == write.next.stage;
+      if (of_this_stage ? earlier->second.index != run.index : spec.many_runs()) continue;
+    }
     const std::string key = pod.namespace_ + "/" + pod.name;
     const Json* const object = gateway_.server().find("pods", pod.namespace_, pod.name);
     if (!object || uid_of(*object) != uid || excused_.count(key) > 0) continue;

@@ -461,8 +461,9 @@ void Liveness::look_at_orphans() {
 std::string Liveness::unsettled() const {
   std::string found;
   gateway_.server().for_each("durablejobs", [&](const Json& json) {
-    const JobStatus status = controller::decode_status(
-        controller::decode_spec(document(at(json, "spec"))), document(at(json, "status")));
+    const kube::ObjectPtr object = controller::decode_job(document(json));
+    if (!object) return;
+    const JobStatus& status = static_cast<const controller::CachedJob&>(*object).job.status;
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
     if (is_terminal(status.phase) && !is_deleting(json) && stays) return;
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));

@@ -58,6 +58,7 @@ class Replica : private controller::Telemetry {
  private:
   void end_when_idle();
   void attempt_ended(const std::string&) override {}
+  void stage_ended(const std::string&, std::optional<Duration>) override {}
   void recovered(reconciler::OrphanClass orphan_class, Duration took) override {
     recoveries.emplace_back(to_string(orphan_class), took);
   }

@@ -126,6 +126,26 @@ void draw_runs(Draw draw, Json& spec) {
   spec["podFailurePolicy"] = {{"rules", rules}};
 }
 
+// One to three stages after the first, each of one run or of many.
+Json drawn_stages(std::uint64_t seed, bool many_runs, const Json& heartbeat) {
+  Draw draw(seed);
+  Json stages = Json::array();
+  const int count = draw.between(1, 3);
+  for (int number = 1; number <= count; ++number) {
+    const std::uint64_t its = mix(seed, static_cast<std::uint64_t>(number));
+    Json stage = drawn_spec(its);
+    stage.erase("suspend");
+    stage.erase("ttlSecondsAfterFinished");
+    if (many_runs) draw_runs(Draw(mix(its, 12)), stage);
+    if (heartbeat.is_object() && draw.percent(60)) stage["heartbeat"] = heartbeat;
+    stage["name"] = "stage-" + std::to_string(number);
+    if (draw.percent(30)) stage["onFailure"] = "Continue";
+    if (draw.percent(30)) stage["when"] = "Always";
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
 void Users::later(Duration delay, std::function<void()> what) {
   scheduler_.after(delay, std::move(what));
 }
@@ -304,7 +324,7 @@ void Users::make_peace() {
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
     if (!job) continue;
     if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
-    if (int_at(at(*job, "spec"), "parallelism", 1) == 0) patch(ns, name, {{"parallelism", 5}});
+    if (int_at(at(*job, "spec"), "parallelism", 1) == 0) patch(ns, name, {{"parallelism", 1}});
   }
   release_unseen_pods();
 }
@@ -312,13 +332,19 @@ void Users::make_peace() {
 Json Users::spec_of(std::uint64_t seed) const {
   Json spec = drawn_spec(seed);
   if (many_runs_) draw_runs(Draw(mix(seed, 12)), spec);
-  if (!heartbeats_) return spec;
+  if (heartbeats_) draw_heartbeat(seed, spec);
+  if (mix(seed, 14) % 4 == 0) {
+    spec["stages"] = drawn_stages(mix(seed, 15), many_runs_, at(spec, "heartbeat"));
+  }
+  return spec;
+}
+
+void Users::draw_heartbeat(std::uint64_t seed, Json& spec) {
   const int duration = 15 + static_cast<int>(mix(seed, 8) % 30);
   spec["heartbeat"] = {{"leaseDurationSeconds", duration}};
   if (mix(seed, 10) % 4 > 0) {
     spec["heartbeat"]["progressDeadlineSeconds"] = duration + static_cast<int>(mix(seed, 11) % 15);
   }
-  return spec;
 }
 
 void Users::create_large_job(int runs, std::uint64_t seed) {

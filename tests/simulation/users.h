@@ -31,6 +31,7 @@ class Users {
   void create_large_job(int runs, std::uint64_t seed);
   // Of a drawn job: drawn_spec(), a heartbeat if jobs have one, and many runs if jobs may.
   Json spec_of(std::uint64_t seed) const;
+  static void draw_heartbeat(std::uint64_t seed, Json& spec);
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);

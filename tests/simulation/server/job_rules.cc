@@ -29,7 +29,12 @@ bool is_terminal(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
 }
 
-bool is_edge(const std::string& from, const std::string& to) {
+bool is_edge(const std::string& from, const std::string& to, bool has_stages) {
+  if (has_stages && from == "Running" && to == "Cancelled") return true;
+  if (has_stages && from == "Cancelling" &&
+      (to == "Running" || to == "Pending" || to == "Succeeded")) {
+    return true;
+  }
   static const auto* const edges = new std::map<std::string, std::set<std::string>>{
       {"Pending", {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"}},
       {"Running", {"Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"}},
@@ -87,6 +92,9 @@ void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
   }
   if (bool_at(old, "cancel") && !bool_at(spec, "cancel")) {
     forbid(causes, "spec.cancel", "cancel is one way");
+  }
+  if (at(spec, "stages") != at(old, "stages")) {
+    forbid(causes, "spec.stages", "the stages are immutable as a whole");
   }
   check_run_changes(spec, old, causes);
 }
@@ -170,6 +178,13 @@ void check_status(const Json& status, Causes& causes) {
       (phase == "Running" || phase == "Backoff" || phase == "Succeeded")) {
     forbid(causes, "status.attempt", "Running, Backoff and Succeeded need an attempt");
   }
+  const Json& stages = at(status, "stages");
+  if (ended && std::any_of(stages.begin(), stages.end(), [](const Json& stage) {
+        const std::string how = string_at(stage, "phase");
+        return how == "Pending" || how == "Running";
+      })) {
+    refuse(causes, "status.stages", "a job that has ended has no stage that has not");
+  }
   const Json& runs = at(status, "runs");
   for (const Json& run : runs) {
     if (int_at(run, "attempt") <= int_at(status, "attempt")) continue;
@@ -221,7 +236,7 @@ bool grows(const Json& all, const Json& all_old) {
 bool decides(const Json& condition) {
   const std::string type = string_at(condition, "type");
   return string_at(condition, "status") == "True" &&
-         (type == "FailureTarget" || type == "SuccessCriteriaMet");
+         (type == "FailureTarget" || type == "SuccessCriteriaMet" || type == "ResultReady");
 }
 
 // A decided outcome is never taken back.
@@ -271,9 +286,55 @@ void check_progress(const Json& status, const Json& old, Causes& causes) {
   }
 }
 
+const Json& stage_named(const Json& stages, const std::string& name) {
+  static const Json* const none = new Json();
+  for (const Json& stage : stages) {
+    if (string_at(stage, "name") == name) return stage;
+  }
+  return *none;
+}
+
+bool has_ended(const Json& stage) {
+  const std::string phase = string_at(stage, "phase");
+  return phase == "Succeeded" || phase == "Failed" || phase == "Skipped";
+}
+
+void check_stage_changes(const Json& status, const Json& old, Causes& causes) {
+  const Json& stages = at(status, "stages");
+  const Json& old_stages = at(old, "stages");
+  if (status.contains("stage") != status.contains("stages") ||
+      (old.contains("stage") && !status.contains("stage"))) {
+    forbid(causes, "status.stage", "stage and stages belong together and stay");
+  }
+  for (const Json& was : old_stages) {
+    const Json& now = stage_named(stages, string_at(was, "name"));
+    if (now.is_null()) {
+      forbid(causes, "status.stages", "no stage leaves the list");
+      continue;
+    }
+    if (has_ended(was) && now != was) {
+      forbid(causes, "status.stages", "a stage that has ended never changes");
+    }
+    if (string_at(now, "phase") == "Pending" && string_at(was, "phase") != "Pending") {
+      forbid(causes, "status.stages", "a stage that has begun runs until it ends");
+    }
+    if (int_at(now, "failures") < int_at(was, "failures") ||
+        int_at(now, "disruptions") < int_at(was, "disruptions")) {
+      forbid(causes, "status.stages", "failures and disruptions of a stage never fall");
+    }
+  }
+  const std::string stage = string_at(status, "stage");
+  const std::string old_stage = string_at(old, "stage");
+  if (old_stage.empty() || stage == old_stage) return;
+  if (!has_ended(stage_named(stages, old_stage)) ||
+      string_at(stage_named(old_stages, stage), "phase") != "Pending") {
+    forbid(causes, "status.stage", "the job moves from a stage that has ended");
+  }
+}
+
 void check_status_change(const Json& status, const Json& old, Causes& causes) {
   const std::string from = string_at(old, "phase");
-  if (!is_edge(from, string_at(status, "phase"))) {
+  if (!is_edge(from, string_at(status, "phase"), status.contains("stage"))) {
     forbid(causes, "status.phase", "this change of phase is not legal");
   }
   if (int_at(status, "attempt") < int_at(old, "attempt")) {
@@ -291,8 +352,10 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   if (old.contains("completionTime") && at(status, "completionTime") != old["completionTime"]) {
     forbid(causes, "status.completionTime", "completionTime never changes once it is set");
   }
+  check_stage_changes(status, old, causes);
+  const bool moves = old.contains("stage") && at(status, "stage") != old["stage"];
   for (const char* counter : {"succeeded", "failed"}) {
-    if (int_at(status, counter) >= int_at(old, counter)) continue;
+    if (moves || int_at(status, counter) >= int_at(old, counter)) continue;
     forbid(causes, (std::string("status.") + counter).c_str(), "the count never falls");
   }
   check_progress(status, old, causes);
@@ -307,7 +370,7 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   bool same = status.contains("startTime") == old.contains("startTime");
   for (const char* field :
        {"attempt", "failures", "disruptions", "completions", "active", "succeeded", "failed",
-        "completedIndexes", "failedIndexes", "suspendedSeconds", "history"}) {
+        "completedIndexes", "failedIndexes", "suspendedSeconds", "stages", "history"}) {
     same = same && at(status, field) == at(old, field);
   }
   if (!same) forbid(causes, "status", "the job has ended and its status is final");

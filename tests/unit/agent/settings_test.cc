@@ -54,6 +54,23 @@ TEST_F(SettingsRule, WhatIsNotSetHasTheContractsDefaults) {
   EXPECT_EQ(settings->termination_log, "/dev/termination-log");
 }
 
+TEST_F(SettingsRule, WhichExitCodesSayNotYetIsAList) {
+  EXPECT_TRUE(read()->guard.deferrals.empty());
+  variables["HOLDFAST_DEFER"] = "75:60:1000,76:1:5";
+  variables["HOLDFAST_DEFERRALS"] = "4";
+  const Result<Settings> settings = read();
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  ASSERT_EQ(settings->guard.deferrals.size(), 2u);
+  EXPECT_EQ(settings->guard.deferrals[0].exit_code, 75);
+  EXPECT_EQ(settings->guard.deferrals[0].pause, seconds(60));
+  EXPECT_EQ(settings->guard.deferrals[1].limit, 5);
+  EXPECT_EQ(settings->guard.deferred_before, 4);
+  for (const char* wrong : {"75", "75:60", "75:60:", "75:60:1:2", "a:60:1"}) {
+    refuses("HOLDFAST_DEFER", wrong, "not a list like 75:60:1000");
+  }
+  refuses("HOLDFAST_DEFERRALS", "-1", "whole number");
+}
+
 TEST_F(SettingsRule, EachThatIsMissingIsNamedWithWhoSetsIt) {
   for (const auto& [name, value] : variables) {
     refuses(name, "", "is not set; the Holdfast operator sets it");

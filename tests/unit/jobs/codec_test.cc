@@ -696,10 +696,11 @@ TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
                        {"message", said}},
                       {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", said}}})},
         {"containerStatuses",
-         Json::array({{{"name", "ended"},
-                       {"state", {{"terminated", {{"reason", said}, {"message", said}}}}}},
-                      {{"name", "waits"},
-                       {"state", {{"waiting", {{"reason", said}, {"message", said}}}}}}})}}}};
+         Json::array(
+             {{{"name", "ended"},
+               {"state", {{"terminated", {{"exitCode", 1}, {"reason", said}, {"message", said}}}}}},
+              {{"name", "waits"},
+               {"state", {{"waiting", {{"reason", said}, {"message", said}}}}}}})}}}};
   const reconciler::PodView view = static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
   for (const std::string& text :
        {view.message, view.reason, view.unschedulable, view.disruption_reason,

@@ -21,6 +21,7 @@ class FakeOwnership : public Ownership {
 class SilentTelemetry : public Telemetry {
  public:
   void attempt_ended(const std::string&) override {}
+  void stage_ended(const std::string&, std::optional<Duration>) override {}
   void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}

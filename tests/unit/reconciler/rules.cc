@@ -79,6 +79,8 @@ std::string broken_creations(const JobView& view, const Decision& decision, cons
   if (!created.empty() && (next.phase != Phase::kRunning || view.job.deleting)) {
     return "a pod is created without an attempt that runs";
   }
+  // The pods of a new stage come with the next look, which has its template.
+  if (next.stage != view.job.status.stage) return "";
   for (const Run& run : next.runs) {
     if (run.open() && run.attempt > view.job.status.attempt && created.count(run.attempt) == 0) {
       return "an intent without its pod";
@@ -134,21 +136,56 @@ bool legal_edge(Phase from, Phase to) {
   static const std::map<Phase, std::set<Phase>> kEdges = {
       {kNone, {kPending, kRunning, kSuspended, kFailed, kCancelled}},
       {kPending, {kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
-      {kRunning, {kRunning, kPending, kBackoff, kSuspended, kCancelling, kSucceeded, kFailed}},
+      {kRunning,
+       {kRunning, kPending, kBackoff, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
       {kBackoff,
        {kBackoff, kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
       {kSuspended, {kSuspended, kPending, kCancelling, kCancelled, kFailed}},
-      {kCancelling, {kCancelling, kCancelled}},
+      {kCancelling, {kCancelling, kPending, kRunning, kSucceeded, kCancelled}},
       {kSucceeded, {kSucceeded}},
       {kFailed, {kFailed}},
       {kCancelled, {kCancelled}}};
   return kEdges.at(from).count(to) > 0;
 }
 
+namespace {
+
+// A stage that has ended never changes, none comes back, and the job moves on from an ended one.
+std::string refused_stages(const Status& old, const Status& next) {
+  if (next.stages.size() != old.stages.size()) return "S20: a stage comes or goes";
+  if (next.stages.empty()) return "";
+  for (std::size_t place = 0; place < old.stages.size(); ++place) {
+    const StageStatus& was = old.stages[place];
+    const StageStatus& now = next.stages[place];
+    if (has_ended(was.phase) && !(was == now)) return "S20: a stage that has ended changes";
+    if (was.phase == StagePhase::kRunning && now.phase == StagePhase::kPending) {
+      return "S20: a stage that has begun has not";
+    }
+    if (now.failures < was.failures || now.disruptions < was.disruptions) {
+      return "S8: a stage's budget falls";
+    }
+    if (is_terminal(next.phase) && !has_ended(now.phase)) return "S20: a stage outlives the job";
+    if (now.result.size() > 1024 || now.message.size() > 1024) return "a stage's text is too long";
+  }
+  if (next.stage == old.stage) return "";
+  if (!has_ended(next.stages[old.stage].phase)) return "S20: a stage is left that has not ended";
+  if (old.stages[next.stage].phase != StagePhase::kPending) return "S20: a stage begins again";
+  return "";
+}
+
+bool is_for_stages(Phase from, Phase to) {
+  if (from == Phase::kRunning) return to == Phase::kCancelled;
+  return from == Phase::kCancelling && to != Phase::kCancelling && to != Phase::kCancelled;
+}
+
+}  // namespace
+
 std::string refused_by_api(const Status& old, const Status& next) {
-  if (!legal_edge(old.phase, next.phase)) {
+  if (!legal_edge(old.phase, next.phase) ||
+      (next.stages.empty() && is_for_stages(old.phase, next.phase))) {
     return std::string("S4: edge ") + to_string(old.phase) + " -> " + to_string(next.phase);
   }
+  if (const std::string why = refused_stages(old, next); !why.empty()) return why;
   if (is_terminal(old.phase) && !same_but_conditions(old, next)) {
     return "S1: a final status is changed";
   }
@@ -170,7 +207,7 @@ std::string refused_by_api(const Status& old, const Status& next) {
     return "completionTime changes";
   }
   if (next.suspended < old.suspended) return "suspendedSeconds falls";
-  for (const char* const outcome : {"FailureTarget", "SuccessCriteriaMet"}) {
+  for (const char* const outcome : {"FailureTarget", "SuccessCriteriaMet", "ResultReady"}) {
     if (is_true(old, outcome) && !is_true(next, outcome)) return "a decided outcome is taken back";
   }
   if (!may_follow(next.history, old.history)) return "history is rewritten";

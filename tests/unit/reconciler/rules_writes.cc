@@ -220,14 +220,38 @@ std::string broken_ends(const JobView& view, const WriteStatus& write) {
   return "";
 }
 
+// What may still start once the outcome is decided.
+std::string broken_after_outcome(const Job& job, const Status& next) {
+  const bool failed = is_true(next, "FailureTarget");
+  const bool succeeded = is_true(next, "SuccessCriteriaMet");
+  const bool has_stages = !job.stages.empty();
+  if (has_stages && job.stages[next.stage].always) return "";
+  if (failed || (succeeded && !has_stages)) {
+    return "an attempt starts of a job whose outcome is decided";
+  }
+  return job.cancel ? "S12: an attempt of a cancelled job starts" : "";
+}
+
+// An Always stage is left out by nothing.
+std::string broken_stages(const Job& job, const Status& next) {
+  for (std::size_t place = 0; place < next.stages.size(); ++place) {
+    if (job.stages[place].always && !has_ended(job.status.stages[place].phase) &&
+        next.stages[place].phase == StagePhase::kSkipped) {
+      return "S21: an Always stage is skipped";
+    }
+  }
+  return "";
+}
+
 std::string broken_starts(const JobView& view, const Status& next) {
   const Status& old = view.job.status;
-  const Spec& spec = view.job.spec;
+  const bool moves = next.stage != old.stage;
+  const Spec& spec = moves ? view.job.stages[next.stage].spec : view.job.spec;
   if (next.attempt == old.attempt) return "";
   const auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   if (open > spec.parallelism) return "S17: more runs are open than parallelism allows";
-  std::int64_t lost = spec.many_runs() ? 0 : next.disruptions;
+  std::int64_t lost = spec.many_runs() ? 0 : next.stage_disruptions();
   for (const Run& run : next.runs) {
     // With limits for each run it matters to a run that starts alone. The attempt of an open run
     // ends first.
@@ -235,12 +259,10 @@ std::string broken_starts(const JobView& view, const Status& next) {
     const bool counts = starts || (!spec.backoff_limit_per_index && !run.open());
     if (spec.many_runs() && counts) lost = std::max(lost, run.disruptions);
   }
-  if (next.failures > spec.backoff_limit || lost > spec.disruption_limit) {
+  if (next.stage_failures() > spec.backoff_limit || lost > spec.disruption_limit) {
     return "S8: an attempt starts on an overspent budget";
   }
-  if (is_true(next, "FailureTarget") || is_true(next, "SuccessCriteriaMet")) {
-    return "an attempt starts of a job whose outcome is decided";
-  }
+  if (const std::string why = broken_after_outcome(view.job, next); !why.empty()) return why;
   if (spec.cancel) return "an attempt of a cancelled job starts";
   if (spec.suspend) return "an attempt of a suspended job starts";
   return "";
@@ -253,6 +275,7 @@ std::string broken_status_write(const JobView& view, const WriteStatus& write) {
   if (write.status == old) return "L6: writes what stands there already";
   if (const std::string why = refused_by_api(old, write.status); !why.empty()) return why;
   if (const std::string why = broken_ends(view, write); !why.empty()) return why;
+  if (const std::string why = broken_stages(view.job, write.status); !why.empty()) return why;
   if (const std::string why = broken_starts(view, write.status); !why.empty()) return why;
   for (const Event& event : write.events) {
     if (event.note.size() > 1024) return "an event's note is too long";

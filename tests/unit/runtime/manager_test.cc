@@ -14,6 +14,7 @@ namespace {
 class SilentTelemetry : public controller::Telemetry {
  public:
   void attempt_ended(const std::string&) override {}
+  void stage_ended(const std::string&, std::optional<Duration>) override {}
   void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void shard_moved(const std::string&) override {}

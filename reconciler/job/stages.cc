@@ -1,0 +1,201 @@
+#include "reconciler/job/stages.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "reconciler/job/job_clock.h"
+#include "reconciler/job/opening.h"
+#include "reconciler/job/phases.h"
+#include "reconciler/job/status_limits.h"
+#include "reconciler/job/telling.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+StageStatus& current(Status& status) { return status.stages[status.stage]; }
+
+bool is_decided(const Status& status) {
+  return status.holds("FailureTarget") || status.holds("SuccessCriteriaMet");
+}
+
+// The stages without which the job has no result.
+bool is_needed(const Stage& stage) { return !stage.may_fail && !stage.always; }
+
+bool result_is_ready(const Job& job, const Status& status) {
+  for (std::size_t place = 0; place < job.stages.size(); ++place) {
+    if (is_needed(job.stages[place]) && status.stages[place].phase != StagePhase::kSucceeded) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void decide_failure(const Context& context, const std::string& reason, const std::string& message,
+                    WriteStatus& write) {
+  set_condition(write.status, "FailureTarget", true, reason, message, context.now);
+  write.events.push_back(Event{true, reason, "Finish", message});
+}
+
+void decide_success(const Context& context, Status& status) {
+  const std::string message = "all stages that the result needs have succeeded";
+  set_condition(status, "SuccessCriteriaMet", true, "StagesSucceeded", message, context.now);
+  set_condition(status, "ResultReady", true, "StagesSucceeded", message, context.now);
+}
+
+// Something of the job has failed or was left out, and the job goes on or has its result.
+void tell_partial(const Context& context, Status& status) {
+  const bool has_result = status.holds("SuccessCriteriaMet");
+  if (status.holds("FailureTarget") || (context.job.cancel && !has_result)) return;
+  std::string names;
+  for (std::size_t place = 0; place < status.stages.size(); ++place) {
+    const StageStatus& stage = status.stages[place];
+    const bool is_left_out =
+        stage.phase == StagePhase::kSkipped && !context.job.stages[place].always;
+    if (stage.phase != StagePhase::kFailed && !is_left_out) continue;
+    names += (names.empty() ? "" : ", ") + stage.name;
+  }
+  if (names.empty()) return;
+  set_condition(status, "Partial", true, "StageFailed", "stages without a success: " + names,
+                context.now);
+}
+
+// Of the whole job, which Always stages outlive.
+bool job_is_out_of_time(const Context& context, const Status& status) {
+  const auto& limit = context.job.stages.front().spec.active_deadline;
+  return limit && status.start_time &&
+         context.now >= *status.start_time + *limit + status.suspended;
+}
+
+// The next stage that has to run; none: the job is over.
+std::optional<std::size_t> next_stage(const Context& context, const Status& status) {
+  const auto& stages = context.job.stages;
+  const bool is_over =
+      context.job.cancel || status.holds("FailureTarget") || job_is_out_of_time(context, status);
+  for (std::size_t place = status.stage + 1; place < stages.size(); ++place) {
+    if (!is_over || stages[place].always) return place;
+  }
+  return std::nullopt;
+}
+
+void skip(const Context& context, std::size_t from, std::size_t to, Status& status) {
+  const char* const why = status.holds("FailureTarget") ? "the job has failed"
+                          : context.job.cancel          ? "spec.cancel is true"
+                                                        : kJobDeadlineMessage;
+  for (std::size_t place = from; place < to; ++place) {
+    StageStatus& stage = status.stages[place];
+    if (has_ended(stage.phase)) continue;
+    stage.phase = StagePhase::kSkipped;
+    stage.message = why;
+  }
+}
+
+// The first intents of the stage are in the same write, if they may be.
+void start_stage(const Context& context, std::size_t place, Status& status) {
+  status.stage = place;
+  status.runs.clear();
+  status.completed = status.failed = IndexSet();
+  clear_condition(status, "Stalled", "StageEnded", context.now);
+  JobView view = context.view;
+  view.job.spec = view.job.stages[place].spec;
+  view.job.status = status;
+  view.job.status.phase = Phase::kPending;
+  view.job.status.waiting.reset();
+  view.runs.clear();
+  const std::vector<const PodView*> no_pods;
+  Context next{view, view.job, view.job.spec, context.now, no_pods};
+  next.deadline = active_deadline(next);
+  const Opening opening = open_runs(next, {}, 0, status);
+  settle_phase(next, status);
+  if (status.phase == Phase::kRunning) return;
+  status.phase = Phase::kPending;
+  if (opening.wait == Opening::Wait::kNothing) {
+    status.waiting = Waiting{Reason::kStageStarting, "the stage has not begun",
+                             "its first attempt starts", next.deadline};
+  } else {
+    say_why_not_open(next, opening, nullptr, status);
+  }
+}
+
+// The stages have ended, and they say how the job has.
+void end_by_outcome(const Context& context, WriteStatus& write) {
+  Status& status = write.status;
+  for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
+    if (!status.holds(type)) continue;
+    const Condition decided = *status.condition(type);
+    end_as(context, {type == std::string("SuccessCriteriaMet"), decided.reason, decided.message},
+           status);
+    return;
+  }
+  if (context.job.cancel) {
+    end_as_cancelled(context, write);
+    return;
+  }
+  // Somebody took the outcome out of the conditions.
+  end_as(context, {false, "StageFailed", "a stage that the result needs has not succeeded"},
+         status);
+}
+
+}  // namespace
+
+void record_stage_end(const Context& context, const JobEnd& end, WriteStatus& write) {
+  Status& status = write.status;
+  StageStatus& stage = current(status);
+  if (has_ended(stage.phase)) return;
+  const Stage& what = context.job.stages[status.stage];
+  const bool has_begun = stage.start_time.has_value();
+  stage.phase = end.succeeds ? StagePhase::kSucceeded
+                : has_begun  ? StagePhase::kFailed
+                             : StagePhase::kSkipped;
+  if (!end.succeeds) stage.message = bounded(end.reason + ": " + end.message);
+  if (has_begun) stage.completion_time = context.now;
+  write.stages_ended.push_back({status.stage, stage.phase});
+  const std::string words = stage_prefix(status) + end.message;
+  if (!is_decided(status)) {
+    const bool fails =
+        !end.succeeds && (is_needed(what) || end.cause == JobEnd::Cause::kJobDeadline);
+    if (fails && end.cause != JobEnd::Cause::kCancel) {
+      decide_failure(context, end.reason, words, write);
+      return;
+    }
+    if (result_is_ready(context.job, status)) decide_success(context, status);
+  }
+  if (!end.succeeds && end.cause != JobEnd::Cause::kCancel) {
+    write.events.push_back(Event{true, "StageFailed", "Continue", end.reason + ": " + words});
+  }
+  tell_partial(context, status);
+}
+
+std::optional<JobEnd> recorded_stage_end(const Status& status) {
+  const StageStatus& stage = status.stages[status.stage];
+  if (!has_ended(stage.phase)) return std::nullopt;
+  return JobEnd{stage.phase == StagePhase::kSucceeded, to_string(stage.phase), stage.message};
+}
+
+void leave_stage(const Context& context, WriteStatus& write) {
+  Status& status = write.status;
+  // An Always stage may have outlived the job's time, and stages that the result needs are left.
+  if (!is_decided(status) && !context.job.cancel && job_is_out_of_time(context, status)) {
+    decide_failure(context, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage, write);
+  }
+  const std::optional<std::size_t> next = next_stage(context, status);
+  skip(context, status.stage + 1, next.value_or(status.stages.size()), status);
+  tell_partial(context, status);
+  if (next) {
+    start_stage(context, *next, status);
+  } else {
+    end_by_outcome(context, write);
+  }
+}
+
+std::string stage_prefix(const Status& status) {
+  return status.stages.empty() ? "" : "stage " + status.stages[status.stage].name + ": ";
+}
+
+void name_stage(Status& status) {
+  if (!status.waiting) return;
+  const std::string prefix = stage_prefix(status);
+  std::string& message = status.waiting->message;
+  if (!message.starts_with(prefix)) message = prefix + message;
+}
+
+}  // namespace holdfast::reconciler

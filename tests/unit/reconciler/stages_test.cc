@@ -1,0 +1,375 @@
+// Stages: what runs after what, what a stage's end means for the job, and what is kept of it.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "tests/unit/reconciler/rules.h"
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+// As after the first write: main has begun.
+void list_stages(JobView& view) {
+  for (const Stage& stage : view.job.stages) {
+    view.job.status.stages.emplace_back();
+    view.job.status.stages.back().name = stage.name;
+  }
+  view.job.status.stages[0].phase = StagePhase::kRunning;
+  view.job.status.stages[0].start_time = view.job.status.start_time;
+}
+
+// A job with these stages after main. Its first attempt runs.
+JobView staged_job(std::vector<Stage> later) {
+  JobView view = running_job();
+  view.job.spec.first_container = "main";
+  view.job.stages = {{kFirstStage, false, false, view.job.spec}};
+  for (Stage& stage : later) {
+    stage.spec = view.job.spec;
+    if (stage.always) stage.spec.stage_deadline = kAlwaysDeadline;
+    view.job.stages.push_back(std::move(stage));
+  }
+  list_stages(view);
+  return view;
+}
+
+const Stage kVerify{"verify", false, false, {}};
+const Stage kRefine{"refine", true, false, {}};
+const Stage kCleanup{"clean-up", false, true, {}};
+
+// The job's request to cancel holds for all stages but the Always ones.
+void cancel(JobView& view) {
+  view.job.cancel = true;
+  for (Stage& stage : view.job.stages) stage.spec.cancel = !stage.always;
+  view.job.spec = view.job.stages[view.job.status.stage].spec;
+}
+
+void set_job_deadline(JobView& view, seconds limit) {
+  for (Stage& stage : view.job.stages) {
+    if (!stage.always) stage.spec.active_deadline = limit;
+  }
+  view.job.spec = view.job.stages[view.job.status.stage].spec;
+}
+
+// What decoding makes of the written status.
+void go_on(JobView& view, Status next) {
+  const bool moves = next.stage != view.job.status.stage;
+  view.job.status = std::move(next);
+  view.job.spec = view.job.stages[view.job.status.stage].spec;
+  view.runs.clear();
+  if (!moves) return;
+  view.begun().observed.own_intent = true;
+}
+
+// The current attempt's pod ends with this code, and the job goes on. Returns what was written.
+WriteStatus ends(JobView& view, int exit_code, Time at = now()) {
+  PodView& pod = add_ended_pod(view, view.job.status.attempt, exit_code);
+  view.job.status.runs[0].pod_uid = pod.uid;
+  WriteStatus write = written(view, at);
+  EXPECT_EQ(refused_by_api(view.job.status, write.status), "");
+  go_on(view, write.status);
+  return write;
+}
+
+void fails_for_good(JobView& view) {
+  for (Stage& stage : view.job.stages) stage.spec.backoff_limit = 0;
+  view.job.spec.backoff_limit = 0;
+  ends(view, 1);
+}
+
+TEST(Stages, TheNextOneBeginsInTheWriteThatEndsTheLast) {
+  JobView view = staged_job({kVerify});
+  const Status status = ends(view, 0).status;
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.stage, 1u);
+  EXPECT_EQ(status.stages[0].phase, StagePhase::kSucceeded);
+  EXPECT_EQ(status.stages[0].completion_time, now());
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kRunning);
+  EXPECT_EQ(status.stages[1].start_time, now());
+  ASSERT_EQ(status.runs.size(), 1u);
+  EXPECT_EQ(status.runs[0].attempt, 2) << "fencing goes on";
+  EXPECT_TRUE(status.completed.empty());
+  EXPECT_EQ(status.history.back().stage, "main");
+  EXPECT_TRUE(status.waiting->message.starts_with("stage verify: ")) << status.waiting->message;
+}
+
+TEST(Stages, ThePodOfTheNextOneComesWithTheNextLook) {
+  JobView view = staged_job({kVerify});
+  add_ended_pod(view, 1, 0);
+  view.job.status.runs[0].pod_uid = view.pods[0].uid;
+  EXPECT_TRUE(all<CreatePod>(settle(view)).empty()) << "this view has main's template";
+  ends(view, 0);
+  const auto created = all<CreatePod>(settle(view));
+  ASSERT_EQ(created.size(), 1u);
+  EXPECT_EQ(created[0].attempt, 2);
+}
+
+TEST(Stages, TheJobHasSucceededWithItsLast) {
+  JobView view = staged_job({kVerify});
+  EXPECT_FALSE(ends(view, 0).status.holds("ResultReady"));
+  const Status status = ends(view, 0).status;
+  EXPECT_EQ(status.phase, Phase::kSucceeded);
+  EXPECT_TRUE(status.holds("ResultReady"));
+  EXPECT_TRUE(has_condition(status, "Complete", "StagesSucceeded"));
+  EXPECT_FALSE(status.holds("Partial"));
+}
+
+TEST(Stages, AResultIsReadyBeforeItIsRefined) {
+  JobView view = staged_job({kRefine});
+  const Status ready = ends(view, 0).status;
+  EXPECT_EQ(ready.phase, Phase::kRunning);
+  EXPECT_TRUE(has_condition(ready, "ResultReady", "StagesSucceeded"));
+  fails_for_good(view);
+  const Status& status = view.job.status;
+  EXPECT_EQ(status.phase, Phase::kSucceeded);
+  EXPECT_TRUE(has_condition(status, "Partial", "StageFailed"));
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kFailed);
+  EXPECT_NE(status.stages[1].message.find("BackoffLimitExceeded"), std::string::npos);
+}
+
+TEST(Stages, AFailureThatIsToleratedIsNoneOfTheJobs) {
+  JobView view = staged_job({kRefine, kVerify});
+  ends(view, 0);
+  fails_for_good(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(view.job.status.stage, 2u);
+  EXPECT_TRUE(view.job.status.holds("Partial"));
+  EXPECT_FALSE(view.job.status.holds("FailureTarget"));
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.phase, Phase::kSucceeded);
+}
+
+TEST(Stages, AfterAFailureOnlyAlwaysStagesRun) {
+  JobView view = staged_job({kVerify, kCleanup});
+  fails_for_good(view);
+  const Status& status = view.job.status;
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_TRUE(has_condition(status, "FailureTarget", "BackoffLimitExceeded"));
+  EXPECT_FALSE(status.holds("Partial"));
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kSkipped);
+  EXPECT_EQ(status.stages[1].message, "the job has failed");
+  EXPECT_EQ(status.stage, 2u);
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(view.job.status, "Failed", "BackoffLimitExceeded"));
+}
+
+TEST(Stages, AnAlwaysStageThatFailsChangesNoOutcome) {
+  for (const int main_ends : {0, 1}) {
+    JobView view = staged_job({kCleanup});
+    for (Stage& stage : view.job.stages) stage.spec.backoff_limit = 0;
+    view.job.spec.backoff_limit = 0;
+    ends(view, main_ends);
+    ends(view, 1);
+    EXPECT_EQ(view.job.status.phase, main_ends == 0 ? Phase::kSucceeded : Phase::kFailed);
+    EXPECT_EQ(view.job.status.stages[1].phase, StagePhase::kFailed);
+  }
+}
+
+TEST(Stages, EachHasItsOwnBudgetAndTheJobCountsAll) {
+  JobView view = staged_job({kVerify});
+  for (Stage& stage : view.job.stages) stage.spec.backoff_limit = 1;
+  view.job.spec.backoff_limit = 1;
+  ends(view, 1);
+  const auto again = [&] {
+    view.pods.clear();
+    go_on(view, after(view, now() + std::chrono::hours(1)));
+  };
+  again();
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.stage, 1u);
+  ends(view, 1);
+  EXPECT_EQ(view.job.status.phase, Phase::kBackoff)
+      << "one failure of its own, of which one is forgiven";
+  EXPECT_EQ(view.job.status.failures, 2);
+  EXPECT_EQ(view.job.status.stages[0].failures, 1);
+  EXPECT_EQ(view.job.status.stages[1].failures, 1);
+  again();
+  ends(view, 1);
+  EXPECT_EQ(view.job.status.phase, Phase::kFailed);
+}
+
+TEST(Stages, ACancelStopsTheCurrentOneAndLetsAlwaysStagesRun) {
+  JobView view = staged_job({kVerify, kCleanup});
+  add_pod(view, 1, PodPhase::kRunning);
+  cancel(view);
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelling);
+  view.pods.clear();
+  go_on(view, after(view));
+  const Status status = view.job.status;
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.stage, 2u);
+  EXPECT_EQ(status.stages[0].phase, StagePhase::kFailed);
+  EXPECT_EQ(status.stages[0].message, "Cancelled: spec.cancel is true");
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kSkipped);
+  EXPECT_FALSE(status.holds("FailureTarget"));
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelled);
+  EXPECT_FALSE(view.job.status.holds("Partial")) << "there is no result";
+}
+
+TEST(Stages, ACancelledSuspendedJobCleansUp) {
+  JobView view = staged_job({kCleanup});
+  view.job.status = job_in(Phase::kSuspended).job.status;
+  list_stages(view);
+  cancel(view);
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelling);
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
+  EXPECT_EQ(view.job.status.stage, 1u);
+}
+
+TEST(Stages, ACancelAfterTheResultChangesNoOutcome) {
+  JobView view = staged_job({kRefine, kCleanup});
+  ends(view, 0);
+  view.pods.clear();
+  cancel(view);
+  view.begun().observed.own_intent = false;
+  go_on(view, after(view));
+  ASSERT_EQ(view.job.status.phase, Phase::kCancelling);
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.stage, 2u);
+  EXPECT_TRUE(view.job.status.holds("Partial"));
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.phase, Phase::kSucceeded);
+}
+
+TEST(Stages, TheJobsDeadlineEndsAllButAlwaysStages) {
+  JobView view = staged_job({kRefine, kCleanup});
+  set_job_deadline(view, seconds(60));
+  add_pod(view, 1, PodPhase::kRunning);
+  go_on(view, after(view));
+  if (view.job.status.stage == 0) {  // its pod is stopped first
+    view.pods.clear();
+    go_on(view, after(view));
+  }
+  const Status status = view.job.status;
+  EXPECT_TRUE(has_condition(status, "FailureTarget", "DeadlineExceeded"));
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kSkipped);
+  EXPECT_EQ(status.stage, 2u);
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_EQ(status.waiting->deadline, now() + kAlwaysDeadline) << "it has time of its own";
+}
+
+TEST(Stages, AToleratedStageHasADeadlineOfItsOwn) {
+  JobView view = staged_job({kRefine, kVerify});
+  view.job.stages[1].spec.stage_deadline = seconds(50);
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.waiting->deadline, now() + seconds(50));
+  view.pods.clear();
+  view.runs.clear();
+  const Time late = now() + seconds(51);
+  go_on(view, after(view, late));
+  EXPECT_EQ(view.job.status.stages[1].phase, StagePhase::kFailed);
+  EXPECT_NE(view.job.status.stages[1].message.find("stage was active longer"), std::string::npos);
+  EXPECT_EQ(view.job.status.stage, 2u);
+  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
+}
+
+TEST(Stages, TheJobsDeadlineIsNotTolerated) {
+  JobView view = staged_job({kRefine, kVerify});
+  ends(view, 0);
+  set_job_deadline(view, seconds(110));  // it has run for 100
+  view.pods.clear();
+  go_on(view, after(view, now() + seconds(11)));
+  EXPECT_EQ(view.job.status.phase, Phase::kFailed);
+  EXPECT_TRUE(has_condition(view.job.status, "Failed", "DeadlineExceeded"));
+}
+
+TEST(Stages, ADeadlineAfterTheResultEndsTheStageAndNotTheOutcome) {
+  JobView view = staged_job({kRefine});
+  ends(view, 0);
+  set_job_deadline(view, seconds(110));
+  view.pods.clear();
+  go_on(view, after(view, now() + seconds(11)));
+  EXPECT_EQ(view.job.status.phase, Phase::kSucceeded);
+  EXPECT_TRUE(view.job.status.holds("Partial"));
+}
+
+TEST(Stages, ATemplateThatCanNeverWorkAfterTheResultChangesNoOutcome) {
+  JobView view = staged_job({kRefine});
+  ends(view, 0);
+  view.pods.clear();
+  view.begun().observed.refusal =
+      CreationRefusal{CreationRefusal::Kind::kTemplateInvalid, "no such field", seconds(5)};
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.phase, Phase::kSucceeded);
+  EXPECT_NE(view.job.status.stages[1].message.find("PodTemplateInvalid"), std::string::npos);
+}
+
+TEST(Stages, TheResultIsWhatTheFirstContainerLeft) {
+  JobView view = staged_job({kVerify});
+  PodView& pod = add_ended_pod(view, 1, 0);
+  view.job.status.runs[0].pod_uid = pod.uid;
+  ContainerView& side = add_container(pod, "a-sidecar", Progress::kEnded);
+  side.terminated->message = "not this";
+  pod.containers[0].terminated->message = "proof-42";
+  view.job.spec.first_container = pod.containers[0].name;
+  EXPECT_EQ(after(view).stages[0].result, "proof-42");
+  view.job.spec.first_container = "another";
+  EXPECT_EQ(after(view).stages[0].result, "");
+}
+
+TEST(Stages, ASuspensionStopsTheStagesClock) {
+  JobView view = staged_job({kVerify});
+  ends(view, 0);
+  view.pods.clear();
+  view.job.spec.suspend = true;
+  go_on(view, after(view));
+  ASSERT_EQ(view.job.status.phase, Phase::kSuspended);
+  view.job.spec.suspend = false;
+  for (Stage& stage : view.job.stages) stage.spec.suspend = false;
+  const Status resumed = after(view, now() + seconds(40));
+  EXPECT_EQ(resumed.phase, Phase::kPending);
+  EXPECT_EQ(resumed.stage, 1u);
+  EXPECT_EQ(resumed.stages[1].suspended, seconds(40));
+  EXPECT_EQ(resumed.stages[0].suspended, seconds(0));
+}
+
+TEST(Stages, ANewOneWaitsForItsTurn) {
+  JobView view = staged_job({kVerify});
+  view.observed.may_create = false;
+  const Status status = ends(view, 0).status;
+  EXPECT_EQ(status.phase, Phase::kPending);
+  EXPECT_EQ(status.stage, 1u);
+  EXPECT_EQ(status.stages[1].phase, StagePhase::kPending);
+  EXPECT_EQ(status.waiting->reason, Reason::kPodCreationQueued);
+}
+
+TEST(Stages, ADeletedJobStartsNothing) {
+  JobView view = staged_job({kVerify, kCleanup});
+  add_ended_pod(view, 1, 0);
+  view.job.status.runs[0].pod_uid = view.pods[0].uid;
+  view.job.deleting = true;
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
+}
+
+TEST(Stages, AnEarlierStagesCheckpointIsNotTheNextOnes) {
+  JobView view = staged_job({kVerify});
+  for (Stage& stage : view.job.stages) stage.spec.heartbeat = Heartbeat{};
+  view.job.spec.heartbeat = Heartbeat{};
+  ends(view, 0);
+  view.pods.clear();
+  PodView& pod = add_pod(view, 2, PodPhase::kRunning);
+  view.job.status.runs[0].pod_uid = pod.uid;
+  LeaseView lease;
+  lease.uid = "lease";
+  lease.version = 7;
+  lease.holder = "train-1/pod-uid-1";
+  lease.granted = lease.holder;
+  lease.attempt = 1;
+  lease.renewed = true;
+  lease.checkpoint = "page 7 of main";
+  view.begun().lease = lease;
+  const auto taken = all<WriteLease>(settle(view));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].checkpoint, "");
+  view.job.status.runs[0].attempts = 2;
+  EXPECT_EQ(all<WriteLease>(settle(view))[0].checkpoint, "page 7 of main");
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
