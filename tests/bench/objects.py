@@ -202,6 +202,25 @@ def job_writes(namespace, shape):
             *(_status_write(namespace, status()) for status in (_started, _running, _succeeded))]
 
 
+def stage_writes(namespace, shape):
+    """The same of a job with two stages after main, which has ended."""
+    job = durable_job("staged-$N", shape)
+    template = job["spec"]["template"]
+    job["spec"]["stages"] = [{"name": name, "template": template} for name in ("verify", "publish")]
+    ended = {"phase": "Succeeded", "startTime": BEGAN, "completionTime": BEGAN, "result": "proof-17"}
+
+    def status(fields, phase="Running", result=None):
+        last = {"name": "publish", "phase": phase, "startTime": BEGAN, **(result or {})}
+        return {**fields, "stage": "publish",
+                "stages": [{"name": "main", **ended}, {"name": "verify", **ended}, last]}
+
+    done = {"completionTime": ENDED}
+    writes = [_post(_jobs(namespace), job)]
+    for fields in (status(_started()), status(_running()), status(_succeeded(), "Succeeded", done)):
+        writes.append(json.loads(json.dumps(_status_write(namespace, fields)).replace("job-$N", "staged-$N")))
+    return writes
+
+
 def pod_writes(namespace, shape):
     """An attempt's pod, from its creation to its deletion."""
     created = _post(_pods(namespace), _durable_pod(["holdfast.dev/outcome"], shape))

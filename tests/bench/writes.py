@@ -114,11 +114,17 @@ def mode_g(plane, options, say):
                       for whose, group in list(groups.items())[::1 if number % 2 else -1]]
             if not options.durable_only:
                 chains += [(meters["this", shape], chain) for chain in _others(plane, shape)]
+            staged = objects.stage_writes(plane.namespace("g"), shape)
+            chains.append((meters["this", shape], list(zip(_STAGED, staged))))
             for meter, chain in chains:
                 (meter.warm_up if number < 0 else meter.run)(chain)
     watches.close()
     figures = {whose: {shape: meters[whose, shape].figures() for shape in NAMES} for whose in groups}
     return {**figures, "revision": options.beside}
+
+
+_STAGED = ("DurableJob of three stages created", "its status: start (stages)", "its status: running (stages)",
+           "its status: end (stages)")
 
 
 def _durable_chain(namespace, group, shape):

@@ -77,10 +77,17 @@ std::optional<Duration> Ledger::last_read(const std::string& target) const {
 
 namespace {
 
-// As the controller reads it. Nothing, of what it does not take for a job.
+// With the stage that the status names, and the status as it was written: the controller mends what
+// does not fit. Nothing, of what is no job.
 Job read_job(const Json& json) {
   const kube::ObjectPtr object = controller::decode_job(document(json));
-  return object ? static_cast<const controller::CachedJob&>(*object).job : Job();
+  if (!object) return {};
+  Job job = static_cast<const controller::CachedJob&>(*object).job;
+  JobStatus written = controller::decode_status(job.spec, document(at(json, "status")));
+  written.stage = job.status.stage;
+  written.stages = job.status.stages;
+  job.status = std::move(written);
+  return job;
 }
 
 }  // namespace

@@ -88,7 +88,11 @@ void complain_of_what_is_left(World& world) {
     const kube::ObjectPtr object = controller::decode_job(document(json));
     const reconciler::Job& job = static_cast<const controller::CachedJob&>(*object).job;
     // One that its user gives up while no scheduler takes it is not.
-    const bool may_time_out = job.spec.schedule_deadline.has_value();
+    const bool may_time_out =
+        job.spec.schedule_deadline ||
+        std::any_of(job.stages.begin(), job.stages.end(), [](const reconciler::Stage& stage) {
+          return stage.spec.schedule_deadline.has_value();
+        });
     if (job.status.disruptions > 0 && !may_time_out) {
       world.ledger().complain(job.name + " has lost an attempt");
     }
