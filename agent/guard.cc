@@ -132,11 +132,7 @@ Orders Guard::told_to_end(SteadyTime now) {
       finish(kFencedExitCode, "asked to end before it had the Lease");
     }
     // No command runs that could end: the pod ends with the last exit code.
-    if (resting()) {
-      phase_ = Phase::kEnding;
-      kill_at_ = now;
-      kill(now);
-    }
+    if (resting()) end_resting_pod(now);
   });
 }
 
@@ -392,14 +388,18 @@ void Guard::rest(SteadyTime now, int exit_code, Duration pause) {
   orders_.stop = Orders::Stop::kKill;
 }
 
+// The pod ends with the last exit code, which counts this deferral.
+void Guard::end_resting_pod(SteadyTime now) {
+  --deferrals_;
+  phase_ = Phase::kEnding;
+  kill_at_ = now;
+  kill(now);
+}
+
 // The command runs again. If processes of the last time cannot be killed, the container has to end.
 void Guard::end_rest(SteadyTime now) {
   if (!resting() || now < again_at_) return;
-  if (!swept_) {
-    phase_ = Phase::kEnding;
-    kill_at_ = now;
-    return kill(now);
-  }
+  if (!swept_) return end_resting_pod(now);
   resting_ = false;
   last_progress_ = now;
   orders_.start_before = *renewed_ + terminate_after(settings_.duration);

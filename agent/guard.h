@@ -167,6 +167,7 @@ class Guard {
   const Deferral* deferral(int exit_code) const;
   void rest(SteadyTime now, int exit_code, Duration pause);
   void end_rest(SteadyTime now);
+  void end_resting_pod(SteadyTime now);
   Duration about(Duration duration, double part);
 
   // Constant after construction.

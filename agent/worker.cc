@@ -122,6 +122,8 @@ void Worker::reap() {
     ended_ = true;
     tend();
     obey(guard_.child_ended(steady_now(), *reaped.exit_code));
+    // What it left as termination message is not that of the next time.
+    if (guard_.resting()) clear_log_ = true;
   }
   child_is_over();
 }
@@ -152,7 +154,7 @@ void Worker::obey(const Orders& orders) {
   if (!orders.say.empty()) say_soon(orders.say);
   if (orders.exit_code) return end(orders);
   wake_at_ = orders.wake_at;
-  if (state() != left_state_ || kept_) tend();
+  if (state() != left_state_ || kept_ || clear_log_) tend();
   set_timer();
 }
 
@@ -251,9 +253,11 @@ void Worker::tend() {
   left_state_ = now;
   files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
               state_file = state_file_, progress = progress_, checkpoints = checkpoints_,
-              kept = std::exchange(kept_, std::nullopt),
+              kept = std::exchange(kept_, std::nullopt), log = settings_.termination_log,
+              clears_log = std::exchange(clear_log_, false),
               last = ended_]() mutable -> FileThread::Then {
     for (const std::string& line : lines) say(line);
+    if (clears_log) static_cast<void>(::truncate(log.c_str(), 0));
     if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
     if (kept && checkpoints->acknowledge(*kept)) kept.reset();
     return [this, told = Told{progress->look(), checkpoints->look(), kept}, last] {

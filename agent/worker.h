@@ -88,6 +88,7 @@ class Worker {
   SteadyTime wake_at_{};
   SteadyTime look_at_{};
   bool tend_again_ = false;
+  bool clear_log_ = false;  // the termination message, before the command runs again
   std::string left_state_;
   std::vector<std::string> lines_;  // waiting for stderr
   std::optional<int> exit_code_;

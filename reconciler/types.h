@@ -436,6 +436,7 @@ struct LeaseView {
   Duration progress_age{0};  // the age of the worker's last progress, at the last renewal
   std::string progress_message;
   std::string checkpoint;  // of any holder so far; the next one goes on from it
+  std::string stage;       // for which it was written last; empty: of a job without stages
   // How often its holder's worker has said "not yet" in its pod, where its agent runs it again.
   std::int64_t deferrals = 0;
 };
@@ -540,9 +541,10 @@ struct Observed {
   bool looked = false;
 };
 
-// A Lease of a run that is not in status.runs.
+inline constexpr std::int64_t kSingleLease = -2;
+// A Lease of a run that is not in status.runs, or of an earlier stage.
 struct LeaseOver {
-  std::int64_t run = 0;
+  std::int64_t run = 0;  // kSingleLease: that of a stage with one run
   std::string uid;
   std::uint64_t version = 0;
   std::int64_t attempt = 0;  // the last one that it was written for

@@ -78,12 +78,13 @@ struct WriteLease {
   std::string granted;  // the last holder that it was granted to, this one included
   std::int64_t run = 0;
   std::string checkpoint = {};  // LeaseView::checkpoint, as it was
+  std::string stage = {};
 };
-// DELETE of the Lease of a run that is over.
+// DELETE of the Lease of a run that is over, or of an earlier stage.
 struct DeleteLease {
   std::string uid;
   std::uint64_t version = 0;
-  std::int64_t run = 0;
+  std::int64_t run = 0;  // kSingleLease: that of a stage with one run
 };
 // DELETE of the job with UID and resourceVersion: its time to live is over.
 struct DeleteJob {};

@@ -49,8 +49,10 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& write,
                                                 const Setting& setting) {
   const CachedJob& job = setting.job;
-  // Of a run among many, perhaps of an earlier stage.
-  const std::string name = reconciler::heartbeat_lease_name(job.uid, write.run);
+  // Perhaps of an earlier stage, whose Leases have other names.
+  const bool is_single = write.run == reconciler::kSingleLease;
+  const std::string name = reconciler::heartbeat_lease_name(
+      job.uid, is_single ? std::nullopt : std::optional(write.run));
   auto del = client_.del(
       kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_, name),
       preconditions(write.uid, write.version), within_time());
@@ -114,12 +116,9 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   again.version = meta.version;
   again.holder.clear();
   again.granted = "unknown";
-  const auto& runs = job.job.status.runs;
-  const bool goes_on = std::any_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
-    return run.index == write.run && run.attempts > 1;
-  });
-  if (goes_on || job.job.status.stage == 0) {
-    again.checkpoint = string_at(at(at(*answer, "metadata"), "annotations"), kCheckpointAnnotation);
+  const JsonView annotations = at(at(*answer, "metadata"), "annotations");
+  if (string_at(annotations, reconciler::kStageLabel) == again.stage) {
+    again.checkpoint = string_at(annotations, kCheckpointAnnotation);
   }
   auto put = client_.put(
       path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());

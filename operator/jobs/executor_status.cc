@@ -26,7 +26,11 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   raise(setting.memory.job_version, *answer);
   setting.memory.last_write = loop_.now();
   tell(write, setting);
-  co_return Outcome{};
+  // The pods of the next stage are created in the same reconcile as their intents are recorded:
+  // between two, the shard may be handed over.
+  Outcome done;
+  done.decide_again = write.status.stage != job.job.status.stage;
+  co_return done;
 }
 
 Task<Result<JobTexts>> Executor::texts(const Setting& setting, kube::CallOptions options) {

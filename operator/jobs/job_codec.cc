@@ -298,7 +298,7 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
   for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
   for (const auto& entry : status.history) {
     // Entries of other stages keep theirs.
-    const bool has_index = spec.many_runs() || !status.stages.empty();
+    const bool has_index = spec.many_runs() || !entry.stage.empty();
     json["history"].push_back(encode_history_entry(entry, has_index));
   }
   for (const auto& condition : status.conditions) {

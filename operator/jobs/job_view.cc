@@ -195,8 +195,16 @@ void JobController::observe_leases_over(const CachedJob& job, const JobMemory& m
                                         reconciler::JobView& view) {
   if (loop_.now() < memory.leases_stay_until) return;
   for (const HeartbeatPtr& lease : heartbeats_.of_job(job.namespace_, job.name)) {
-    const auto run = run_in_lease_name(job.uid, lease->name);
-    if (!run || lease->owner_uid != job.uid) continue;
+    if (lease->owner_uid != job.uid) continue;
+    auto run = run_in_lease_name(job.uid, lease->name);
+    const reconciler::Spec& spec = job.job.spec;
+    if (!run && lease->name == reconciler::heartbeat_lease_name(job.uid)) {
+      const bool is_used = spec.heartbeat && !spec.many_runs();
+      // The last stage's stays, as that of a job without stages.
+      if (is_used || is_terminal(job.job.status.phase)) continue;
+      run = reconciler::kSingleLease;
+    }
+    if (!run) continue;
     const auto& runs = job.job.status.runs;
     const bool begun = job.job.spec.heartbeat && job.job.spec.many_runs() &&
                        std::any_of(runs.begin(), runs.end(),

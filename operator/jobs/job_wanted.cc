@@ -83,7 +83,12 @@ Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
   const bool renews = !lease->lease.holder.empty() && !lease->lease.ended;
   const bool late = lease->lease.renewed_at && now() - *lease->lease.renewed_at >= duration / 2;
   if (renews && silent < duration / 2 && !late) return wanted;
-  const Duration window = lease->lease.ended ? Duration(job->job.spec.lost_after) : duration;
+  Duration window = lease->lease.ended ? Duration(job->job.spec.lost_after) : duration;
+  // The next holder waits for the longest Lease of any stage so far.
+  for (const reconciler::Stage& stage : job->job.stages) {
+    if (stage.spec.heartbeat)
+      window = std::max<Duration>(window, stage.spec.heartbeat->lease_duration);
+  }
   want(wanted, membership_.shard_of(job->uid), 2 * window);
   return wanted;
 }

@@ -84,6 +84,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
       clean_text(string_at(annotations, kProgressMessageAnnotation), kMessageLimit);
   lease.checkpoint = string_at(annotations, kCheckpointAnnotation);
   if (lease.checkpoint.size() > kMaxCheckpointBytes) lease.checkpoint.clear();
+  lease.stage = string_at(annotations, reconciler::kStageLabel);
   lease.deferrals = decode_count(string_at(annotations, kDeferralsAnnotation));
   cached->mark = string_at(annotations, kProgressAnnotation);
   return cached;
@@ -101,6 +102,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
                                         {"name", job.name},
                                         {"uid", job.uid},
                                         {"controller", true}}})}};
+  if (!write.stage.empty()) meta["annotations"][reconciler::kStageLabel] = write.stage;
   if (!write.checkpoint.empty()) meta["annotations"][kCheckpointAnnotation] = write.checkpoint;
   if (!write.uid.empty()) {
     meta["uid"] = write.uid;

@@ -38,6 +38,9 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
   return entry;
 }
 
+// Of kHistoryLimit entries.
+constexpr std::ptrdiff_t kMostDeferralEntries = 5;
+
 // Deferrals in a row share an entry, so that a job that polls keeps its earlier history.
 void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
   const bool again = entry.outcome == Outcome::kDeferred && !history.empty() &&
@@ -48,6 +51,14 @@ void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
     entry.start_time = history.back().start_time;
     history.back() = std::move(entry);
     return;
+  }
+  // The API server takes so many entries of deferrals. Those of different stages may be neighbours.
+  const auto is_deferral = [](const HistoryEntry& one) {
+    return one.outcome == Outcome::kDeferred;
+  };
+  if (is_deferral(entry) &&
+      std::count_if(history.begin(), history.end(), is_deferral) >= kMostDeferralEntries) {
+    history.erase(std::find_if(history.begin(), history.end(), is_deferral));
   }
   history.push_back(std::move(entry));
   if (history.size() > kHistoryLimit) history.erase(history.begin());
@@ -103,6 +114,7 @@ Duration pause_before_next(const Context& context, const Run& run, const History
   const auto spent = is_ignored ? run.attempts - run.failures - run.disruptions : counted;
   std::vector<HistoryEntry> history = context.job.status.history;
   append(history, entry);
+  std::erase_if(history, [&](const HistoryEntry& one) { return one.stage != entry.stage; });
   const auto ends = std::min(ends_in_a_row(history, run.index, budget, spent), kMostEnds);
   const int n = static_cast<int>(budget == Budget::kDisruptions ? ends - 1 : ends);
   if (n < 1) return Duration::zero();
@@ -125,14 +137,20 @@ std::int64_t deferred_in_pod(const RunContext& context) {
   return is_its ? lease->deferrals : 0;
 }
 
+// The entry of the current stage; null: the job has no stages, or the stage's end is on record and
+// its last attempts no longer matter.
+StageStatus* running_stage(Status& status) {
+  if (status.stages.empty() || has_ended(status.stages[status.stage].phase)) return nullptr;
+  return &status.stages[status.stage];
+}
+
 void count(Budget budget, Status& status, Run& run) {
   if (budget == Budget::kNone) return;
   const bool failed = budget == Budget::kFailures;
   spend(failed ? status.failures : status.disruptions);
   spend(failed ? run.failures : run.disruptions);
-  if (status.stages.empty()) return;
-  StageStatus& stage = status.stages[status.stage];
-  spend(failed ? stage.failures : stage.disruptions);
+  StageStatus* const stage = running_stage(status);
+  if (stage) spend(failed ? stage->failures : stage->disruptions);
 }
 
 // What the pod left in its first container's termination message.
@@ -189,9 +207,9 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   } else if (budget_of(verdict.outcome) != Budget::kNone) {
     run.deferrals = 0;
   }
-  if (!status.stages.empty()) {
+  if (StageStatus* const stage = running_stage(status)) {
     const std::int64_t last = policy.action == PolicyAction::kDefer ? 1 : 0;
-    spend(status.stages[status.stage].deferrals, last + deferred_in_pod(context));
+    spend(stage->deferrals, last + deferred_in_pod(context));
   }
   const bool is_ignored = policy.action == PolicyAction::kIgnore;
   const Budget budget = is_ignored ? Budget::kNone : budget_of(verdict.outcome);
@@ -203,9 +221,8 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   ended.pod_lives = context.pod && pod_lives(context, *context.pod);
   if (verdict.outcome == Outcome::kSucceeded) {
     status.completed.add(run.index);
-    if (!status.stages.empty() && !context.spec.many_runs() && context.pod) {
-      status.stages[status.stage].result = result_of(context);
-    }
+    StageStatus* const stage = running_stage(status);
+    if (stage && !context.spec.many_runs() && context.pod) stage->result = result_of(context);
     status.runs.erase(found);
     return ended;
   }
@@ -287,8 +304,9 @@ std::size_t room_in(const std::vector<HistoryEntry>& history) {
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
   const auto is_deferred = [](const auto& end) { return end.entry.outcome == Outcome::kDeferred; };
   std::size_t most = room_in(status.history);
-  const bool shares =
-      !status.history.empty() && status.history.back().outcome == Outcome::kDeferred;
+  const bool shares = !status.history.empty() && !ends.empty() &&
+                      status.history.back().outcome == Outcome::kDeferred &&
+                      status.history.back().stage == ends.front().entry.stage;
   // All deferrals together take one place, if any.
   if (std::any_of(ends.begin(), ends.end(), is_deferred) && !shares && most > 0) --most;
   for (const AttemptsEnd& end : ends) {

@@ -19,27 +19,15 @@ seconds between(const Context& context, Time from, Time to) {
   return std::max(whole(to) - whole(std::max(from, context.job.created)), seconds(0));
 }
 
-// How long the pod was gated, without the time already in suspendedSeconds. If nobody looked
-// meanwhile, the time ends when the pod was bound.
-seconds uncounted_gate(const Context& context) {
-  const Status& status = context.job.status;
-  if (!says_gated(status)) return seconds(0);
-  const Time intent = status.run().start_time.value_or(context.now);  // if `since` was removed
-  Time until = context.now;
-  for (std::size_t place = 0; place < status.runs.size(); ++place) {
-    const RunContext run = of_run(context, place);
-    if (!run.pod || run.pod->placement() != Placement::kBound) continue;
-    until = std::min(until, placed_since(run, *run.pod));
-  }
-  return between(context, status.waiting->since.value_or(intent), until);
-}
-
 // The stage that the job was in when the stop began has it too.
 void add(const Context& context, seconds stop, Status& next) {
   next.suspended = std::min(next.suspended + stop, kSuspendedLimit);
   if (next.stages.empty()) return;
-  seconds& stage = next.stages[context.job.status.stage].suspended;
-  stage = std::min(stage + stop, kSuspendedLimit);
+  StageStatus& stage = next.stages[context.job.status.stage];
+  if (!stage.start_time || has_ended(context.job.status.stages[context.job.status.stage].phase)) {
+    return;
+  }
+  stage.suspended = std::min(stage.suspended + stop, kSuspendedLimit);
 }
 
 std::optional<Time> end_of(const std::optional<seconds>& limit, const std::optional<Time>& start,
@@ -58,6 +46,21 @@ std::optional<Time> stage_deadline(const Context& context, const Status& status)
 }
 
 }  // namespace
+
+// How long the pod was gated, without the time already in suspendedSeconds. If nobody looked
+// meanwhile, the time ends when the pod was bound.
+seconds uncounted_gate(const Context& context) {
+  const Status& status = context.job.status;
+  if (!says_gated(status)) return seconds(0);
+  const Time intent = status.run().start_time.value_or(context.now);  // if `since` was removed
+  Time until = context.now;
+  for (std::size_t place = 0; place < status.runs.size(); ++place) {
+    const RunContext run = of_run(context, place);
+    if (!run.pod || run.pod->placement() != Placement::kBound) continue;
+    until = std::min(until, placed_since(run, *run.pod));
+  }
+  return between(context, status.waiting->since.value_or(intent), until);
+}
 
 bool is_gated(const Context& context, const Status& next) {
   const auto& before = context.job.status.runs;

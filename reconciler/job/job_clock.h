@@ -19,6 +19,9 @@ std::optional<Time> active_deadline(const Context& context);
 // True if that is the whole job's time, and not only the stage's.
 bool is_jobs_deadline(const Context& context);
 
+// The time in which the pod is or was gated and that `status` of the view does not have yet.
+seconds uncounted_gate(const Context& context);
+
 // Every run that is open in `next` was open before, and waits for the gates of its pod.
 bool is_gated(const Context& context, const Status& next);
 

@@ -18,8 +18,15 @@ constexpr seconds kClockNoise{2};
 bool old_pod_lives(const Context& context, std::size_t place) {
   if (!context.spec.many_runs()) return any_pod_lives(context);
   const auto& runs = context.job.status.runs;
-  if (place >= runs.size()) return false;
   const auto& pods = context.view.pods;
+  if (place >= runs.size()) {
+    // A pod of an earlier stage that was given up may still run.
+    return context.job.status.stage > 0 &&
+           std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
+             return is_ours(context.view, pod) && pod_lives(context, pod) &&
+                    !context.job.status.run_of_pod(pod.name);
+           });
+  }
   return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
     return pod.name == runs[place].pod_name && is_ours(context.view, pod) &&
            pod_lives(context, pod);

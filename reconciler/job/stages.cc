@@ -63,7 +63,7 @@ void tell_partial(const Context& context, Status& status) {
 bool job_is_out_of_time(const Context& context, const Status& status) {
   const auto& limit = context.job.stages.front().spec.active_deadline;
   return limit && status.start_time &&
-         context.now >= *status.start_time + *limit + status.suspended;
+         context.now >= *status.start_time + *limit + status.suspended + uncounted_gate(context);
 }
 
 // The next stage that has to run; none: the job is over.
@@ -72,6 +72,8 @@ std::optional<std::size_t> next_stage(const Context& context, const Status& stat
   const bool is_over =
       context.job.cancel || status.holds("FailureTarget") || job_is_out_of_time(context, status);
   for (std::size_t place = status.stage + 1; place < stages.size(); ++place) {
+    // An edit may have ended it before it began.
+    if (has_ended(status.stages[place].phase)) continue;
     if (!is_over || stages[place].always) return place;
   }
   return std::nullopt;
@@ -95,10 +97,12 @@ void start_stage(const Context& context, std::size_t place, Status& status) {
   status.runs.clear();
   status.completed = status.failed = IndexSet();
   clear_condition(status, "Stalled", "StageEnded", context.now);
+  clear_condition(status, "Suspended", "StageEnded", context.now);
   JobView view = context.view;
   view.job.spec = view.job.stages[place].spec;
   view.job.status = status;
   view.job.status.phase = Phase::kPending;
+  view.job.status.suspended += uncounted_gate(context);
   view.job.status.waiting.reset();
   view.runs.clear();
   const std::vector<const PodView*> no_pods;
@@ -119,6 +123,10 @@ void start_stage(const Context& context, std::size_t place, Status& status) {
 // The stages have ended, and they say how the job has.
 void end_by_outcome(const Context& context, WriteStatus& write) {
   Status& status = write.status;
+  // Nothing decides on a failure while a job is Cancelling: somebody edited the conditions.
+  if (status.phase == Phase::kCancelling && !status.holds("SuccessCriteriaMet")) {
+    return end_as_cancelled(context, write);
+  }
   for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
     if (!status.holds(type)) continue;
     const Condition decided = *status.condition(type);
@@ -178,7 +186,7 @@ void leave_stage(const Context& context, WriteStatus& write) {
     decide_failure(context, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage, write);
   }
   const std::optional<std::size_t> next = next_stage(context, status);
-  skip(context, status.stage + 1, next.value_or(status.stages.size()), status);
+  skip(context, next ? status.stage + 1 : 0, next.value_or(status.stages.size()), status);
   tell_partial(context, status);
   if (next) {
     start_stage(context, *next, status);

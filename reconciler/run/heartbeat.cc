@@ -171,6 +171,40 @@ void add_heartbeat_limits(const RunContext& context, const PodView& pod,
 
 namespace {
 
+const std::string& stage_name(const RunContext& context) {
+  static const std::string kNone;
+  const Status& status = context.job.status;
+  return status.stages.empty() ? kNone : status.stages[status.stage].name;
+}
+
+// No attempt before this one can have had the Lease and still run. An earlier stage's may have had
+// one of the same name. If it has succeeded with all its runs, their pods have ended.
+bool is_first(const RunContext& context, const Run& next) {
+  const Status& status = context.job.status;
+  if (status.stage == 0) {
+    return (context.spec.many_runs() ? next.attempts : next.attempt) == 1;
+  }
+  if (next.attempts != 1) return false;
+  for (std::size_t place = 0; place < status.stage; ++place) {
+    const Spec& spec = context.job.stages[place].spec;
+    const bool same_name = spec.heartbeat && spec.many_runs() == context.spec.many_runs();
+    const bool all_ended =
+        status.stages[place].phase == StagePhase::kSucceeded && spec.success_policy.empty();
+    if (same_name && !all_ended) return false;
+  }
+  return true;
+}
+
+// How long the last holder may go on: it may be of an earlier stage, with a longer Lease.
+Duration longest_lease(const RunContext& context) {
+  Duration longest = context.spec.heartbeat->lease_duration;
+  for (std::size_t place = 0; place < context.job.status.stage; ++place) {
+    const auto& heartbeat = context.job.stages[place].spec.heartbeat;
+    if (heartbeat) longest = std::max<Duration>(longest, heartbeat->lease_duration);
+  }
+  return longest;
+}
+
 // The number is told in powers of two, so that a worker that asks all day causes few writes.
 Waiting describe_deferrals(const RunContext& context, const PodView& pod) {
   std::int64_t told = 1;
@@ -212,8 +246,7 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
     }
     const auto& lease = context.seen.lease;
     if (lease && is_taken(*lease, context.run.attempt) && !lease->granted.empty()) {
-      const Duration left =
-          context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
+      const Duration left = longest_lease(context) - context.seen.observed.lease.taken_for;
       return Waiting{Reason::kLeaseHeld,
                      "pod " + pod.name + " waits for the job's Lease: the pod that held it last (" +
                          lease->granted + ") may still run",
@@ -238,23 +271,6 @@ void check_lease_write(const WriteLease& write, const Run& next, const PodView* 
             "a Lease is granted to the pod of the attempt on record");
 }
 
-namespace {
-
-// No attempt before this one can have had the Lease. An earlier stage's may have had one of the
-// same name.
-bool is_first(const RunContext& context, const Run& next) {
-  if (context.job.status.stage == 0) {
-    return (context.spec.many_runs() ? next.attempts : next.attempt) == 1;
-  }
-  const auto& stages = context.job.stages;
-  return next.attempts == 1 &&
-         std::none_of(stages.begin(),
-                      stages.begin() + static_cast<std::ptrdiff_t>(context.job.status.stage),
-                      [](const Stage& stage) { return stage.spec.heartbeat.has_value(); });
-}
-
-}  // namespace
-
 LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   LeaseStep step;
   if (!context.spec.heartbeat || !next.open()) return step;
@@ -272,6 +288,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
     const bool first = is_first(context, next) && was_never_written(context.seen.observed);
     step.write = WriteLease{
         "", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder, next.index};
+    step.write->stage = stage_name(context);
     check_lease_write(*step.write, next, pod, lease);
     return step;
   }
@@ -280,8 +297,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   if (!taken && lease->attempt >= next.attempt) return step;
   const bool unused = never_ran(*lease);
   const bool stopped = is_stopped(context, lease->granted);
-  const Duration left =
-      context.spec.heartbeat->lease_duration - context.seen.observed.lease.taken_for;
+  const Duration left = longest_lease(context) - context.seen.observed.lease.taken_for;
   if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
     step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder, next.index};
   } else if (!taken && !stopped) {
@@ -291,9 +307,8 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
     step.wake_after = left;
   }
   if (step.write) {
-    // An earlier stage's is not this one's.
-    if (context.job.status.stage == 0 || next.attempts > 1)
-      step.write->checkpoint = lease->checkpoint;
+    step.write->stage = stage_name(context);
+    if (lease->stage == step.write->stage) step.write->checkpoint = lease->checkpoint;
     check_lease_write(*step.write, next, pod, lease);
   }
   return step;

@@ -48,6 +48,7 @@ WRONG = {
     "restarts": ([stage(template={"spec": {**POD["spec"], "restartPolicy": "Always"}})], "restartPolicy must be Never"),
     "suspend": ([stage(suspend=True)], 'unknown field "spec.stages[0].suspend"'),
     "when": ([stage(when="Sometimes")], "Unsupported value"),
+    "parallelism-0": ([stage(parallelism=0)], "should be greater than or equal to 1"),
     "work-queue": ([stage(parallelism=2)], "set completions of that stage to its number of runs"),
     "indexes-without-indexed": ([stage(completions=3, indexes="1")], "need completionMode Indexed in the same stage"),
     "indexes-in-words": ([stage(completions=3, completionMode="Indexed", indexes="one")], "write them like 1,3-5"),
@@ -81,6 +82,22 @@ def test_stages_never_change(api, stages):
     name = api.create(job(stages=[stage("a")]))["metadata"]["name"]
     code, answer = api.patch(name, {"spec": {"stages": stages}})
     assert code == 422 and "the stages are immutable as a whole" in answer["message"], answer
+
+
+def test_the_order_of_a_stages_containers_never_changes(api):
+    two = stage("a")
+    two["template"]["spec"]["containers"].append({"name": "side", "image": "busybox:1.36"})
+    name = api.create(job(stages=[two]))["metadata"]["name"]
+    other = copy.deepcopy(two)
+    other["template"]["spec"]["containers"].reverse()
+    code, answer = api.patch(name, {"spec": {"stages": [other]}})
+    assert code == 422 and "the stages are immutable as a whole" in answer["message"], answer
+
+
+def test_a_job_without_stages_has_none_in_its_status(api):
+    current = api.job_in("Running")
+    code, answer = api.put_status(current, status("Running", stage="main", stages=[ENDED]))
+    assert code == 422 and "for each stage of the job, and no other" in answer["message"], answer
 
 
 def test_stages_are_not_added_later(api):
@@ -124,11 +141,13 @@ def put(api, current, **fields):
     ({"stage": None}, "stage and stages belong together"),
     ({"stage": "last"}, "the job moves from a stage that has ended to one that has not begun"),
     ({"stage": "main", "stages": [ENDED, {**NEXT, "phase": "Failed"}, LAST]}, "do not go back"),
+    ({"stages": [ENDED, NEXT, LAST, {"name": "another", "phase": "Pending"}]}, "for each stage of the job, and no other"),
+    ({"history": [{"attempt": 1, "outcome": "Succeeded", "stage": "main"}]}, "names its run too"),
     ({"failed": 1}, "failed never falls within a stage"),
     ({"phase": "Succeeded", "waiting": None, "completionTime": "2026-01-02T04:04:05Z"},
      "a job that has ended has no stage that has not"),
 ], ids=["ended-changes", "begins-again", "budget-falls", "leaves", "both-gone", "one-gone", "left-too-early", "back",
-        "failed-falls", "outlived"])
+        "another", "entry-without-index", "failed-falls", "outlived"])
 def test_what_a_stage_has_come_to_stays(api, moved, fields, words):
     code, answer = put(api, moved, **fields)
     assert code == 422 and words in answer["message"], answer

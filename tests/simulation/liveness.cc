@@ -384,7 +384,13 @@ void Liveness::look_at_heartbeat(const RunOfJob& one, const PodView& pod) {
   const bool holds_it =
       lease && string_at(at(*lease, "spec"), "holderIdentity") == reconciler::holder_identity(pod);
   if (!holds_it) {
-    holds(one, "its Lease is not granted", duration);
+    // The last holder may be of an earlier stage, with a longer Lease.
+    Duration longest = duration;
+    for (std::size_t place = 0; place < job.status.stage; ++place) {
+      const auto& earlier = job.stages[place].spec.heartbeat;
+      if (earlier) longest = std::max(longest, own(earlier->lease_duration));
+    }
+    holds(one, "its Lease is not granted", longest);
   } else if (truth->renewals.empty()) {
     holds(one, "its agent never renews", own(job.spec.start_deadline) + kServerTime);
   } else {

@@ -137,7 +137,9 @@ Json drawn_stages(std::uint64_t seed, bool many_runs, const Json& heartbeat) {
     stage.erase("suspend");
     stage.erase("ttlSecondsAfterFinished");
     if (many_runs) draw_runs(Draw(mix(its, 12)), stage);
-    if (heartbeat.is_object() && draw.percent(60)) stage["heartbeat"] = heartbeat;
+    if (heartbeat.is_object() && draw.percent(60)) {
+      stage["heartbeat"] = {{"leaseDurationSeconds", draw.between(15, 60)}};
+    }
     stage["name"] = "stage-" + std::to_string(number);
     if (draw.percent(30)) stage["onFailure"] = "Continue";
     if (draw.percent(30)) stage["when"] = "Always";

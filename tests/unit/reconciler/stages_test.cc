@@ -363,12 +363,134 @@ TEST(Stages, AnEarlierStagesCheckpointIsNotTheNextOnes) {
   lease.attempt = 1;
   lease.renewed = true;
   lease.checkpoint = "page 7 of main";
+  lease.stage = "main";
   view.begun().lease = lease;
   const auto taken = all<WriteLease>(settle(view));
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].checkpoint, "");
+  EXPECT_EQ(taken[0].stage, "verify");
   view.job.status.runs[0].attempts = 2;
+  EXPECT_EQ(all<WriteLease>(settle(view))[0].checkpoint, "") << "nor that of a later attempt";
+  view.begun().lease->stage = "verify";
   EXPECT_EQ(all<WriteLease>(settle(view))[0].checkpoint, "page 7 of main");
+}
+
+TEST(Stages, TimeInWhichAPodWasGatedDoesNotEndTheJobAtAJoint) {
+  JobView view = staged_job({kVerify});
+  set_job_deadline(view, seconds(60));  // it has run for 100
+  view.job.status.waiting->reason = Reason::kPodGated;
+  view.job.status.waiting->since = now() - seconds(90);
+  PodView& pod = add_ended_pod(view, 1, 0);
+  pod.placed = now() - seconds(10);
+  view.job.status.runs[0].pod_uid = pod.uid;
+  const Status status = after(view);
+  EXPECT_EQ(status.stage, 1u);
+  EXPECT_EQ(status.phase, Phase::kRunning);
+  EXPECT_FALSE(status.holds("FailureTarget"));
+}
+
+TEST(Stages, DeferralsOfManyStagesNeverTakeMoreThanHalfOfHistory) {
+  JobView view = staged_job({kVerify});
+  PolicyRule defers;
+  defers.action = PolicyAction::kDefer;
+  defers.exit_codes = PolicyRule::ExitCodes{"", true, {75}};
+  view.job.spec.pod_failure_policy = {defers};
+  auto& history = view.job.status.history;
+  for (int number = 1; number <= 5; ++number) {
+    HistoryEntry entry;
+    entry.stage = "earlier-" + std::to_string(number);
+    entry.attempt = number;
+    entry.outcome = Outcome::kDeferred;
+    history.push_back(entry);
+  }
+  view.job.status.attempt = view.job.status.runs[0].attempt = 6;
+  view.job.status.runs[0].pod_name = pod_of(6);
+  const Status status = ends(view, 75).status;
+  EXPECT_EQ(status.history.size(), 5u);
+  EXPECT_EQ(status.history.back().attempt, 6);
+}
+
+TEST(Stages, TheLastEndsOfAStageThatHasEndedChangeNothingOfIt) {
+  JobView view = staged_job({kVerify});
+  view.job.spec.heartbeat = Heartbeat{};
+  add_pod(view, 1, PodPhase::kRunning);
+  StageStatus& main = view.job.status.stages[0];
+  main.phase = StagePhase::kFailed;
+  main.completion_time = now();
+  view.job.status.conditions.push_back({"FailureTarget", true, "BackoffLimitExceeded", "m", now()});
+  LeaseView lease;
+  lease.attempt = 1;
+  lease.deferrals = 7;
+  view.begun().lease = lease;
+  EXPECT_EQ(after(view).stages[0], main);
+}
+
+TEST(Stages, BackOffsBeginAnew) {
+  JobView view = staged_job({kRefine});
+  view.job.status.stage = 1;
+  view.job.status.stages[0].phase = StagePhase::kSucceeded;
+  view.job.status.stages[1].phase = StagePhase::kRunning;
+  view.job.status.stages[1].start_time = now() - seconds(9);
+  add_history(view, Outcome::kFailed, 5);
+  for (HistoryEntry& entry : view.job.status.history) entry.stage = "main";
+  view.job.status.attempt = view.job.status.runs[0].attempt = 6;
+  view.job.status.runs[0].pod_name = pod_of(6);
+  const Status status = ends(view, 1).status;
+  EXPECT_LE(*status.runs[0].next_attempt_time - now(), seconds(10));
+}
+
+TEST(Stages, ASuspensionBeforeAStageBeganIsNoneOfItsTime) {
+  JobView view = staged_job({kVerify});
+  for (Stage& stage : view.job.stages) stage.spec.suspend = true;
+  view.job.spec.suspend = true;
+  ends(view, 0);
+  EXPECT_EQ(view.job.status.stages[1].phase, StagePhase::kPending);
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kStageStarting);
+  view.pods.clear();
+  go_on(view, after(view));
+  ASSERT_EQ(view.job.status.phase, Phase::kSuspended);
+  for (Stage& stage : view.job.stages) stage.spec.suspend = false;
+  view.job.spec.suspend = false;
+  const Status resumed = after(view, now() + seconds(40));
+  EXPECT_EQ(resumed.suspended, seconds(40));
+  EXPECT_EQ(resumed.stages[1].suspended, seconds(0));
+}
+
+TEST(Stages, OneThatAnEditHasEndedIsLeftOut) {
+  JobView view = staged_job({kVerify, kCleanup});
+  view.job.status.stages[1].phase = StagePhase::kSkipped;
+  const Status status = ends(view, 0).status;
+  EXPECT_EQ(status.stage, 2u);
+  EXPECT_EQ(ends(view, 0).status.phase, Phase::kFailed) << "verify has not succeeded";
+}
+
+TEST(Stages, TheNextLeaseWaitsForTheLongestOneBefore) {
+  JobView view = staged_job({kCleanup});
+  for (Stage& stage : view.job.stages) stage.spec.heartbeat = Heartbeat{seconds(10), {}};
+  view.job.stages[0].spec.heartbeat = Heartbeat{seconds(600), {}};
+  view.job.spec = view.job.stages[0].spec;
+  ends(view, 1);
+  view.job.status.stage = 1;
+  view.job.status.stages[0].phase = StagePhase::kFailed;
+  view.job.status.stages[1].phase = StagePhase::kRunning;
+  view.job.status.stages[1].start_time = now();
+  view.job.status.phase = Phase::kRunning;
+  view.job.status.attempt = view.job.status.runs[0].attempt = 2;
+  view.job.status.runs[0].pod_name = pod_of(2);
+  view.job.status.runs[0].next_attempt_time.reset();
+  view.job.spec = view.job.stages[1].spec;
+  view.pods.clear();
+  view.job.status.runs[0].pod_uid = add_pod(view, 2, PodPhase::kRunning).uid;
+  LeaseView lease;
+  lease.uid = "lease";
+  lease.attempt = 2;
+  lease.granted = "train-1/pod-uid-1";
+  lease.renewed = true;
+  view.begun().lease = lease;
+  view.begun().observed.lease.taken_for = seconds(599);
+  EXPECT_TRUE(all<WriteLease>(settle(view)).empty());
+  view.begun().observed.lease.taken_for = seconds(600);
+  EXPECT_EQ(all<WriteLease>(settle(view)).size(), 1u);
 }
 
 }  // namespace

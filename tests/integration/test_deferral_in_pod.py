@@ -1,0 +1,75 @@
+"""Deferrals with a heartbeat: the agent runs the command again in the same pod."""
+
+import signal
+
+import pytest
+
+from agent import turn, work  # noqa: F401
+from holdfast import job
+from host_node import HOSTED
+from host_worker import HEARTBEAT, SOON, jobs, nodes, operator  # noqa: F401
+from localcluster import wait_for
+
+CLUSTER = {"nodes": 0, "kwok": False}
+DEFERRALS = "holdfast.dev/deferrals"
+
+
+def until(told, times, end="exit 0"):
+    """A shell command that says "not yet" until it has run so often. Each run is a line in `told`."""
+    return ["sh", "-c", f'echo "$HOLDFAST_ATTEMPT $HOLDFAST_CHECKPOINT" >>{told}; '
+                        f'[ $(wc -l <{told}) -ge {times} ] || exit 75; {end}']
+
+
+def test_a_command_that_says_not_yet_runs_again_as_the_same_attempt(turn, tmp_path):
+    told = tmp_path / "told"
+    turn.grant()
+    with turn.agent(until(told, 3), HOLDFAST_DEFER="75:1:100") as agent:
+        assert agent.wait() == 0
+    assert told.read_text().split() == ["1"] * 3
+    assert turn.annotation(DEFERRALS) == "2"
+
+
+def test_what_it_left_behind_is_gone_when_it_runs_again(turn, tmp_path):
+    told, alive = tmp_path / "told", tmp_path / "alive"
+    # Each run leaves a process that ignores signals, and the second one looks for the first one's.
+    script = f"""
+        [ ! -e {alive} ] || ! kill -0 $(cat {alive}) 2>/dev/null || exit 3
+        (trap "" TERM HUP; exec sleep 600) & echo $! >{alive}; echo x >>{told}
+        [ $(wc -l <{told}) -ge 2 ] || exit 75
+    """
+    turn.grant()
+    with turn.agent(["sh", "-c", script], HOLDFAST_DEFER="75:1:100") as agent:
+        assert agent.wait() == 0
+    assert len(told.read_text().split()) == 2
+
+
+def test_the_pod_ends_once_the_limit_is_reached(turn, tmp_path):
+    told = tmp_path / "told"
+    turn.grant()
+    with turn.agent(until(told, 99), HOLDFAST_DEFER="75:1:5", HOLDFAST_DEFERRALS="3") as agent:
+        assert agent.wait() == 75
+    assert len(told.read_text().split()) == 3, "two were left of five, and the one that goes beyond"
+
+
+def test_an_agent_that_is_told_to_end_while_it_waits_ends_with_the_deferred_code(turn, tmp_path):
+    told = tmp_path / "told"
+    turn.grant()
+    with turn.agent(until(told, 99), HOLDFAST_DEFER="75:600:100") as agent:
+        wait_for("the first run", told.exists, 20)
+        wait_for("it to wait", lambda: turn.call("check")[0] == 0, 20)
+        turn.wait_renewed()
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait() == 75
+
+
+@pytest.mark.usefixtures("nodes")
+def test_an_hour_of_questions_is_one_pod(operator, jobs, tmp_path):
+    told = tmp_path / "told"
+    rules = [{"action": "Defer", "deferSeconds": 1, "onExitCodes": {"operator": "In", "values": [75]}}]
+    jobs.apply(job("asks", command=until(told, 6), heartbeat=HEARTBEAT, retryBackoff=SOON, pod=HOSTED, backoffLimit=0,
+                   podFailurePolicy={"rules": rules}))
+    waiting = jobs.wait("asks", lambda s: s.get("waiting", {}).get("reason") == "Deferred", 60)["waiting"]
+    assert 'has said "not yet"' in waiting["message"] and "same pod" in waiting["nextAction"], waiting
+    status = jobs.wait_phase("asks", "Succeeded", "Failed", limit=90)
+    assert (status["phase"], status["attempt"], status["failures"]) == ("Succeeded", 1, 0), status
+    assert len(jobs.pods("asks")) == 1 and len(told.read_text().splitlines()) == 6
