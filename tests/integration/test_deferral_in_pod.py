@@ -2,12 +2,7 @@
 
 import signal
 
-import pytest
-
 from agent import turn, work  # noqa: F401
-from holdfast import job
-from host_node import HOSTED
-from host_worker import HEARTBEAT, SOON, jobs, nodes, operator  # noqa: F401
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 0, "kwok": False}
@@ -58,18 +53,5 @@ def test_an_agent_that_is_told_to_end_while_it_waits_ends_with_the_deferred_code
         wait_for("the first run", told.exists, 20)
         wait_for("it to wait", lambda: turn.call("check")[0] == 0, 20)
         turn.wait_renewed()
-        agent.send_signal(signal.SIGTERM)
+        agent.signal(signal.SIGTERM)
         assert agent.wait() == 75
-
-
-@pytest.mark.usefixtures("nodes")
-def test_an_hour_of_questions_is_one_pod(operator, jobs, tmp_path):
-    told = tmp_path / "told"
-    rules = [{"action": "Defer", "deferSeconds": 1, "onExitCodes": {"operator": "In", "values": [75]}}]
-    jobs.apply(job("asks", command=until(told, 6), heartbeat=HEARTBEAT, retryBackoff=SOON, pod=HOSTED, backoffLimit=0,
-                   podFailurePolicy={"rules": rules}))
-    waiting = jobs.wait("asks", lambda s: s.get("waiting", {}).get("reason") == "Deferred", 60)["waiting"]
-    assert 'has said "not yet"' in waiting["message"] and "same pod" in waiting["nextAction"], waiting
-    status = jobs.wait_phase("asks", "Succeeded", "Failed", limit=90)
-    assert (status["phase"], status["attempt"], status["failures"]) == ("Succeeded", 1, 0), status
-    assert len(jobs.pods("asks")) == 1 and len(told.read_text().splitlines()) == 6
