@@ -131,6 +131,13 @@ class RealCluster:
 
         wait_for(f"{count} operators to hold all shards", at_work, limit, poll=0.5)
 
+    def operators_said(self, seconds, lines=60):
+        """The last lines that the operators have logged in this time, but those on single jobs that go well."""
+        said = self.kubectl("-n", SYSTEM, "logs", "-l", "app.kubernetes.io/component=operator", "--prefix",
+                            "--tail=-1", "--timestamps", f"--since={int(seconds)}s", "--ignore-errors", check=False)
+        kept = [line for line in said.stdout.splitlines() if "job moved" not in line]
+        return "\n".join(line[:300] for line in kept[-lines:])
+
     def metric_of(self, pod, name, **labels):
         """The sum of the samples of this name with these labels that this replica shows. OSError where it
         does not answer."""
