@@ -196,7 +196,7 @@ int rank(const Write& write, const std::unordered_set<std::string>& next_pods) {
 
 void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
-  name_stage(status.status);
+  name_stage(context_.job, status.status);
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_within_limits(status);
@@ -216,7 +216,7 @@ void Plan::write(WriteStatus status) {
 }
 
 void Plan::inform(Status status, bool at_once) {
-  name_stage(status);
+  name_stage(context_.job, status);
   keep_within_limits(status);
   const Status& before = context_.job.status;
   status.observed_generation = context_.job.generation;

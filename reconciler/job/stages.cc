@@ -33,6 +33,8 @@ bool result_is_ready(const Job& job, const Status& status) {
 void decide_failure(const Context& context, const std::string& reason, const std::string& message,
                     WriteStatus& write) {
   set_condition(write.status, "FailureTarget", true, reason, message, context.now);
+  // For those who wait for the result.
+  set_condition(write.status, "ResultReady", false, reason, message, context.now);
   write.events.push_back(Event{true, reason, "Finish", message});
 }
 
@@ -80,9 +82,11 @@ std::optional<std::size_t> next_stage(const Context& context, const Status& stat
 }
 
 void skip(const Context& context, std::size_t from, std::size_t to, Status& status) {
-  const char* const why = status.holds("FailureTarget") ? "the job has failed"
-                          : context.job.cancel          ? "spec.cancel is true"
-                                                        : kJobDeadlineMessage;
+  const Condition* const failed = status.condition("FailureTarget");
+  const bool has_failed = failed && failed->status;
+  const std::string why = has_failed           ? bounded("the job has failed: " + failed->message)
+                          : context.job.cancel ? "spec.cancel is true"
+                                               : kJobDeadlineMessage;
   for (std::size_t place = from; place < to; ++place) {
     StageStatus& stage = status.stages[place];
     if (has_ended(stage.phase)) continue;
@@ -125,6 +129,7 @@ void end_by_outcome(const Context& context, WriteStatus& write) {
   Status& status = write.status;
   // Nothing decides on a failure while a job is Cancelling: somebody edited the conditions.
   if (status.phase == Phase::kCancelling && !status.holds("SuccessCriteriaMet")) {
+    set_condition(status, "ResultReady", false, "Cancelled", "spec.cancel is true", context.now);
     return end_as_cancelled(context, write);
   }
   for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
@@ -135,8 +140,8 @@ void end_by_outcome(const Context& context, WriteStatus& write) {
     return;
   }
   if (context.job.cancel) {
-    end_as_cancelled(context, write);
-    return;
+    set_condition(status, "ResultReady", false, "Cancelled", "spec.cancel is true", context.now);
+    return end_as_cancelled(context, write);
   }
   // Somebody took the outcome out of the conditions.
   end_as(context, {false, "StageFailed", "a stage that the result needs has not succeeded"},
@@ -199,11 +204,27 @@ std::string stage_prefix(const Status& status) {
   return status.stages.empty() ? "" : "stage " + status.stages[status.stage].name + ": ";
 }
 
-void name_stage(Status& status) {
-  if (!status.waiting) return;
-  const std::string prefix = stage_prefix(status);
+namespace {
+
+// What is decided already, while stages still run.
+std::string decided_so_far(const Job& job, const Status& status) {
+  if (status.holds("SuccessCriteriaMet")) return "the result is ready; ";
+  const Condition* const failed = status.condition("FailureTarget");
+  if (failed && failed->status) return "the job has failed (" + failed->reason + "); ";
+  return job.cancel ? "the job was cancelled; " : "";
+}
+
+}  // namespace
+
+void name_stage(const Job& job, Status& status) {
+  if (!status.waiting || status.stages.empty()) return;
+  const std::string stage = stage_prefix(status);
   std::string& message = status.waiting->message;
-  if (!message.starts_with(prefix)) message = prefix + message;
+  // It may be named already, with what was decided then.
+  const std::size_t named = message.find(stage);
+  constexpr std::size_t kLongestBefore = 160;
+  if (named != std::string::npos && named <= kLongestBefore) message.erase(0, named + stage.size());
+  message = decided_so_far(job, status) + stage + message;
 }
 
 }  // namespace holdfast::reconciler

@@ -30,7 +30,7 @@ void leave_stage(const Context& context, WriteStatus& write);
 
 // "stage 'verify': ", before the words of a job with stages; else nothing.
 std::string stage_prefix(const Status& status);
-// Makes `waiting` name the current stage.
-void name_stage(Status& status);
+// Makes `waiting` name the current stage, and what is decided already.
+void name_stage(const Job& job, Status& status);
 
 }  // namespace holdfast::reconciler

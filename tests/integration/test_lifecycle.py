@@ -261,7 +261,7 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     node = place(jobs.status("waits"))["nodeName"]
 
     heads, rows = table(cluster.kubectl("get", "dj", "-n", jobs.namespace).stdout)
-    assert heads == ["NAME", "PHASE", "COMPLETIONS", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
+    assert heads == ["NAME", "PHASE", "COMPLETIONS", "STAGE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
     done, waits = rows
     assert list(done.values())[:6] == ["done", "Succeeded", "1/1", "1", "", "0"]
     assert list(waits.values())[:6] == ["waits", "Backoff", "0/1", "1", "RetryBackoff", "1"]

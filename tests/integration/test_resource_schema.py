@@ -232,7 +232,7 @@ def test_get_prints_phase_completions_attempt_waiting_failures_and_age(api, phas
     current = api.job_in(phase)
     columns = columns_of(api, current["metadata"]["name"])
     assert list(columns) == [
-        "NAME", "PHASE", "COMPLETIONS", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS",
+        "NAME", "PHASE", "COMPLETIONS", "STAGE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS",
     ]
     assert columns["PHASE"] == phase
     assert columns["COMPLETIONS"] == current["status"]["completions"]
@@ -249,7 +249,7 @@ def test_get_wide_adds_node_disruptions_and_the_two_ends_of_the_duration(api):
     code, current = api.put_status(current, status("Succeeded", disruptions=4))
     assert code == 200, current
     columns = columns_of(api, current["metadata"]["name"], "-o", "wide")
-    assert list(columns)[7:] == ["NODE", "DISRUPTIONS", "STAGE", "STARTED", "COMPLETED", "PROGRESS"]
+    assert list(columns)[8:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert columns["DISRUPTIONS"] == "4"
     assert columns["STARTED"] and columns["COMPLETED"]
 

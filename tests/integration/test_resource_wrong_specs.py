@@ -144,7 +144,7 @@ WRONG = {
     ),
     "restart-policy-on-failure": (
         pod(restartPolicy="OnFailure"),
-        "set spec.backoffLimit to limit",
+        "set backoffLimit to limit",
     ),
     "container-restart-policy": (
         container(restartPolicy="Always"),
@@ -156,7 +156,7 @@ WRONG = {
     ),
     "container-restart-rules": (
         container(restartPolicyRules=RESTART_RULES),
-        "set spec.backoffLimit to limit the retries",
+        "set backoffLimit to limit the retries",
     ),
     "init-container-restart-policy": (
         pod(initContainers=[{**MAIN, "name": "init", "restartPolicy": "OnFailure"}]),

@@ -147,7 +147,15 @@ TEST(Stages, AfterAFailureOnlyAlwaysStagesRun) {
   EXPECT_TRUE(has_condition(status, "FailureTarget", "BackoffLimitExceeded"));
   EXPECT_FALSE(status.holds("Partial"));
   EXPECT_EQ(status.stages[1].phase, StagePhase::kSkipped);
-  EXPECT_EQ(status.stages[1].message, "the job has failed");
+  EXPECT_TRUE(
+      status.stages[1].message.starts_with("the job has failed: stage main: 1 attempt failed"))
+      << status.stages[1].message;
+  EXPECT_TRUE(status.waiting->message.starts_with(
+      "the job has failed (BackoffLimitExceeded); stage clean-up: "))
+      << status.waiting->message;
+  ASSERT_TRUE(status.condition("ResultReady"));
+  EXPECT_EQ(status.condition("ResultReady")->reason, "BackoffLimitExceeded");
+  EXPECT_FALSE(status.holds("ResultReady"));
   EXPECT_EQ(status.stage, 2u);
   ends(view, 0);
   EXPECT_EQ(view.job.status.phase, Phase::kFailed);
