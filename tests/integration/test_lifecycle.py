@@ -1,5 +1,7 @@
 """What happens to a job whose pods do what they should, and what its pods look like."""
 
+import re
+
 import pytest
 
 from holdfast import FINALIZER, job, place, runs
@@ -246,7 +248,7 @@ def table(text):
     """[{column: cell}] of kubectl's output; cells are as wide as their column."""
     lines = text.rstrip("\n").split("\n")
     heads = lines[0].split()
-    starts = [lines[0].index(head) for head in heads] + [None]
+    starts = [found.start() for found in re.finditer(r"\S+", lines[0])] + [None]
     return heads, [
         {head: line[a:b].strip() for head, a, b in zip(heads, starts, starts[1:])}
         for line in lines[1:]
@@ -263,11 +265,11 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     heads, rows = table(cluster.kubectl("get", "dj", "-n", jobs.namespace).stdout)
     assert heads == ["NAME", "PHASE", "COMPLETIONS", "STAGE", "ATTEMPT", "WAITING", "FAILURES", "AGE", "PROGRESS"]
     done, waits = rows
-    assert list(done.values())[:6] == ["done", "Succeeded", "1/1", "1", "", "0"]
-    assert list(waits.values())[:6] == ["waits", "Backoff", "0/1", "1", "RetryBackoff", "1"]
+    assert list(done.values())[:7] == ["done", "Succeeded", "1/1", "", "1", "", "0"]
+    assert list(waits.values())[:7] == ["waits", "Backoff", "0/1", "", "1", "RetryBackoff", "1"]
 
     heads, rows = table(cluster.kubectl("get", "djob", "-n", jobs.namespace, "-o", "wide").stdout)
-    assert heads[7:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
+    assert heads[8:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert (rows[1]["NODE"], rows[1]["DISRUPTIONS"]) == (node, "0")
     assert rows[0]["STARTED"] and rows[0]["COMPLETED"] and not rows[1]["COMPLETED"]
 
