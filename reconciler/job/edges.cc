@@ -154,7 +154,10 @@ void start_attempt(const Context& context, Status& status, Run& run) {
 }
 
 std::optional<JobEnd> recorded_end(const Status& status) {
-  if (!status.stages.empty()) return recorded_stage_end(status);
+  return status.stages.empty() ? decided_end(status) : recorded_stage_end(status);
+}
+
+std::optional<JobEnd> decided_end(const Status& status) {
   for (const bool succeeds : {false, true}) {
     const Condition* const found =
         status.condition(succeeds ? "SuccessCriteriaMet" : "FailureTarget");

@@ -35,6 +35,8 @@ struct JobEnd {
 std::optional<JobEnd> judge_job(const Context& context, const std::vector<AttemptsEnd>& ends,
                                 const Status& status);
 
+// The job's outcome, if FailureTarget or SuccessCriteriaMet has it.
+std::optional<JobEnd> decided_end(const Status& status);
 // The end that is on record, while pods are being stopped: in FailureTarget or SuccessCriteriaMet,
 // or in the entry of the current stage.
 std::optional<JobEnd> recorded_end(const Status& status);

@@ -96,6 +96,12 @@ bool is_jobs_deadline(const Context& context) {
   return job && (!stage || *job <= *stage);
 }
 
+bool job_is_out_of_time(const Context& context, const Status& status) {
+  const std::optional<Time> end =
+      end_of(context.job.stages.front().spec.active_deadline, status.start_time, status.suspended);
+  return end && context.now >= *end + uncounted_gate(context);
+}
+
 void count_gated_time(const Context& context, Status& next) {
   if (!says_gated(next)) add(context, uncounted_gate(context), next);
 }

@@ -19,6 +19,10 @@ std::optional<Time> active_deadline(const Context& context);
 // True if that is the whole job's time, and not only the stage's.
 bool is_jobs_deadline(const Context& context);
 
+// True if the whole job's time is over, whatever stage it is in: Always stages outlive it. Only of
+// a job with stages.
+bool job_is_out_of_time(const Context& context, const Status& status);
+
 // The time in which the pod is or was gated and that `status` of the view does not have yet.
 seconds uncounted_gate(const Context& context);
 

@@ -14,10 +14,6 @@ namespace {
 
 StageStatus& current(Status& status) { return status.stages[status.stage]; }
 
-bool is_decided(const Status& status) {
-  return status.holds("FailureTarget") || status.holds("SuccessCriteriaMet");
-}
-
 // The stages without which the job has no result.
 bool is_needed(const Stage& stage) { return !stage.may_fail && !stage.always; }
 
@@ -61,13 +57,6 @@ void tell_partial(const Context& context, Status& status) {
                 context.now);
 }
 
-// Of the whole job, which Always stages outlive.
-bool job_is_out_of_time(const Context& context, const Status& status) {
-  const auto& limit = context.job.stages.front().spec.active_deadline;
-  return limit && status.start_time &&
-         context.now >= *status.start_time + *limit + status.suspended + uncounted_gate(context);
-}
-
 // The next stage that has to run; none: the job is over.
 std::optional<std::size_t> next_stage(const Context& context, const Status& status) {
   const auto& stages = context.job.stages;
@@ -82,9 +71,9 @@ std::optional<std::size_t> next_stage(const Context& context, const Status& stat
 }
 
 void skip(const Context& context, std::size_t from, std::size_t to, Status& status) {
-  const Condition* const failed = status.condition("FailureTarget");
-  const bool has_failed = failed && failed->status;
-  const std::string why = has_failed           ? bounded("the job has failed: " + failed->message)
+  const std::optional<JobEnd> decided = decided_end(status);
+  const bool has_failed = decided && !decided->succeeds;
+  const std::string why = has_failed           ? bounded("the job has failed: " + decided->message)
                           : context.job.cancel ? "spec.cancel is true"
                                                : kJobDeadlineMessage;
   for (std::size_t place = from; place < to; ++place) {
@@ -127,18 +116,10 @@ void start_stage(const Context& context, std::size_t place, Status& status) {
 // The stages have ended, and they say how the job has.
 void end_by_outcome(const Context& context, WriteStatus& write) {
   Status& status = write.status;
+  std::optional<JobEnd> decided = decided_end(status);
   // Nothing decides on a failure while a job is Cancelling: somebody edited the conditions.
-  if (status.phase == Phase::kCancelling && !status.holds("SuccessCriteriaMet")) {
-    set_condition(status, "ResultReady", false, "Cancelled", "spec.cancel is true", context.now);
-    return end_as_cancelled(context, write);
-  }
-  for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
-    if (!status.holds(type)) continue;
-    const Condition decided = *status.condition(type);
-    end_as(context, {type == std::string("SuccessCriteriaMet"), decided.reason, decided.message},
-           status);
-    return;
-  }
+  if (decided && !decided->succeeds && status.phase == Phase::kCancelling) decided.reset();
+  if (decided) return end_as(context, *decided, status);
   if (context.job.cancel) {
     set_condition(status, "ResultReady", false, "Cancelled", "spec.cancel is true", context.now);
     return end_as_cancelled(context, write);
@@ -163,7 +144,7 @@ void record_stage_end(const Context& context, const JobEnd& end, WriteStatus& wr
   if (has_begun) stage.completion_time = context.now;
   write.stages_ended.push_back({status.stage, stage.phase});
   const std::string words = stage_prefix(status) + end.message;
-  if (!is_decided(status)) {
+  if (!decided_end(status)) {
     const bool fails =
         !end.succeeds && (is_needed(what) || end.cause == JobEnd::Cause::kJobDeadline);
     if (fails && end.cause != JobEnd::Cause::kCancel) {
@@ -187,7 +168,7 @@ std::optional<JobEnd> recorded_stage_end(const Status& status) {
 void leave_stage(const Context& context, WriteStatus& write) {
   Status& status = write.status;
   // An Always stage may have outlived the job's time, and stages that the result needs are left.
-  if (!is_decided(status) && !context.job.cancel && job_is_out_of_time(context, status)) {
+  if (!decided_end(status) && !context.job.cancel && job_is_out_of_time(context, status)) {
     decide_failure(context, to_string(Reason::kDeadlineExceeded), kJobDeadlineMessage, write);
   }
   const std::optional<std::size_t> next = next_stage(context, status);
@@ -208,10 +189,10 @@ namespace {
 
 // What is decided already, while stages still run.
 std::string decided_so_far(const Job& job, const Status& status) {
-  if (status.holds("SuccessCriteriaMet")) return "the result is ready; ";
-  const Condition* const failed = status.condition("FailureTarget");
-  if (failed && failed->status) return "the job has failed (" + failed->reason + "); ";
-  return job.cancel ? "the job was cancelled; " : "";
+  const std::optional<JobEnd> decided = decided_end(status);
+  if (!decided) return job.cancel ? "the job was cancelled; " : "";
+  return decided->succeeds ? "the result is ready; "
+                           : "the job has failed (" + decided->reason + "); ";
 }
 
 }  // namespace
