@@ -139,7 +139,7 @@ def put(api, current, **fields):
     ({"stages": [ENDED, NEXT]}, "no stage leaves the list"),
     ({"stage": None, "stages": None}, "stage and stages belong together and stay"),
     ({"stage": None}, "stage and stages belong together"),
-    ({"stage": "last"}, "the job moves from a stage that has ended to one that has not begun"),
+    ({"stage": "last"}, "a job leaves a stage only once that has ended"),
     ({"stage": "main", "stages": [ENDED, {**NEXT, "phase": "Failed"}, LAST]}, "do not go back"),
     ({"stages": [ENDED, NEXT, LAST, {"name": "another", "phase": "Pending"}]}, "for each stage of the job, and no other"),
     ({"history": [{"attempt": 1, "outcome": "Succeeded", "stage": "main"}]}, "names its run too"),
