@@ -15,9 +15,8 @@
 //   its grace. After a signal that asks the agent to end, a missing Lease postpones the deadlines
 //   as a renewal does.
 // - A pause that the API server asks for is kept, but it always leaves time for one more try.
-// - A command that ends with a deferred exit code runs again after its pause, in the same pod and
-// as
-//   the same attempt. Meanwhile the Lease is renewed, and each renewal is progress.
+// - A command that ends with a deferred exit code runs again in the same pod, after its pause. The
+//   attempt stays the same. Meanwhile the Lease is renewed, and each renewal is progress.
 // - Every call checks the deadlines first, so they come first after a pause of any length.
 //
 // The agent does not wait for processes that cannot be killed: it ends after a few rounds of

@@ -72,6 +72,11 @@ Budget budget_of(Outcome outcome) {
   return Budget::kNone;
 }
 
+bool ExitCodesMatch::matches(const std::string& name, int code) const {
+  if (code == 0 || (!container.empty() && container != name)) return false;
+  return in == (std::find(values.begin(), values.end(), code) != values.end());
+}
+
 const RunView& JobView::seen(std::size_t place) const {
   static const RunView kNothing;
   return place < runs.size() ? runs[place] : kNothing;

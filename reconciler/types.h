@@ -95,6 +95,9 @@ struct ExitCodesMatch {
   std::string container;  // empty: any container, init containers too
   bool in = true;         // false: a code that is not among the values
   std::vector<int> values;
+
+  // The rule is on this exit code of the container with this name. A code of 0 is no failure.
+  bool matches(const std::string& name, int code) const;
 };
 struct PodConditionMatch {
   std::string type;
@@ -151,6 +154,8 @@ struct Spec {
   std::int64_t wanted() const { return indexes ? indexes->size() : completions; }
   // It may have more than one run, and its status says which of them have ended.
   bool many_runs() const { return completions > 1; }
+  // Each run has a Lease of its own.
+  bool has_run_leases() const { return heartbeat && many_runs(); }
 };
 
 // A stage of a job: docs/stages.md.

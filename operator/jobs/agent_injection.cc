@@ -64,27 +64,19 @@ bool sets(const Json& environment, const std::string& name) {
   return false;
 }
 
-// True if the rule is on this exit code of the worker.
-bool matches(const reconciler::PolicyRule& rule, const std::string& worker, int code) {
-  if (!rule.exit_codes) return false;
-  const auto& codes = *rule.exit_codes;
-  if (!codes.container.empty() && codes.container != worker) return false;
-  const bool listed = std::count(codes.values.begin(), codes.values.end(), code) > 0;
-  return codes.in == listed;
-}
-
 // The exit codes for which a Defer rule is the first that matches. Of a rule with NotIn the agent
 // knows nothing: with it each question is a pod.
 std::string deferred_codes(const reconciler::Spec& spec, const std::string& worker) {
   std::string list;
   std::set<int> seen;
   for (const reconciler::PolicyRule& rule : spec.pod_failure_policy) {
-    if (rule.action != reconciler::PolicyAction::kDefer || !rule.exit_codes) continue;
-    if (!rule.exit_codes->in) continue;
+    const bool defers = rule.action == reconciler::PolicyAction::kDefer;
+    if (!defers || !rule.exit_codes || !rule.exit_codes->in) continue;
     for (const int code : rule.exit_codes->values) {
       const auto& rules = spec.pod_failure_policy;
-      const auto first = std::find_if(rules.begin(), rules.end(),
-                                      [&](const auto& one) { return matches(one, worker, code); });
+      const auto first = std::find_if(rules.begin(), rules.end(), [&](const auto& one) {
+        return one.exit_codes && one.exit_codes->matches(worker, code);
+      });
       if (first == rules.end() || &*first != &rule || !seen.insert(code).second) continue;
       list += (list.empty() ? "" : ",") + std::to_string(code) + ":" +
               std::to_string(rule.defer_for.count()) + ":" + std::to_string(rule.defer_limit);

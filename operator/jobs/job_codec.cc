@@ -203,8 +203,7 @@ Json encode_stage_status(const reconciler::StageStatus& stage) {
   return json;
 }
 
-// The stage that the status names. Before the first write, and after an edit that left none: the
-// first one that has not ended.
+// The stage that the status names; the first one, if it names none of the job's.
 std::size_t current_stage(const std::vector<reconciler::Stage>& stages, const JsonView& status) {
   const std::string name = string_at(status, "stage");
   for (std::size_t place = 0; place < stages.size(); ++place) {

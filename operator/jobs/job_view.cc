@@ -110,8 +110,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
     observe_pod(job, memory, view, place, pods[place]);
   }
-  const bool has_many = job.job.spec.heartbeat && job.job.spec.many_runs();
-  if (has_many || !job.job.stages.empty()) observe_leases_over(job, memory, view);
+  if (job.job.spec.has_run_leases() || !job.job.stages.empty())
+    observe_leases_over(job, memory, view);
 }
 
 void JobController::observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
@@ -206,7 +206,7 @@ void JobController::observe_leases_over(const CachedJob& job, const JobMemory& m
     }
     if (!run) continue;
     const auto& runs = job.job.status.runs;
-    const bool begun = job.job.spec.heartbeat && job.job.spec.many_runs() &&
+    const bool begun = spec.has_run_leases() &&
                        std::any_of(runs.begin(), runs.end(),
                                    [&](const reconciler::Run& one) { return one.index == *run; });
     if (!begun) {

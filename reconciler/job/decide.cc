@@ -320,8 +320,8 @@ void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
   for (const LeaseOver& lease : context.view.leases_over) {
     // The Lease of an attempt that this view does not have yet is another replica's: the run lives.
     // Only runs among many of a stage with a heartbeat have such a Lease.
-    const bool is_used = lease.run != kSingleLease && context.spec.heartbeat &&
-                         context.spec.many_runs() && find_run(next, lease.run) != nullptr;
+    const bool is_used = lease.run != kSingleLease && context.spec.has_run_leases() &&
+                         find_run(next, lease.run) != nullptr;
     if (is_used || lease.attempt > next.attempt) continue;
     plan.decision().writes.emplace_back(DeleteLease{lease.uid, lease.version, lease.run});
   }

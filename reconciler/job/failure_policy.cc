@@ -31,12 +31,8 @@ bool is_workloads(const ContainerView& container) {
 }
 
 bool matches(const PolicyRule::ExitCodes& codes, const ContainerView& container) {
-  if (!container.terminated || !is_workloads(container)) return false;
-  if (!codes.container.empty() && codes.container != container.name) return false;
-  const int code = container.terminated->exit_code;
-  const bool listed =
-      std::find(codes.values.begin(), codes.values.end(), code) != codes.values.end();
-  return code != 0 && listed == codes.in;
+  return container.terminated && is_workloads(container) &&
+         codes.matches(container.name, container.terminated->exit_code);
 }
 
 const ContainerView* match(const PolicyRule::ExitCodes& codes, const PodView& pod) {
