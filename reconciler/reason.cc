@@ -53,6 +53,8 @@ constexpr std::string_view kReasons[] = {
     "PodTemplateRefused",
     "PodTerminating",
     "PodUnschedulable",
+    "QueueMissing",
+    "Queued",
     "RestartsSpread",
     "Resuming",
     "RetryBackoff",

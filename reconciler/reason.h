@@ -53,6 +53,8 @@ enum class Reason {
   kPodTemplateRefused,
   kPodTerminating,
   kPodUnschedulable,
+  kQueueMissing,
+  kQueued,
   kRestartsSpread,
   kResuming,
   kRetryBackoff,

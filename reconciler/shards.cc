@@ -82,8 +82,10 @@ std::vector<std::string> planned_members(const ShardsView& view) {
 
 }  // namespace
 
-int shard_of(const std::string& job_uid, int shards) {
-  return static_cast<int>(mixed(hash64(job_uid)) % static_cast<std::uint64_t>(shards));
+const std::string& shard_key(const Job& job) { return job.queue ? job.namespace_ : job.uid; }
+
+int shard_of(const std::string& key, int shards) {
+  return static_cast<int>(mixed(hash64(key)) % static_cast<std::uint64_t>(shards));
 }
 
 std::vector<std::string> plan_shards(int shards, const std::vector<std::string>& members) {

@@ -1,4 +1,4 @@
-// Who works on which job. A job's UID decides its shard, out of a fixed number. Each shard is a
+// Who works on which job. A key decides its shard, out of a fixed number. Each shard is a
 // Lease, which one member at a time holds. Pure: the state of members and shards goes in, an action
 // for each shard comes out. operator/membership/membership.h has the loop, requests and clocks.
 //
@@ -11,13 +11,17 @@
 #include <vector>
 
 #include "core/time.h"
+#include "reconciler/types.h"
 
 namespace holdfast::reconciler {
 
 inline constexpr int kMaxShards = 1024;
 
+// What decides a job's shard: its UID, or its namespace if it has a queue. So one replica knows all
+// jobs of a queue, and the queue has the same shard.
+const std::string& shard_key(const Job& job);
 // In [0, shards).
-int shard_of(const std::string& job_uid, int shards);
+int shard_of(const std::string& key, int shards);
 
 // The planned holder of each shard. Members get equal numbers of shards, or one more. Rendezvous
 // hashing moves few shards when a member comes or goes. Replicas that know the same members, in any

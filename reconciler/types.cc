@@ -97,6 +97,11 @@ Run& Status::begun() {
   return runs.front();
 }
 
+bool Status::says_queued() const {
+  return waiting &&
+         (waiting->reason == Reason::kQueued || waiting->reason == Reason::kQueueMissing);
+}
+
 const Run* Status::run_of_pod(const std::string& pod_name) const {
   const auto found = std::find_if(runs.begin(), runs.end(),
                                   [&](const Run& one) { return one.pod_name == pod_name; });

@@ -35,6 +35,11 @@ inline bool is_terminal(Phase phase) {
   return phase == Phase::kSucceeded || phase == Phase::kFailed || phase == Phase::kCancelled;
 }
 
+// A job of a queue with this recorded phase holds a permit of it.
+inline bool holds_permit(Phase phase) {
+  return phase == Phase::kRunning || phase == Phase::kCancelling;
+}
+
 // How an attempt ended.
 enum class Outcome {
   kSucceeded,
@@ -294,8 +299,17 @@ struct Status {
   const Run& run() const;
   // The same, begun if it has not.
   Run& begun();
+  // `waiting` says that the job waits in its queue, or for it.
+  bool says_queued() const;
   // The run whose last attempt has the pod of this name; null: none.
   const Run* run_of_pod(const std::string& pod_name) const;
+};
+
+// The queue that a job waits in, and its place there: docs/queues.md.
+struct QueueRef {
+  std::string name;
+  std::int64_t priority = 0;
+  std::string key;
 };
 
 struct Job {
@@ -309,6 +323,7 @@ struct Job {
   Spec spec;                  // of the current stage
   std::vector<Stage> stages;  // all of them, the first one included; empty: there is one
   bool cancel = false;        // spec.cancel of the whole job
+  std::optional<QueueRef> queue;
   Status status;
   std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one
 };
@@ -521,6 +536,14 @@ struct RunView {
   RunObserved observed;
 };
 
+// What the owner of a job's queue knows of the job.
+struct PermitView {
+  // The job is admitted for the attempt after its current one.
+  bool admitted = false;
+  bool no_queue = false;  // there is no queue of that name
+  Duration waited{0};     // since the job first asked, as this process knows
+};
+
 struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
@@ -531,6 +554,7 @@ struct Observed {
   // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
+  PermitView permit;                  // of a job with a queue
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

@@ -83,6 +83,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
 bool expect_to_open(const Opening& opening, Plan& plan) {
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
+  if (opening.wants_permit) plan.await_permit();
   return plan.confirm(opening.to_confirm);
 }
 

@@ -275,6 +275,27 @@ void Plan::create_pod(const Run& run) {
   decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index});
 }
 
+void Plan::give_back_permit() {
+  const Observed& observed = context_.view.observed;
+  const Job& job = context_.job;
+  const Status& after = status();
+  const bool idles = after.phase == Phase::kPending || after.phase == Phase::kBackoff;
+  const bool rests = after.phase == Phase::kSuspended || (idles && context_.spec.parallelism == 0);
+  if (!job.queue || !observed.permit.admitted || !rests || after.attempt > job.status.attempt) {
+    return;
+  }
+  for (Write& planned : decision_.writes) {
+    if (auto* const write = std::get_if<WriteStatus>(&planned)) {
+      next_ = write->status;
+      next_->attempt = ++write->status.attempt;
+      return;
+    }
+  }
+  WriteStatus given = start_write(context_);
+  ++given.status.attempt;
+  write(std::move(given));
+}
+
 void Plan::wake_in(Duration delay) {
   delay = std::max(delay, Duration::zero());
   if (!decision_.wake_after || delay < *decision_.wake_after) decision_.wake_after = delay;
@@ -336,6 +357,13 @@ void drop_needless_creations(const Status& next, std::vector<Write>& writes) {
   });
 }
 
+// A job keeps the permit of its queue from one attempt to the next as long as it is Running. One
+// that is Cancelling may never have had a permit: its Always stages are admitted anew.
+bool has_permit(const JobView& view) {
+  return !view.job.queue || view.job.status.phase == Phase::kRunning ||
+         view.observed.permit.admitted;
+}
+
 }  // namespace
 
 Decision decide(const JobView& view, Time now) {
@@ -343,6 +371,7 @@ Decision decide(const JobView& view, Time now) {
   Context context{view, view.job, view.job.spec, now, pods};
   context.deadline = active_deadline(context);
   context.deadline_is_jobs = is_jobs_deadline(context);
+  context.has_permit = has_permit(view);
   Plan plan(context);
   if (view.job.deleting) {
     decide_deleting(context, plan);
@@ -367,6 +396,7 @@ Decision decide(const JobView& view, Time now) {
       decide_finished(context, plan);
       break;
   }
+  plan.give_back_permit();
   Decision& decision = plan.decision();
   if (decision.confirm) {
     decision.writes.clear();

@@ -23,6 +23,8 @@ struct Decision {
   std::vector<std::int64_t> confirm_runs;
   // Open a run once Observed::may_create is true.
   bool awaits_creation = false;
+  // Open a run once its queue has admitted the job (PermitView::admitted).
+  bool awaits_permit = false;
   // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;
 };

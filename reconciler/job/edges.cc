@@ -86,6 +86,19 @@ Waiting turn_waiting(const Context& context, const Status& status) {
                  active_deadline(context, status)};
 }
 
+Waiting queue_waiting(const Context& context) {
+  const std::string& queue = context.job.queue->name;
+  if (context.view.observed.permit.no_queue) {
+    return Waiting{
+        Reason::kQueueMissing, "there is no JobQueue " + queue + " in the job's namespace",
+        "create the JobQueue, or make the job again with a queue that exists", std::nullopt};
+  }
+  return Waiting{Reason::kQueued, "the job waits in the JobQueue " + queue,
+                 "it starts when the queue gives it a permit; kubectl get jobqueue " + queue +
+                     " says how many run and wait",
+                 std::nullopt};
+}
+
 std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   const std::int64_t failures = status.stage_failures();
   if (failures > spec.backoff_limit) {
@@ -145,6 +158,7 @@ void start_attempt(const Context& context, Status& status, Run& run) {
     stage.phase = StagePhase::kRunning;
     if (!stage.start_time) stage.start_time = context.now;
   }
+  status.waiting.reset();  // the clock of the job runs from now on
   // startDeadlineSeconds counts from the pod's binding, which is still to come.
   status.waiting =
       Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",

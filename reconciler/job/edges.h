@@ -68,6 +68,9 @@ bool has_too_many_failed(const Spec& spec, const Status& status);
 // What a job in Backoff waits for because of podReplacementPolicy Failed.
 Waiting old_pod_waiting(const Context& context);
 
+// The job's queue has not admitted it, or there is no such queue.
+Waiting queue_waiting(const Context& context);
+
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);
 

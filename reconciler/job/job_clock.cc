@@ -12,6 +12,9 @@ bool says_gated(const Status& status) {
   return status.waiting && status.waiting->reason == Reason::kPodGated;
 }
 
+// Before the first attempt the clock does not run.
+bool stands_queued(const Status& status) { return status.start_time && status.says_queued(); }
+
 // Whole seconds, as in status, so that the rounding errors of many stops cancel out. No stop is
 // longer than the job's life.
 seconds between(const Context& context, Time from, Time to) {
@@ -24,9 +27,8 @@ void add(const Context& context, seconds stop, Status& next) {
   next.suspended = std::min(next.suspended + stop, kSuspendedLimit);
   if (next.stages.empty()) return;
   StageStatus& stage = next.stages[context.job.status.stage];
-  if (!stage.start_time || has_ended(context.job.status.stages[context.job.status.stage].phase)) {
-    return;
-  }
+  const StageStatus& before = context.job.status.stages[context.job.status.stage];
+  if (!before.start_time || has_ended(before.phase)) return;
   stage.suspended = std::min(stage.suspended + stop, kSuspendedLimit);
 }
 
@@ -51,6 +53,9 @@ std::optional<Time> stage_deadline(const Context& context, const Status& status)
 // meanwhile, the time ends when the pod was bound.
 seconds uncounted_gate(const Context& context) {
   const Status& status = context.job.status;
+  if (stands_queued(status)) {
+    return between(context, status.waiting->since.value_or(context.now), context.now);
+  }
   if (!says_gated(status)) return seconds(0);
   const Time intent = status.run().start_time.value_or(context.now);  // if `since` was removed
   Time until = context.now;
@@ -77,8 +82,8 @@ bool is_gated(const Context& context, const Status& next) {
 
 std::optional<Time> active_deadline(const Context& context, const Status& status) {
   const Status& now = context.job.status;
-  const bool stands =
-      status.phase == Phase::kSuspended || (now.phase == Phase::kRunning && is_gated(context, now));
+  const bool stands = status.phase == Phase::kSuspended || stands_queued(status) ||
+                      (now.phase == Phase::kRunning && is_gated(context, now));
   const std::optional<Time> job = job_deadline(context, status);
   const std::optional<Time> stage = stage_deadline(context, status);
   if (stands || (!job && !stage)) return std::nullopt;
@@ -103,7 +108,10 @@ bool job_is_out_of_time(const Context& context, const Status& status) {
 }
 
 void count_gated_time(const Context& context, Status& next) {
-  if (!says_gated(next)) add(context, uncounted_gate(context), next);
+  const Status& before = context.job.status;
+  const bool goes_on = before.waiting && next.waiting && before.attempt == next.attempt &&
+                       before.waiting->reason == next.waiting->reason;
+  if (!goes_on) add(context, uncounted_gate(context), next);
 }
 
 void count_suspension(const Context& context, Status& next) {

@@ -1,9 +1,9 @@
 // The clock of spec.activeDeadlineSeconds. It starts with the job's first intent. It stops while
-// the job is suspended or its pod is gated. Internal to reconciler/.
+// the job is suspended, waits in its queue, or its pod is gated. Internal to reconciler/.
 //
 // status.suspendedSeconds has the time of all ended stops. The start of the current stop is in the
-// condition Suspended, or in `waiting` with the reason PodGated. The write that ends a stop also
-// counts it. So no crash loses it, and nobody counts it twice.
+// condition Suspended, or in `waiting` with the reason PodGated, Queued or QueueMissing. The write
+// that ends a stop also counts it. So no crash loses it, and nobody counts it twice.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,14 @@ bool is_jobs_deadline(const Context& context);
 // a job with stages.
 bool job_is_out_of_time(const Context& context, const Status& status);
 
-// The time in which the pod is or was gated and that `status` of the view does not have yet.
+// The time in which the pod is or was gated, or the job queued, and that `status` of the view does
+// not have yet.
 seconds uncounted_gate(const Context& context);
 
 // Every run that is open in `next` was open before, and waits for the gates of its pod.
 bool is_gated(const Context& context, const Status& next);
 
-// Counts the time in which the pod was gated, if `next` ends it.
+// Counts the time in which the pod was gated or the job queued, if `next` ends it.
 void count_gated_time(const Context& context, Status& next);
 
 // Counts the suspension that ends now.

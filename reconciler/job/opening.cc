@@ -52,13 +52,17 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended)
     const std::size_t place = place_of(context, run.index);
     const bool is_coming = context.view.seen(place).observed.creating;
     if (is_coming || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
+    // The job keeps its permit by any pod, and asks for none before that has ended.
+    if (!context.has_permit) {
+      return any_pod_lives(context) ? Opening::Wait::kOldPod : Opening::Wait::kPermit;
+    }
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(place).observed.confirmed;
     if (!looked && !run.pod_name.empty() && turn == Opening::Wait::kNothing) {
       return Opening::Wait::kConfirm;
     }
   }
-  return turn;
+  return context.has_permit ? turn : Opening::Wait::kPermit;
 }
 
 // The runs that may be opened, by index: those that wait, and the first one that has not begun.
@@ -160,11 +164,13 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       ++intents;
       continue;
     }
-    if (opening.wait == Opening::Wait::kNothing) {
+    // A job that waits in its queue says so, whatever its other runs wait for.
+    if (opening.wait == Opening::Wait::kNothing || wait == Opening::Wait::kPermit) {
       opening.wait = wait;
       opening.index = run->index;
     }
     if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
+    if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     if (wait == Opening::Wait::kBackoff) {
       const Time due = *end_of_backoff(context, *run);
@@ -175,7 +181,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       next.runs.erase(next.runs.begin() + (run - next.runs.data()));
       break;
     }
-    if (wait == Opening::Wait::kTurn) break;
+    if (wait == Opening::Wait::kTurn || wait == Opening::Wait::kPermit) break;
   }
   return opening;
 }

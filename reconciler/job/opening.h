@@ -21,6 +21,7 @@ struct Opening {
     kNothing,
     kBackoff,  // until `due`
     kOldPod,   // podReplacementPolicy Failed
+    kPermit,   // its queue has not admitted the job
     kTurn,     // its namespace has used up its creations of pods
     kConfirm,  // a live read of its old pod
     kPaused,   // spec.parallelism is 0
@@ -33,6 +34,8 @@ struct Opening {
   bool opened = false;
   // A run waits for its turn to create a pod, whatever the first one waits for.
   bool wants_turn = false;
+  // A run would open if the job's queue admitted it.
+  bool wants_permit = false;
 };
 
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs

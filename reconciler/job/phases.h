@@ -20,6 +20,7 @@ class Plan {
   void inform(Status status, bool at_once = false);
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
+  void await_permit() { decision_.awaits_permit = true; }
   // As write(), unless the last write of this phase was too short a time ago: then later. A
   // write with losses waits less, one with the last successes longer, and one that `is_urgent` not
   // at all.
@@ -29,6 +30,9 @@ class Plan {
   bool confirm(const std::vector<std::int64_t>& runs);
   // Of a job without runs: of its last pod.
   void confirm_last() { decision_.confirm = true; }
+  // An admitted job that does not start by itself gives its permit back: the status raises the
+  // attempt, so that nobody can start the job with this admission any more.
+  void give_back_permit();
   void wake_in(Duration delay);
   void wake_at(Time when) { wake_in(when - context_.now); }
 

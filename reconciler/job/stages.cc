@@ -101,6 +101,7 @@ void start_stage(const Context& context, std::size_t place, Status& status) {
   const std::vector<const PodView*> no_pods;
   Context next{view, view.job, view.job.spec, context.now, no_pods};
   next.deadline = active_deadline(next);
+  next.has_permit = context.has_permit;
   const Opening opening = open_runs(next, {}, 0, status);
   settle_phase(next, status);
   if (status.phase == Phase::kRunning) return;

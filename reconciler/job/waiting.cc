@@ -58,7 +58,7 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
   if (waits.waiting) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
-        told == Reason::kOldPodNotEnded) {
+        told == Reason::kOldPodNotEnded || waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -122,6 +122,24 @@ void tell_of_turn(const Context& context, Plan& plan) {
   plan.inform(std::move(status));
 }
 
+// A queue with free permits admits a job within moments, and then it needs no word.
+constexpr seconds kQueueNotice{1};
+
+void tell_of_queue(const Context& context, Plan& plan) {
+  Status status = context.job.status;
+  const Waiting waiting = queue_waiting(context);
+  const Duration left = kQueueNotice - context.view.observed.permit.waited;
+  if (!status.says_queued() && left > Duration::zero()) return plan.wake_in(left);
+  if (status.phase == Phase::kNone) status.phase = Phase::kPending;
+  status.waiting = waiting;
+  if (waiting.reason == Reason::kQueueMissing) {
+    set_condition(status, "Stalled", true, waiting.reason.text(), waiting.message, context.now);
+  } else {
+    clear_condition(status, "Stalled", "Queued", context.now);
+  }
+  plan.inform(std::move(status));
+}
+
 }  // namespace
 
 void tell_of_pause(const Context& context, Plan& plan) {
@@ -142,6 +160,8 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
       return wait_for_backoff(context, *opening.due, plan);
     case Opening::Wait::kOldPod:
       return wait_for_old_pod(context, plan);
+    case Opening::Wait::kPermit:
+      return tell_of_queue(context, plan);
     case Opening::Wait::kTurn:
       return tell_of_turn(context, plan);
   }

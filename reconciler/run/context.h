@@ -27,6 +27,7 @@ struct Context {
   // or the clock does not run.
   std::optional<Time> deadline = std::nullopt;
   bool deadline_is_jobs = true;  // not the stage's own
+  bool has_permit = true;        // of its queue, if it has one
 };
 
 struct RunContext : Context {

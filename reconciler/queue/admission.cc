@@ -1,0 +1,144 @@
+#include "reconciler/queue/admission.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "reconciler/queue/rate.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+bool is_full(const QueueSpec& spec, const Line& line) {
+  return spec.concurrency && line.used() >= *spec.concurrency;
+}
+
+void claim(const QueueView& view, const Line& line, QueueDecision& decision) {
+  // A queue that nobody has claimed yet is claimed at once, so that its first job does not wait.
+  const bool is_right = view.status.running == line.used() && view.status.waiting == 0 &&
+                        view.status.observed_generation == view.generation &&
+                        view.status.admitting == line.open_admissions();
+  if (line.waiting() == 0 && !view.status.holder.empty() && is_right) return;
+  QueueStatus next = view.status;
+  next.holder = view.self;
+  for (const Admission& carried : view.carried) {
+    const auto known = std::find_if(next.admitting.begin(), next.admitting.end(),
+                                    [&](const Admission& one) { return one.uid == carried.uid; });
+    if (known != next.admitting.end()) {
+      known->attempt = std::max(known->attempt, carried.attempt);
+    } else if (next.admitting.size() < kAdmissionLimit) {
+      next.admitting.push_back(carried);
+    }
+  }
+  decision.write = std::move(next);
+  decision.claims = true;
+}
+
+struct Why {
+  const char* reason;
+  std::string message;
+};
+
+Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& line) {
+  if (spec.hold) return {"Held", "spec.hold is true: no job starts"};
+  if (next.tokens && next.tokens->count == 0 && line.waiting() > 0) {
+    return {"RateLimited", "the jobs of spec.rate have started; the next one starts later"};
+  }
+  if (is_full(spec, line)) return {"Full", "as many jobs run as spec.concurrency allows"};
+  if (next.admitting.size() >= kAdmissionLimit) {
+    return {"AdmissionsOpen",
+            std::to_string(kAdmissionLimit) + " admitted jobs have not started yet"};
+  }
+  if (line.waiting() > 0 && !line.next()) {
+    return {"KeysFull", "the keys of all waiting jobs have as many permits as they may"};
+  }
+  return {"PermitsFree", "a job that comes may start"};
+}
+
+// The schema of conditions: reasons are words, messages are for people.
+void tell(const Why& why, Time now, QueueStatus& next) {
+  const bool admits = std::string_view(why.reason) == "PermitsFree";
+  auto found = std::find_if(next.conditions.begin(), next.conditions.end(),
+                            [](const Condition& one) { return one.type == "Admitting"; });
+  if (found == next.conditions.end()) {
+    next.conditions.push_back({"Admitting", !admits, "", "", now});
+    found = next.conditions.end() - 1;
+  }
+  if (found->status != admits || found->unknown) {
+    found->last_transition_time = std::chrono::floor<seconds>(now);
+  }
+  found->status = admits;
+  found->unknown = false;
+  found->reason = why.reason;
+  found->message = why.message;
+}
+
+// Gives permits to the first of the line, as many as there may be.
+void admit(const QueueSpec& spec, QueueStatus& next, Line& line, QueueDecision& decision) {
+  while (!spec.hold && !is_full(spec, line) && next.admitting.size() < kAdmissionLimit &&
+         (!next.tokens || next.tokens->count > 0)) {
+    const QueuedJob* const job = line.next();
+    if (!job) return;
+    const Admission admission{job->uid, job->attempt};
+    line.admit(admission.uid);
+    next.admitting.push_back(admission);
+    decision.admitted.push_back(admission.uid);
+    if (next.tokens) --next.tokens->count;
+  }
+}
+
+// Seconds, as in status, and no write for a record that says the same.
+std::optional<Time> whole(const std::optional<Time>& time) {
+  return time ? std::optional<Time>(std::chrono::floor<seconds>(*time)) : std::nullopt;
+}
+
+}  // namespace
+
+bool could_admit(const QueueSpec& spec, const std::optional<Tokens>& tokens, Time now,
+                 const Line& line) {
+  if (spec.hold || is_full(spec, line) || !line.next()) return false;
+  return !spec.rate || refill(tokens, *spec.rate, now).count > 0;
+}
+
+QueueDecision decide_queue(const QueueView& view, Line& line) {
+  QueueDecision decision;
+  line.limit_keys(view.spec.concurrency_per_key);
+  if (!view.claimed) {
+    claim(view, line, decision);
+    return decision;
+  }
+  if (!view.may_count) {
+    decision.awaits_caches = true;
+    return decision;
+  }
+  const QueueSpec& spec = view.spec;
+  QueueStatus next = view.status;
+  next.admitting = line.open_admissions();
+  next.tokens.reset();
+  if (spec.rate) next.tokens = refill(view.status.tokens, *spec.rate, view.now);
+  admit(spec, next, line, decision);
+  next.running = line.used();
+  next.waiting = line.waiting();
+  next.oldest_since = whole(line.oldest_since());
+  next.head = line.head(kHeadLimit);
+  next.observed_generation = view.generation;
+  tell(why_it_stops(spec, next, line), view.now, next);
+  const bool is_empty_handed = spec.rate && next.tokens->count == 0 && line.next() && !spec.hold;
+  if (is_empty_handed && !is_full(spec, line)) {
+    decision.wake_after =
+        std::max<Duration>(next_token(*next.tokens, *spec.rate) - view.now, Duration::zero());
+  }
+  // Tokens that only came back are no news: the record says from when they count.
+  if (decision.admitted.empty() && spec.rate && view.status.tokens)
+    next.tokens = view.status.tokens;
+  if (decision.admitted.empty() && next == view.status) return decision;
+  const Duration left = kQueueRefresh - view.since_write;
+  if (decision.admitted.empty() && left > Duration::zero()) {
+    decision.wake_after = std::min(decision.wake_after.value_or(left), left);
+    return decision;
+  }
+  decision.write = std::move(next);
+  return decision;
+}
+
+}  // namespace holdfast::reconciler

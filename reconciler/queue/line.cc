@@ -1,0 +1,145 @@
+#include "reconciler/queue/line.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/invariant.h"
+
+namespace holdfast::reconciler {
+
+bool Line::Before::operator()(const Entry* a, const Entry* b) const {
+  return std::tie(b->job.priority, a->job.created, a->job.uid) <
+         std::tie(a->job.priority, b->job.created, b->job.uid);
+}
+
+bool Line::is_admitted(const QueuedJob& job) const {
+  const auto found = admissions_.find(job.uid);
+  // The cache may be older than the admission.
+  return found != admissions_.end() && found->second >= job.attempt && !job.over;
+}
+
+template <class Change>
+void Line::change_key(const std::string& name, Change change) {
+  Key& key = keys_[name];
+  if (!key.waiting.empty()) ready_.erase(*key.waiting.begin());
+  change(key);
+  if (!key.waiting.empty() && has_room(key)) ready_.insert(*key.waiting.begin());
+  if (key.used > 0) {
+    used_keys_.insert(name);
+  } else {
+    used_keys_.erase(name);
+  }
+  if (key.used == 0 && key.waiting.empty()) keys_.erase(name);
+}
+
+void Line::place(Entry& entry) {
+  entry.uses = entry.job.holds || is_admitted(entry.job);
+  entry.lines = entry.job.waits && !entry.uses && !entry.job.over;
+  if (entry.uses) ++used_;
+  if (entry.lines) {
+    order_.insert(&entry);
+    since_.insert(entry.job.since);
+  }
+  if (!entry.uses && !entry.lines) return;
+  change_key(entry.job.key, [&](Key& key) {
+    if (entry.uses) ++key.used;
+    if (entry.lines) key.waiting.insert(&entry);
+  });
+}
+
+void Line::displace(Entry& entry) {
+  if (entry.uses) --used_;
+  if (entry.lines) {
+    order_.erase(&entry);
+    since_.erase(since_.find(entry.job.since));
+  }
+  if (!entry.uses && !entry.lines) return;
+  change_key(entry.job.key, [&](Key& key) {
+    if (entry.uses) --key.used;
+    if (entry.lines) key.waiting.erase(&entry);
+  });
+  entry.uses = entry.lines = false;
+}
+
+void Line::put(QueuedJob job) {
+  Entry& entry = jobs_[job.uid];
+  displace(entry);
+  entry.job = std::move(job);
+  place(entry);
+}
+
+void Line::erase(const std::string& uid) {
+  const auto found = jobs_.find(uid);
+  if (found == jobs_.end()) return;
+  displace(found->second);
+  jobs_.erase(found);
+}
+
+void Line::set_admissions(const std::vector<Admission>& admissions) {
+  const auto before = std::exchange(admissions_, {});
+  for (const Admission& admission : admissions) {
+    std::int64_t& attempt = admissions_.try_emplace(admission.uid, 0).first->second;
+    attempt = std::max(attempt, admission.attempt);
+  }
+  const auto again = [&](const auto& changed) {
+    for (const auto& [uid, attempt] : changed) {
+      const auto found = jobs_.find(uid);
+      if (found == jobs_.end()) continue;
+      displace(found->second);
+      place(found->second);
+    }
+  };
+  again(before);
+  again(admissions_);
+}
+
+void Line::limit_keys(std::optional<std::int64_t> limit) {
+  if (std::exchange(key_limit_, limit) == limit) return;
+  // A key without permits has room under any limit.
+  for (const std::string& name : std::vector(used_keys_.begin(), used_keys_.end())) {
+    change_key(name, [](Key&) {});
+  }
+}
+
+const QueuedJob* Line::next() const { return ready_.empty() ? nullptr : &(*ready_.begin())->job; }
+
+void Line::admit(const std::string& uid) {
+  Entry& entry = jobs_.at(uid);
+  invariant(entry.lines, "only a job that waits is admitted");
+  displace(entry);
+  admissions_[uid] = entry.job.attempt;
+  place(entry);
+}
+
+std::vector<Admission> Line::open_admissions() const {
+  std::vector<Admission> open;
+  for (const auto& [uid, attempt] : admissions_) {
+    const auto found = jobs_.find(uid);
+    if (found != jobs_.end() && is_admitted(found->second.job)) open.push_back({uid, attempt});
+  }
+  std::sort(open.begin(), open.end(),
+            [](const Admission& a, const Admission& b) { return a.uid < b.uid; });
+  return open;
+}
+
+std::optional<Time> Line::oldest_since() const {
+  return since_.empty() ? std::nullopt : std::optional(*since_.begin());
+}
+
+std::vector<std::string> Line::head(std::size_t most) const {
+  std::vector<std::string> names;
+  names.reserve(std::min(most, order_.size()));
+  for (const Entry* const entry : order_) {
+    if (names.size() == most) break;
+    names.push_back(entry->job.name);
+  }
+  return names;
+}
+
+const QueuedJob* Line::find(const std::string& uid) const {
+  const auto found = jobs_.find(uid);
+  return found == jobs_.end() ? nullptr : &found->second.job;
+}
+
+}  // namespace holdfast::reconciler

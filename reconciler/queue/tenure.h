@@ -1,0 +1,40 @@
+// The proof that this replica may count the permits of a queue: rule S19 rests on it.
+//
+// An earlier owner may have admitted jobs that this replica's caches do not show yet. So a new
+// owner first claims the queue: it writes its own name into the queue's status, by
+// compare-and-swap. From then on no write of an earlier owner succeeds. Each admission of an
+// earlier owner is in that status, or its job has moved before. Then the new owner waits until its
+// caches are as new as the claim. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace holdfast::reconciler {
+
+class QueueTenure {
+ public:
+  // Our name, written for the first time in this tenure, is in the status of the queue with this
+  // UID since `version`.
+  void claimed(std::string holder, std::string queue_uid, std::uint64_t version) {
+    holder_ = std::move(holder);
+    queue_uid_ = std::move(queue_uid);
+    version_ = version;
+  }
+  void lost() { *this = QueueTenure(); }
+
+  // The claim is of this tenure and of this queue, and not of an earlier one of its name.
+  bool holds(const std::string& holder, const std::string& queue_uid) const {
+    return version_ > 0 && holder == holder_ && queue_uid == queue_uid_;
+  }
+  // `shown`: the version that all caches have reached from which permits are counted.
+  bool may_count(std::uint64_t shown) const { return version_ > 0 && shown >= version_; }
+
+ private:
+  std::string holder_;
+  std::string queue_uid_;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace holdfast::reconciler
