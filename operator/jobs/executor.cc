@@ -10,6 +10,7 @@
 #include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::controller {
 
@@ -29,7 +30,8 @@ Status Executor::may_write(const Ownership::Claim& claim) const {
 }
 
 void Executor::check_claim(const Ownership::Claim& claim, const CachedJob& job) const {
-  invariant(ownership_.covers(claim, job.uid), "a claim is used for a job of its shard alone");
+  invariant(ownership_.covers(claim, reconciler::shard_key(job.job)),
+            "a claim is used for a job of its shard alone");
 }
 
 kube::CallOptions Executor::within_time() const {

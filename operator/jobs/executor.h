@@ -91,7 +91,8 @@ class Executor {
   Task<Result<Outcome>> perform(const reconciler::Write& write, const Setting& setting);
 
   // The job's texts, from the cache or live. kConflict: the job or its spec is another one by now.
-  Task<Result<JobTexts>> texts(const Setting& setting, kube::CallOptions options);
+  enum class Needs { kMetadata, kTemplateToo };
+  Task<Result<JobTexts>> texts(const Setting& setting, Needs needs, kube::CallOptions options);
   // The same for a pod. Creations that are in flight together share one read.
   Task<Result<std::shared_ptr<const JobTexts>>> texts_for(const reconciler::CreatePod& write,
                                                           const Setting& setting);
@@ -103,6 +104,8 @@ class Executor {
   kube::CallOptions for_creation(std::int64_t attempt, const JobMemory& memory) const;
 
   // executor_status.cc
+  static bool needs_template(const reconciler::WriteStatus& write, const Setting& setting);
+  static void keep_texts(JobTexts texts, const reconciler::WriteStatus& write, JobMemory& memory);
   void tell(const reconciler::WriteStatus& write, const Setting& setting);
   void record(const std::optional<reconciler::Event>& event, const Setting& setting);
 

@@ -80,7 +80,7 @@ Task<Result<std::shared_ptr<const JobTexts>>> Executor::texts_for(
   const std::pair key(setting.job.job.generation, setting.job.job.status.stage);
   auto shared = memory.texts_of == key ? memory.texts.lock() : nullptr;
   if (shared) co_return shared;
-  auto read = texts(setting, for_creation(write.attempt, memory));
+  auto read = texts(setting, Needs::kTemplateToo, for_creation(write.attempt, memory));
   Result<JobTexts> current = co_await read;
   if (!current) co_return current.error();
   shared = std::make_shared<const JobTexts>(std::move(*current));

@@ -14,15 +14,16 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
     if (is_new) setting.memory.attempts[run.attempt].add_intent(run.start_time);
   }
   const CachedJob& job = setting.job;
-  auto read = texts(setting, within_time());
+  auto read = texts(setting, Needs::kMetadata, within_time());
   const Result<JobTexts> current = co_await read;
   if (!current) co_return current.error();
-  auto put =
-      client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                    job.namespace_, job.name, "status"),
-                  status_update_body(job.job, current->metadata, write.status), for_its_version());
+  auto put = client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                           job.namespace_, job.name, "status"),
+                         status_update_body(job.job, current->metadata, write.status),
+                         needs_template(write, setting) ? within_time() : for_its_version());
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
+  if (needs_template(write, setting)) keep_texts(decode_texts(*answer), write, setting.memory);
   raise(setting.memory.job_version, *answer);
   setting.memory.last_write = loop_.now();
   tell(write, setting);
@@ -33,9 +34,27 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   co_return done;
 }
 
-Task<Result<JobTexts>> Executor::texts(const Setting& setting, kube::CallOptions options) {
+// Pods are created next, and the cache has no template.
+bool Executor::needs_template(const reconciler::WriteStatus& write, const Setting& setting) {
   const CachedJob& job = setting.job;
-  if (job.texts) co_return *job.texts;
+  const bool starts = write.status.attempt > job.job.status.attempt &&
+                      write.status.phase == reconciler::Phase::kRunning;
+  return starts && job.texts && job.texts->pod_template.empty();
+}
+
+void Executor::keep_texts(JobTexts texts, const reconciler::WriteStatus& write, JobMemory& memory) {
+  if (texts.pod_template.empty()) return;  // the server answered with less than was asked for
+  memory.fresh_texts = std::make_shared<const JobTexts>(std::move(texts));
+  memory.texts = memory.fresh_texts;
+  memory.texts_of = {write.status.observed_generation, write.status.stage};
+}
+
+Task<Result<JobTexts>> Executor::texts(const Setting& setting, Needs needs,
+                                       kube::CallOptions options) {
+  const CachedJob& job = setting.job;
+  const bool is_enough =
+      job.texts && (needs == Needs::kMetadata || !job.texts->pod_template.empty());
+  if (is_enough) co_return *job.texts;
   auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                            job.namespace_, job.name),
                          std::move(options));

@@ -4,6 +4,7 @@
 
 #include "core/json_time.h"
 #include "core/utf8.h"
+#include "operator/jobs/condition_codec.h"
 #include "operator/jobs/index_codec.h"
 #include "reconciler/names.h"
 
@@ -64,31 +65,6 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry, bool has_index)
   put_second(json, "endTime", entry.end_time);
   put_text(json, "progress", entry.progress);
   if (entry.count > 1) json["count"] = entry.count;
-  return json;
-}
-
-reconciler::Condition decode_condition(const JsonView& json) {
-  reconciler::Condition condition;
-  condition.type = string_at(json, "type");
-  condition.status = string_at(json, "status") == "True";
-  condition.unknown = string_at(json, "status") == "Unknown";
-  if (at(json, "observedGeneration").is_number_integer()) {
-    condition.observed_generation = int_at(json, "observedGeneration");
-  }
-  condition.reason = string_at(json, "reason");
-  condition.message = string_at(json, "message");
-  condition.last_transition_time = time_at(json, "lastTransitionTime").value_or(Time{});
-  return condition;
-}
-
-Json encode_condition(const reconciler::Condition& condition) {
-  const char* const known = condition.status ? "True" : "False";
-  Json json = {{"type", condition.type},
-               {"status", condition.unknown ? "Unknown" : known},
-               {"reason", condition.reason}};
-  put_text(json, "message", condition.message);
-  put_time(json, "lastTransitionTime", condition.last_transition_time);
-  if (condition.observed_generation) json["observedGeneration"] = *condition.observed_generation;
   return json;
 }
 
@@ -358,6 +334,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.deleting = at(meta, "deletionTimestamp").is_string();
   job.stages = decode_stages_of(spec);
   job.cancel = bool_at(spec, "cancel");
+  job.queue = decode_queue_ref(at(spec, "queue"));
   job.spec = job.stages.empty() ? decode_spec(spec)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   job.status = decode_status(job.spec, at(json, "status"));
@@ -369,6 +346,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   if (!at(spec, "template").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
   JobTexts texts = decode_texts(json);
+  if (job.queue && job.status.says_queued()) texts.pod_template = std::string();
   if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
     cached->texts = std::move(texts);
   }
@@ -382,7 +360,9 @@ JobTexts decode_texts(const JsonView& json) {
   for (const JsonView one : at(spec, "stages")) {
     if (string_at(one, "name") == stage) pod_template = at(one, "template");
   }
-  return {std::string(pod_template.text()), shared_metadata(at(json, "metadata"))};
+  const bool is_there = pod_template.is_object();
+  return {is_there ? std::string(pod_template.text()) : std::string(),
+          shared_metadata(at(json, "metadata"))};
 }
 
 std::string shared_metadata(const JsonView& metadata) {

@@ -14,7 +14,7 @@ namespace holdfast::controller {
 
 // What is sent back to the API server as it came, as JSON texts.
 struct JobTexts {
-  std::string pod_template;  // of the current stage
+  std::string pod_template;  // of the current stage; empty: not cached
   // See shared_metadata().
   std::string metadata;
 };
@@ -25,7 +25,9 @@ constexpr std::size_t kMaxCachedTexts = 16'384;
 
 // The cached job: the fields that the reconciler reads, and the texts. Two kinds of job have no
 // texts: finished ones, which start no pods and are hardly ever written again, and those whose
-// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them.
+// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them. A
+// job that waits in a queue has no template: very many may wait, and the answer to the write that
+// starts one brings it.
 struct CachedJob : kube::Object {
   reconciler::Job job;
   std::optional<JobTexts> texts;
@@ -38,6 +40,8 @@ JobTexts decode_texts(const JsonView& json);
 
 // Of the whole job, or of one of its stages.
 reconciler::Spec decode_spec(const JsonView& spec);
+// None: the job has no queue.
+std::optional<reconciler::QueueRef> decode_queue_ref(const JsonView& json);
 // All stages, the first one included; empty: the job has none.
 std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
 

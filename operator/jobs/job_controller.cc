@@ -43,6 +43,7 @@ JobController::JobController(Dependencies dependencies, Config config,
       heartbeats_(dependencies.heartbeats),
       membership_(dependencies.membership),
       readings_(dependencies.readings),
+      permits_(dependencies.permits),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,
@@ -129,21 +130,21 @@ void JobController::look_at_all(int shard) {
 
 void JobController::begin_gained() {
   const std::set<int> gained = std::exchange(gained_, {});
-  look_at_all([&](const std::string&, const std::string& job_uid) {
-    return gained.count(membership_.shard_of(job_uid)) != 0;
+  look_at_all([&](const std::string&, const std::string& key) {
+    return gained.count(membership_.shard_of(key)) != 0;
   });
 }
 
 void JobController::begin_namespace(const std::string& watched) {
-  look_at_all([&](const std::string& namespace_, const std::string& job_uid) {
-    return (watched.empty() || namespace_ == watched) && membership_.holds(job_uid);
+  look_at_all([&](const std::string& namespace_, const std::string& key) {
+    return (watched.empty() || namespace_ == watched) && membership_.holds(key);
   });
 }
 
 void JobController::look_at_all(const Gained& is_gained) {
   jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (!is_gained(object->namespace_, object->uid)) return;
     const auto& job = static_cast<const CachedJob&>(*object);
+    if (!is_gained(object->namespace_, reconciler::shard_key(job.job))) return;
     for (const reconciler::Run& run : job.job.status.runs) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
@@ -169,8 +170,8 @@ void JobController::on_job(const cache::Change& change) {
   pool_.queue().add(key, change.initial ? Priority::kLow : priority);
   if (change.after) {
     const std::string& uid = change.after->uid;
-    census_.put(uid, membership_.shard_of(uid),
-                static_cast<const CachedJob&>(*change.after).job.status);
+    const reconciler::Job& job = static_cast<const CachedJob&>(*change.after).job;
+    census_.put(uid, shard_of(static_cast<const CachedJob&>(*change.after)), job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
     job_windows_.see(static_cast<const CachedJob&>(*change.after),
                      nodes_.pods_time(change.after->namespace_));
@@ -204,7 +205,7 @@ void JobController::on_pod(const cache::Change& change) {
   if (before.pod.ended() || !pod.pod.ended()) return;
   // It just ended: does its attempt still count?
   if (!job || job->uid != pod.job_uid()) return;
-  if (!membership_.holds(job->uid)) return;
+  if (!membership_.holds(reconciler::shard_key(job->job))) return;
   if (run && run->open()) return;
   telemetry_.fenced_outcome(to_string(pod.pod.phase));
   log_.info("a fenced pod ended; its outcome does not count",

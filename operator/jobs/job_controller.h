@@ -27,6 +27,7 @@
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/job_windows.h"
+#include "operator/jobs/permits.h"
 #include "operator/jobs/pod_codec.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
@@ -34,6 +35,7 @@
 #include "operator/observe/node_monitor.h"
 #include "operator/work/reconcile_pool.h"
 #include "reconciler/outage.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::controller {
 
@@ -80,6 +82,7 @@ class JobController {
     WindowKeeper& windows;
     Membership& membership;
     const NamespaceReadings& readings;
+    Permits& permits;
   };
   struct Config {
     ReconcilePool::Config pool;
@@ -151,7 +154,8 @@ class JobController {
   std::shared_ptr<const CachedJob> job_of(const CachedPod& pod);
 
   void begin_gained();
-  using Gained = std::function<bool(const std::string& namespace_, const std::string& job_uid)>;
+  // `key`: what decides the shard.
+  using Gained = std::function<bool(const std::string& namespace_, const std::string& key)>;
   void look_at_all(const Gained& is_gained);
   void one_ended();
 
@@ -220,6 +224,9 @@ class JobController {
   // none.
   int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
   const reconciler::HolderCount& count_holders();
+  int shard_of(const CachedJob& job) const {
+    return membership_.shard_of(reconciler::shard_key(job.job));
+  }
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
@@ -235,6 +242,7 @@ class JobController {
   HeartbeatMonitor& heartbeats_;
   Membership& membership_;
   const NamespaceReadings& readings_;
+  Permits& permits_;
   JobWindows job_windows_;
   Executor executor_;
   ReconcilePool pool_;

@@ -83,7 +83,7 @@ void JobController::hand_over_soon() {
 }
 
 std::optional<Ownership::Claim> JobController::claim_of(const CachedJob& job) const {
-  if (const auto claim = membership_.claim(job.uid)) return claim;
+  if (const auto claim = membership_.claim(reconciler::shard_key(job.job))) return claim;
   const auto memory = memory_.find(job.key());
   if (memory == memory_.end() || memory->second->uid != job.uid) return std::nullopt;
   for (const auto& [number, attempt] : memory->second->attempts) {

@@ -128,6 +128,8 @@ struct JobMemory {
   // stage.
   std::weak_ptr<const JobTexts> texts;
   std::pair<std::int64_t, std::size_t> texts_of;
+  // Those of a job that has just left its queue, until its next reconcile.
+  std::shared_ptr<const JobTexts> fresh_texts;
 
   // Deletions of the job's Leases were refused: none is asked for before this time.
   SteadyTime leases_stay_until{};

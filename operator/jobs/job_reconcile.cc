@@ -235,6 +235,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       continue;
     }
     if (decision.awaits_creation) creations_.wait(job->key());
+    if (job->job.queue) permits_.ask(*job, decision.awaits_permit);
     // The turn is taken before the intents are written. The other creations wait in line.
     const bool creates = std::any_of(
         decision.writes.begin(), decision.writes.end(),

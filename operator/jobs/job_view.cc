@@ -71,6 +71,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
   memory.keep_only(job.job.status, pods_.version(job.namespace_));
+  if (job.texts && !job.texts->pod_template.empty()) memory.fresh_texts.reset();
   learn_highest_attempt(job, memory);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(job, memory, live, view);
@@ -85,6 +86,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.live_for = nodes_.pods_live_for(job.namespace_);
   observed.may_create = creations_.admits(job.key());
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
+  if (job.job.queue) observed.permit = permits_.of(job);
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   observed.creating = (job.job.spec.many_runs() || !job.job.stages.empty()) &&
@@ -223,6 +225,7 @@ void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconci
   AttemptMemory& attempt = memory.attempts[run.attempt];
   reconciler::RunObserved& observed = view.runs[place].observed;
   if (pod) {
+    attempt.bare_since.reset();
     attempt.pod.see(*pod, now());
     if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
     observed.pod = attempt.pod.of(*pod);

@@ -21,7 +21,7 @@ void JobController::keep_windows(WindowKeeper& windows) {
   const auto cancelling = [this](const std::string& key, Duration) {
     Wanted wanted;
     const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-    if (job) want(wanted, membership_.shard_of(job->uid), job->job.spec.lost_after);
+    if (job) want(wanted, shard_of(*job), job->job.spec.lost_after);
     return wanted;
   };
   const auto still = [this](const auto& key, Duration) { return pod_wanted(key, false); };
@@ -50,7 +50,7 @@ Wanted JobController::node_wanted(const std::string& node, bool missing) {
     const reconciler::Run* const run = job->job.status.run_of_pod(as_pod(object).name);
     const bool waits = run && (missing || run->open());
     if (!waits && !(missing && is_stopping(job->job.status))) continue;
-    want(wanted, membership_.shard_of(job->uid), (missing ? 1 : 2) * job->job.spec.lost_after);
+    want(wanted, shard_of(*job), (missing ? 1 : 2) * job->job.spec.lost_after);
   }
   return wanted;
 }
@@ -64,7 +64,7 @@ Wanted JobController::pod_wanted(const std::string& key, bool going) {
   const bool runs = run && run->open();
   if (!runs && !(going && is_stopping(job->job.status))) return wanted;
   const reconciler::Spec& spec = job->job.spec;
-  want(wanted, membership_.shard_of(job->uid), going ? spec.lost_after : spec.start_deadline);
+  want(wanted, shard_of(*job), going ? spec.lost_after : spec.start_deadline);
   return wanted;
 }
 
@@ -89,7 +89,7 @@ Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
     if (stage.spec.heartbeat)
       window = std::max<Duration>(window, stage.spec.heartbeat->lease_duration);
   }
-  want(wanted, membership_.shard_of(job->uid), 2 * window);
+  want(wanted, shard_of(*job), 2 * window);
   return wanted;
 }
 

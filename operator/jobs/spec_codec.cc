@@ -93,6 +93,12 @@ std::string first_container(const JsonView& json) {
 
 }  // namespace
 
+std::optional<reconciler::QueueRef> decode_queue_ref(const JsonView& json) {
+  if (!json.is_object()) return std::nullopt;
+  return reconciler::QueueRef{string_at(json, "name"), int_at(json, "priority"),
+                              string_at(json, "key")};
+}
+
 std::vector<reconciler::Stage> decode_stages_of(const JsonView& json) {
   std::vector<reconciler::Stage> stages;
   if (at(json, "stages").empty()) return stages;

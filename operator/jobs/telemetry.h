@@ -22,6 +22,9 @@ class Telemetry {
   virtual void recovered(reconciler::OrphanClass orphan_class, Duration took) = 0;
   // A fenced attempt's pod reported an end that does not count.
   virtual void fenced_outcome(const std::string& pod_phase) = 0;
+  // A queue admitted a job that had waited for so long.
+  virtual void admitted(const std::string& namespace_, const std::string& queue,
+                        Duration waited) = 0;
   // A shard came to this replica or left it; `how` is one of kShardMoves.
   virtual void shard_moved(const std::string& how) = 0;
 };

@@ -124,20 +124,24 @@ class Membership : public Ownership {
   // must be destroyed before the membership.
   std::shared_ptr<void> keep(int shard);
 
-  int shard_of(const std::string& job_uid) const;
-  // True while the job's shard is held, even if it will be handed over.
-  bool holds(const std::string& job_uid) const;
+  // Keys: reconciler::shard_key().
+  int shard_of(const std::string& key) const;
+  // True while the key's shard is held, even if it will be handed over.
+  bool holds(const std::string& key) const;
   bool holds_shard(int shard) const;
   bool is_draining(int shard) const;
-  std::optional<Claim> claim(const std::string& job_uid) const override;
-  bool covers(const Claim& claim, const std::string& job_uid) const override {
-    return claim.shard == shard_of(job_uid);
+  std::optional<Claim> claim(const std::string& key) const override;
+  bool covers(const Claim& claim, const std::string& key) const override {
+    return claim.shard == shard_of(key);
   }
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;
 
   // The API server's data was set back: the answers to our own writes no longer count.
   void time_travelled();
+
+  // The name of our member Lease: no other member has ever had it.
+  const std::string& self() const { return self_; }
 
   // True once it has been a member. Before, a permission or the namespace may be missing.
   bool has_joined() const { return has_joined_; }

@@ -25,12 +25,12 @@ std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
 
 }  // namespace
 
-int Membership::shard_of(const std::string& job_uid) const {
-  return reconciler::shard_of(job_uid, config_.shards);
+int Membership::shard_of(const std::string& key) const {
+  return reconciler::shard_of(key, config_.shards);
 }
 
-std::optional<Ownership::Claim> Membership::claim(const std::string& job_uid) const {
-  const int shard = shard_of(job_uid);
+std::optional<Ownership::Claim> Membership::claim(const std::string& key) const {
+  const int shard = shard_of(key);
   const Shard& ours = shards_[static_cast<std::size_t>(shard)];
   const Claim claim{shard, ours.tenure};
   if (!holds(claim) || ours.draining || takes_no_more_ || state_ != State::kActing) {
@@ -44,7 +44,7 @@ bool Membership::holds(const Claim& claim) const {
   return ours.held && ours.tenure == claim.tenure && time_left() > Duration::zero();
 }
 
-bool Membership::holds(const std::string& job_uid) const { return holds_shard(shard_of(job_uid)); }
+bool Membership::holds(const std::string& key) const { return holds_shard(shard_of(key)); }
 
 bool Membership::holds_shard(int shard) const {
   return shards_[static_cast<std::size_t>(shard)].held && time_left() > Duration::zero();

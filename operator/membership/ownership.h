@@ -13,18 +13,18 @@ class Ownership {
  public:
   virtual ~Ownership() = default;
 
-  // The right to act on a job in one tenure of its shard. It ends with the tenure, even if the
-  // shard comes back.
+  // The right to act on a job or a queue in one tenure of its shard. It ends with the tenure, even
+  // if the shard comes back. `key` is reconciler::shard_key().
   struct Claim {
     int shard = 0;
     std::uint64_t tenure = 0;
   };
 
   // None: the job belongs to another replica, now or soon. Begin nothing.
-  virtual std::optional<Claim> claim(const std::string& job_uid) const = 0;
+  virtual std::optional<Claim> claim(const std::string& key) const = 0;
 
-  // True if the claim is of the job's shard, whether or not it still holds.
-  virtual bool covers(const Claim& claim, const std::string& job_uid) const = 0;
+  // True if the claim is of the key's shard, whether or not it still holds.
+  virtual bool covers(const Claim& claim, const std::string& key) const = 0;
 
   // True while work under the claim may go on. The shard is still held, and the last acknowledged
   // renewal was sent less than the renew deadline ago. Check this before every write.

@@ -18,6 +18,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       telemetry_(deps.telemetry),
       jobs_({loop_, deps.client, deps.random, log_}, controller::job_kind(), config.namespaces),
       pods_({loop_, deps.client, deps.random, log_}, controller::pod_kind(), config.namespaces),
+      queues_({loop_, deps.client, deps.random, log_}, controller::queue_kind(), config.namespaces),
       nodes_({loop_, deps.client, deps.random, log_, pods_, config.namespaces}),
       heartbeats_({loop_, deps.client, deps.random, log_}, config.namespaces,
                   [this](const auto& lease) { return job_controller_.is_worked_on(lease); }),
@@ -30,9 +31,15 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                  {&jobs_, &pods_, &heartbeats_.leases()}},
                 config.namespaces,
                 [this](const std::string& watched) { job_controller_.begin_namespace(watched); }),
-      job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
-                       pods_, nodes_, heartbeats_, windows_, membership_, readings_},
-                      std::move(config.jobs), std::move(metrics)) {
+      queue_controller_({loop_, deps.client, log_, deps.telemetry, jobs_, pods_, queues_,
+                         membership_,
+                         [this](const std::string& key, controller::Priority priority) {
+                           job_controller_.queue().add(key, priority);
+                         }}),
+      job_controller_(
+          {loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_, pods_, nodes_,
+           heartbeats_, windows_, membership_, readings_, queue_controller_},
+          std::move(config.jobs), std::move(metrics)) {
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
     for (cache::Informer* informer : informers()) informer->server_answers();
@@ -41,11 +48,19 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
     informer->on_progress([this] {
       look_for_time_travel();
       job_controller_.on_progress();
+      queue_controller_.on_progress();
     });
   }
+  queues_.on_progress([this] { look_for_time_travel(); });
 }
 
 std::vector<cache::Informer*> Manager::informers() {
+  std::vector<cache::Informer*> all = needed();
+  all.push_back(&queues_);
+  return all;
+}
+
+std::vector<cache::Informer*> Manager::needed() {
   return {&jobs_,
           &pods_,
           &nodes_.nodes(),
@@ -57,6 +72,7 @@ std::vector<cache::Informer*> Manager::informers() {
 void Manager::start() {
   jobs_.start();
   pods_.start();
+  queues_.start();
   nodes_.start();
   heartbeats_.leases().start();
   membership_.leases().start();
@@ -69,27 +85,32 @@ void Manager::begin() {
                                   {"pods", std::to_string(pods_.store().size())}});
   membership_.join();
   job_controller_.begin();
+  queue_controller_.begin();
 }
 
 void Manager::stop(std::function<void()> stopped) {
   stopping_ = true;
   readings_.stop();
   membership_.take_no_more();
-  job_controller_.stop([this, stopped = std::move(stopped)]() mutable {
-    membership_.leave([this, stopped = std::move(stopped)] {
+  to_stop_ = 2;
+  const auto one_stopped = [this, stopped = std::move(stopped)] {
+    if (--to_stop_ > 0) return;
+    membership_.leave([this, stopped] {
       for (cache::Informer* informer : informers()) informer->stop();
       stopped();
     });
-  });
+  };
+  queue_controller_.stop(one_stopped);
+  job_controller_.stop(one_stopped);
 }
 
 controller::Membership::Handlers Manager::membership_handlers(std::function<void(Error)> refuse) {
   controller::Membership::Handlers handlers;
   handlers.gained = [this](int shard) {
     telemetry_.shard_moved("gained");
-    job_controller_.look_at_all(shard);
+    look_at_all(shard);
   };
-  handlers.kept = [this](int shard) { job_controller_.look_at_all(shard); };
+  handlers.kept = [this](int shard) { look_at_all(shard); };
   handlers.lost = [this](int shard, const char* why) {
     telemetry_.shard_moved(why);
     job_controller_.lost(shard);
@@ -109,13 +130,18 @@ controller::Membership::Handlers Manager::membership_handlers(std::function<void
   return handlers;
 }
 
+void Manager::look_at_all(int shard) {
+  queue_controller_.look_at_all(shard);
+  job_controller_.look_at_all(shard);
+}
+
 void Manager::refresh(std::function<void()> done) {
   for (cache::Informer* informer : informers()) informer->refresh();
   if (!stopping_) readings_.begin(std::move(done));
 }
 
 std::string Manager::unseen(Duration patience) {
-  for (cache::Informer* informer : informers()) {
+  for (cache::Informer* informer : needed()) {
     if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
     const std::string trouble = informer->trouble();
     const std::string what = informer->kind().name + " cannot be watched: " + trouble;
@@ -136,6 +162,7 @@ void Manager::on_time_travel() {
   log_.error(
       "the API server's data was set back (restored from a snapshot?); checking all jobs again");
   job_controller_.time_travelled();
+  queue_controller_.time_travelled();
   membership_.time_travelled();
   for (cache::Informer* informer : informers()) {
     std::uint64_t& seen = travelled_[informer];

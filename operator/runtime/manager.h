@@ -23,6 +23,7 @@
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
 #include "operator/observe/window_keeper.h"
+#include "operator/queues/queue_controller.h"
 
 namespace holdfast::runtime {
 
@@ -52,19 +53,25 @@ class Manager {
   // Stops cleanly, then calls `stopped`. Queued work is left to the next holders of the shards.
   void stop(std::function<void()> stopped);
 
-  // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats.
+  // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats,
+  // queues.
   // Others: nodes, node Leases, this installation's Leases.
-  static constexpr std::size_t kWatchesPerNamespace = 3;
+  static constexpr std::size_t kWatchesPerNamespace = 4;
   static constexpr std::size_t kOtherWatches = 3;
 
-  // For probes and metrics: jobs, pods, nodes, node-leases, job-leases, leases.
+  // For probes: jobs, pods, nodes, node-leases, job-leases, leases. Without these no job is worked
+  // on.
+  std::vector<cache::Informer*> needed();
+  // For metrics: also queues. If they cannot be read (an older CRD), only jobs with queues wait.
   std::vector<cache::Informer*> informers();
   controller::Membership& membership() { return membership_; }
   controller::JobController& jobs() { return job_controller_; }
+  controller::QueueController& queues() { return queue_controller_; }
 
  private:
   controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
   void begin();
+  void look_at_all(int shard);
   void refresh(std::function<void()> done);
   std::string unseen(Duration patience);
   void look_for_time_travel();
@@ -75,16 +82,19 @@ class Manager {
   controller::Telemetry& telemetry_;
   cache::Informer jobs_;
   cache::Informer pods_;
+  cache::Informer queues_;
   controller::NodeMonitor nodes_;
   controller::HeartbeatMonitor heartbeats_;
   controller::WindowKeeper windows_;
   controller::Membership membership_;
   controller::NamespaceReadings readings_;
+  controller::QueueController queue_controller_;
   controller::JobController job_controller_;
   std::uint64_t time_travels_ = 0;
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
   bool started_ = false;
   bool stopping_ = false;
+  int to_stop_ = 0;  // controllers
 };
 
 }  // namespace holdfast::runtime

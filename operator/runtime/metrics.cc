@@ -56,6 +56,11 @@ const Buckets& stage_buckets() {
       new Buckets{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 7 * 24 * 3600};
   return *buckets;
 }
+const Buckets& wait_buckets() {
+  static const auto* const buckets =
+      new Buckets{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600};
+  return *buckets;
+}
 // The bounds are R = 1 s for recoveries after an event, W + R and 2W + R after a window W. The
 // windows are 15 s (least), 40 s (default) and 600 s (default startDeadlineSeconds).
 const Buckets& recovery_buckets() {
@@ -148,6 +153,29 @@ struct Metrics::State {
   Family<Histogram>& recovery =
       histograms(registry, "holdfast_recovery_seconds",
                  "From the beginning of the trouble to the next attempt's pod (or the job's end).");
+  // The series of a queue go when it, or its shard, has gone.
+  struct QueueSeries {
+    Gauge* running;
+    Gauge* waiting;
+    Gauge* oldest_wait;
+    Gauge* lag;
+    Counter* admissions;
+    Histogram* waits;
+  };
+  Family<Gauge>& queue_running =
+      gauges(registry, "holdfast_queue_running", "Permits of the queue that are out.");
+  Family<Gauge>& queue_waiting =
+      gauges(registry, "holdfast_queue_waiting", "Jobs that wait in the queue.");
+  Family<Gauge>& queue_oldest_wait =
+      gauges(registry, "holdfast_queue_oldest_wait_seconds", "How long its oldest job has waited.");
+  Family<Gauge>& queue_lag =
+      gauges(registry, "holdfast_queue_admission_lag_seconds",
+             "For how long a waiting job could have been admitted and was not; should be about 0.");
+  Family<Counter>& queue_admissions =
+      counters(registry, "holdfast_queue_admissions_total", "Permits that the queue has given.");
+  Family<Histogram>& queue_waits = histograms(registry, "holdfast_queue_wait_seconds",
+                                              "How long admitted jobs have waited in the queue.");
+  std::map<std::pair<std::string, std::string>, QueueSeries> queues;
   Family<Counter>& fenced = counters(registry, "holdfast_fenced_outcomes_total",
                                      "Ends that pods of old attempts reported; they do not count.");
   Gauge& overdue =
@@ -202,6 +230,8 @@ struct Metrics::State {
   Histogram& request_histogram(const std::string& verb) {
     return request_time.Add({{"verb", verb}, {"host", host}}, request_buckets());
   }
+  QueueSeries& series_of(const std::string& namespace_, const std::string& queue);
+  void refresh_queues(const std::vector<controller::QueueCount>& counts);
   void create_at_zero();
   Histogram& recovery_from(reconciler::OrphanClass orphan_class) {
     return recovery.Add({{"class", to_string(orphan_class)}}, recovery_buckets());
@@ -223,6 +253,44 @@ void Metrics::State::create_at_zero() {
   for (const char* const phase : {"Succeeded", "Failed"}) fenced.Add({{"pod_phase", phase}});
   for (const char* const how : controller::kShardMoves) shard_moves.Add({{"how", how}});
   build_info.Set(1);
+}
+
+Metrics::State::QueueSeries& Metrics::State::series_of(const std::string& namespace_,
+                                                       const std::string& queue) {
+  const auto found = queues.find({namespace_, queue});
+  if (found != queues.end()) return found->second;
+  const Labels labels = {{"namespace", namespace_}, {"queue", queue}};
+  const QueueSeries series{
+      &queue_running.Add(labels),     &queue_waiting.Add(labels),
+      &queue_oldest_wait.Add(labels), &queue_lag.Add(labels),
+      &queue_admissions.Add(labels),  &queue_waits.Add(labels, wait_buckets())};
+  return queues.emplace(std::pair(namespace_, queue), series).first->second;
+}
+
+void Metrics::State::refresh_queues(const std::vector<controller::QueueCount>& counts) {
+  std::set<std::pair<std::string, std::string>> there;
+  for (const controller::QueueCount& count : counts) {
+    there.emplace(count.namespace_, count.name);
+    QueueSeries& series = series_of(count.namespace_, count.name);
+    series.running->Set(static_cast<double>(count.running));
+    series.waiting->Set(static_cast<double>(count.waiting));
+    series.oldest_wait->Set(to_seconds(count.oldest_wait));
+    series.lag->Set(to_seconds(count.lag));
+  }
+  for (auto one = queues.begin(); one != queues.end();) {
+    if (there.count(one->first) != 0) {
+      ++one;
+      continue;
+    }
+    const QueueSeries& series = one->second;
+    queue_running.Remove(series.running);
+    queue_waiting.Remove(series.waiting);
+    queue_oldest_wait.Remove(series.oldest_wait);
+    queue_lag.Remove(series.lag);
+    queue_admissions.Remove(series.admissions);
+    queue_waits.Remove(series.waits);
+    one = queues.erase(one);
+  }
 }
 
 // Counters only rise: adds the difference between the new total and the last one.
@@ -264,6 +332,7 @@ void Metrics::State::refresh() {
       cached.Add({{"kind", kind}}).Set(static_cast<double>(watch.objects));
     }
   }
+  if (sources.queues) refresh_queues(sources.queues());
   if (sources.ownership) refresh_ownership(sources.ownership());
   if (sources.events_dropped) {
     raise_to(events_dropped, static_cast<double>(sources.events_dropped()));
@@ -345,6 +414,12 @@ void Metrics::recovered(reconciler::OrphanClass orphan_class, Duration took) {
 
 void Metrics::fenced_outcome(const std::string& pod_phase) {
   state_->fenced.Add({{"pod_phase", pod_phase}}).Increment();
+}
+
+void Metrics::admitted(const std::string& namespace_, const std::string& queue, Duration waited) {
+  const State::QueueSeries& series = state_->series_of(namespace_, queue);
+  series.admissions->Increment();
+  series.waits->Observe(to_seconds(waited));
 }
 
 void Metrics::shard_moved(const std::string& how) {

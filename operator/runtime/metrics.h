@@ -24,6 +24,7 @@
 #include "core/time.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
+#include "operator/queues/queue_controller.h"
 #include "operator/work/reconcile_pool.h"
 
 namespace holdfast::runtime {
@@ -47,6 +48,7 @@ class Metrics : public controller::Telemetry {
     std::function<std::size_t()> queue_depth;
     std::function<Duration()> unfinished_work;
     std::function<Duration()> longest_running;
+    std::function<std::vector<controller::QueueCount>()> queues;
   };
 
   explicit Metrics(int workers);
@@ -63,6 +65,7 @@ class Metrics : public controller::Telemetry {
   void stage_ended(const std::string& phase, std::optional<Duration> took) override;
   void recovered(reconciler::OrphanClass orphan_class, Duration took) override;
   void fenced_outcome(const std::string& pod_phase) override;
+  void admitted(const std::string& namespace_, const std::string& queue, Duration waited) override;
   void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.

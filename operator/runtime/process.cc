@@ -35,7 +35,8 @@ constexpr milliseconds kIdlePoll{5};
 // many runs have lanes beside. The rest is for lists, Events and shards. So a request never waits
 // for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
-  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{controller::kLanes} + 32;
+  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{controller::kLanes} +
+         2 * std::size_t{controller::kQueueWorkers} + 32;
 }
 
 std::string host_of(const std::string& url) {
@@ -145,7 +146,7 @@ void Process::tick() {
 std::vector<WatchHealth> Process::watch_health() {
   std::vector<WatchHealth> watches;
   const SteadyTime now = loop_.now();
-  for (cache::Informer* const informer : manager_->informers()) {
+  for (cache::Informer* const informer : manager_->needed()) {
     watches.push_back({informer->kind().name, informer->synced(), informer->live(),
                        informer->quiet_for(), now - informer->live_changed_at()});
   }
@@ -166,7 +167,7 @@ void Process::look_at_caches() {
   const bool too_late = now - started_at_ >= (caches_come() ? kLongSyncLimit : kSyncLimit);
   if (!too_late && now - last_report_ < kSyncReport) return;
   last_report_ = now;
-  for (cache::Informer* const informer : manager_->informers()) {
+  for (cache::Informer* const informer : manager_->needed()) {
     if (informer->live()) continue;
     const kube::Kind& kind = informer->kind();
     const Log::Fields fields = {
@@ -184,7 +185,7 @@ void Process::look_at_caches() {
 }
 
 bool Process::caches_come() {
-  const auto informers = manager_->informers();
+  const auto informers = manager_->needed();
   return std::any_of(informers.begin(), informers.end(), [](const cache::Informer* informer) {
     return !informer->synced() && informer->quiet_for() < kSyncLimit;
   });
@@ -279,6 +280,7 @@ Metrics::Sources Process::metric_sources() {
   sources.events_dropped = [this] { return events_->dropped(); };
   sources.queue_depth = [this] { return manager_->jobs().queue().depth(); };
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
+  sources.queues = [this] { return manager_->queues().counts(); };
   sources.longest_running = [this] { return manager_->jobs().queue().longest_running(); };
   return sources;
 }

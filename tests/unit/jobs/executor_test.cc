@@ -24,6 +24,7 @@ class SilentTelemetry : public Telemetry {
   void stage_ended(const std::string&, std::optional<Duration>) override {}
   void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
+  void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
 };
 
@@ -88,6 +89,35 @@ TEST_F(ExecutorTest, AClaimOfAnotherShardWritesNothing) {
   loop_.run_ready();
   EXPECT_TRUE(broken->value().value());
   EXPECT_EQ(transport_.pending(), 0u);
+}
+
+// A job that waited in a queue has no template in the cache.
+TEST_F(ExecutorTest, TheAnswerToTheIntentBringsTheTemplateThatTheCacheDoesNotHave) {
+  job_.texts->pod_template.clear();
+  job_.job.generation = 4;
+  std::get<reconciler::WriteStatus>(decision_.writes[0]).status.observed_generation = 4;
+  const auto done = perform();
+  EXPECT_EQ(test::header(transport_.request().headers, "Accept").find("PartialObjectMetadata"),
+            std::string::npos)
+      << "the whole job is asked for";
+  transport_.answer(200, std::string(R"({"metadata": {"name": "train", "uid": "job-uid",
+      "resourceVersion": "7", "generation": 4}, "spec": {"template": )") +
+                             kTemplate + "}}");
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "POST") << "no further read";
+  EXPECT_NE(transport_.request().body.find("\"image\":\"x\""), std::string::npos);
+}
+
+TEST_F(ExecutorTest, ATemplateThatTheAnswerDoesNotHaveIsRead) {
+  job_.texts->pod_template.clear();
+  const auto done = perform();
+  transport_.answer(200,
+                    R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+  loop_.run_ready();
+  loop_.run_ready();
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_EQ(transport_.request().method, "GET");
 }
 
 TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {

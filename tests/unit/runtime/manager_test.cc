@@ -17,6 +17,7 @@ class SilentTelemetry : public controller::Telemetry {
   void stage_ended(const std::string&, std::optional<Duration>) override {}
   void recovered(reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
+  void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
 };
 

@@ -187,6 +187,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .queue_depth = [] { return std::size_t{5}; },
       .unfinished_work = [] { return Duration(seconds(2)); },
       .longest_running = [] { return Duration(seconds(1)); },
+      .queues = nullptr,
   });
   std::string text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 2.0);
@@ -210,6 +211,25 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       << "a phase that no job has any more falls to zero";
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Succeeded\"}"), 3.0);
   EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 6.0);
+}
+
+TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {
+  std::vector<controller::QueueCount> queues = {
+      {"team", "encode", 3, 5, seconds(90), milliseconds(500)}};
+  Metrics::Sources sources;
+  sources.queues = [&] { return queues; };
+  metrics_.set_sources(sources);
+  metrics_.admitted("team", "encode", seconds(2));
+  const std::string labels = "{namespace=\"team\",queue=\"encode\"}";
+  const std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_queue_running" + labels), 3.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_waiting" + labels), 5.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_oldest_wait_seconds" + labels), 90.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_admission_lag_seconds" + labels), 0.5);
+  EXPECT_EQ(sample(text, "holdfast_queue_admissions_total" + labels), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_wait_seconds_sum" + labels), 2.0);
+  queues.clear();
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("encode"))) << "series must not pile up";
 }
 
 TEST_F(MetricsTest, NoSeriesIsNamedByAJob) {

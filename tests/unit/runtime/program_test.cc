@@ -202,9 +202,9 @@ TEST_F(ProgramTest, TheLimitOfOpenFilesIsRaisedToWhatTheNamespacesNeed) {
                   rlimit{128, 512});
   const std::uint16_t port = program.port();
   ASSERT_NE(port, 0) << program.output();
-  EXPECT_THAT(program.output(), HasSubstr("raised the limit of open files from=128 to=398"));
+  EXPECT_THAT(program.output(), HasSubstr("raised the limit of open files from=128 to=446"));
   EXPECT_THAT(program.output(), Not(HasSubstr("too low")));
-  EXPECT_NE(get(port, "/metrics").find("process_max_fds 398\n"), std::string::npos);
+  EXPECT_NE(get(port, "/metrics").find("process_max_fds 446\n"), std::string::npos);
 }
 
 TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
@@ -215,7 +215,7 @@ TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
   EXPECT_THAT(program.output(), HasSubstr("from=128 to=512"));
   EXPECT_THAT(
       program.output(),
-      HasSubstr("limit=512 needed=878 watched_namespaces=100 namespaces_within_the_limit=39"));
+      HasSubstr("limit=512 needed=1086 watched_namespaces=100 namespaces_within_the_limit=28"));
   EXPECT_THAT(program.output(), HasSubstr("raise the hard limit of open files"));
 }
 

@@ -1,0 +1,19 @@
+// What the controller of jobs knows of queues: whether a job is admitted, and that it asks to be.
+// Loop only. operator/queues implements it.
+#pragma once
+
+#include "operator/jobs/job_codec.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+class Permits {
+ public:
+  virtual ~Permits() = default;
+  // The job has a queue.
+  virtual reconciler::PermitView of(const CachedJob& job) const = 0;
+  // The job could start now if its queue admitted it; or it could not, or has no need.
+  virtual void ask(const CachedJob& job, bool wants) = 0;
+};
+
+}  // namespace holdfast::controller

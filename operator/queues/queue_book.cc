@@ -1,0 +1,134 @@
+#include "operator/queues/queue_book.h"
+
+#include <algorithm>
+
+namespace holdfast::controller {
+
+void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
+  const reconciler::Job& job = cached.job;
+  const reconciler::Spec& spec = job.spec;
+  const bool over = is_terminal(job.status.phase) || job.deleting;
+  const bool is_strict = !over && spec.pod_replacement == reconciler::PodReplacementPolicy::kFailed;
+  if (is_strict) {
+    strict_.insert(job.uid);
+  } else {
+    strict_.erase(job.uid);
+  }
+  reconciler::QueuedJob queued;
+  const bool is_told = job.status.says_queued();
+  // Whoever asks has seen that no old pod lives. It may exist, on a node that is gone.
+  const bool asks = is_told || asked_.count(job.uid) != 0;
+  const bool has_pod = pods == OldPods::kUnknown || (pods == OldPods::kThere && !asks);
+  queued.holds =
+      !is_terminal(job.status.phase) && (holds_permit(job.status.phase) || (is_strict && has_pod));
+  queued.over = over;
+  if (holds_permit(job.status.phase) || over || is_told) asked_.erase(job.uid);
+  const bool may_start = !spec.suspend && !spec.cancel && spec.parallelism > 0;
+  queued.waits = (is_told && may_start) || asked_.count(job.uid) != 0;
+  const reconciler::QueuedJob* const before = line.find(job.uid);
+  if (over && !queued.holds) {
+    line.erase(job.uid);
+    return;
+  }
+  queued.since = before && before->waits ? before->since : now;
+  if (is_told) queued.since = job.status.waiting->since.value_or(queued.since);
+  queued.uid = job.uid;
+  queued.name = job.name;
+  queued.key = job.queue->key;
+  queued.priority = job.queue->priority;
+  queued.created = job.created;
+  queued.attempt = job.status.attempt;
+  line.put(std::move(queued));
+}
+
+void QueueBook::erase(const std::string& uid) {
+  asked_.erase(uid);
+  strict_.erase(uid);
+  line.erase(uid);
+}
+
+void QueueBook::ask(const CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now) {
+  const bool changes = wants
+                           ? !job.job.status.says_queued() && asked_.try_emplace(job.uid, at).second
+                           : asked_.erase(job.uid) > 0;
+  if (changes) put(job, pods, now);
+}
+
+bool QueueBook::is_admitted(const std::string& uid, std::int64_t attempt) const {
+  const auto found = admitted_.find(uid);
+  return found != admitted_.end() && found->second == attempt;
+}
+
+Duration QueueBook::waited(const std::string& uid, SteadyTime now) const {
+  const auto found = asked_.find(uid);
+  return found == asked_.end() ? Duration::zero() : now - found->second;
+}
+
+void QueueBook::set_admissions(const reconciler::QueueStatus& status) {
+  std::vector<reconciler::Admission> all = status.admitting;
+  all.insert(all.end(), carried_.begin(), carried_.end());
+  line.set_admissions(all);
+  recorded_ = all;
+  const auto before = std::exchange(admitted_, {});
+  for (const reconciler::Admission& one : all) {
+    std::int64_t& attempt = admitted_.try_emplace(one.uid, 0).first->second;
+    attempt = std::max(attempt, one.attempt);
+    const auto known = before.find(one.uid);
+    if (known == before.end() || known->second != one.attempt) news_.push_back(one.uid);
+  }
+}
+
+std::vector<std::string> QueueBook::take_admitted() {
+  std::vector<std::string> names;
+  for (const std::string& uid : std::exchange(news_, {})) {
+    if (const reconciler::QueuedJob* const job = line.find(uid)) names.push_back(job->name);
+  }
+  return names;
+}
+
+QueueBook::Current QueueBook::current(const CachedQueue& queue) {
+  if (queue.uid != uid_) {
+    carried_ = std::exchange(recorded_, {});
+    uid_ = queue.uid;
+    seen_version_ = written_version_ = 0;
+    tenure.lost();
+  }
+  if (queue.version < written_version_) return {&written_, written_version_};
+  if (queue.version > seen_version_ && queue.version > written_version_) {
+    seen_version_ = queue.version;
+    set_admissions(queue.status);
+  }
+  return {&queue.status, queue.version};
+}
+
+void QueueBook::written(const CachedQueue& queue, reconciler::QueueStatus status,
+                        std::uint64_t version, SteadyTime now) {
+  if (queue.uid != uid_) return;
+  carried_.clear();
+  written_ = std::move(status);
+  written_version_ = version;
+  last_write = now;
+  set_admissions(written_);
+}
+
+void QueueBook::not_written(const CachedQueue& queue) { set_admissions(*current(queue).status); }
+
+void QueueBook::time_travelled() {
+  seen_version_ = written_version_ = 0;
+  tenure.lost();
+}
+
+void QueueBook::watch_lag(const CachedQueue* queue, Time now, SteadyTime steady) {
+  const bool could = queue && reconciler::could_admit(queue->spec, queue->status.tokens, now, line);
+  if (!could) {
+    admissible_since_.reset();
+  } else if (!admissible_since_) {
+    admissible_since_ = steady;
+  }
+}
+
+Duration QueueBook::lag(SteadyTime now) const {
+  return admissible_since_ ? now - *admissible_since_ : Duration::zero();
+}
+
+}  // namespace holdfast::controller

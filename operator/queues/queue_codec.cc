@@ -1,0 +1,119 @@
+#include "operator/queues/queue_codec.h"
+
+#include <algorithm>
+
+#include "core/json_time.h"
+#include "operator/jobs/condition_codec.h"
+#include "operator/jobs/job_codec.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::kCountLimit;
+
+// The schema has these limits. A stored object may be older than it.
+std::optional<std::int64_t> limit_at(const JsonView& json, const char* key) {
+  const JsonView value = at(json, key);
+  if (!value.is_number_integer()) return std::nullopt;
+  return std::clamp<std::int64_t>(value.int_or(1), 1, kCountLimit);
+}
+
+reconciler::QueueSpec decode_queue_spec(const JsonView& json) {
+  reconciler::QueueSpec spec;
+  spec.concurrency = limit_at(json, "concurrency");
+  spec.concurrency_per_key = limit_at(json, "concurrencyPerKey");
+  spec.hold = bool_at(json, "hold");
+  const JsonView rate = at(json, "rate");
+  if (rate.is_object()) {
+    spec.rate.emplace();
+    spec.rate->jobs = limit_at(rate, "jobs").value_or(1);
+    spec.rate->period = std::chrono::seconds(
+        std::clamp<std::int64_t>(int_at(rate, "periodSeconds", 60), 1, 86'400));
+  }
+  return spec;
+}
+
+reconciler::QueueStatus decode_queue_status(const JsonView& json) {
+  reconciler::QueueStatus status;
+  status.holder = string_at(json, "holderIdentity");
+  status.running = int_at(json, "running");
+  status.waiting = int_at(json, "waiting");
+  status.oldest_since = time_at(json, "oldestWaitingSince");
+  for (const JsonView name : at(json, "head")) {
+    status.head.emplace_back(name.string_or(""));
+  }
+  for (const JsonView one : at(json, "admitting")) {
+    status.admitting.push_back({string_at(one, "uid"), int_at(one, "attempt")});
+  }
+  const JsonView rate = at(json, "rate");
+  if (const auto time = time_at(rate, "time")) {
+    status.tokens =
+        reconciler::Tokens{std::clamp<std::int64_t>(int_at(rate, "tokens"), 0, kCountLimit), *time};
+  }
+  status.observed_generation = int_at(json, "observedGeneration");
+  for (const JsonView condition : at(json, "conditions")) {
+    status.conditions.push_back(decode_condition(condition));
+  }
+  return status;
+}
+
+}  // namespace
+
+kube::Kind queue_kind() {
+  kube::Kind kind;
+  kind.name = "queues";
+  kind.group_path = reconciler::kJobGroupPath;
+  kind.plural = kQueuePlural;
+  kind.decode = decode_queue;
+  return kind;
+}
+
+kube::ObjectPtr decode_queue(const JsonView& json) {
+  auto queue = std::make_shared<CachedQueue>();
+  if (!kube::decode_meta(json, *queue)) return nullptr;
+  queue->generation = int_at(at(json, "metadata"), "generation");
+  queue->spec = decode_queue_spec(at(json, "spec"));
+  queue->status = decode_queue_status(at(json, "status"));
+  std::string metadata = shared_metadata(at(json, "metadata"));
+  if (metadata.size() <= kMaxCachedTexts) queue->metadata = std::move(metadata);
+  return queue;
+}
+
+Json encode_queue_status(const reconciler::QueueStatus& status) {
+  Json json = {{"holderIdentity", status.holder},
+               {"running", status.running},
+               {"waiting", status.waiting},
+               {"observedGeneration", status.observed_generation}};
+  if (status.oldest_since) json["oldestWaitingSince"] = format_time(*status.oldest_since);
+  for (const std::string& name : status.head) json["head"].push_back(name);
+  for (const reconciler::Admission& one : status.admitting) {
+    json["admitting"].push_back({{"uid", one.uid}, {"attempt", one.attempt}});
+  }
+  if (status.tokens) {
+    json["rate"] = {{"tokens", status.tokens->count},
+                    {"time", format_time_micros(status.tokens->time)}};
+  }
+  for (const auto& condition : status.conditions) {
+    json["conditions"].push_back(encode_condition(condition));
+  }
+  return json;
+}
+
+std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
+                              const std::string& shared_metadata,
+                              const reconciler::QueueStatus& status) {
+  const Result<Json> shared = parse_json(shared_metadata);
+  Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
+  metadata["name"] = queue.name;
+  metadata["namespace"] = queue.namespace_;
+  metadata["uid"] = queue.uid;
+  metadata["resourceVersion"] = std::to_string(version);
+  const Json body = {{"apiVersion", reconciler::kJobApiVersion},
+                     {"kind", "JobQueue"},
+                     {"metadata", std::move(metadata)},
+                     {"status", encode_queue_status(status)}};
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::controller

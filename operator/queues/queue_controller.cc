@@ -1,0 +1,368 @@
+#include "operator/queues/queue_controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// In a busy cluster the watches pass the version of a claim by themselves.
+constexpr std::chrono::milliseconds kOtherEvents{200};
+// Only the numbers in the status wait for it.
+constexpr std::chrono::seconds kNoHurry{3};
+// A comparison may fail, or another namespace's list may come in between.
+constexpr std::chrono::milliseconds kNextLook{500};
+
+std::string queue_key(const CachedJob& job) { return job.namespace_ + "/" + job.job.queue->name; }
+
+const CachedJob& as_job(const kube::ObjectPtr& object) {
+  return static_cast<const CachedJob&>(*object);
+}
+
+ReconcilePool::Config pool_config() {
+  ReconcilePool::Config config;
+  config.workers = kQueueWorkers;
+  return config;
+}
+
+}  // namespace
+
+QueueController::QueueController(Dependencies dependencies)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      log_(dependencies.log),
+      telemetry_(dependencies.telemetry),
+      jobs_(dependencies.jobs),
+      pods_(dependencies.pods),
+      queues_(dependencies.queues),
+      membership_(dependencies.membership),
+      look_at_(std::move(dependencies.look_at)),
+      jobs_check_(client_, jobs_, log_, [this] { on_progress(); }),
+      pods_check_(client_, pods_, log_, [this] { on_progress(); }),
+      pool_({loop_, log_}, pool_config(),
+            [this](std::string key) { return reconcile(std::move(key)); }) {
+  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
+  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
+  queues_.on_change([this](const cache::Change& change) { on_queue(change); });
+}
+
+void QueueController::look_at_all(int shard) {
+  const auto look_at = [&](const std::string& key) {
+    if (membership_.shard_of(namespace_of(key)) == shard) pool_.queue().add(key);
+  };
+  for (const auto& [key, book] : books_) look_at(key);
+  queues_.store().for_each([&](const kube::ObjectPtr& object) { look_at(object->key()); });
+}
+
+// ---- What the caches tell.
+
+std::shared_ptr<QueueBook> QueueController::book_of(const std::string& key) {
+  std::shared_ptr<QueueBook>& book = books_[key];
+  if (!book) book = std::make_shared<QueueBook>();
+  return book;
+}
+
+std::shared_ptr<const CachedQueue> QueueController::queue(const std::string& key) const {
+  return std::static_pointer_cast<const CachedQueue>(queues_.store().get(key));
+}
+
+// While the queues have not been read, nobody knows. A kind that cannot be read has none.
+bool QueueController::is_missing(const std::string& key) const {
+  return !queues_.store().get(key) && (queues_.synced() || !queues_.trouble().empty());
+}
+
+// A cache of pods that is older than the job may not show its last pod yet.
+OldPods QueueController::old_pods(const CachedJob& job) {
+  if (job.job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) {
+    return OldPods::kNone;
+  }
+  const auto pods = pods_.store().by_index(kByJob, job.key());
+  const bool is_there = std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
+    return as_pod(pod).names(job.uid) && !as_pod(pod).pod.ended();
+  });
+  const reconciler::Status& status = job.job.status;
+  const bool rests =
+      status.attempt > 0 && !holds_permit(status.phase) && !is_terminal(status.phase);
+  if (is_there || !rests) {
+    unsure_.erase(job.key());
+    rested_.erase(job.uid);
+    return is_there ? OldPods::kThere : OldPods::kNone;
+  }
+  // Its later writes change nothing of that.
+  const std::uint64_t since = rested_.try_emplace(job.uid, job.version).first->second;
+  if (pods_check_.shown(job.namespace_) >= since) {
+    unsure_.erase(job.key());
+    return OldPods::kNone;
+  }
+  unsure_.try_emplace(job.key(), loop_.now());
+  return OldPods::kUnknown;
+}
+
+void QueueController::look_at_unsure() {
+  std::vector<std::string> keys;
+  for (const auto& [key, since] : unsure_) keys.push_back(key);
+  for (const std::string& key : keys) {
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    if (!job || !job->job.queue) {
+      unsure_.erase(key);
+      continue;
+    }
+    put(*job);
+    if (unsure_.count(key) == 0) pool_.queue().add(queue_key(*job));
+  }
+}
+
+// None: no job of the queue's namespace keeps its permit only because the cache of pods is old.
+std::optional<Duration> QueueController::renew_pods(const std::string& ns) {
+  std::optional<Duration> look;
+  for (const auto& [key, since] : unsure_) {
+    if (namespace_of(key) != ns) continue;
+    const Duration left = since + kOtherEvents - loop_.now();
+    if (left <= Duration::zero()) pods_check_.compare(ns);
+    const Duration next = left > Duration::zero() ? left : Duration(kNextLook);
+    look = std::min(look.value_or(next), next);
+  }
+  return look;
+}
+
+void QueueController::put(const CachedJob& job) {
+  book_of(queue_key(job))->put(job, old_pods(job), now());
+}
+
+void QueueController::on_job(const cache::Change& change) {
+  const bool is_gone = change.before && as_job(change.before).job.queue &&
+                       (!change.after || change.after->uid != change.before->uid);
+  if (is_gone) {
+    const CachedJob& job = as_job(change.before);
+    book_of(queue_key(job))->erase(job.uid);
+    rested_.erase(job.uid);
+    pool_.queue().add(queue_key(job));
+  }
+  if (!change.after || !as_job(change.after).job.queue) return;
+  put(as_job(change.after));
+  pool_.queue().add(queue_key(as_job(change.after)));
+}
+
+void QueueController::on_pod(const cache::Change& change) {
+  const CachedPod& pod = as_pod(change.after ? change.after : change.before);
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job_key(pod)));
+  if (!job || !job->job.queue) return;
+  if (job->job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) return;
+  put(*job);
+  pool_.queue().add(queue_key(*job));
+}
+
+void QueueController::on_queue(const cache::Change& change) {
+  const std::string key = change.after ? change.after->key() : change.before->key();
+  pool_.queue().add(key);
+  if (change.before && change.after) return;
+  // Jobs say whether their queue is there.
+  const auto book = books_.find(key);
+  if (book == books_.end()) return;
+  book->second->line.for_each([&](const reconciler::QueuedJob& job) {
+    if (job.waits) look_at_(namespace_of(key) + "/" + job.name, Priority::kLow);
+  });
+}
+
+void QueueController::on_progress() {
+  jobs_check_.on_progress();
+  pods_check_.on_progress();
+  look_at_unsure();
+  for (auto key = behind_.begin(); key != behind_.end();) {
+    const auto book = books_.find(*key);
+    if (book != books_.end() && !caches_are_new(namespace_of(*key), *book->second)) {
+      ++key;
+      continue;
+    }
+    pool_.queue().add(*key);
+    key = behind_.erase(key);
+  }
+}
+
+void QueueController::time_travelled() {
+  jobs_check_.time_travelled();
+  pods_check_.time_travelled();
+  rested_.clear();
+  unsure_.clear();
+  for (auto& [key, book] : books_) {
+    book->time_travelled();
+    pool_.queue().add(key);
+  }
+}
+
+// ---- What the controller of jobs asks.
+
+reconciler::PermitView QueueController::of(const CachedJob& job) const {
+  reconciler::PermitView view;
+  const std::string key = queue_key(job);
+  view.no_queue = is_missing(key);
+  const auto book = books_.find(key);
+  if (book == books_.end()) return view;
+  view.admitted = book->second->is_admitted(job.uid, job.job.status.attempt);
+  view.waited = book->second->waited(job.uid, loop_.now());
+  return view;
+}
+
+void QueueController::ask(const CachedJob& job, bool wants) {
+  // It decided on this version, and a newer one may have come meanwhile.
+  const kube::ObjectPtr cached = jobs_.store().get(job.key());
+  if (!cached || cached->uid != job.uid || cached->version != job.version) return;
+  book_of(queue_key(job))->ask(job, wants, old_pods(job), loop_.now(), now());
+  if (wants) pool_.queue().add(queue_key(job));
+}
+
+std::vector<QueueCount> QueueController::counts() const {
+  std::vector<QueueCount> all;
+  for (const auto& [key, book] : books_) {
+    if (!membership_.holds(namespace_of(key))) continue;
+    QueueCount count;
+    count.namespace_ = namespace_of(key);
+    count.name = key.substr(count.namespace_.size() + 1);
+    count.running = book->line.used();
+    count.waiting = book->line.waiting();
+    const auto since = book->line.oldest_since();
+    if (since) count.oldest_wait = std::max(Duration::zero(), now() - *since);
+    count.lag = book->lag(loop_.now());
+    all.push_back(std::move(count));
+  }
+  return all;
+}
+
+// ---- One reconcile of a queue.
+
+// A book without a queue and without jobs is of no use.
+void QueueController::forget_if_empty(const std::string& key) {
+  const auto book = books_.find(key);
+  if (book != books_.end() && book->second->line.empty()) books_.erase(book);
+}
+
+bool QueueController::caches_are_new(const std::string& ns, const QueueBook& book) const {
+  return book.tenure.may_count(jobs_check_.shown(ns)) &&
+         (!book.counts_pods() || book.tenure.may_count(pods_check_.shown(ns)));
+}
+
+std::optional<Duration> QueueController::renew_caches(const std::string& key, QueueBook& book) {
+  behind_.insert(key);
+  const std::string ns = namespace_of(key);
+  const Duration patience = book.line.waiting() > 0 ? Duration(kOtherEvents) : Duration(kNoHurry);
+  if (book.last_write && loop_.now() - *book.last_write < patience) {
+    return *book.last_write + patience - loop_.now();
+  }
+  if (!book.tenure.may_count(jobs_check_.shown(ns))) jobs_check_.compare(ns);
+  if (book.counts_pods() && !book.tenure.may_count(pods_check_.shown(ns))) pods_check_.compare(ns);
+  return kNextLook;
+}
+
+reconciler::QueueView QueueController::view(const CachedQueue& queue, QueueBook& book,
+                                            const std::string& self, std::uint64_t& version) {
+  const QueueBook::Current current = book.current(queue);
+  version = current.version;
+  reconciler::QueueView view;
+  view.spec = queue.spec;
+  view.status = *current.status;
+  view.carried = book.carried();
+  view.generation = queue.generation;
+  view.self = self;
+  if (view.status.holder != self) book.tenure.lost();
+  view.claimed = book.tenure.holds(self, queue.uid);
+  view.may_count = view.claimed && caches_are_new(queue.namespace_, book);
+  view.since_write = book.last_write ? loop_.now() - *book.last_write : Duration::max();
+  view.now = now();
+  return view;
+}
+
+Task<ReconcileResult> QueueController::reconcile(std::string key) {
+  const std::string ns = namespace_of(key);
+  const auto claim = membership_.claim(ns);
+  const auto queue = this->queue(key);
+  if (!claim || !queue) {
+    if (!queue) forget_if_empty(key);
+    if (const auto book = books_.find(key); book != books_.end()) {
+      book->second->watch_lag(nullptr, now(), loop_.now());
+    }
+    co_return ReconcileResult{};
+  }
+  const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  const std::shared_ptr<QueueBook> book = book_of(key);
+  const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);
+  std::uint64_t version = 0;
+  const reconciler::QueueView seen = view(*queue, *book, self, version);
+  book->watch_lag(queue.get(), seen.now, loop_.now());
+  reconciler::QueueDecision decision = reconciler::decide_queue(seen, book->line);
+  ReconcileResult result;
+  result.wake_after = decision.wake_after;
+  if (decision.awaits_caches) result.wake_after = renew_caches(key, *book);
+  if (const auto look = renew_pods(ns)) {
+    result.wake_after = std::min(result.wake_after.value_or(*look), *look);
+  }
+  if (decision.write) {
+    std::uint64_t written = 0;
+    auto task = write(queue, version, *decision.write, *claim, written);
+    const Status done = co_await task;
+    if (!done) {
+      const auto cached = this->queue(key);
+      book->not_written(cached ? *cached : *queue);
+      look_at_admitted(*queue, *book);
+      if (done.error().code != ErrorCode::kNotFound) result.error = done.error();
+      co_return result;
+    }
+    book->written(*queue, std::move(*decision.write), written, loop_.now());
+    if (decision.claims) {
+      book->tenure.claimed(self, queue->uid, written);
+      pool_.queue().add(key);
+    }
+    tell_admitted(*queue, *book, decision.admitted);
+  }
+  look_at_admitted(*queue, *book);
+  book->watch_lag(queue.get(), now(), loop_.now());
+  co_return result;
+}
+
+Task<Status> QueueController::write(std::shared_ptr<const CachedQueue> queue, std::uint64_t version,
+                                    reconciler::QueueStatus status, Ownership::Claim claim,
+                                    std::uint64_t& written) {
+  kube::CallOptions options;
+  const std::string path =
+      kube::object_path(reconciler::kJobGroupPath, kQueuePlural, queue->namespace_, queue->name);
+  std::string metadata = queue->metadata.value_or("");
+  if (!queue->metadata) {
+    auto get = client_.get(path, options);
+    const Result<JsonDocument> live = co_await get;
+    if (!live) co_return live.error();
+    metadata = shared_metadata(at(*live, "metadata"));
+  }
+  if (!membership_.holds(claim)) {
+    co_return make_error(ErrorCode::kCancelled, "this replica no longer holds the queue's shard");
+  }
+  options.timeout = std::min(options.timeout, membership_.time_left());
+  options.answer_with_metadata = true;
+  auto put =
+      client_.put(path + "/status", queue_status_body(*queue, version, metadata, status), options);
+  const Result<JsonDocument> answer = co_await put;
+  if (!answer) co_return answer.error();
+  raise(written, *answer);
+  co_return Unit{};
+}
+
+void QueueController::tell_admitted(const CachedQueue& queue, QueueBook& book,
+                                    const std::vector<std::string>& uids) {
+  for (const std::string& uid : uids) {
+    const reconciler::QueuedJob* const job = book.line.find(uid);
+    if (!job) continue;
+    telemetry_.admitted(queue.namespace_, queue.name,
+                        std::max(Duration::zero(), now() - job->since));
+  }
+}
+
+// Whoever admitted them: their start is the controller of jobs'.
+void QueueController::look_at_admitted(const CachedQueue& queue, QueueBook& book) {
+  for (const std::string& name : book.take_admitted()) {
+    look_at_(queue.namespace_ + "/" + name, Priority::kFresh);
+  }
+}
+
+}  // namespace holdfast::controller

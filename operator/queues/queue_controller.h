@@ -1,0 +1,121 @@
+// The controller of JobQueues: it admits jobs. One replica does so for all queues and jobs with
+// queues of a namespace, the holder of the namespace's shard. The rules are in docs/queues.md;
+// reconciler::decide_queue() decides.
+//
+// A reconcile of a queue has these steps:
+// 1. Claim the queue, if this tenure has not, and wait until the caches are as new as the claim.
+// 2. Admit the jobs that are due, all in one write of the queue's status.
+// 3. Wake the controller of jobs for each of them. It writes their intents.
+//
+// Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "client/cache/informer.h"
+#include "operator/jobs/permits.h"
+#include "operator/jobs/telemetry.h"
+#include "operator/membership/membership.h"
+#include "operator/queues/cache_check.h"
+#include "operator/queues/queue_book.h"
+#include "operator/work/reconcile_pool.h"
+
+namespace holdfast::controller {
+
+// Writes of queues in flight: half of them for one namespace at most.
+inline constexpr int kQueueWorkers = 4;
+
+// A queue as metrics show it.
+struct QueueCount {
+  std::string namespace_;
+  std::string name;
+  std::int64_t running = 0;  // permits that are out
+  std::int64_t waiting = 0;
+  Duration oldest_wait{0};
+  Duration lag{0};  // for how long a job could have been admitted and was not
+};
+
+class QueueController : public Permits {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Log log;
+    Telemetry& telemetry;
+    // Of job_kind(), pod_kind() (with the index kByJob) and queue_kind().
+    cache::Informer& jobs;
+    cache::Informer& pods;
+    cache::Informer& queues;
+    Membership& membership;
+    // Look at the job with this key ("namespace/name") again.
+    std::function<void(const std::string& key, Priority priority)> look_at;
+  };
+  explicit QueueController(Dependencies dependencies);
+
+  void begin() { pool_.start(); }
+  void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
+
+  // The shard was gained, or kept.
+  void look_at_all(int shard);
+  // A cache has advanced.
+  void on_progress();
+  void time_travelled();
+
+  reconciler::PermitView of(const CachedJob& job) const override;
+  void ask(const CachedJob& job, bool wants) override;
+
+  // For metrics: the queues in the shards held here.
+  std::vector<QueueCount> counts() const;
+
+ private:
+  void on_job(const cache::Change& change);
+  void on_pod(const cache::Change& change);
+  void on_queue(const cache::Change& change);
+  void put(const CachedJob& job);
+  OldPods old_pods(const CachedJob& job);
+  void look_at_unsure();
+  std::optional<Duration> renew_pods(const std::string& ns);
+  std::shared_ptr<QueueBook> book_of(const std::string& key);
+  std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
+  bool is_missing(const std::string& key) const;
+  void forget_if_empty(const std::string& key);
+
+  Task<ReconcileResult> reconcile(std::string key);
+  reconciler::QueueView view(const CachedQueue& queue, QueueBook& book, const std::string& self,
+                             std::uint64_t& version);
+  bool caches_are_new(const std::string& ns, const QueueBook& book) const;
+  std::optional<Duration> renew_caches(const std::string& key, QueueBook& book);
+  Task<Status> write(std::shared_ptr<const CachedQueue> queue, std::uint64_t version,
+                     reconciler::QueueStatus status, Ownership::Claim claim,
+                     std::uint64_t& written);
+  void look_at_admitted(const CachedQueue& queue, QueueBook& book);
+  void tell_admitted(const CachedQueue& queue, QueueBook& book,
+                     const std::vector<std::string>& uids);
+  Time now() const { return client_.server_clock().now(loop_.now()); }
+
+  Loop& loop_;
+  kube::Client& client_;
+  Log log_;
+  Telemetry& telemetry_;
+  cache::Informer& jobs_;
+  cache::Informer& pods_;
+  cache::Informer& queues_;
+  Membership& membership_;
+  std::function<void(const std::string& key, Priority priority)> look_at_;
+  CacheCheck jobs_check_;
+  CacheCheck pods_check_;
+  ReconcilePool pool_;
+  std::unordered_map<std::string, std::shared_ptr<QueueBook>> books_;  // by the queue's key
+  std::unordered_set<std::string> behind_;  // queues that wait for the caches
+  // Jobs with podReplacementPolicy Failed of which no attempt runs: the version since when, by UID.
+  // Until the cache of pods has reached it, they keep their permits: by key, since when.
+  std::unordered_map<std::string, std::uint64_t> rested_;
+  std::unordered_map<std::string, SteadyTime> unsure_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,164 @@
+// What a replica knows of a queue: from its jobs, its own writes and the cache.
+#include "operator/queues/queue_book.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::Phase;
+using std::chrono::seconds;
+
+const Time kNow = Time(seconds(1'800'000'000));
+
+CachedJob job_in(Phase phase, std::int64_t attempt = 0, const std::string& uid = "u-1") {
+  CachedJob job;
+  job.namespace_ = job.job.namespace_ = "media";
+  job.name = job.job.name = "job-" + uid;
+  job.uid = job.job.uid = uid;
+  job.job.created = kNow;
+  job.job.queue = reconciler::QueueRef{"encode", 0, "k"};
+  job.job.status.phase = phase;
+  job.job.status.attempt = attempt;
+  return job;
+}
+
+CachedJob told(Phase phase = Phase::kPending, std::int64_t attempt = 0) {
+  CachedJob job = job_in(phase, attempt);
+  job.job.status.waiting =
+      reconciler::Waiting{reconciler::Reason::kQueued, "m", "n", std::nullopt, kNow - seconds(60)};
+  return job;
+}
+
+CachedQueue queue_at(std::uint64_t version, const std::string& uid = "q-1") {
+  CachedQueue queue;
+  queue.namespace_ = "media";
+  queue.name = "encode";
+  queue.uid = uid;
+  queue.version = version;
+  return queue;
+}
+
+TEST(QueueBook, AJobWaitsIfItAskedOrSaysSoInItsStatus) {
+  QueueBook book;
+  book.put(job_in(Phase::kPending), OldPods::kNone, kNow);
+  EXPECT_EQ(book.line.waiting(), 0) << "nobody knows yet whether it could start";
+  book.ask(job_in(Phase::kPending), true, OldPods::kNone, SteadyTime(seconds(5)), kNow);
+  EXPECT_EQ(book.line.waiting(), 1);
+  EXPECT_EQ(book.waited("u-1", SteadyTime(seconds(7))), seconds(2));
+  book.ask(job_in(Phase::kPending), false, OldPods::kNone, SteadyTime(seconds(8)), kNow);
+  EXPECT_EQ(book.line.waiting(), 0);
+  book.put(told(), OldPods::kNone, kNow);
+  EXPECT_EQ(book.line.waiting(), 1) << "a replica that has just started knows it, too";
+  EXPECT_EQ(book.line.oldest_since(), kNow - seconds(60));
+}
+
+TEST(QueueBook, AJobThatMayNotStartDoesNotWait) {
+  for (const auto change : {+[](CachedJob& job) { job.job.spec.suspend = true; },
+                            +[](CachedJob& job) { job.job.spec.cancel = true; },
+                            +[](CachedJob& job) { job.job.spec.parallelism = 0; },
+                            +[](CachedJob& job) { job.job.deleting = true; }}) {
+    QueueBook book;
+    CachedJob job = told();
+    change(job);
+    book.put(job, OldPods::kNone, kNow);
+    EXPECT_EQ(book.line.waiting(), 0);
+  }
+}
+
+TEST(QueueBook, PermitsAreCountedFromRecordedPhases) {
+  const auto used = [](Phase phase, bool strict, bool has_pod) {
+    QueueBook book;
+    CachedJob job = job_in(phase, 1);
+    if (strict) job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+    book.put(job, has_pod ? OldPods::kThere : OldPods::kNone, kNow);
+    return book.line.used();
+  };
+  EXPECT_EQ(used(Phase::kRunning, false, false), 1);
+  EXPECT_EQ(used(Phase::kCancelling, false, false), 1);
+  for (const Phase phase : {Phase::kPending, Phase::kBackoff, Phase::kSuspended}) {
+    EXPECT_EQ(used(phase, false, true), 0) << to_string(phase);
+    EXPECT_EQ(used(phase, true, true), 1) << "podReplacementPolicy Failed: " << to_string(phase);
+    EXPECT_EQ(used(phase, true, false), 0) << to_string(phase);
+  }
+  for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
+    EXPECT_EQ(used(phase, true, true), 0) << "a job that has ended never holds one";
+  }
+}
+
+TEST(QueueBook, APodThatAnOldCacheMayNotShowKeepsThePermit) {
+  QueueBook book;
+  CachedJob job = told(Phase::kBackoff, 1);
+  job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+  book.put(job, OldPods::kUnknown, kNow);
+  EXPECT_EQ(book.line.used(), 1);
+  book.put(job, OldPods::kThere, kNow);
+  EXPECT_EQ(book.line.used(), 0) << "the job asks, so its pod is on a node that is gone";
+  EXPECT_EQ(book.line.waiting(), 1);
+}
+
+TEST(QueueBook, OurOwnWriteCountsUntilTheCacheIsNewer) {
+  QueueBook book;
+  CachedQueue queue = queue_at(10);
+  queue.status.holder = "old";
+  EXPECT_EQ(book.current(queue).version, 10u);
+  reconciler::QueueStatus status;
+  status.holder = "me";
+  status.admitting = {{"u-1", 0}};
+  book.written(queue, status, 12, SteadyTime(seconds(1)));
+  EXPECT_EQ(book.current(queue).version, 12u);
+  EXPECT_EQ(book.current(queue).status->holder, "me");
+  EXPECT_TRUE(book.is_admitted("u-1", 0));
+  EXPECT_FALSE(book.is_admitted("u-1", 1));
+  CachedQueue newer = queue_at(13);
+  newer.status.holder = "other";
+  EXPECT_EQ(book.current(newer).status->holder, "other");
+  EXPECT_FALSE(book.is_admitted("u-1", 0));
+}
+
+// S19: a job starts only with an admission that is on record.
+TEST(QueueBook, AnAdmissionWhoseWriteFailedIsNone) {
+  QueueBook book;
+  const CachedQueue queue = queue_at(10);
+  book.current(queue);
+  book.put(told(), OldPods::kNone, kNow);
+  book.line.admit("u-1");
+  EXPECT_FALSE(book.is_admitted("u-1", 0)) << "not before the answer";
+  book.not_written(queue);
+  EXPECT_EQ(book.line.used(), 0);
+  EXPECT_EQ(book.line.waiting(), 1);
+}
+
+// The owner knows what the deleted queue had promised.
+TEST(QueueBook, AQueueThatIsMadeAgainKeepsTheAdmissions) {
+  QueueBook book;
+  const CachedQueue first = queue_at(10);
+  book.current(first);
+  book.put(told(), OldPods::kNone, kNow);
+  reconciler::QueueStatus status;
+  status.admitting = {{"u-1", 0}};
+  book.written(first, status, 11, SteadyTime());
+  book.tenure.claimed("me", "q-1", 11);
+  book.current(queue_at(20, "q-2"));
+  EXPECT_EQ(book.line.used(), 1);
+  EXPECT_TRUE(book.is_admitted("u-1", 0));
+  EXPECT_FALSE(book.tenure.holds("me", "q-2"));
+}
+
+TEST(QueueBook, ToldOfALagOnlyWhileAJobCouldStart) {
+  QueueBook book;
+  const CachedQueue queue = queue_at(10);
+  book.current(queue);
+  book.put(told(), OldPods::kNone, kNow);
+  book.watch_lag(&queue, kNow, SteadyTime(seconds(1)));
+  book.watch_lag(&queue, kNow, SteadyTime(seconds(4)));
+  EXPECT_EQ(book.lag(SteadyTime(seconds(6))), seconds(5));
+  book.line.admit("u-1");
+  book.watch_lag(&queue, kNow, SteadyTime(seconds(7)));
+  EXPECT_EQ(book.lag(SteadyTime(seconds(9))), seconds(0));
+  book.watch_lag(nullptr, kNow, SteadyTime(seconds(7)));
+  EXPECT_EQ(book.lag(SteadyTime(seconds(9))), seconds(0)) << "no queue, no lag";
+}
+
+}  // namespace
+}  // namespace holdfast::controller
