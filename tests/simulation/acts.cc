@@ -59,7 +59,11 @@ constexpr const char* kNames[] = {"create-job",
                                   "delete-lease",
                                   "worker-hangs",
                                   "agent-silent",
-                                  "next-image-error"};
+                                  "next-image-error",
+                                  "edit-queue",
+                                  "hold-queue",
+                                  "reprioritize",
+                                  "recreate-queue"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -78,8 +78,13 @@ enum class Act {
   kWorkerHangs,
   kAgentSilent,
   kNextImageError,
+  // Queues, and the places of jobs in them.
+  kEditQueue,
+  kHoldQueue,
+  kReprioritize,
+  kRecreateQueue,
 };
-inline constexpr int kActs = static_cast<int>(Act::kNextImageError) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kRecreateQueue) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

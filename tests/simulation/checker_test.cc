@@ -168,6 +168,18 @@ TEST(Checker, SeesS3) {
             "S3");
 }
 
+TEST(Checker, SeesS3OfAnAttemptThatIsSkippedWithoutAnAdmission) {
+  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
+              Json before = rogue.job();
+              before["status"]["phase"] = "Suspended";
+              before["status"].erase("runs");
+              Json after = before;
+              after["status"]["attempt"] = 2;
+              rogue.applied("durablejobs", &before, &after);
+            }),
+            "S3 Fence");
+}
+
 TEST(Checker, SeesS4) {
   EXPECT_EQ(
       rule_broken_by([](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Cancelled"; }); }),
@@ -201,6 +213,11 @@ TEST(Checker, SeesS7) {
   EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
               rogue.sends("DELETE", pod_target(kNamespace, "any"),
                           {{"preconditions", {{"uid", uid_of(rogue.pod())}}}});
+            }),
+            "S7 Precondition");
+  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
+              rogue.sends("PUT", queue_target(kNamespace, "any") + "/status",
+                          {{"metadata", {{"uid", "any"}}}});
             }),
             "S7 Precondition");
 }
@@ -339,6 +356,50 @@ TEST(Checker, SeesS15) {
             "S15 Exclusion");
 }
 
+// The shard of a queue is its namespace's, and so is that of its jobs.
+TEST(Checker, SeesS15OfAQueue) {
+  for (const char* const kind : {"jobqueues", "pods"}) {
+    const std::string violation = violation_after([&](Rogue& rogue) {
+      Users& users = rogue.world().users();
+      ASSERT_TRUE(users.create_queue(kNamespace, "q", {{"hold", true}}));
+      Json spec = lasting_spec(4);
+      spec["queue"] = {{"name", "q"}};
+      ASSERT_TRUE(users.create(kNamespace, "queued", spec));
+      const Json job = *rogue.world().server().find("durablejobs", kNamespace, "queued");
+      // Nobody's, from now on.
+      rogue.world().ledger().shards(1024);
+      Json body = *rogue.world().server().find("jobqueues", kNamespace, "q");
+      if (std::string(kind) == "pods") body = rogue.pod();
+      body["metadata"]["ownerReferences"] =
+          Json::array({{{"uid", uid_of(job)}, {"controller", true}}});
+      const std::string target = kind == std::string("pods")
+                                     ? "/api/v1/namespaces/team-a/pods"
+                                     : queue_target(kNamespace, "q") + "/status";
+      rogue.sends(kind == std::string("pods") ? "POST" : "PUT", target, body);
+    });
+    const std::string shard = controller::shard_lease_name(reconciler::shard_of(kNamespace, 1024));
+    EXPECT_EQ(rule_of(violation), "S15 Exclusion") << kind;
+    EXPECT_NE(violation.find(shard + " is held by ''"), std::string::npos) << violation;
+  }
+}
+
+TEST(Checker, SeesATimeThatRunsOutInAQueue) {
+  const std::string violation = violation_after([](Rogue& rogue) {
+    Json before = rogue.job();
+    Json& status = before["status"];
+    status["phase"] = "Backoff";
+    status["waiting"]["reason"] = "Queued";
+    status["runs"][0]["nextAttemptTime"] = "2026-03-01T00:00:10Z";
+    Json after = before;
+    after["status"] = ended(status, "Failed", "Failed");
+    after["status"]["history"] = at(status, "history");
+    after["status"]["conditions"] =
+        Json::array({{{"type", "Failed"}, {"status", "True"}, {"reason", "DeadlineExceeded"}}});
+    rogue.applied("durablejobs", &before, &after);
+  });
+  EXPECT_EQ(rule_of(violation), "a job's time runs out while it waits in its queue");
+}
+
 TEST(Checker, SeesS16OfAnIndexThatWasNotRun) {
   EXPECT_EQ(rule_broken_by(
                 [](Rogue& rogue) {
@@ -407,6 +468,54 @@ TEST(Checker, SeesThatNothingHappensInTime) {
     });
   };
   EXPECT_EQ(rule_of(run_seed(run).violation), "L1");
+}
+
+// The queue's owner cannot write its status.
+TEST(Checker, SeesAPermitThatIsFreeWhileAJobWaits) {
+  RunRequest run;
+  run.seed = 11;
+  run.profile = "calm";
+  run.length = minutes(2);
+  run.sabotage = [](World& world) {
+    world.scheduler().at(minutes(5), [&world] {
+      world.network().refuses = [](const Delivery& delivery) {
+        return delivery.request.method == "PUT" &&
+               delivery.request.target.find("/jobqueues/") != std::string::npos;
+      };
+      Json spec = lasting_spec(4);
+      spec["queue"] = {{"name", "q"}};
+      EXPECT_TRUE(world.users().create_queue(kNamespace, "q", {{"concurrency", 1}}));
+      EXPECT_TRUE(world.users().create(kNamespace, "queued", spec));
+    });
+  };
+  const std::string violation = run_seed(run).violation;
+  EXPECT_NE(violation.find("queued#0 has been in trouble (a permit is free, and a job waits)"),
+            std::string::npos)
+      << violation;
+}
+
+// It says that the job waits, and says so for ever.
+TEST(Checker, SeesAQueueWhoseStatusIsOld) {
+  RunRequest run;
+  run.seed = 11;
+  run.profile = "calm";
+  run.length = minutes(2);
+  run.sabotage = [](World& world) {
+    world.scheduler().at(minutes(5), [&world] {
+      Json spec = lasting_spec(4);
+      spec["queue"] = {{"name", "q"}};
+      EXPECT_TRUE(world.users().create_queue(kNamespace, "q", {{"hold", true}}));
+      EXPECT_TRUE(world.users().create(kNamespace, "queued", spec));
+    });
+    world.scheduler().at(minutes(6), [&world] {
+      world.network().refuses = [](const Delivery& delivery) {
+        return delivery.request.target.find("/jobqueues/") != std::string::npos;
+      };
+      world.users().patch(kNamespace, "queued", {{"cancel", true}});
+    });
+  };
+  const std::string violation = run_seed(run).violation;
+  EXPECT_NE(violation.find("what its queue's status says is old"), std::string::npos) << violation;
 }
 
 TEST(Checker, SeesWritesAtRest) {

@@ -57,6 +57,14 @@ bool Trial::worker_runs() const {
   return pod_runs() && truth && !truth->renewals.empty();
 }
 
+bool Trial::is_admitted(int job) const {
+  const auto found = jobs_.find(job_name(job));
+  if (found == jobs_.end()) return false;
+  const Permits& permits = ledger_.permits();
+  const Permits::Job* const known = permits.job(uid_of(found->second));
+  return known && permits.is_admitted(*known);
+}
+
 int Trial::node_of_pod() const {
   const Json status = this->status();
   const Json* const pod =
@@ -73,6 +81,8 @@ int Trial::node_of_pod() const {
 void Trial::patch(const Json& spec) {
   for (int i = 0; i < scenario_.jobs; ++i) users_.patch(kNamespaces[0], job_name(i), spec);
 }
+
+void Trial::patch(int job, const Json& spec) { users_.patch(kNamespaces[0], job_name(job), spec); }
 
 void Trial::delete_jobs(const std::string& policy) {
   for (int i = 0; i < scenario_.jobs; ++i) {

@@ -427,6 +427,67 @@ void add_replicas(std::vector<Scenario>& all) {
   all.push_back(handover);
 }
 
+// Jobs in a queue. Their places say what is between admission and start.
+Scenario in_queue(const char* name, int jobs, std::vector<Work> works,
+                  std::vector<std::string> outcomes) {
+  Scenario queue = named(name, std::move(works), "Succeeded", std::move(outcomes));
+  queue.jobs = jobs;
+  queue.queue = {{"concurrency", 1}};
+  // The later, the sooner.
+  queue.place = [](int job) { return Json{{"priority", job}}; };
+  queue.calls["PUT jobqueues.status"] = 1 + jobs;
+  queue.calls["POST pods"] = jobs;
+  return queue;
+}
+
+auto when_admitted(int job) {
+  return [job](Trial& trial) { return trial.is_admitted(job); };
+}
+
+auto when_job_is(int job, std::string phase) {
+  return [job, phase = std::move(phase)](Trial& trial) { return trial.phase(job) == phase; };
+}
+
+void add_queues(std::vector<Scenario>& all) {
+  all.push_back(in_queue("queue", 3, {kShort}, {"Succeeded"}));
+
+  Scenario keys = in_queue("queue-keys", 3, {kShort}, {"Succeeded"});
+  keys.fewest_replicas = 2;
+  keys.queue = {{"concurrency", 2}, {"concurrencyPerKey", 1}};
+  keys.place = [](int job) { return Json{{"key", job == 2 ? "b" : "a"}}; };
+  all.push_back(keys);
+
+  // Suspended when it has its permit, and before it starts: the other one gets the permit.
+  Scenario suspended = in_queue("queue-suspended", 2, {kShort}, {"Succeeded"});
+  suspended.steps = {{when_admitted(0), kAtOnce,
+                      [](Trial& trial) {
+                        trial.patch(0, {{"suspend", true}});
+                      }},
+                     {when_job_is(1, "Succeeded"), kSoon, [](Trial& trial) {
+                        trial.patch(0, {{"suspend", false}});
+                      }}};
+  suspended.calls["PUT jobqueues.status"] = 4;
+  all.push_back(suspended);
+
+  Scenario backoff = in_queue("queue-backoff", 2, {kFails, kShort}, {"Failed", "Succeeded"});
+  backoff.fewest_replicas = 2;
+  backoff.spec = {{"retryBackoff", {{"initialSeconds", 3}}}};
+  backoff.calls["PUT jobqueues.status"] = 5;
+  backoff.calls["POST pods"] = 4;
+  all.push_back(backoff);
+
+  Scenario missing = in_queue("queue-missing", 1, {kShort}, {"Succeeded"});
+  missing.queue = nullptr;
+  missing.steps = {{[](Trial& trial) {
+                      return string_at(at(trial.status(), "waiting"), "reason") == "QueueMissing";
+                    },
+                    kSoon,
+                    [](Trial& trial) {
+                      trial.make_queue({{"concurrency", 1}});
+                    }}};
+  all.push_back(missing);
+}
+
 std::vector<Scenario> every_scenario() {
   std::vector<Scenario> all;
   add_stages(all);
@@ -436,6 +497,7 @@ std::vector<Scenario> every_scenario() {
   add_heartbeats(all);
   add_cancels(all);
   add_ends(all);
+  add_queues(all);
   add_replicas(all);
   return all;
 }

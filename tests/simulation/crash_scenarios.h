@@ -30,6 +30,10 @@ struct Scenario {
   // created. It costs the others' attempts, and the attempts end in any order.
   int runs_at_once = 1;
   Json spec = Json::object();  // laid over a job with short windows
+  // The spec of a queue that is made with the jobs. Null: there is none.
+  Json queue;
+  // The place of each job in this queue. Not set: the jobs have none.
+  std::function<Json(int job)> place;
   // What the first, second, ... started pod of a job does. The last entry also counts for later
   // pods.
   std::vector<Cluster::Work> works;

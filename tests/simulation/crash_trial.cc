@@ -17,6 +17,7 @@ using std::chrono::seconds;
 constexpr std::uint64_t kSeed = 20;
 constexpr int kShards = 4;
 constexpr int kNodes = 3;
+constexpr const char* kQueue = "queue";
 constexpr milliseconds kTick{500};
 constexpr seconds kRestartsAfter{1};
 constexpr seconds kLateCopy{3};
@@ -95,6 +96,7 @@ void Trial::applied(const Applied& write) {
   if (write.resource == "durablejobs") jobs_[name] = object;
   if (options_.trace) {
     const Json& status = at(object, "status");
+    if (write.resource == "jobqueues") trace("queue " + status.dump());
     trace(write.resource + " " + key_of(object) + (write.after ? " " : " gone ") +
           string_at(status, "phase") + " " + std::to_string(int_at(status, "attempt")) + " [" +
           string_at(at(status, "waiting"), "reason") + "]" +
@@ -245,8 +247,8 @@ void Trial::vacated(int index) {
 int Trial::owner() const {
   const auto job = jobs_.find(job_name(0));
   if (job == jobs_.end()) return -1;
-  const std::string shard =
-      controller::shard_lease_name(reconciler::shard_of(uid_of(job->second), kShards));
+  const std::string key = ledger_.permits().shard_keys(uid_of(job->second)).front();
+  const std::string shard = controller::shard_lease_name(reconciler::shard_of(key, kShards));
   const Json* const lease = server_.find("leases", "holdfast-system", shard);
   if (!lease) return -1;
   const auto life = ledger_.life_of(string_at(at(*lease, "spec"), "holderIdentity"));
@@ -276,7 +278,7 @@ void Trial::stop_owner() {
 // ---- The run.
 
 void Trial::set_up() {
-  users_.start(/*heartbeats=*/false, /*many_runs=*/false);
+  users_.start({});
   cluster_.start(kNodes);
   seats_.resize(static_cast<std::size_t>(options_.replicas));
   calls_.resize(seats_.size());
@@ -287,6 +289,24 @@ void Trial::set_up() {
     seats_[static_cast<std::size_t>(i)].awaited = true;
     scheduler_.after(milliseconds(100 + 150 * i), [this, i] { start_replica(i); });
   }
+  // Caches are up to date.
+  ledger_.permits().check_order(!options_.point);
+  for (int i = 0; i < scenario_.jobs; ++i) {
+    scheduler_.after(milliseconds(2600 + 10 * i), [this, i] {
+      if (i == 0) {
+        for (const auto& calls : calls_) before_jobs_.push_back(calls.size());
+        if (!scenario_.queue.is_null()) make_queue(scenario_.queue);
+      }
+      if (!users_.create(kNamespaces[0], job_name(i), spec_of(i))) {
+        complain("the job is not accepted");
+      }
+    });
+  }
+  liveness_.watch(true);
+  tick();
+}
+
+Json Trial::spec_of(int job) const {
   Json spec = drawn_spec(kSeed);
   spec = {{"template", spec["template"]},
           {"backoffLimit", 3},
@@ -298,24 +318,22 @@ void Trial::set_up() {
   pod["terminationGracePeriodSeconds"] = 2;
   for (const char* drawn : {"schedulerName", "schedulingGates"}) pod.erase(drawn);
   spec.merge_patch(scenario_.spec);
-  if (spec.contains("stages")) {
-    for (Json& stage : spec["stages"]) {
-      for (const char* same :
-           {"template", "retryBackoff", "startDeadlineSeconds", "lostAfterSeconds"}) {
-        stage[same] = spec[same];
-      }
+  if (scenario_.place) {
+    spec["queue"] = scenario_.place(job);
+    spec["queue"]["name"] = kQueue;
+  }
+  if (!spec.contains("stages")) return spec;
+  for (Json& stage : spec["stages"]) {
+    for (const char* same :
+         {"template", "retryBackoff", "startDeadlineSeconds", "lostAfterSeconds"}) {
+      stage[same] = spec[same];
     }
   }
-  for (int i = 0; i < scenario_.jobs; ++i) {
-    scheduler_.after(milliseconds(2600 + 10 * i), [this, i, spec] {
-      if (i == 0) {
-        for (const auto& calls : calls_) before_jobs_.push_back(calls.size());
-      }
-      if (!users_.create(kNamespaces[0], job_name(i), spec)) complain("the job is not accepted");
-    });
-  }
-  liveness_.watch(true);
-  tick();
+  return spec;
+}
+
+void Trial::make_queue(const Json& spec) {
+  if (!users_.create_queue(kNamespaces[0], kQueue, spec)) complain("the queue is not accepted");
 }
 
 void Trial::tick() {

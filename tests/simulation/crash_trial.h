@@ -64,6 +64,10 @@ class Trial : private WireTap {
   // The same, and its agent has renewed the job's Lease.
   bool worker_runs() const;
   void patch(const Json& spec);  // all jobs
+  void patch(int job, const Json& spec);
+  // Its queue has put it on record as admitted, and it has not moved.
+  bool is_admitted(int job) const;
+  void make_queue(const Json& spec);
   void delete_jobs(const std::string& policy);
   void delete_pod(bool force);
   void strip_owner();
@@ -109,6 +113,7 @@ class Trial : private WireTap {
   bool job_is_over(int job) const;  // it ended as the scenario says
   std::string unfinished() const;
   std::string unheld() const;
+  Json spec_of(int job) const;
   void check_end();
   void check_job(int job);
   void check_rest();

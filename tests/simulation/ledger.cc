@@ -33,9 +33,14 @@ std::uint64_t version_of(const Json& object) {
   return number(string_at(at(object, "metadata"), "resourceVersion"));
 }
 
+bool is_queue(const ApiRequest& request) {
+  return request.target.find("/jobqueues/") != std::string::npos;
+}
+
+// Of a job or a queue.
 bool is_status_write(const ApiRequest& request) {
-  return request.method == "PUT" && request.target.find("/durablejobs/") != std::string::npos &&
-         request.target.ends_with("/status");
+  const bool ours = request.target.find("/durablejobs/") != std::string::npos || is_queue(request);
+  return request.method == "PUT" && ours && request.target.ends_with("/status");
 }
 
 bool is_lease(const ApiRequest& request) {
@@ -109,7 +114,7 @@ void Ledger::sent(const Delivery& delivery) {
     }
     return;
   }
-  owner_acts(delivery, job_uid_of(request, body));
+  owner_acts(delivery, shard_keys_of(request, body));
   if (request.method == "POST") return;
   if (request.method == "DELETE") {
     const Json& preconditions = at(body, "preconditions");
@@ -134,6 +139,16 @@ void Ledger::sent(const Delivery& delivery) {
   }
 }
 
+std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const Json& body) const {
+  std::vector<std::string> keys;
+  if (is_queue(request)) {
+    keys = {string_at(at(body, "metadata"), "namespace")};
+  } else {
+    keys = permits_.shard_keys(job_uid_of(request, body));
+  }
+  return keys.front().empty() ? std::vector<std::string>() : keys;
+}
+
 std::string Ledger::job_uid_of(const ApiRequest& request, const Json& body) const {
   if (request.method == "POST") return controller_uid(body);
   if (!is_pod(request)) {
@@ -151,8 +166,9 @@ std::optional<Ledger::Life> Ledger::life_of(const std::string& member) const {
   return found == members_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// S14, and S15 in truth: whoever sends a write for a job is the one whom its shard's Lease names.
-void Ledger::owner_acts(const Delivery& delivery, const std::string& job_uid) {
+// S14, and S15 in truth: whoever sends a write for a job or a queue is the one whom its shard's
+// Lease names.
+void Ledger::owner_acts(const Delivery& delivery, const std::vector<std::string>& keys) {
   const Life life{delivery.replica, delivery.life};
   const std::string who = "replica " + std::to_string(delivery.replica) + " sends " +
                           delivery.request.method + " " + delivery.request.target;
@@ -163,17 +179,19 @@ void Ledger::owner_acts(const Delivery& delivery, const std::string& job_uid) {
                            ? Duration::max()
                            : (scheduler_.now() - renewal->second) / 1'000'000 * ppm;
   if (age > kRenewDeadline) complain("S14 SelfFence: " + who + " after its renew deadline");
-  if (job_uid.empty()) return;
+  if (keys.empty()) return;
   if (restored_at_ >= Duration::zero() && scheduler_.now() - restored_at_ < kRestoreTolerance) {
     return;
   }
-  const std::string shard = controller::shard_lease_name(reconciler::shard_of(job_uid, shards_));
-  const Json* const lease = gateway_.server().find("leases", "holdfast-system", shard);
-  const std::string holder = lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
-  const auto owner = life_of(holder);
-  if (!owner || *owner != life) {
-    complain("S15 Exclusion: " + who + " while " + shard + " is held by '" + holder + "'");
+  std::string held;
+  for (const std::string& key : keys) {
+    const std::string shard = controller::shard_lease_name(reconciler::shard_of(key, shards_));
+    const Json* const lease = gateway_.server().find("leases", "holdfast-system", shard);
+    const std::string holder = lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
+    if (const auto owner = life_of(holder); owner && *owner == life) return;
+    held += (held.empty() ? "" : ", ") + shard + " is held by '" + holder + "'";
   }
+  complain("S15 Exclusion: " + who + " while " + held);
 }
 
 void Ledger::arrives(const Delivery& delivery) {
@@ -226,8 +244,13 @@ void Ledger::answered(const Delivery& delivery, const ApiAnswer& answer) {
 void Ledger::applied(const Applied& applied) {
   if (by_replica(applied) && applied.resource != "leases") ++replica_writes_;
   if (applied.resource == "durablejobs") {
+    permits_.job_written(applied);
     job_written(applied);
+  } else if (applied.resource == "jobqueues") {
+    ++checks_;
+    permits_.queue_written(applied, by_replica(applied) ? current_ : nullptr);
   } else if (applied.resource == "pods") {
+    permits_.pod_written(applied, by_replica(applied));
     pod_written(applied);
   } else if (applied.after && applied.resource == "leases") {
     const Json& meta = at(*applied.after, "metadata");
@@ -275,6 +298,7 @@ void Ledger::job_removed(const Json& job, bool by_replica) {
 void Ledger::data_restored() {
   restored_at_ = scheduler_.now();
   own_writes_.clear();
+  permits_.data_restored();
   jobs_.clear();
   for (auto& [uid, pod] : pods_) {
     if (pod.removed == Duration::zero()) pod.removed = scheduler_.now();

@@ -1,7 +1,7 @@
 // Checks the safety rules after every write that the API server accepts. It sees the stored data
 // and the sender of each request. The first broken rule ends the run.
 //
-// Names are those of docs/verification.md: S1 OneOutcome ... S18 Author. S9 is checked on
+// Names are those of docs/verification.md: S1 OneOutcome ... S21 Always. S9 is checked on
 // requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "reconciler/types.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
+#include "tests/simulation/permits.h"
 #include "tests/simulation/scheduler.h"
 
 namespace holdfast::simulation {
@@ -27,7 +28,10 @@ inline constexpr std::chrono::seconds kClockTolerance{4};
 class Ledger {
  public:
   Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster)
-      : scheduler_(scheduler), gateway_(gateway), cluster_(cluster) {}
+      : scheduler_(scheduler),
+        gateway_(gateway),
+        cluster_(cluster),
+        permits_(scheduler, gateway, cluster, [this](const auto& what) { complain(what); }) {}
 
   // The rate of a replica's steady clock, in parts per million of the world's.
   void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
@@ -71,6 +75,8 @@ class Ledger {
     Duration removed{0};  // zero: it exists
   };
   const std::map<std::string, PodBook>& pods() const { return pods_; }
+  Permits& permits() { return permits_; }
+  const Permits& permits() const { return permits_; }
 
  private:
   struct AttemptBook {
@@ -107,7 +113,10 @@ class Ledger {
     bool by_replica = false;
   };
 
-  void owner_acts(const Delivery& delivery, const std::string& job_uid);
+  // `keys`: each of them decides a shard, whose holder may act.
+  void owner_acts(const Delivery& delivery, const std::vector<std::string>& keys);
+  // Of the request's job or queue; empty: unknown.
+  std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;
   void job_written(const Applied& applied);
   // ledger_status.cc
@@ -121,6 +130,7 @@ class Ledger {
                      const reconciler::HistoryEntry& entry);
   static void count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book);
   void attempts_started(const StatusWrite& write, JobBook& book);
+  bool gives_back(const StatusWrite& write) const;
   void attempt_started(const StatusWrite& write, const reconciler::Run& run, JobBook& book);
   // Its UID is empty: it was never made.
   std::pair<std::string, PodBook> truth_of(const std::string& job_uid, const std::string& pod_name,
@@ -151,6 +161,7 @@ class Ledger {
   Scheduler& scheduler_;
   Gateway& gateway_;
   const Cluster& cluster_;
+  Permits permits_;
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
   std::map<std::string, PodBook> pods_;
@@ -165,7 +176,7 @@ class Ledger {
   // The server's version after a request's first delivery, by the request's number.
   std::map<std::uint64_t, std::uint64_t> first_copies_;
   // For each life of a replica: its last live read of each path, the version of its last write of
-  // each job, and when it sent its last acknowledged renewal.
+  // each job and queue, and when it sent its last acknowledged renewal.
   std::map<std::pair<Life, std::string>, Duration> reads_;
   std::map<std::pair<Life, std::string>, std::uint64_t> own_writes_;
   std::map<Life, Duration> renewals_;

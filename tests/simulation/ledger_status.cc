@@ -18,8 +18,9 @@ using std::chrono::seconds;
 // No template here is wrong: only a refusal that stands for so long, in the server's time, is
 // final.
 constexpr seconds kFinalRefusal{100};
+constexpr std::size_t kHistoryLimit = 10;
 // One write tells of so many ends at most.
-constexpr std::size_t kEndsTold = 9;
+constexpr std::size_t kEndsTold = kHistoryLimit - 1;
 
 const Run* run_at(const JobStatus& status, std::int64_t index) {
   const auto found = std::find_if(status.runs.begin(), status.runs.end(),
@@ -40,6 +41,18 @@ PolicyAction action_of(const Spec& spec, std::optional<int> exit_code) {
     if (listed == rule.exit_codes->in) return rule.action;
   }
   return PolicyAction::kCount;
+}
+
+// One old entry stays, so that all can see that nothing is missing in between. Deferrals do not
+// count for that, and take room, too.
+bool could_tell_more(const std::vector<HistoryEntry>& old, const std::vector<HistoryEntry>& next) {
+  std::size_t fresh = 0, kept = 0;
+  for (const HistoryEntry& entry : next) {
+    const bool is_old = std::find(old.begin(), old.end(), entry) != old.end();
+    if (!is_old) ++fresh;
+    if (is_old && entry.outcome != Outcome::kDeferred) ++kept;
+  }
+  return fresh < kEndsTold && (next.size() < kHistoryLimit || kept > 1);
 }
 
 bool is_met(const SuccessRule& rule, const IndexSet& completed) {
@@ -73,6 +86,12 @@ void Ledger::status_written(const StatusWrite& write) {
   if (write.next.phase == Phase::kFailed && failed && failed->reason == "PodTemplateInvalid" &&
       gateway_.pods_broken_for() < kFinalRefusal) {
     complain("L2: a passing fault of a webhook has failed " + job);
+  }
+  const bool was_queued = write.old.waiting && (write.old.waiting->reason == Reason::kQueued ||
+                                                write.old.waiting->reason == Reason::kQueueMissing);
+  if (failed && failed->reason == "DeadlineExceeded" && !is_terminal(write.old.phase) &&
+      was_queued) {
+    complain("a job's time runs out while it waits in its queue: " + job);
   }
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
@@ -192,13 +211,14 @@ std::vector<Ledger::RunEnd> Ledger::ends_of(const StatusWrite& write) {
 
 void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
   const std::vector<RunEnd> ends = ends_of(write);
+  const bool has_room = could_tell_more(write.old.history, write.next.history);
   for (const RunEnd& end : ends) {
     const std::string what = named(write.name, end.was->index, end.was->attempt);
     // Deferrals of one write share an entry.
     const bool shares = std::any_of(
         write.next.history.begin(), write.next.history.end(),
         [](const auto& entry) { return entry.outcome == Outcome::kDeferred && entry.count > 1; });
-    if (!end.entry && !shares && ends.size() <= kEndsTold) {
+    if (!end.entry && !shares && has_room) {
       complain("S2 FencedOutcome: an attempt ends that is not in history: " + what);
     }
     if (!book.ended.insert(end.was->attempt).second) complain("S8 Budget: it ends twice: " + what);
@@ -291,6 +311,15 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book, const Histor
   }
 }
 
+// An admitted job that does not start by itself skips the attempt that it was admitted for.
+bool Ledger::gives_back(const StatusWrite& write) const {
+  const Phase phase = write.next.phase;
+  const bool idles = phase == Phase::kPending || phase == Phase::kBackoff;
+  const bool rests = phase == Phase::kSuspended || (idles && write.next_spec.parallelism == 0);
+  return rests && write.next.attempt == write.old.attempt + 1 &&
+         permits_.was_admitted(write.uid, write.old.attempt);
+}
+
 void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
   const JobStatus& next = write.next;
   if (next.attempt == write.old.attempt) return;
@@ -302,6 +331,7 @@ void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
     attempt_started(write, run, book);
   }
   const std::string what = write.name + ", attempt " + std::to_string(next.attempt);
+  if (!any && gives_back(write)) return;
   if (!any) complain("S3 Fence: it rises without an attempt: " + what);
   // As it was when they opened: the write checks the version that the decision was made on.
   const auto open =

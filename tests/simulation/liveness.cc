@@ -1,4 +1,4 @@
-#include "tests/simulation/liveness.h"
+#include "tests/simulation/liveness_job.h"
 
 #include <algorithm>
 
@@ -23,11 +23,6 @@ using JobStatus = reconciler::Status;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A reconcile takes a second at most; half of one goes by between two looks.
-constexpr Duration kReconcile = milliseconds(1000);
-constexpr Duration kLook = milliseconds(500);
-// The server's time is known to a second and a round trip.
-constexpr Duration kServerTime = milliseconds(1200);
 // A creation that was refused is tried again after this long at most.
 constexpr Duration kRefusalRetry = seconds(30);
 
@@ -44,25 +39,6 @@ constexpr Duration kTakeOver = seconds(17) + milliseconds(200);
 bool is_at_rest(const PodView& pod) { return pod.ended() && !pod.has_finalizer; }
 
 }  // namespace
-
-struct Liveness::Job {
-  std::string key;
-  const reconciler::Job& job;
-  std::vector<PodView> pods;              // owned by it
-  std::vector<const PodView*> current{};  // for each run in its status; null: no pod
-
-  std::int64_t intents_without_pod() const {
-    std::int64_t count = 0;
-    for (std::size_t place = 0; place < job.status.runs.size(); ++place) {
-      if (job.status.runs[place].open() && !current[place]) ++count;
-    }
-    return count;
-  }
-  std::int64_t open_runs() const {
-    const auto& runs = job.status.runs;
-    return std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.open(); });
-  }
-};
 
 void Liveness::watch(bool on) {
   on_ = on;
@@ -190,6 +166,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     look_at_job(job);
   }
   look_at_orphans();
+  look_at_queues();
   look_at_shards(replicas);
   for (Replica* const replica : replicas) {
     if (replica->oldest_overdue() > own(kServerTime + kLook)) {
@@ -221,7 +198,7 @@ void Liveness::look_at_job(const Job& job) {
   }
   switch (status.phase) {
     case Phase::kNone:
-      holds(job, "not looked at", Duration::zero());
+      holds(job, "not looked at", job.job.queue ? kQueueNotice : Duration::zero());
       break;
     case Phase::kRunning:
       for (std::size_t place = 0; place < status.runs.size(); ++place) {
@@ -233,10 +210,16 @@ void Liveness::look_at_job(const Job& job) {
     case Phase::kPending:
     case Phase::kBackoff:
       if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
-      look_at_opening(job);
+      if (job.job.queue) {
+        look_at_asking(job);
+      } else {
+        look_at_opening(job);
+      }
       break;
     case Phase::kSuspended:
-      if (!spec.suspend) holds(job, "resume is not obeyed", Duration::zero());
+      if (!spec.suspend) {
+        holds(job, "resume is not obeyed", job.job.queue ? kQueueNotice : Duration::zero());
+      }
       break;
     case Phase::kCancelling:
       look_at_stopping(job, "cancelling, and its pods are gone");
@@ -279,6 +262,12 @@ void Liveness::look_at_opening(const Job& job) {
       holds(job, "its back-off is over", bound, waits_for_old ? std::nullopt : std::optional(due));
     }
   }
+  // It may have to wait for a pod of the stage before.
+  const bool strange_lives =
+      status.stage > 0 && std::any_of(job.pods.begin(), job.pods.end(), [&](const PodView& pod) {
+        return !pod.ended() && !status.run_of_pod(pod.name);
+      });
+  if (waits_for_old && strange_lives) return;
   if (spec.many_runs() && spec.all_indexes().next(0, begun)) {
     holds(job, "a run does not open", paced);
   }
@@ -488,7 +477,7 @@ std::string Liveness::untidy() const {
     if (view.has_finalizer) found = key_of(json) + " keeps our finalizer";
     if (!view.ended()) found = key_of(json) + " still runs";
   });
-  return found;
+  return found.empty() ? untidy_queues() : found;
 }
 
 }  // namespace holdfast::simulation

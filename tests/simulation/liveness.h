@@ -74,6 +74,15 @@ class Liveness {
   void look_at_start(const RunOfJob& one, const reconciler::PodView& pod);
   void look_at_heartbeat(const RunOfJob& one, const reconciler::PodView& pod);
   int silent_holders() const;
+  // liveness_queues.cc
+  using Line = std::vector<const Permits::Job*>;  // the jobs of a queue, in their order
+  void look_at_asking(const Job& job);
+  void look_at_queues();
+  void look_at_words(const Permits::Queue& queue, const Line& line);
+  void look_at_admissions(const std::string& name, const Permits::Queue& queue, const Line& line);
+  void look_at_numbers(const std::string& name, const Permits::Queue& queue, const Line& line);
+  bool has_token(const Permits::Queue& queue) const;
+  std::string untidy_queues() const;
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();

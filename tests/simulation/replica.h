@@ -63,6 +63,7 @@ class Replica : private controller::Telemetry {
     recoveries.emplace_back(to_string(orphan_class), took);
   }
   void fenced_outcome(const std::string&) override {}
+  void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
 
   Scheduler& scheduler_;

@@ -75,6 +75,10 @@ constexpr Habit kHabits[] = {
     {kWorkerHangs, 4, minutes(1), minutes(20), 600},
     {kAgentSilent, 4, minutes(1), minutes(20), 600},
     {kNextImageError, 4, seconds(20), minutes(6)},
+    {kEditQueue, 30},
+    {kHoldQueue, 12, seconds(1), minutes(4)},
+    {kReprioritize, 40},
+    {kRecreateQueue, 10, milliseconds(100), minutes(2)},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -94,6 +98,8 @@ const std::vector<Act> kForbidding = {kRefuse403};
 const std::vector<Act> kTenants = {kHangingWebhook, kLongRetryAfter, kNamespaceFails};
 const std::vector<Act> kForgers = {kForgePod, kStripOwner, kBrokenPods};
 const std::vector<Act> kHeartbeats = {kDeleteLease, kWorkerHangs, kAgentSilent, kNextImageError};
+// Not drawn one by one: worlds with queues have them all.
+constexpr Act kQueues[] = {kEditQueue, kHoldQueue, kReprioritize, kRecreateQueue};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -114,6 +120,8 @@ class Drawing {
     script_.volume = profile.volume;
     script_.many_runs =
         profile.many_runs || (profile.draws_subset && mix(script_.seed, 0x3A11) % 3 == 0);
+    script_.queues =
+        profile.queues || (profile.draws_subset && mix(script_.seed, 0x90E0E) % 4 == 0);
   }
 
   Script draw() {
@@ -160,6 +168,8 @@ class Drawing {
       const bool drawn = random_.below(1000) < share;
       if (act == kCreateJob || !profile_.draws_subset || drawn) chosen_.push_back(act);
     }
+    if (!script_.queues) return;
+    chosen_.insert(chosen_.end(), std::begin(kQueues), std::end(kQueues));
   }
 
   Duration between(Duration least, Duration most) {
@@ -256,6 +266,26 @@ const std::vector<Profile>& profiles() {
        true,
        {},
        true,
+       true},
+      {"queues",
+       all_of({kUsers,
+               kProcesses,
+               {kWorkerFails, kEviction, kNodePowerLoss, kLoseRequest, kLoseAnswer, kDelayRequest,
+                kDelayAnswer, kDuplicate, kRefuse503, kCutSilently, kSlowWatch, kBreakWatch,
+                kWatchCacheLag, kOutage, kRestart, kEtcdStall, kNamespaceFails, kForgePod}}),
+       true,
+       {},
+       false,
+       false,
+       0,
+       true},
+      {"queue_restore",
+       all_of({{kRestore, kCrash, kCancel, kSuspend, kDeleteJob, kWorkerFails}}),
+       false,
+       {},
+       false,
+       false,
+       0,
        true},
       {"volume",
        all_of({{kNodePowerLoss, kNodeDeleted, kEviction, kCrash, kCleanRestart, kLoseAnswer,

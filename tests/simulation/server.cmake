@@ -2,14 +2,15 @@ find_package(yaml-cpp REQUIRED)
 
 add_library(simulation_server STATIC
             api_server.cc
+            server/custom_schema.cc
             server/garbage.cc
             server/job_rules.cc
-            server/job_schema.cc
             server/kinds.cc
             server/metadata.cc
             server/patch.cc
             server/pods.cc
             server/query.cc
+            server/queue_rules.cc
             server/reader.cc
             server/removal.cc
             server/resources.cc
@@ -22,14 +23,15 @@ add_library(simulation_server STATIC
 target_link_libraries(simulation_server PUBLIC holdfast_core PRIVATE yaml-cpp)
 target_compile_options(simulation_server PRIVATE -O2)
 set_source_files_properties(
-  server/job_schema.cc PROPERTIES
-  COMPILE_DEFINITIONS "HOLDFAST_CRD=\"${CMAKE_SOURCE_DIR}/crds/holdfast.dev_durablejobs.yaml\"")
+  server/custom_schema.cc PROPERTIES COMPILE_DEFINITIONS
+                                     "HOLDFAST_CRDS=\"${CMAKE_SOURCE_DIR}/crds\"")
 
 holdfast_test(
   simulation_server_test
   SOURCES
   server_test.cc
   server/consistency_test.cc
+  server/queues_test.cc
   server/reads_test.cc
   server/removal_test.cc
   LIBRARIES

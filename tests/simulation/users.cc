@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kUser = "user";
+constexpr int kQueuesOfNamespace = 2;
 
 class Draw {
  public:
@@ -39,6 +40,11 @@ std::pair<std::string, std::string> split_key(const std::string& key) {
 
 std::string job_target(const std::string& namespace_, const std::string& name) {
   return "/apis/holdfast.dev/v1alpha1/namespaces/" + namespace_ + "/durablejobs" +
+         (name.empty() ? "" : "/" + name);
+}
+
+std::string queue_target(const std::string& namespace_, const std::string& name) {
+  return "/apis/holdfast.dev/v1alpha1/namespaces/" + namespace_ + "/jobqueues" +
          (name.empty() ? "" : "/" + name);
 }
 
@@ -90,6 +96,30 @@ Json lasting_spec(std::uint64_t seed) {
     spec["template"]["spec"].erase(field);
   }
   return spec;
+}
+
+std::string queue_name(int number) { return "queue-" + std::to_string(number); }
+
+// Small, so that jobs wait.
+Json drawn_queue(std::uint64_t seed) {
+  Draw draw(seed);
+  Json spec = Json::object();
+  if (!draw.percent(10)) spec["concurrency"] = draw.between(1, 4);
+  if (draw.percent(50)) spec["concurrencyPerKey"] = draw.between(1, 2);
+  if (draw.percent(40)) {
+    const int jobs = draw.between(1, 3);
+    spec["rate"] = {{"jobs", jobs}, {"periodSeconds", jobs * draw.between(5, 40)}};
+  }
+  return spec;
+}
+
+// A place in a queue. Some jobs have no key.
+Json drawn_place(std::uint64_t seed) {
+  Draw draw(seed);
+  Json place = {{"name", queue_name(draw.between(0, kQueuesOfNamespace - 1))},
+                {"priority", draw.between(-2, 2)}};
+  if (draw.percent(70)) place["key"] = "customer-" + std::to_string(draw.between(0, 3));
+  return place;
 }
 
 // Adds what a job of 1 to 50 runs has.
@@ -152,9 +182,8 @@ void Users::later(Duration delay, std::function<void()> what) {
   scheduler_.after(delay, std::move(what));
 }
 
-void Users::start(bool heartbeats, bool many_runs) {
-  heartbeats_ = heartbeats;
-  many_runs_ = many_runs;
+void Users::start(Work work) {
+  work_ = work;
   ensure_namespaces();
 }
 
@@ -164,6 +193,7 @@ void Users::ensure_namespaces() {
     gateway_.ask(kUser, "POST", "/api/v1/namespaces",
                  {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}});
   }
+  if (work_.queues) ensure_queues();
 }
 
 bool Users::create(const std::string& ns, const std::string& name, const Json& spec) {
@@ -183,6 +213,83 @@ bool Users::patch(const std::string& ns, const std::string& name, const Json& sp
   const auto answer = gateway_.ask(kUser, "PATCH", job_target(ns, name), {{"spec", spec}},
                                    "application/merge-patch+json");
   return answer && answer->status == 200;
+}
+
+// ---- Queues.
+
+bool Users::create_queue(const std::string& ns, const std::string& name, const Json& spec) {
+  const auto answer = gateway_.ask(kUser, "POST", queue_target(ns),
+                                   {{"apiVersion", "holdfast.dev/v1alpha1"},
+                                    {"kind", "JobQueue"},
+                                    {"metadata", {{"name", name}, {"labels", {{"team", ns}}}}},
+                                    {"spec", spec}});
+  return answer && answer->status == 201;
+}
+
+bool Users::patch_queue(const std::string& ns, const std::string& name, const Json& spec) {
+  const auto answer = gateway_.ask(kUser, "PATCH", queue_target(ns, name), {{"spec", spec}},
+                                   "application/merge-patch+json");
+  return answer && answer->status == 200;
+}
+
+bool Users::delete_queue(const std::string& ns, const std::string& name) {
+  const auto answer = gateway_.ask(kUser, "DELETE", queue_target(ns, name));
+  return answer && answer->status == 200;
+}
+
+void Users::ensure_queues() {
+  for (const char* ns : kNamespaces) {
+    for (int number = 0; number < kQueuesOfNamespace; ++number) {
+      const std::string name = queue_name(number);
+      const std::string key = std::string(ns) + "/" + name;
+      if (away_.count(key) > 0 || gateway_.server().find("jobqueues", ns, name)) continue;
+      create_queue(ns, name, drawn_queue(reconciler::hash64(key)));
+    }
+  }
+}
+
+void Users::release_queues() {
+  std::vector<std::string> held;
+  gateway_.server().for_each("jobqueues", [&](const Json& queue) {
+    if (bool_at(at(queue, "spec"), "hold")) held.push_back(key_of(queue));
+  });
+  for (const std::string& key : held) {
+    const auto [ns, name] = split_key(key);
+    patch_queue(ns, name, {{"hold", false}});
+  }
+}
+
+// False: there is no such queue now, or no such job, or nobody answers.
+bool Users::act_on_queue(const ScriptEvent& event) {
+  const std::string ns = kNamespaces[mix(event.seed, 17) % 2];
+  const std::string name = queue_name(static_cast<int>(mix(event.seed, 18) % kQueuesOfNamespace));
+  const std::uint64_t drawn = mix(event.seed, 19);
+  switch (event.act) {
+    case Act::kEditQueue: {
+      Json spec = drawn_queue(drawn);
+      for (const char* limit : {"concurrency", "concurrencyPerKey", "rate"}) {
+        if (!spec.contains(limit)) spec[limit] = nullptr;
+      }
+      return patch_queue(ns, name, spec);
+    }
+    case Act::kHoldQueue:
+      return patch_queue(ns, name, {{"hold", true}});
+    case Act::kRecreateQueue:
+      if (!delete_queue(ns, name)) return false;
+      away_.insert(ns + "/" + name);
+      return true;
+    default: {
+      std::vector<std::string> queued;
+      gateway_.server().for_each("durablejobs", [&](const Json& job) {
+        const bool waits = string_at(at(at(job, "status"), "waiting"), "reason") == "Queued";
+        if (waits) queued.push_back(key_of(job));
+      });
+      if (queued.empty()) return false;
+      const auto [job_ns, job] = split_key(queued[drawn % queued.size()]);
+      const int priority = static_cast<int>((drawn >> 32) % 9) - 4;
+      return patch(job_ns, job, {{"queue", {{"priority", priority}}}});
+    }
+  }
 }
 
 std::vector<std::string> Users::jobs(bool unfinished_only) const {
@@ -239,7 +346,7 @@ bool Users::act(const ScriptEvent& event) {
         if (draw.percent(25) && all.contains(field)) some[field] = all[field];
       }
       // Zero pauses the job.
-      if (many_runs_ && draw.percent(40)) some["parallelism"] = draw.between(0, 20);
+      if (work_.many_runs && draw.percent(40)) some["parallelism"] = draw.between(0, 20);
       if (some.empty()) some["backoffLimit"] = draw.between(0, 3);
       return fired(!key.empty() && patch(ns, name, some));
     }
@@ -275,6 +382,11 @@ bool Users::act(const ScriptEvent& event) {
       return fired(!key.empty() && !gateway_.in_trouble() && strip_owner(key, event.seed));
     case Act::kDeleteLease:
       return fired(!gateway_.in_trouble() && delete_lease(event.seed));
+    case Act::kEditQueue:
+    case Act::kHoldQueue:
+    case Act::kReprioritize:
+    case Act::kRecreateQueue:
+      return fired(act_on_queue(event));
     case Act::kBrokenPods:
       strikes_.fired(event.act);
       gateway_.broken_pods(true);
@@ -290,6 +402,11 @@ bool Users::act(const ScriptEvent& event) {
 void Users::end(const ScriptEvent& event) {
   if (event.act == Act::kQuota) gateway_.quota(false);
   if (event.act == Act::kBrokenPods) gateway_.broken_pods(false);
+  if (event.act == Act::kHoldQueue) release_queues();
+  if (event.act == Act::kRecreateQueue) {
+    away_.clear();
+    if (!gateway_.in_trouble()) ensure_queues();
+  }
   // Whoever suspends jobs lets them go on: all of them.
   if (event.act != Act::kSuspend) return;
   for (const std::string& key : jobs(true)) {
@@ -317,7 +434,9 @@ void Users::release_unseen_pods() {
 }
 
 void Users::make_peace() {
+  away_.clear();
   ensure_namespaces();
+  release_queues();
   for (const std::string& squat : std::set<std::string>(squats_)) {
     if (delete_pod(squat, /*force=*/true)) squats_.erase(squat);
   }
@@ -333,11 +452,12 @@ void Users::make_peace() {
 
 Json Users::spec_of(std::uint64_t seed) const {
   Json spec = drawn_spec(seed);
-  if (many_runs_) draw_runs(Draw(mix(seed, 12)), spec);
-  if (heartbeats_) draw_heartbeat(seed, spec);
+  if (work_.many_runs) draw_runs(Draw(mix(seed, 12)), spec);
+  if (work_.heartbeats) draw_heartbeat(seed, spec);
   if (mix(seed, 14) % 4 == 0) {
-    spec["stages"] = drawn_stages(mix(seed, 15), many_runs_, at(spec, "heartbeat"));
+    spec["stages"] = drawn_stages(mix(seed, 15), work_.many_runs, at(spec, "heartbeat"));
   }
+  if (work_.queues && mix(seed, 16) % 5 > 0) spec["queue"] = drawn_place(mix(seed, 20));
   return spec;
 }
 

@@ -19,22 +19,30 @@ class Users {
   Users(Scheduler& scheduler, Gateway& gateway, Ledger& ledger, Strikes& strikes)
       : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
 
-  // The jobs that are drawn have a heartbeat, and may have many runs.
-  void start(bool heartbeats, bool many_runs);
+  // What the jobs that are drawn have.
+  struct Work {
+    bool heartbeats = false;
+    bool many_runs = false;  // some of them
+    bool queues = false;     // most of them, and the queues are there
+  };
+  void start(Work work);
   // False: not an act of users.
   bool act(const ScriptEvent& event);
   void end(const ScriptEvent& event);
-  // Removes all obstacles: suspended jobs go on.
+  // Removes all obstacles: suspended jobs go on, and queues are there and not held.
   void make_peace();
 
   // One job of so many runs, a few of which fail for good.
   void create_large_job(int runs, std::uint64_t seed);
-  // Of a drawn job: drawn_spec(), a heartbeat if jobs have one, and many runs if jobs may.
+  // Of a drawn job: drawn_spec(), a heartbeat and a queue if jobs have one, many runs if jobs may.
   Json spec_of(std::uint64_t seed) const;
   static void draw_heartbeat(std::uint64_t seed, Json& spec);
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool create_queue(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool patch_queue(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool delete_queue(const std::string& namespace_, const std::string& name);
   bool delete_pod(const std::string& key, bool force);
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   // For the pod of one of the job's runs. False: its UID is not recorded yet.
@@ -44,6 +52,9 @@ class Users {
 
  private:
   void create_drawn(const std::string& name, std::uint64_t seed);
+  bool act_on_queue(const ScriptEvent& event);
+  void ensure_queues();
+  void release_queues();
   static Json one_run(const Json& job, std::uint64_t seed);  // of its status; empty: none
   void release_unseen_pods();
   void strip_labels(const std::string& key, std::uint64_t seed);
@@ -59,12 +70,13 @@ class Users {
   Gateway& gateway_;
   Ledger& ledger_;
   Strikes& strikes_;
-  bool heartbeats_ = false;
-  bool many_runs_ = false;
+  Work work_;
+  std::set<std::string> away_;    // queues by key: deleted, and not to be made again yet
   std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 
 std::string job_target(const std::string& namespace_, const std::string& name = "");
+std::string queue_target(const std::string& namespace_, const std::string& name = "");
 // A spec with short windows; the worker behaves as `plan` says.
 Json drawn_spec(std::uint64_t seed);
 // The same, with nothing that ends the job or holds up its pods.

@@ -17,6 +17,8 @@ constexpr milliseconds kTick{500};
 constexpr seconds kRecovery{90};
 // For a job to end once nothing is in its way: windows, budgets and back-offs are minutes at most.
 constexpr minutes kSettleLimit{40};
+// One after the other, in a queue of one.
+constexpr minutes kQueueSettleLimit{240};
 constexpr minutes kRest{4};
 constexpr int kOftenKilled = 0;
 
@@ -93,6 +95,12 @@ void World::applied(const Applied& write) {
     } else {
       line += " on " + string_at(at(object, "spec"), "nodeName");
     }
+  } else if (write.resource == "jobqueues") {
+    const Json& status = at(object, "status");
+    line += " runs " + std::to_string(int_at(status, "running")) + " waits " +
+            std::to_string(int_at(status, "waiting")) + " admits " +
+            std::to_string(at(status, "admitting").size()) + " held by " +
+            string_at(status, "holderIdentity");
   } else if (write.resource == "leases" && write.after) {
     line += " held by " + string_at(at(object, "spec"), "holderIdentity");
   }
@@ -181,7 +189,9 @@ void World::stop_cleanly(int index, Duration down_for) {
 // ---- The run.
 
 void World::set_up() {
-  users_.start(options_.script.heartbeats, options_.script.many_runs);
+  users_.start({.heartbeats = options_.script.heartbeats,
+                .many_runs = options_.script.many_runs,
+                .queues = options_.script.queues});
   cluster_.start(options_.script.nodes);
   if (options_.script.volume > 0) {
     users_.create_large_job(options_.script.volume, options_.script.seed);
@@ -268,7 +278,7 @@ void World::rest() {
                             std::to_string(ledger_.replica_writes() - before) + " times at rest");
   }
   std::size_t objects = 0;
-  for (const char* resource : {"durablejobs", "pods", "nodes", "leases"}) {
+  for (const char* resource : {"durablejobs", "jobqueues", "pods", "nodes", "leases"}) {
     server_.for_each(resource, [&](const Json&) { ++objects; });
   }
   for (const Seat& seat : seats_) {
@@ -288,9 +298,11 @@ RunResult World::run() {
     heal();
     if (run_part(kRecovery)) {
       liveness_.watch(true);
-      if (settle(kSettleLimit, "after the faults")) examine();
+      ledger_.permits().check_order(true);
+      const minutes limit = options_.script.queues ? kQueueSettleLimit : kSettleLimit;
+      if (settle(limit, "after the faults")) examine();
       liveness_.watch(true);
-      if (!scheduler_.stopped() && settle(kSettleLimit, "after the exam")) rest();
+      if (!scheduler_.stopped() && settle(limit, "after the exam")) rest();
     }
   }
   RunResult result;

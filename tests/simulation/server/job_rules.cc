@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/time.h"
-#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/custom_schema.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -96,6 +96,7 @@ void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
   if (at(spec, "stages") != at(old, "stages")) {
     forbid(causes, "spec.stages", "the stages are immutable as a whole");
   }
+  check_place_change(at(spec, "queue"), at(old, "queue"), causes);
   check_run_changes(spec, old, causes);
 }
 
@@ -391,6 +392,7 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
   // A rule without a past is not asked again of what is the same, in whatever order.
   if (old == nullptr || !same_in_any_order(at(job, "spec"), at(*old, "spec"))) {
     check_spec(at(job, "spec"), template_may_differ, causes);
+    check_place(at(at(job, "spec"), "queue"), causes);
     check_run_rules(job, old == nullptr, template_may_differ, causes);
   }
   check_status(status, causes);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/time.h"
-#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/custom_schema.h"
 #include "tests/simulation/server/pods.h"
 
 namespace holdfast::simulation {
@@ -91,9 +91,10 @@ bool spec_differs(const Json& old, const Json& object) {
 void prepare_create(const Resource& resource, Json& object) {
   if (resource.custom) {
     object.erase("status");
-    job_schema().prune(object);
-    job_schema().fill_defaults(object);
-    job_schema().fill_status_defaults(object);
+    const CustomSchema& schema = custom_schema(resource);
+    schema.prune(object);
+    schema.fill_defaults(object);
+    schema.fill_status_defaults(object);
   } else if (is(resource, "pods")) {
     prepare_pod(object);
   } else if (is(resource, "namespaces")) {
@@ -114,8 +115,8 @@ void prepare_update(const Resource& resource, const std::string& subresource, co
     Json status = object.contains("status") ? std::move(object["status"]) : Json();
     object = old;
     object["status"] = std::move(status);
-    job_schema().prune_status(object);
-    job_schema().fill_status_defaults(object);
+    custom_schema(resource).prune_status(object);
+    custom_schema(resource).fill_status_defaults(object);
     return;
   }
   if (resource.status) {
@@ -127,8 +128,8 @@ void prepare_update(const Resource& resource, const std::string& subresource, co
     }
   }
   if (resource.custom) {
-    job_schema().prune(object);
-    if (at(object, "spec") != at(old, "spec")) job_schema().fill_defaults(object);
+    custom_schema(resource).prune(object);
+    if (at(object, "spec") != at(old, "spec")) custom_schema(resource).fill_defaults(object);
   }
   if (is(resource, "namespaces")) object["spec"] = old["spec"];
   if (is(resource, "pods") && subresource.empty()) prepare_pod_update(old, object);
@@ -153,7 +154,7 @@ Causes validate(const Resource& resource, const Json& object, const Json* old,
   Causes causes = validate_metadata(resource, object, old);
   Causes more;
   if (resource.custom) {
-    more = validate_job(object, old, causes);
+    more = validate_custom(resource, object, old, causes);
   } else if (is(resource, "leases")) {
     more = validate_lease(object);
   } else if (is(resource, "events")) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/custom_schema.h"
 
 namespace holdfast::simulation {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/custom_schema.h"
 #include "tests/simulation/server/kinds.h"
 #include "tests/simulation/server/patch.h"
 
@@ -20,8 +20,8 @@ ApiAnswer check_body(const Target& target, const Json& object) {
                      (!api_version.empty() && api_version != resource.api_version());
   if (resource.custom && kind != resource.kind) {
     const std::string& named = string_at(at(object, "metadata"), "name");
-    ApiAnswer refused =
-        invalid(resource, named, {{"FieldValueInvalid", "kind", "must be DurableJob"}});
+    const std::string wanted = std::string("must be ") + resource.kind;
+    ApiAnswer refused = invalid(resource, named, {{"FieldValueInvalid", "kind", wanted}});
     Json status = Json::parse(refused.body);
     status["details"]["kind"] = kind;
     return object_answer(422, status);
@@ -33,8 +33,8 @@ ApiAnswer check_body(const Target& target, const Json& object) {
   if (!is_readable(resource, object)) return bad_request("the body cannot be handled");
   if (resource.custom && target.value("fieldValidation") == "Strict") {
     Json known = object;
-    job_schema().prune(known);
-    job_schema().prune_status(known);
+    custom_schema(resource).prune(known);
+    custom_schema(resource).prune_status(known);
     if (known != object) return bad_request("strict decoding error: unknown field");
   }
   const Json& metadata = at(object, "metadata");

@@ -1,8 +1,11 @@
-#include "tests/simulation/server/job_schema.h"
+#include "tests/simulation/server/custom_schema.h"
 
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
 
 namespace holdfast::simulation {
 namespace {
@@ -47,51 +50,61 @@ const Json& schema_in(const Json& definition) {
 
 }  // namespace
 
-JobSchema::JobSchema(const Json& definition)
+CustomSchema::CustomSchema(const Json& definition)
     : spec_(schema_in(definition).at("properties").at("spec")),
       status_(schema_in(definition).at("properties").at("status")) {}
 
-void JobSchema::prune(Json& job) const {
-  for (auto member = job.begin(); member != job.end();) {
+void CustomSchema::prune(Json& object) const {
+  for (auto member = object.begin(); member != object.end();) {
     const std::string& name = member.key();
     const bool known = name == "apiVersion" || name == "kind" || name == "metadata" ||
                        name == "spec" || name == "status";
-    member = known ? std::next(member) : job.erase(member);
+    member = known ? std::next(member) : object.erase(member);
   }
-  if (job.contains("spec")) spec_.prune(job["spec"]);
+  if (object.contains("spec")) spec_.prune(object["spec"]);
 }
 
-void JobSchema::fill_defaults(Json& job) const {
-  if (job.contains("spec")) spec_.fill_defaults(job["spec"]);
+void CustomSchema::fill_defaults(Json& object) const {
+  if (object.contains("spec")) spec_.fill_defaults(object["spec"]);
 }
 
-void JobSchema::prune_status(Json& job) const {
-  if (job.contains("status")) status_.prune(job["status"]);
+void CustomSchema::prune_status(Json& object) const {
+  if (object.contains("status")) status_.prune(object["status"]);
 }
 
-void JobSchema::fill_status_defaults(Json& job) const {
-  Json& status = job["status"];
-  if (status.is_null()) status = status_.own_default();
-  status_.fill_defaults(status);
+void CustomSchema::fill_status_defaults(Json& object) const {
+  if (at(object, "status").is_null()) object["status"] = status_.own_default();
+  if (at(object, "status").is_null()) {
+    object.erase("status");
+  } else {
+    status_.fill_defaults(object["status"]);
+  }
 }
 
-const JobSchema& job_schema() {
-  static const JobSchema* const schema = new JobSchema(json_of(YAML::LoadFile(HOLDFAST_CRD)));
-  return *schema;
+const CustomSchema& custom_schema(const Resource& resource) {
+  static auto* const schemas = new std::map<std::string, CustomSchema>();
+  const auto found = schemas->find(resource.plural);
+  if (found != schemas->end()) return found->second;
+  const std::string file =
+      std::string(HOLDFAST_CRDS) + "/" + resource.group + "_" + resource.plural + ".yaml";
+  return schemas->emplace(resource.plural, CustomSchema(json_of(YAML::LoadFile(file))))
+      .first->second;
 }
 
-Causes validate_job(const Json& job, const Json* old, const Causes& earlier) {
+Causes validate_custom(const Resource& resource, const Json& object, const Json* old,
+                       const Causes& earlier) {
   Causes causes;
-  const bool same_spec = old != nullptr && at(*old, "spec") == at(job, "spec");
-  const bool same_status = old != nullptr && at(*old, "status") == at(job, "status");
+  const CustomSchema& schema = custom_schema(resource);
+  const bool same_spec = old != nullptr && at(*old, "spec") == at(object, "spec");
+  const bool same_status = old != nullptr && at(*old, "status") == at(object, "status");
   if (same_spec && same_status) return causes;
-  if (!job.contains("spec")) {
+  if (!object.contains("spec")) {
     causes.push_back({"FieldValueRequired", "spec", "Required value"});
   } else if (!same_spec) {
-    job_schema().spec().validate(job["spec"], "spec", causes);
+    schema.spec().validate(object["spec"], "spec", causes);
   }
-  if (job.contains("status") && !same_status) {
-    job_schema().status().validate(job["status"], "status", causes);
+  if (object.contains("status") && !same_status) {
+    schema.status().validate(object["status"], "status", causes);
   }
   if (blocks_rules(causes) || blocks_rules(earlier)) {
     causes.push_back({"FieldValueInvalid", "<nil>",
@@ -99,7 +112,11 @@ Causes validate_job(const Json& job, const Json* old, const Causes& earlier) {
                       "object was invalid; correct the existing errors to complete validation"});
     return causes;
   }
-  check_job_rules(job, old, causes);
+  if (std::string_view(resource.plural) == "durablejobs") {
+    check_job_rules(object, old, causes);
+  } else if (!same_spec) {
+    check_queue_rules(object, causes);
+  }
   return causes;
 }
 
