@@ -1,14 +1,18 @@
 """The alerts speak of metrics that the operator has, with its own labels and buckets."""
 
+import json
 import re
 
 import pytest
 from chart import pick
-from holdfast import Operator, install
+from holdfast import Operator, install, job
+from localcluster import wait_for
 
 # PromQL's own words.
-FUNCTIONS = {"absent", "by", "histogram_quantile", "le", "max", "max_over_time", "min", "rate", "sum"}
-ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale"}
+FUNCTIONS = {"absent", "by", "exported_namespace", "histogram_quantile", "le", "max", "max_over_time", "min", "queue", "rate",
+             "sum"}
+ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
+          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong"}
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +23,15 @@ def rules(helm):
 
 @pytest.fixture(scope="module")
 def samples(cluster):
-    """The names and labels of a running operator's /metrics."""
+    """The names and labels of a running operator's /metrics, while a job waits in a queue."""
     install(cluster)
+    queue = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "JobQueue", "metadata": {"name": "encode"},
+             "spec": {"hold": True}}
+    waits = job("waits", queue={"name": "encode"})
+    items = {"apiVersion": "v1", "kind": "List", "items": [queue, waits]}
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(items))
     with Operator(cluster) as operator:
+        wait_for("the metrics of the queue", lambda: any("holdfast_queue_" in name for name in operator.metrics()), 30)
         return list(operator.metrics())
 
 
@@ -47,6 +57,12 @@ def test_every_label_of_an_alert_is_one_that_its_metric_has(rules, samples):
             for label, values in labels.items():
                 for value in values.split("|"):
                     assert any(f'{label}="{value}"' in sample for sample in series), (metric, label, value)
+
+
+def test_the_wait_in_a_queue_that_fires_is_a_value_of_the_chart(helm):
+    rendered = helm.template({"prometheusRule": {"enabled": True, "queueWaitSeconds": 90}})
+    assert re.search(r"holdfast_queue_oldest_wait_seconds.* > 90$", rendered, re.MULTILINE)
+    assert "3600" not in rendered
 
 
 @pytest.mark.parametrize("window", [15, 40, 60, 119, 300, 600])

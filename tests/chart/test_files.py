@@ -107,6 +107,7 @@ def test_the_package_is_complete_and_has_no_links(helm, package):
 
 def test_the_tree_has_one_definition_and_one_fence():
     for link, target in [("crds/holdfast.dev_durablejobs.yaml", "crds/holdfast.dev_durablejobs.yaml"),
+                         ("crds/holdfast.dev_jobqueues.yaml", "crds/holdfast.dev_jobqueues.yaml"),
                          ("hack/fence.yaml", "files/fence.yaml")]:
         assert (ROOT / link).read_bytes() == (CHART / target).read_bytes()
 

@@ -24,7 +24,7 @@ _RUN = secrets.token_hex(2)
 TENANTS = [f"e2e-{_RUN}-{number}" for number in range(1, 41)]
 VALUES = ["--set", "workerNamespaces={" + ",".join(TENANTS) + "}"]
 # What a busy machine, and looking from outside ten times a second, may add to a bound.
-NOISE = 2
+NOISE = 4
 RESULTS = ROOT / "build/e2e/recovery.json"
 _rows = []
 
@@ -67,7 +67,7 @@ def namespace(cluster):
     """A namespace of the test's own, that enforces Pod Security `restricted`."""
     name = TENANTS[next(_numbers) - 1]
     wait_for(f"the default service account of {name}", lambda: cluster.api(
-        "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default")[0] == 200, 30)
+        "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default")[0] == 200, 120)
     yield name
     cluster.kubectl("-n", name, "delete", "dj", "--all", "--wait=false")
 

@@ -45,10 +45,10 @@ def test_a_container_that_needs_more_memory_than_it_may_have_is_called_oom_kille
 
 
 def test_an_image_that_cannot_be_pulled_is_named_until_the_start_deadline(cluster, jobs):
-    jobs.apply(shell_job(cluster, "nowhere", "true", disruptionLimit=0, startDeadlineSeconds=20,
+    jobs.apply(shell_job(cluster, "nowhere", "true", disruptionLimit=0, startDeadlineSeconds=40,
                          container_fields={"image": "127.0.0.1:1/no/such:image"}))
     waiting = jobs.wait("nowhere", lambda s: "127.0.0.1:1/no/such:image" in s.get(
-        "waiting", {}).get("message", ""), 20, "the image to be named")["waiting"]
+        "waiting", {}).get("message", ""), 60, "the image to be named")["waiting"]
     assert "Pull" in waiting["reason"] + waiting["message"], dump(waiting)
     status = end_of(jobs, "nowhere")
     assert outcomes(status)[0][1] == "StartTimeout", dump(status)
@@ -115,7 +115,7 @@ def test_a_job_that_pod_security_refuses_says_so_and_goes_on_when_it_may(cluster
     body["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {"privileged": True}
     jobs.apply(body)
     waiting = jobs.wait("rootly", lambda s: "privileged" in s.get("waiting", {}).get("message", ""),
-                        20, "the refusal to be told")["waiting"]
+                        60, "the refusal to be told")["waiting"]
     assert "PodSecurity" in waiting["message"], dump(waiting)
     cluster.kubectl("label", "--overwrite", "namespace", jobs.namespace,
                     "pod-security.kubernetes.io/enforce=privileged")

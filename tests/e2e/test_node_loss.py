@@ -25,15 +25,15 @@ def last_renewal(cluster, node):
 
 def fenced_by_replica(cluster):
     """{replica: successes of old attempts that it did not count}."""
-    return {pod["metadata"]["name"]: cluster.metric_of(
-        pod, "holdfast_fenced_outcomes_total", pod_phase="Succeeded") for pod in cluster.operators()}
+    return wait_for("the replicas' metrics", lambda: {pod["metadata"]["name"]: cluster.metric_of(
+        pod, "holdfast_fenced_outcomes_total", pod_phase="Succeeded") for pod in cluster.operators()}, 60)
 
 
 def running_on(jobs, name):
     """The node on which the job's pod runs, once that is on record."""
     pod = jobs.wait_running(name, limit=60)
     node = pod["spec"]["nodeName"]
-    jobs.wait(name, lambda s: place(s).get("nodeName") == node, 30, "the node to be on record")
+    jobs.wait(name, lambda s: place(s).get("nodeName") == node, 60, "the node to be on record")
     return node
 
 

@@ -37,7 +37,7 @@ def run_on(cluster, jobs, node, prefix, **spec):
         jobs.apply(shell_job(cluster, name, f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}",
                              pod=on(node), **spec))
     for name in names:
-        jobs.wait_running(name, limit=90)
+        jobs.wait_running(name, limit=120)
     return names
 
 
@@ -53,9 +53,9 @@ def test_jobs_do_not_notice_that_operator_pods_are_deleted(cluster, jobs, count)
     cluster.await_operators()
     names = [f"calm-{number}" for number in range(MANY)]
     for name in names:
-        jobs.apply(shell_job(cluster, name, sleeps(15)))
+        jobs.apply(shell_job(cluster, name, sleeps(25)))
     for name in names:
-        jobs.wait_running(name, limit=90)
+        jobs.wait_started(name, limit=120)
     delete_operators(cluster, count)
     assert_undisturbed(jobs, names)
     cluster.await_operators()
@@ -68,9 +68,9 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
     cluster.await_operators()
     names = [f"meanwhile-{number}" for number in range(MANY)]
     for name in names:
-        jobs.apply(shell_job(cluster, name, sleeps(20)))
+        jobs.apply(shell_job(cluster, name, sleeps(40)))
     for name in names:
-        jobs.wait_running(name, limit=90)
+        jobs.wait_running(name, limit=120)
     operators = [pod["metadata"]["name"] for pod in cluster.operators()]
     cluster.kubectl("-n", SYSTEM, "scale", "deployment/holdfast", "--replicas=0")
     try:
@@ -111,7 +111,7 @@ def test_a_node_that_takes_its_jobs_replica_along_costs_the_later_of_window_and_
     victim, _ = nodes
     names = run_on(cluster, jobs, victim, "together", lostAfterSeconds=LEASE)
     for name in names:
-        jobs.wait(name, lambda s: place(s).get("nodeName") == victim, 30, "the node to be on record")
+        jobs.wait(name, lambda s: place(s).get("nodeName") == victim, 60, "the node to be on record")
     with cluster.lost(victim, "kill", "start"):
         lost = time.monotonic()
         seen = [wait_attempt_pod(jobs, name, 2, 90) for name in names]  # half of them had their owner there

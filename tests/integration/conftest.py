@@ -11,10 +11,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "hack"))
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from holdfast import QUICK_LEASES, Jobs, Operator, install  # noqa: E402
+from holdfast import CRDS, Jobs, Operator, install  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from localcluster.tools import DEFAULT_K8S_VERSION, PINNED_K8S_VERSION  # noqa: E402
-from resource_api import CRD_PATH, Api  # noqa: E402
+from resource_api import Api  # noqa: E402
 from rights import granted  # noqa: E402
 
 _numbers = itertools.count(1)
@@ -45,15 +45,15 @@ def pinned_kubernetes():
 
 @pytest.fixture(scope="session")
 def bare_cluster():
-    """etcd and kube-apiserver with the CRD, and nothing that acts on what the tests write there."""
+    """etcd and kube-apiserver with the CRDs, and nothing that acts on what the tests write there."""
     with Cluster(
         nodes=0, kwok=False, controller_manager=False, scheduler=False, audit=False
     ) as cluster:
-        cluster.kubectl("apply", "-f", str(CRD_PATH))
+        cluster.kubectl("apply", "-f", str(CRDS))
 
         # Not `kubectl wait`: it gives up on a definition that has no conditions yet.
         def served():
-            return cluster.kubectl("get", "dj", check=False).returncode == 0
+            return cluster.kubectl("get", "dj,jq", check=False).returncode == 0
 
         wait_for("the API server to serve DurableJobs", served, 60)
         yield cluster
@@ -86,9 +86,9 @@ def check_denied(cluster):
 
 
 @pytest.fixture(scope="module")
-def operator(cluster):
-    """One operator for the file's tests, some of which kill it."""
-    with Operator(cluster, leases=QUICK_LEASES) as operator:
+def operator(cluster, request):
+    """One operator for the file's tests. A file that kills it says OPERATOR_LEASES = QUICK_LEASES."""
+    with Operator(cluster, leases=getattr(request.module, "OPERATOR_LEASES", ())) as operator:
         yield operator
 
 
@@ -98,7 +98,7 @@ def namespace(cluster, request):
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:40].strip("-") + f"-{next(_numbers)}"
     cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     wait_for(f"the default service account of {name}", lambda: cluster.api(
-        "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default")[0] == 200, 30)
+        "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default")[0] == 200, 60)
     return name
 
 

@@ -7,6 +7,8 @@ import pathlib
 
 import yaml
 
+from localcluster import wait_for
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
 JOBS = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs"
@@ -159,3 +161,12 @@ def fields_of(schema, path=""):
         if name != "template":
             yield from fields_of(field, f"{path}.{name}")
             yield from fields_of(field.get("items", {}), f"{path}.{name}[]")
+
+
+def explained(api, path):
+    """What `kubectl explain` shows. The API server publishes the descriptions some time after it serves a kind."""
+    def text():
+        result = api.kubectl("explain", path)
+        return result.stdout if result.returncode == 0 and "<empty>" not in result.stdout else None
+
+    return wait_for(f"the API server to publish the descriptions of {path}", text, 60)

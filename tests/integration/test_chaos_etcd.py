@@ -45,12 +45,12 @@ def test_an_expired_watch_is_listed_anew_and_nothing_that_happened_meanwhile_is_
         cluster, operator, jobs, record):
     """410: the operator stands still while its jobs' pods end and new jobs come; the server that it
     wakes up to knows nothing of that time any more, neither in its cache nor in etcd."""
-    ends = [job(f"ends-{n}", annotations=runs(3, "0" if n % 2 else "1,0"), backoffLimit=2,
+    ends = [job(f"ends-{n}", annotations=runs(8, "0" if n % 2 else "1,0"), backoffLimit=2,
                 retryBackoff={"initialSeconds": 1, "maxSeconds": 1}) for n in range(10)]
     for body in ends:
         jobs.apply(body)
     for name in names_of(ends):
-        jobs.wait_running(name)
+        jobs.wait_started(name)
     operator.signal(signal.SIGSTOP)
     late = [job(f"late-{n}", annotations=runs(0)) for n in range(10)]
     for body in late:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 MUTATING = "v1alpha1" if k8s_minor() < 34 else "v1beta1"
 NEVER_STARTS = {"holdfast-test/waiting": "ImagePullBackOff"}
 # A refused creation is tried again after 5 s, doubling to 30 s.
-RETRY_LIMIT = 45
+RETRY_LIMIT = 90
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def operator(cluster):
 
 def wait_refused(jobs, name, text, reason="PodCreationRefused"):
     """Until the job waits because its pod is refused, with these words; nothing is spent."""
-    status = jobs.wait(name, lambda s: s.get("waiting", {}).get("reason") == reason, 30)
+    status = jobs.wait(name, lambda s: s.get("waiting", {}).get("reason") == reason, 60)
     assert text in status["waiting"]["message"]
     assert "retries the same pod" in status["waiting"]["nextAction"]
     assert_nothing_spent(status)
@@ -55,7 +55,7 @@ def wait_refused(jobs, name, text, reason="PodCreationRefused"):
             event["reason"] == "PodRejected" and text in event["note"]
             for event in jobs.events(name)
         ),
-        15,
+        60,
     )
     return status
 
@@ -98,7 +98,7 @@ def test_a_job_over_quota_waits_then_is_stalled_and_goes_on_when_the_quota_is_ra
         status = jobs.wait(
             "over",
             lambda s: any(condition["type"] == "Stalled" for condition in s.get("conditions", [])),
-            15,
+            60,
         )
         condition = jobs.conditions("over")["Stalled"]
         assert (condition["status"], condition["reason"]) == ("True", "PodCreationRefused")
@@ -122,7 +122,7 @@ def test_suspend_cancel_and_the_active_deadline_work_while_the_pod_is_refused(jo
         jobs.wait_phase("overdue", "Failed")
         assert jobs.conditions("overdue")["Failed"]["reason"] == "DeadlineExceeded"
     jobs.patch("suspended", suspend=False)
-    status = jobs.wait_phase("suspended", "Succeeded")
+    status = jobs.wait_phase("suspended", "Succeeded", limit=RETRY_LIMIT)
     assert [entry["outcome"] for entry in status["history"]] == ["Suspended", "Succeeded"]
 
 
@@ -154,7 +154,7 @@ def test_an_invalid_template_fails_the_job_with_the_servers_message_and_spends_n
     wait_for(
         "an event",
         lambda: any(event["reason"] == "PodTemplateInvalid" for event in jobs.events("invalid")),
-        15,
+        60,
     )
 
 
@@ -207,9 +207,9 @@ def test_a_lost_attempts_pod_that_may_not_be_deleted_holds_the_next_one_up_for_n
                 event["reason"] == "PodDeletionRefused" and "pods are kept here" in event["note"]
                 for event in jobs.events("kept-back")
             ),
-            15,
+            60,
         )
-    wait_for("the old pod to be gone", lambda: not pod_named(jobs, first), 45)
+    wait_for("the old pod to be gone", lambda: not pod_named(jobs, first), 90)
 
 
 def test_what_admission_adds_to_a_pod_is_harmless(jobs):

@@ -1,8 +1,10 @@
 """Times that end an attempt, a job, or what is left of a job."""
 
+import time
+
 import pytest
 
-from holdfast import job, place, runs
+from holdfast import QUICK_LEASES, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -22,6 +24,7 @@ from losses import REACTION, SLACK, seconds_of
 
 pytestmark = pytest.mark.usefixtures("operator")
 
+OPERATOR_LEASES = QUICK_LEASES
 ROUNDING = 1  # times in status are whole seconds
 
 
@@ -29,7 +32,7 @@ def lasted(status):
     return seconds_of(status["completionTime"]) - seconds_of(status["startTime"])
 
 
-def assert_out_of_time(jobs, name, seconds, limit=30):
+def assert_out_of_time(jobs, name, seconds, limit=60):
     """The job ends as DeadlineExceeded so many seconds after its start; returns its status."""
     status = jobs.wait_phase(name, "Failed", limit=seconds + limit)
     assert seconds - ROUNDING <= lasted(status) <= seconds + REACTION + SLACK + ROUNDING
@@ -47,7 +50,7 @@ def assert_stopped(jobs, name):
             pod["status"]["phase"] in ("Succeeded", "Failed") for pod in jobs.pods(name)
         )
 
-    wait_for(f"the pods of {name} to be stopped", stopped, 15)
+    wait_for(f"the pods of {name} to be stopped", stopped, 60)
 
 
 def test_active_deadline_ends_a_running_job_and_stops_its_pod(jobs):
@@ -67,17 +70,17 @@ def test_active_deadline_ends_a_job_whose_pod_has_not_started(jobs):
 
 def test_active_deadline_ends_a_job_in_backoff(jobs):
     jobs.apply(
-        job("backs-off", annotations=runs(0, 1), retryBackoff=LONG_BACKOFF, activeDeadlineSeconds=4)
+        job("backs-off", annotations=runs(0, 1), retryBackoff=LONG_BACKOFF, activeDeadlineSeconds=10)
     )
     status = jobs.wait_phase("backs-off", "Backoff")
-    assert seconds_of(status["waiting"]["deadline"]) - seconds_of(status["startTime"]) == 4
-    status = assert_out_of_time(jobs, "backs-off", 4)
+    assert seconds_of(status["waiting"]["deadline"]) - seconds_of(status["startTime"]) == 10
+    status = assert_out_of_time(jobs, "backs-off", 10)
     assert budgets(status) == (1, 1, 0)
     wait_events(jobs, "backs-off", "AttemptFailed", "DeadlineExceeded")
 
 
 def test_suspended_time_does_not_count_towards_the_active_deadline(jobs):
-    limit = 9  # on a busy machine the suspension takes some of it
+    limit = 12  # on a busy machine the suspension takes some of it
     jobs.apply(job("pauses", activeDeadlineSeconds=limit))
     start = seconds_of(wait_told(jobs, "pauses", "PodRunning")["startTime"])
     jobs.patch("pauses", suspend=True)
@@ -98,13 +101,15 @@ def test_an_active_deadline_that_is_lowered_counts_at_once(jobs):
     jobs.apply(job("lowered", activeDeadlineSeconds=3600))
     status = wait_told(jobs, "lowered", "PodRunning")
     wait_until(seconds_of(status["startTime"]) + 2)
+    lowered = time.time()
     jobs.patch("lowered", activeDeadlineSeconds=1)
-    jobs.wait_phase("lowered", "Failed", limit=REACTION + SLACK)
+    status = jobs.wait_phase("lowered", "Failed")
+    assert seconds_of(status["completionTime"]) - lowered <= REACTION + SLACK
     assert jobs.conditions("lowered")["Failed"]["reason"] == "DeadlineExceeded"
 
 
 def test_an_active_deadline_that_is_raised_gives_more_time(jobs):
-    jobs.apply(job("raised", activeDeadlineSeconds=7, annotations=runs(9)))
+    jobs.apply(job("raised", activeDeadlineSeconds=12, annotations=runs(15)))
     wait_told(jobs, "raised", "PodRunning")
     jobs.patch("raised", activeDeadlineSeconds=600)
     assert settle(jobs, "raised")["phase"] == "Succeeded"
@@ -134,8 +139,8 @@ def test_each_attempt_may_run_for_the_attempt_deadline_and_spends_a_failure(jobs
 
 
 def test_an_attempt_that_was_too_long_is_followed_by_one_that_counts(jobs):
-    jobs.apply(job("second", attemptDeadlineSeconds=2, retryBackoff=SHORT_BACKOFF))
-    jobs.wait("second", lambda s: s.get("attempt") == 2, 30)
+    jobs.apply(job("second", attemptDeadlineSeconds=8, retryBackoff=SHORT_BACKOFF))
+    jobs.wait("second", lambda s: s.get("attempt") == 2, 60)
     jobs.patch("second", attemptDeadlineSeconds=600)
     jobs.end_pod(jobs.wait_running("second"))
     status = settle(jobs, "second")
@@ -147,7 +152,7 @@ def test_the_time_before_the_start_is_no_part_of_the_attempt_deadline(jobs):
     jobs.apply(
         job("late", annotations={"holdfast-test/start-after": "4s"}, attemptDeadlineSeconds=2)
     )
-    status = jobs.wait("late", lambda s: s.get("failures") == 1, 30)
+    status = jobs.wait("late", lambda s: s.get("failures") == 1, 60)
     entry = status["history"][0]
     assert seconds_of(entry["startTime"]) - seconds_of(status["startTime"]) >= 4 - ROUNDING
     ran = seconds_of(entry["endTime"]) - seconds_of(entry["startTime"])
@@ -166,7 +171,7 @@ def deletion_of(cluster, offset, jobs, name):
             and write.code != 404
         ]
 
-    wait_for(f"the deletion of job {name}", found, 30)
+    wait_for(f"the deletion of job {name}", found, 60)
     flush_audit(cluster, offset)
     writes = found()
     assert len(writes) == 1
@@ -176,27 +181,27 @@ def deletion_of(cluster, offset, jobs, name):
 @pytest.mark.parametrize("exit_code", [0, 1], ids=["succeeded", "failed"])
 def test_a_finished_job_and_its_pods_are_deleted_when_their_time_is_over(cluster, jobs, exit_code):
     offset = cluster.audit_offset()
-    jobs.apply(
+    time_to_live = 8  # for its end to be seen
+    made = jobs.apply(
         job(
             "expires",
             annotations=runs(0, exit_code),
             backoffLimit=0,
-            ttlSecondsAfterFinished=3,
+            ttlSecondsAfterFinished=time_to_live,
         )
     )
-    status = settle(jobs, "expires")
-    uid = jobs.get("expires")["metadata"]["uid"]
+    status = jobs.wait_phase("expires", "Succeeded", "Failed")
     write = deletion_of(cluster, offset, jobs, "expires")
-    due = seconds_of(status["completionTime"]) + 3
+    due = seconds_of(status["completionTime"]) + time_to_live
     assert due <= write.at <= due + REACTION + SLACK + ROUNDING
-    assert write.body["preconditions"]["uid"] == uid
+    assert write.body["preconditions"]["uid"] == made["metadata"]["uid"]
     assert write.body["preconditions"]["resourceVersion"]
-    wait_for("job and pods to be gone", lambda: not jobs.get("expires") and not jobs.pods(), 30)
+    wait_for("job and pods to be gone", lambda: not jobs.get("expires") and not jobs.pods(), 60)
 
 
 def test_a_time_to_live_of_zero_deletes_the_job_as_soon_as_it_has_ended(jobs):
     jobs.apply(job("at-once", annotations=runs(0), ttlSecondsAfterFinished=0))
-    wait_for("job and pods to be gone", lambda: not jobs.list() and not jobs.pods(), 30)
+    wait_for("job and pods to be gone", lambda: not jobs.list() and not jobs.pods(), 60)
 
 
 def test_a_time_to_live_that_is_set_later_counts_from_the_end(jobs):
@@ -204,38 +209,38 @@ def test_a_time_to_live_that_is_set_later_counts_from_the_end(jobs):
     status = settle(jobs, "stays")
     wait_until(seconds_of(status["completionTime"]) + 2, lambda: jobs.get("stays") is not None)
     jobs.patch("stays", ttlSecondsAfterFinished=1)
-    wait_for("the job to be gone", lambda: jobs.get("stays") is None, REACTION + SLACK)
+    wait_for("the job to be gone", lambda: jobs.get("stays") is None, 60)
 
 
 def test_a_job_whose_time_is_over_while_the_operator_is_down_is_deleted_when_it_is_back(
     operator, jobs
 ):
-    jobs.apply(job("expires", annotations=runs(0), ttlSecondsAfterFinished=4))
-    status = settle(jobs, "expires")
+    jobs.apply(job("expires", annotations=runs(0), ttlSecondsAfterFinished=8))
+    status = jobs.wait_phase("expires", "Succeeded")
     operator.kill()
     try:
         wait_until(
-            seconds_of(status["completionTime"]) + 4, lambda: jobs.get("expires") is not None
+            seconds_of(status["completionTime"]) + 8, lambda: jobs.get("expires") is not None
         )
     finally:
         operator.start()
-    wait_for("job and pods to be gone", lambda: not jobs.list() and not jobs.pods(), 30)
+    wait_for("job and pods to be gone", lambda: not jobs.list() and not jobs.pods(), 60)
 
 
 def test_deadlines_that_pass_while_the_operator_is_down_count_when_it_is_back(operator, jobs):
-    jobs.apply(job("active", activeDeadlineSeconds=4))
-    jobs.apply(job("attempt", attemptDeadlineSeconds=4, backoffLimit=0))
+    jobs.apply(job("active", activeDeadlineSeconds=10))
+    jobs.apply(job("attempt", attemptDeadlineSeconds=10, backoffLimit=0))
     for name in ("active", "attempt"):
         jobs.wait_running(name)
     operator.kill()
     try:
         # A kubelet's start of the pod is later than the attempt's record.
-        wait_until(seconds_of(place(jobs.status("attempt"))["startTime"]) + 7)
+        wait_until(seconds_of(place(jobs.status("attempt"))["startTime"]) + 13)
     finally:
         operator.start()
-    assert jobs.wait_phase("active", "Failed", limit=15)["history"][0]["reason"] == (
+    assert jobs.wait_phase("active", "Failed")["history"][0]["reason"] == (
         "DeadlineExceeded"
     )
-    assert jobs.wait_phase("attempt", "Failed", limit=15)["history"][0]["reason"] == (
+    assert jobs.wait_phase("attempt", "Failed")["history"][0]["reason"] == (
         "AttemptDeadlineExceeded"
     )

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from holdfast import indexed, job, runs
-from lives import operator_writes
+from lives import BY_HAND, flush_audit, operator_writes
+from record import ATTEMPT_LABEL as ATTEMPT
 
 pytestmark = pytest.mark.usefixtures("operator")
 NOT_YET = "75"
@@ -19,11 +20,11 @@ def policy(**fields):
 def test_a_job_that_is_deferred_asks_again_and_spends_nothing(jobs):
     began = time.time()
     jobs.apply(job("polls", annotations=runs(0, exit_code=f"{NOT_YET},{NOT_YET},0"), backoffLimit=0,
-                   podFailurePolicy=policy(deferSeconds=3)))
-    waiting = jobs.wait("polls", lambda s: s.get("waiting", {}).get("reason") == "Deferred", 20)["waiting"]
+                   podFailurePolicy=policy(deferSeconds=5)))
+    waiting = jobs.wait("polls", lambda s: s.get("waiting", {}).get("reason") == "Deferred", 60)["waiting"]
     assert "times in a row since" in waiting["message"] and waiting["deadline"], waiting
     status = jobs.wait_phase("polls", "Succeeded", limit=60)
-    assert time.time() - began > 6
+    assert time.time() - began > 10
     assert (status["failures"], status["disruptions"], status["attempt"]) == (0, 0, 3)
     deferred, succeeded = status["history"]
     assert (deferred["outcome"], deferred["count"], deferred["attempt"]) == ("Deferred", 2, 2)
@@ -32,9 +33,13 @@ def test_a_job_that_is_deferred_asks_again_and_spends_nothing(jobs):
 
 def test_a_deferral_costs_two_status_writes(jobs, cluster):
     offset = cluster.audit_offset()
-    jobs.apply(job("writes", annotations=runs(0, exit_code=",".join([NOT_YET] * 5 + ["0"])),
-                   podFailurePolicy=policy(deferSeconds=1)))
-    jobs.wait_phase("writes", "Succeeded", limit=60)
+    # By hand: a pod that a slow kubelet lets run for a while costs a write more.
+    jobs.apply(job("writes", pod=BY_HAND, podFailurePolicy=policy(deferSeconds=1)))
+    for attempt in range(1, 7):
+        pod = jobs.wait_pod("writes", lambda pod, attempt=attempt: pod["metadata"]["labels"][ATTEMPT] == str(attempt))
+        jobs.end_pod(pod, *(["Failed", int(NOT_YET)] if attempt < 6 else []))
+    jobs.wait_phase("writes", "Succeeded")
+    flush_audit(cluster, offset)
     writes = operator_writes(cluster, offset, jobs.namespace)
     statuses = [write for write in writes if write.what == "durablejobs/status"]
     assert 2 * 5 <= len(statuses) <= 2 * 5 + 2, writes

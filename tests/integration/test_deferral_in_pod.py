@@ -50,8 +50,8 @@ def test_an_agent_that_is_told_to_end_while_it_waits_ends_with_the_deferred_code
     told = tmp_path / "told"
     turn.grant()
     with turn.agent(until(told, 99), HOLDFAST_DEFER="75:600:100") as agent:
-        wait_for("the first run", told.exists, 20)
-        wait_for("it to wait", lambda: turn.call("check")[0] == 0, 20)
+        wait_for("the first run", told.exists, 60)
+        wait_for("it to wait", lambda: turn.call("check")[0] == 0, 60)
         turn.wait_renewed()
         agent.signal(signal.SIGTERM)
         assert agent.wait() == 75

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import FINALIZER, Jobs, job, place, runs
+from holdfast import FINALIZER, QUICK_LEASES, Jobs, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -21,11 +21,14 @@ from losses import SLACK, delete_pod, has_finalizer, new_namespace, pod_named, s
 
 pytestmark = pytest.mark.usefixtures("operator")
 
+OPERATOR_LEASES = QUICK_LEASES
 MODES = ["Background", "Foreground"]
+# Long enough to be seen.
+SEEN_BACKOFF = {"initialSeconds": 6, "factor": 1, "maxSeconds": 6, "jitterPercent": 0}
 
 
 def wait_gone(jobs, name):
-    wait_for(f"job {name} to be gone", lambda: jobs.get(name) is None, 30)
+    wait_for(f"job {name} to be gone", lambda: jobs.get(name) is None, 60)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -52,7 +55,7 @@ def test_an_orphaned_pod_of_a_running_job_runs_on_without_owner_and_finalizer(jo
     uid = jobs.wait_running("runs")["metadata"]["uid"]
     jobs.delete("runs", "Orphan")
     wait_gone(jobs, "runs")
-    wait_for("the pod to be released", lambda: not finalizers(jobs), 15)
+    wait_for("the pod to be released", lambda: not finalizers(jobs), 60)
     (pod,) = jobs.pods()
     assert pod["metadata"]["uid"] == uid
     assert "deletionTimestamp" not in pod["metadata"]
@@ -81,7 +84,7 @@ def test_a_job_deleted_while_the_operator_is_down_keeps_no_pod_for_ever(operator
     finally:
         operator.start()
     if mode == "Orphan":
-        wait_for("the pod to be released", lambda: not finalizers(jobs), 15)
+        wait_for("the pod to be released", lambda: not finalizers(jobs), 60)
         assert "deletionTimestamp" not in jobs.pods()[0]["metadata"]
     else:
         wait_no_pods(jobs)
@@ -96,12 +99,12 @@ def test_suspended_and_waiting_jobs_are_deleted_without_a_trace(jobs):
     jobs.wait_pod("starts", lambda pod: True)
     for name in ("sleeps", "backs-off", "starts"):
         jobs.delete(name)
-    wait_for("all jobs to be gone", lambda: not jobs.list(), 30)
+    wait_for("all jobs to be gone", lambda: not jobs.list(), 60)
     wait_no_pods(jobs)
 
 
 def test_a_job_that_is_being_deleted_starts_nothing_new(jobs):
-    body = job("held", annotations=runs(0, 1), retryBackoff=SHORT_BACKOFF)
+    body = job("held", annotations=runs(0, 1), retryBackoff=SEEN_BACKOFF)
     body["metadata"]["finalizers"] = ["example.com/held"]
     jobs.apply(body)
     due = seconds_of(place(jobs.wait_phase("held", "Backoff"))["nextAttemptTime"])
@@ -135,7 +138,7 @@ def test_a_namespace_with_jobs_in_all_states_can_be_deleted(cluster):
     wait_for(
         "the namespace to be gone",
         lambda: cluster.api("GET", f"/api/v1/namespaces/{name}")[0] == 404,
-        60,
+        180,
     )
 
 
@@ -156,7 +159,7 @@ def assert_new_life(jobs, name, old):
             new["metadata"]["uid"]
         }
 
-    wait_for("the old job's pods to be gone", only_new, 75)
+    wait_for("the old job's pods to be gone", only_new, 150)
 
 
 @pytest.mark.parametrize("end", ["running", "finished"])

@@ -32,9 +32,9 @@ def noted(cluster, name):
 def test_the_example_keeps_the_annotation_of_what_has_its_label(cluster, controller):
     create(cluster, "other")
     create(cluster, "before", labels={"example.dev/measure": "true"})
-    wait_for("the first to be measured", lambda: noted(cluster, "before") == str(len('{"a":"12"}')), 30)
+    wait_for("the first to be measured", lambda: noted(cluster, "before") == str(len('{"a":"12"}')), 60)
     merge = "application/merge-patch+json"
     assert cluster.api("PATCH", f"{PATH}/before", {"data": {"a": "1234"}}, content_type=merge)[0] == 200
-    wait_for("the change to be measured", lambda: noted(cluster, "before") == str(len('{"a":"1234"}')), 30)
+    wait_for("the change to be measured", lambda: noted(cluster, "before") == str(len('{"a":"1234"}')), 60)
     assert noted(cluster, "other") is None
     assert controller.poll() is None

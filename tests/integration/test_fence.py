@@ -89,7 +89,7 @@ def test_no_expression_is_doubted(fenced):
         status = policy.get("status", {})
         return status.get("observedGeneration") == policy["metadata"]["generation"] and status
 
-    status = wait_for("the policy to be type-checked", checked, 30)
+    status = wait_for("the policy to be type-checked", checked, 60)
     assert status["typeChecking"] == {}, f"{FENCE_PATH.name}: {status['typeChecking']}"
 
 
@@ -272,7 +272,7 @@ def test_a_namespace_with_a_held_lease_ends(cluster, fenced):
     install_fence(cluster, [HERE, *CONTROL_PLANE, "ends"])
     held_by_a_pod(cluster, "ends")
     expect(cluster.api("DELETE", path))
-    wait_for("the namespace to be gone", lambda: cluster.api("GET", path)[0] == 404, 60)
+    wait_for("the namespace to be gone", lambda: cluster.api("GET", path)[0] == 404, 180)
 
 
 @pytest.mark.parametrize("account, rights", [

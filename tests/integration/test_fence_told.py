@@ -6,7 +6,7 @@ from localcluster import wait_for
 
 
 def wait_said(operator, words):
-    wait_for(f"{words!r} in the log", lambda: words in operator.log(), 30)
+    wait_for(f"{words!r} in the log", lambda: words in operator.log(), 60)
 
 
 def test_whether_there_is_a_fence_is_said_at_start(cluster):

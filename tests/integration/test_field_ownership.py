@@ -74,7 +74,7 @@ def test_a_finished_job_that_is_edited_keeps_its_owners_too(cluster, jobs):
     settle(jobs, "edited")
     generation = jobs.patch("edited", backoffLimit=3)["metadata"]["generation"]
     wait_for("the operator to see the edit",
-             lambda: jobs.status("edited")["observedGeneration"] == generation, 15)
+             lambda: jobs.status("edited")["observedGeneration"] == generation, 60)
     assert "f:labels" in owned(jobs.get("edited"), "first")
     body["metadata"]["labels"] = {}
     assert "labels" not in apply(cluster, jobs, "first", body)["metadata"]

@@ -5,12 +5,13 @@ itself makes of it, as where that policy is switched off."""
 
 import copy
 
-from holdfast import job, place, runs
+from holdfast import QUICK_LEASES, job, place, runs
 from localcluster import wait_for
 from losses import pod_name, wait_attempt
 
+OPERATOR_LEASES = QUICK_LEASES
 LONG = runs(300)
-SOON = 20
+SOON = 60
 
 
 def forged(made, attempt, *, owned, uid_of=None):
@@ -68,7 +69,7 @@ def squat(jobs, name):
 def test_a_squatter_that_puts_a_pod_of_the_job_in_its_place_gives_it_no_outcome(jobs, operator):
     tries = ((name, squat(jobs, name)) for name in ("squatted", "squatted-again", "squatted-once-more"))
     name, forgery = next((name, forgery) for name, forgery in tries if forgery)
-    running = jobs.wait(name, lambda status: place(status).get("podUID"), 60)
+    running = jobs.wait(name, lambda status: place(status).get("podUID"), 120)
     assert place(running)["podUID"] != forgery
     assert running["phase"] == "Running"
     jobs.end_pod(jobs.wait_running(name))
@@ -104,7 +105,7 @@ def test_a_pod_whose_owner_is_taken_off_is_stopped_and_no_second_attempt_runs_be
         beside.append(len(alive))
         return jobs.status("disowned").get("attempt") == 2 and jobs.pod("disowned")
 
-    wait_for("the second attempt", second_attempt, 90)
+    wait_for("the second attempt", second_attempt, 180)
     assert max(beside) == 1
     assert jobs.status("disowned")["history"][0]["reason"] == "OwnerRemoved"
     wait_for("the first pod to be gone", lambda: jobs.cluster.api(

@@ -76,11 +76,19 @@ def create_late(jobs, name, pod):
     )
 
 
+def wait_all_held(operator):
+    wait_for("the operator to hold all shards", lambda: operator.metric("holdfast_shards_held") == 32, 60)
+
+
 def test_an_intent_that_a_dead_replica_left_behind_is_lost_as_soon_as_its_shard_is_taken(cluster, jobs):
     record_attempt(jobs, "left-behind", ago=WAIT_FOR_ITS_WRITER)
-    with Operator(cluster):
-        status = wait_attempt(jobs, "left-behind", 2, REACTION + SLACK)
+    offset = cluster.audit_offset()
+    with Operator(cluster) as operator:
+        wait_all_held(operator)
+        taken = time.time()
+        status = wait_attempt(jobs, "left-behind", 2)
         assert_one_disruption(status, "PodNeverCreated")
+        assert created_at(cluster, offset, place(status)["podName"]) - taken <= REACTION + SLACK
         assert finish(jobs, "left-behind")["attempt"] == 2
 
 
@@ -89,7 +97,7 @@ def late_pod_jobs(cluster, jobs):
     """Three intents that another replica records while an operator holds the shards, which sees none of
     the jobs before."""
     with Operator(cluster) as operator:
-        wait_for("the operator to hold all shards", lambda: operator.metric("holdfast_shards_held") == 32, 15)
+        wait_all_held(operator)
         offset = cluster.audit_offset()
         operator.signal(signal.SIGSTOP)
         pods = {
@@ -106,25 +114,26 @@ def test_another_replicas_intent_is_lost_after_its_writers_time_and_no_attempt_g
 ):
     operator, pods, offset, began = late_pod_jobs
 
+    # The writer of one lives: its pod appears in time, and is the attempt's.
+    create_late(jobs, "late", pods["late"])
+
     # The run says that the creation was refused: then the same attempt is tried again at once.
     assert finish(jobs, "refused")["attempt"] == 1
     assert created_at(cluster, offset, pods["refused"]) - began <= REACTION + SLACK
 
-    # The writer lives: its pod appears in time, and is the attempt's.
-    create_late(jobs, "late", pods["late"])
     assert finish(jobs, "late")["attempt"] == 1
 
-    status = wait_attempt(jobs, "bare", 2, WAIT_FOR_ITS_WRITER + REACTION + SLACK)
+    status = wait_attempt(jobs, "bare", 2)
     assert_one_disruption(status, "PodNeverCreated")
     took = created_at(cluster, offset, place(status)["podName"]) - began
-    assert WAIT_FOR_ITS_WRITER - SLACK <= took <= WAIT_FOR_ITS_WRITER + REACTION + SLACK
-    count, total = recoveries(operator, "intent_without_pod")
+    assert WAIT_FOR_ITS_WRITER - 2 <= took <= WAIT_FOR_ITS_WRITER + REACTION + SLACK
+    count, total = recoveries(operator, "intent_without_pod", at_least=1)
     assert count == 1 and WAIT_FOR_ITS_WRITER <= total <= WAIT_FOR_ITS_WRITER + REACTION + SLACK
 
     # Too late: it is of an old attempt.
     create_late(jobs, "bare", pods["bare"])
     wait_for(
-        "the late pod of the lost attempt to be gone", lambda: not pod_named(jobs, pods["bare"]), 15
+        "the late pod of the lost attempt to be gone", lambda: not pod_named(jobs, pods["bare"]), 60
     )
     assert finish(jobs, "bare")["attempt"] == 2
     assert not write_times(cluster, offset, "create", pods["bare"], user=OPERATOR_USER)
@@ -135,13 +144,13 @@ def test_an_attempt_whose_pod_vanished_while_no_operator_ran_is_lost_when_one_st
     with Operator(cluster):
         jobs.apply(job("vanished"))
         jobs.wait_running("vanished")
-        jobs.wait("vanished", lambda s: place(s).get("nodeName"), 15)
+        jobs.wait("vanished", lambda s: place(s).get("nodeName"), 60)
     pod = jobs.pod("vanished")
     path = f"{jobs.pods_path}/{pod['metadata']['name']}"
     jobs.api("PATCH", path, {"metadata": {"finalizers": None}}, content_type="merge")
     delete_pod(jobs, pod, grace=0)
     with Operator(cluster):
-        assert_one_disruption(wait_attempt(jobs, "vanished", 2, REACTION + SLACK), "PodGone")
+        assert_one_disruption(wait_attempt(jobs, "vanished", 2), "PodGone")
         assert finish(jobs, "vanished")["attempt"] == 2
 
 
@@ -150,9 +159,9 @@ def test_a_restarted_operator_takes_up_running_attempts_and_creates_nothing_twic
     offset = cluster.audit_offset()
     with Operator(cluster):
         for name in names:
-            jobs.apply(job(name, annotations=runs(3)))
+            jobs.apply(job(name, annotations=runs(8)))
         for name in names:
-            jobs.wait_running(name)
+            jobs.wait_started(name)
     with Operator(cluster):
         for name in names:
             status = jobs.wait_phase(name, "Succeeded")

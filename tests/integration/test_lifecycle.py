@@ -33,7 +33,8 @@ def test_a_job_whose_pod_succeeds_is_succeeded(jobs):
 
 
 def test_what_is_on_record_of_an_attempt_is_what_its_pod_did(jobs):
-    jobs.apply(job("seen", annotations=runs(5)))
+    # That a pod runs is on record once it has for 3 s.
+    jobs.apply(job("seen", annotations=runs(12)))
     running = wait_told(jobs, "seen", "PodRunning")
     pod = jobs.pod("seen")
     assert place(running)["nodeName"] == pod["spec"]["nodeName"]
@@ -203,9 +204,9 @@ def test_a_job_says_what_it_waits_for_in_every_phase_that_is_not_terminal(jobs):
 
     jobs.wait_running("leaves")
     jobs.patch("leaves", cancel=True)
-    status = jobs.wait("leaves", lambda s: s.get("waiting", {}).get("deadline"), 15)
+    status = jobs.wait("leaves", lambda s: s.get("waiting", {}).get("deadline"), 60)
     jobs.wait_phase("leaves", "Cancelling")
-    status = jobs.wait("leaves", lambda s: "deadline" in s["waiting"], 15)
+    status = jobs.wait("leaves", lambda s: "deadline" in s["waiting"], 60)
     assert_told(status, "Cancelling", "PodTerminating", place(status)["podName"], "Cancelled")
 
     pod = jobs.wait_running("pends")
@@ -285,8 +286,8 @@ def test_many_jobs_at_once_all_end(jobs):
     wait_for(
         "all jobs to succeed",
         lambda: all(j.get("status", {}).get("phase") == "Succeeded" for j in jobs.list()),
-        60,
+        120,
     )
-    wait_for("all pods to be released", lambda: not finalizers(jobs), 15)
+    wait_for("all pods to be released", lambda: not finalizers(jobs), 60)
     assert all(j["status"]["attempt"] == 1 for j in jobs.list())
     assert len(jobs.pods()) == len(names)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import OPERATOR_USER, Jobs, job, place
 from localcluster import wait_for
-from losses import LOST_AFTER, new_namespace, write_times
+from losses import CAME, LOST_AFTER, new_namespace, write_times
 from many_losses import lease_reads, verdicts
 
 CLUSTER = {"nodes": 0}
@@ -47,14 +47,13 @@ def test_each_job_is_lost_once(lost):
 def test_the_jobs_share_the_live_reads_of_their_node(cluster, lost):
     reads = lease_reads(cluster, lost.offset, "dies", OPERATOR_USER)
     assert 1 <= len(reads) <= JOBS / 2
-    # No verdict without a read that was answered before it.
-    first = min(verdicts(cluster, lost.offset, OPERATOR_USER).values())
-    assert reads[0][1] <= first
+    # No verdict without a read before it.
+    assert reads[0][0] <= min(verdicts(cluster, lost.offset, OPERATOR_USER, CAME).values())
 
 
 def test_a_verdict_is_on_record_before_the_next_pod_is_asked_for(cluster, lost):
-    told = verdicts(cluster, lost.offset, OPERATOR_USER)
+    told = verdicts(cluster, lost.offset, OPERATOR_USER, CAME)
     for one in lost.jobs.list():
         pod = place(one["status"])["podName"]
-        [created] = write_times(cluster, lost.offset, "create", pod, user=OPERATOR_USER)
+        [created] = write_times(cluster, lost.offset, "create", pod, user=OPERATOR_USER, moment=CAME)
         assert told[one["metadata"]["name"]] <= created

@@ -27,7 +27,7 @@ def reset_most_memory(operator):
 
 def started(server, folder):
     cluster = types.SimpleNamespace(folder=folder)
-    return Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=120)
+    return Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=300)
 
 
 def lists_of(server, plural, bare):
@@ -60,14 +60,14 @@ def test_a_replica_that_was_cut_off_lists_no_object_again_and_holds_none_twice(t
             offset = len(operator.log())
             server.cut_off(12)
             came_back = time.monotonic()
-            wait_for("the replica to act again", lambda: "acts again" in operator.log(offset), 30)
+            wait_for("the replica to act again", lambda: "acts again" in operator.log(offset), 60)
             took = time.monotonic() - came_back
             later = server.lists[lists:]
             assert all(query.startswith("limit=1") for _, is_bare, query in later if not is_bare)
             assert memory(operator)[1] <= MOST_MEMORY * before
             if bookmarks:
                 assert all(query.startswith("limit=1") for _, _, query in later), "not even metadata"
-                assert took <= 3 + 2, "3 s, and a machine that is busy"
+                assert took <= 3 + 7, "3 s, and a machine that is busy"
         finally:
             operator.kill()
 
@@ -86,7 +86,7 @@ def test_a_version_that_expires_is_listed_again_in_pages_and_holds_nothing_twice
                 done = len(server.lists) - lists >= 20_000 / 500
                 return done and operator.metric("holdfast_watch_live", kind="durablejobs") == 1
 
-            wait_for("all jobs to be listed and watched again", watches_again, 60)
+            wait_for("all jobs to be listed and watched again", watches_again, 120)
             later = server.lists[lists:]
             assert {plural for plural, _, _ in later} == {"durablejobs"}, later
             assert all(not is_bare and query.endswith("limit=500") for _, is_bare, query in later), later

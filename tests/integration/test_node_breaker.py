@@ -1,6 +1,8 @@
 """Many nodes that fall silent together. The nodes are played by hand, so that the test says when
 each of them renews its Lease."""
 
+import contextlib
+import http.client
 import threading
 import time
 import types
@@ -68,7 +70,7 @@ class HandMadeNodes:
     def _renew(self):
         while not self._ended.wait(RENEWAL_SECONDS):
             now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000000Z"
-            with self._lock:
+            with self._lock, contextlib.suppress(OSError, http.client.HTTPException):  # the next one comes soon
                 for name in sorted(self._alive):
                     self._cluster.api(
                         "PATCH", f"{LEASES}/{name}", {"spec": {"renewTime": now}}, "merge"
@@ -100,10 +102,11 @@ def outage(cluster, operator):
             pod = jobs.wait_pod(name, lambda found: True)
             bind(jobs, pod, node)
             set_running(jobs, pod)
-            jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
+            jobs.wait(name, lambda s: place(s).get("nodeName"), 60)
         offset = cluster.audit_offset()
         nodes.silence("hand-0")
-        jobs.wait("alone", lambda s: s["waiting"]["reason"] == "NodeSilent", 20)
+        # Or later than that, where the test is too slow to see it.
+        jobs.wait("alone", lambda s: s["waiting"]["reason"] == "NodeSilent" or s["attempt"] > 1, 60)
         nodes.silence(*[f"hand-{number}" for number in range(1, 7)])
         yield types.SimpleNamespace(jobs=jobs, nodes=nodes, offset=offset)
     finally:
@@ -125,23 +128,23 @@ def test_nodes_that_fell_silent_together_get_one_window_more_and_lose_nothing_if
     jobs, nodes = outage.jobs, outage.nodes
     last = nodes.last_renewal("hand-1")
     wait_for(
-        "one window to be over for all", lambda: time.time() - last > LOST_AFTER + REACTION, 30
+        "one window to be over for all", lambda: time.time() - last > LOST_AFTER + REACTION, 60
     )
-    waiting = jobs.wait("heals", lambda s: s["waiting"]["reason"] == "NodeSilent", 10)["waiting"]
+    waiting = jobs.wait("heals", lambda s: s["waiting"]["reason"] == "NodeSilent", 60)["waiting"]
     assert jobs.status("heals")["attempt"] == 1
     jobs.wait(
         "heals",
         lambda s: seconds_of(s["waiting"]["deadline"]) - last >= 2 * LOST_AFTER - 2,
-        10,
+        60,
         f"the deadline in {waiting} to move by one window",
     )
     nodes.wake("hand-1", "hand-2", "hand-3")
-    status = jobs.wait("heals", lambda s: s["waiting"]["reason"] == "PodRunning", 2 * LOST_AFTER)
+    status = jobs.wait("heals", lambda s: s["waiting"]["reason"] == "PodRunning", 2 * LOST_AFTER + 60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)
 
 
 def test_a_node_that_died_with_most_others_is_found_within_two_windows(cluster, outage):
-    status = wait_attempt(outage.jobs, "dies", 2, limit=60)
+    status = wait_attempt(outage.jobs, "dies", 2, limit=120)
     assert_one_disruption(status, "NodeSilent")
     took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal(
         "hand-6"

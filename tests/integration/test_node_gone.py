@@ -36,7 +36,7 @@ def gone(cluster, operator):
     jobs.apply(job("never", lostAfterSeconds=LOST_AFTER, pod={"schedulerName": "nobody"}))
     for name in ("deleted", "returns", "patient"):
         jobs.wait_running(name)
-        jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
+        jobs.wait(name, lambda s: place(s).get("nodeName"), 60)
     unbound = jobs.wait_pod("never", lambda pod: True)
     offset = cluster.audit_offset()
     cluster.kill_node("node-2")
@@ -48,12 +48,12 @@ def gone(cluster, operator):
 
 def test_a_missing_node_is_told_of_and_one_that_comes_back_in_time_loses_nothing(cluster, gone):
     jobs = gone.jobs
-    waiting = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "NodeGone", 15)["waiting"]
+    waiting = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "NodeGone", 60)["waiting"]
     assert "node-1" in waiting["message"]
     deleted = write_time(cluster, gone.offset, "delete", "node-1", resource="nodes")
     assert LOST_AFTER - 2 <= seconds_of(waiting["deadline"]) - deleted <= LOST_AFTER + SLACK
     cluster.add_node("node-1", wait=False)
-    status = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "PodRunning", 15)
+    status = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "PodRunning", 60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)
     assert finish(jobs, "returns")["attempt"] == 1
 
@@ -65,8 +65,8 @@ def test_an_attempt_whose_node_object_was_deleted_is_lost_in_time(cluster, opera
     deleted = write_time(cluster, gone.offset, "delete", "node-0", resource="nodes")
     took = created_at(cluster, gone.offset, place(status)["podName"]) - deleted
     assert LOST_AFTER - 1 <= took <= LOST_AFTER + REACTION + SLACK
-    count, total = recoveries(operator, "node_gone")
-    assert count >= 1 and total / count <= LOST_AFTER + REACTION + SLACK
+    count, total = recoveries(operator, "node_gone", at_least=1)
+    assert total / count <= LOST_AFTER + REACTION + SLACK
 
 
 def test_an_attempt_bound_to_a_node_that_never_was_is_lost_in_time(cluster, gone):
@@ -101,7 +101,7 @@ def test_with_policy_failed_a_dead_node_holds_the_next_attempt_back_until_its_ob
             for condition in current.get("conditions", [])
         )
 
-    status = jobs.wait("patient", stalled, START_DEADLINE + REACTION + SLACK + 10)
+    status = jobs.wait("patient", stalled, START_DEADLINE + 60)
     assert (status["phase"], status["attempt"]) == ("Backoff", 1)
     offset = cluster.audit_offset()
     cluster.delete_node("node-2")

@@ -23,11 +23,11 @@ from losses import (
     recoveries,
     seconds_of,
     wait_attempt,
-    wait_released,
     wait_renewals,
 )
 
 GRACE = 2
+PATIENT = 40
 # So much of a node that the scheduler prefers any other one for the next attempt.
 LARGE = {
     "containers": [
@@ -47,8 +47,8 @@ def silence(cluster, operator):
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, pod=LARGE))
     dead = jobs.wait_running("moves")["spec"]["nodeName"]
     away, alive = sorted({"node-0", "node-1", "node-2"} - {dead})
-    # Twelve seconds from the first word about the silent node to the verdict.
-    jobs.apply(job("returns", lostAfterSeconds=24, pod=on_node(away)))
+    # Half of it passes from the first word about the silent node to the verdict: it has to come back within that.
+    jobs.apply(job("returns", lostAfterSeconds=PATIENT, pod=on_node(away)))
     jobs.apply(
         job(
             "pinned",
@@ -77,9 +77,10 @@ def silence(cluster, operator):
     names = ("moves", "returns", "pinned", "stuck", "overstays")
     pods = {name: jobs.wait_running(name) for name in names}
     for name in pods:
-        jobs.wait(name, lambda s: place(s).get("nodeName"), 15)
+        jobs.wait(name, lambda s: place(s).get("nodeName"), 60)
     wait_renewals(cluster, (dead, away))
     offset = cluster.audit_offset()
+    cluster.kubectl("cordon", away)  # the next attempts of what is lost first would be lost there, too
     cluster.kill_node(away)
     cluster.kill_node(dead)
     for name in ("stuck", "overstays"):
@@ -90,9 +91,12 @@ def silence(cluster, operator):
 def report_late_success(silence, operator, name):
     """The old pod of `name` says that it succeeded; that is counted and changes nothing."""
     jobs, pod = silence.jobs, silence.pods[name]
-    wait_released(jobs, pod)
-    found = pod_named(jobs, pod["metadata"]["name"])
-    assert found and "deletionTimestamp" in found["metadata"] and not has_finalizer(found)
+
+    def is_left():
+        found = pod_named(jobs, pod["metadata"]["name"])
+        return found and "deletionTimestamp" in found["metadata"] and not has_finalizer(found)
+
+    wait_for(f"the old pod of {name} to be told to go, and to be there without our finalizer", is_left, 60)
     before = operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded")
     history = jobs.status(name)["history"]
     jobs.end_pod(pod)
@@ -100,7 +104,7 @@ def report_late_success(silence, operator, name):
         "the fenced outcome to be counted",
         lambda: operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded")
         == before + 1,
-        15,
+        60,
     )
     status = jobs.status(name)
     assert status["phase"] == "Running" and status["attempt"] == 2
@@ -109,14 +113,15 @@ def report_late_success(silence, operator, name):
 
 def test_a_silent_node_is_told_of_and_one_that_comes_back_in_time_loses_nothing(cluster, silence):
     jobs = silence.jobs
-    waiting = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "NodeSilent", 20)["waiting"]
+    waiting = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "NodeSilent", 60)["waiting"]
     assert silence.away in waiting["message"]
     assert "Lost" in waiting["nextAction"]
     last = seconds_of(cluster.node_lease(silence.away)["spec"]["renewTime"])
-    assert 24 - 2 <= seconds_of(waiting["deadline"]) - last <= 24 + SLACK
+    assert PATIENT - 2 <= seconds_of(waiting["deadline"]) - last <= PATIENT + SLACK
     cluster.revive_node(silence.away, wait=False)
+    cluster.kubectl("uncordon", silence.away)
     # It is looked at again when it would be lost.
-    status = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "PodRunning", 24 + SLACK)
+    status = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "PodRunning", PATIENT + 60)
     assert (status["attempt"], status["disruptions"], status["phase"]) == (1, 0, "Running")
     status = finish(jobs, "returns")
     assert (status["attempt"], [entry["outcome"] for entry in status["history"]]) == (
@@ -135,8 +140,8 @@ def test_the_attempt_on_a_silent_node_is_lost_in_time_and_the_next_one_runs_on_a
     last = seconds_of(cluster.node_lease(silence.dead)["spec"]["renewTime"])
     took = created_at(cluster, silence.offset, place(status)["podName"]) - last
     assert LOST_AFTER <= took <= LOST_AFTER + REACTION + SLACK
-    count, total = recoveries(operator, "node_silent")
-    assert count >= 1 and total / count <= LOST_AFTER + REACTION + SLACK
+    count, total = recoveries(operator, "node_silent", at_least=1)
+    assert total / count <= LOST_AFTER + REACTION + SLACK
     pod = jobs.wait_running("moves")
     assert pod["spec"]["nodeName"] != silence.dead
 
@@ -182,5 +187,5 @@ def test_a_pod_that_overstays_its_grace_on_a_live_node_is_lost(cluster, operator
     took = created_at(cluster, silence.offset, place(status)["podName"]) - grace_ended
     # The grace's end is cut to the second, and so is the server's time that it is compared to.
     assert LOST_AFTER - 2 <= took <= LOST_AFTER + REACTION + SLACK
-    assert recoveries(operator, "pod_stuck_terminating")[0] >= 1
+    recoveries(operator, "pod_stuck_terminating", at_least=1)
     report_late_success(silence, operator, "overstays")

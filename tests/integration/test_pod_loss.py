@@ -13,6 +13,7 @@ from losses import (
     ended_container,
     finish,
     pod_named,
+    recoveries,
     seconds_of,
     set_pod_status,
     wait_attempt,
@@ -23,6 +24,8 @@ from losses import (
 pytestmark = pytest.mark.usefixtures("operator")
 
 SHORT_BACKOFF = {"initialSeconds": 2, "factor": 2, "jitterPercent": 0}
+# For a test that has to see the job in it.
+SEEN_BACKOFF = {"initialSeconds": 6, "factor": 2, "jitterPercent": 0}
 
 
 def start(jobs, name, **fields):
@@ -48,9 +51,9 @@ def assert_replaced(jobs, name, offset, pod, reason):
     wait_for(
         f"an event that {name} lost its attempt",
         lambda: [event for event in jobs.events(name) if event["reason"] == "AttemptLost"],
-        15,
+        60,
     )
-    wait_for(f"the old pod of {name} to be gone", lambda: not pod_named(jobs, entry["podName"]), 15)
+    wait_for(f"the old pod of {name} to be gone", lambda: not pod_named(jobs, entry["podName"]), 60)
     assert finish(jobs, name)["attempt"] == 2
 
 
@@ -98,7 +101,7 @@ def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
         },
     )
     status = wait_attempt(jobs, "preempted", 2)
-    waiting = jobs.wait("preempted", lambda s: s["waiting"]["reason"] == "PodUnschedulable", 15)[
+    waiting = jobs.wait("preempted", lambda s: s["waiting"]["reason"] == "PodUnschedulable", 60)[
         "waiting"
     ]
     assert "available" in waiting["message"]
@@ -106,7 +109,7 @@ def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
     # The scheduler of 1.32 tells the pods that wait of those alone that leave a node.
     preemptor = f"{jobs.pods_path}/preemptor"
     wait_for("the preemptor to have its node",
-             lambda: jobs.api("GET", preemptor)["spec"].get("nodeName"), 30)
+             lambda: jobs.api("GET", preemptor)["spec"].get("nodeName"), 60)
     jobs.api("DELETE", preemptor)
     assert_replaced(jobs, "preempted", offset, pod, "PreemptionByScheduler")
 
@@ -134,7 +137,7 @@ def test_a_pod_whose_finalizer_was_taken_off_and_that_vanished_is_lost(cluster, 
     assert_one_disruption(status, "PodGone")
     gone = write_time(cluster, offset, "delete", name)
     assert created_at(cluster, offset, place(status)["podName"]) - gone <= REACTION + SLACK
-    assert operator.metric("holdfast_recovery_seconds_count", **{"class": "pod_vanished"}) >= 1
+    recoveries(operator, "pod_vanished", at_least=1)
     finish(jobs, "vanished")
 
 
@@ -143,7 +146,7 @@ def test_a_pod_deleted_before_it_was_bound_is_lost(jobs):
     pod = jobs.wait_pod("unbound", lambda found: True)
     delete_pod(jobs, pod)
     assert_one_disruption(wait_attempt(jobs, "unbound", 2), "PodDeleted")
-    wait_for("the unbound pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 15)
+    wait_for("the unbound pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 60)
 
 
 def test_a_pod_without_our_labels_is_still_ours_and_gets_them_back(jobs):
@@ -162,7 +165,7 @@ def test_a_pod_without_our_labels_is_still_ours_and_gets_them_back(jobs):
         "the labels to come back",
         lambda: ours.items()
         <= pod_named(jobs, pod["metadata"]["name"])["metadata"].get("labels", {}).items(),
-        15,
+        60,
     )
     status = finish(jobs, "stripped")
     assert (status["attempt"], status["disruptions"]) == (1, 0)
@@ -235,7 +238,7 @@ def test_a_pod_that_the_kubelet_rejects_is_lost(jobs):
 def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_budget_is_spent(
     jobs,
 ):
-    pod = start(jobs, "unlucky", disruptionLimit=2, retryBackoff=SHORT_BACKOFF)
+    pod = start(jobs, "unlucky", disruptionLimit=2, retryBackoff=SEEN_BACKOFF)
     delete_pod(jobs, pod)
     assert wait_attempt(jobs, "unlucky", 2)["phase"] == "Running"
 
@@ -244,7 +247,7 @@ def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_b
     assert status["waiting"]["reason"] == "RetryBackoff"
     due = seconds_of(place(status)["nextAttemptTime"])
     assert seconds_of(status["waiting"]["deadline"]) == int(due)
-    assert 1 <= due - seconds_of(status["history"][1]["endTime"]) <= 2 + SLACK
+    assert 5 <= due - seconds_of(status["history"][1]["endTime"]) <= 6 + SLACK
     wait_attempt(jobs, "unlucky", 3)
     pod = jobs.wait_running("unlucky")
     assert 0 <= seconds_of(pod["metadata"]["creationTimestamp"]) - due + 1 <= REACTION + SLACK
@@ -256,7 +259,7 @@ def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_b
     condition = jobs.conditions("unlucky")["Failed"]
     assert (condition["status"], condition["reason"]) == ("True", "DisruptionLimitExceeded")
     assert "disruptionLimit" in condition["message"]
-    wait_for("all its pods to be gone", lambda: not jobs.pods("unlucky"), 15)
+    wait_for("all its pods to be gone", lambda: not jobs.pods("unlucky"), 60)
 
 
 def test_a_failure_between_losses_ends_their_row(jobs):

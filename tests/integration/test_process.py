@@ -117,7 +117,7 @@ def test_a_stop_signal_ends_it_in_time_with_0_and_work_goes_on_after_the_next_st
     with Operator(cluster) as operator:
         for name in names:
             jobs.apply(job(name, annotations=runs(1)))
-        jobs.wait(names[0], lambda s: s.get("attempt") == 1, 15)
+        jobs.wait(names[0], lambda s: s.get("attempt") == 1, 60)
         operator.signal(number)
         assert operator.process.wait(timeout=STOP_LIMIT) == 0
         assert "stopped" in operator.log()
@@ -159,14 +159,18 @@ def test_it_says_what_is_missing_and_works_once_that_is_there(bare):
             and "grant the operator get, list and watch" in mute.log(),
             60,
         )
-        wait_for("the address", lambda: admin.find_address() and mute.find_address(), 10)
+        wait_for("the address", lambda: admin.find_address() and mute.find_address(), 60)
         for operator in (admin, mute):
-            code, text = operator.get("/readyz")
-            assert code == 503 and "durablejobs" in text
-            assert operator.get("/healthz")[0] == 200
+
+            def names_what_is_missing(operator=operator):
+                code, text = operator.get("/readyz")
+                return code == 503 and "durablejobs" in text
+
+            wait_for("/readyz to say what is missing", names_what_is_missing, 60)
+            wait_for("/healthz to be well", lambda operator=operator: operator.get("/healthz")[0] == 200, 60)
             assert operator.process.poll() is None
         install(bare)
-        wait_for("the operator to be ready", lambda: admin.get("/readyz")[0] == 200, 60)
+        wait_for("the operator to be ready", lambda: admin.get("/readyz")[0] == 200, 120)
         assert mute.get("/readyz")[0] == 503
         assert mute.stop(STOP_LIMIT)[0] == 0
         assert admin.stop(STOP_LIMIT)[0] == 0
@@ -203,7 +207,7 @@ def test_a_right_that_is_missing_for_a_write_is_named_in_the_log_and_waited_for(
     with Operator(cluster, f"--watch-namespace={namespace}", kubeconfig=kubeconfig) as operator:
         jobs.apply(job("held", annotations=runs(0)))
         words = f'cannot {verb} resource \\"{resource}\\"'
-        wait_for("the missing right to be named", lambda: words in operator.log(), 30)
+        wait_for("the missing right to be named", lambda: words in operator.log(), 60)
         assert operator.process.poll() is None
         # Rights come, and the work goes on by itself.
         cluster.kubectl("delete", "clusterrolebinding", user)
@@ -211,4 +215,4 @@ def test_a_right_that_is_missing_for_a_write_is_named_in_the_log_and_waited_for(
             "create", "clusterrolebinding", user, f"--user={user}",
             "--clusterrole=holdfast-operator",
         )  # fmt: skip
-        assert settle(jobs, "held", limit=60)["phase"] == "Succeeded"
+        assert settle(jobs, "held", limit=120)["phase"] == "Succeeded"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 LEASE, RETRY = 15, 2
 # Reaction, and what a busy machine adds.
-SLACK = 5
+SLACK = 8
 JOBS = 500
 END_LIMIT = 300
 CLUSTER = {"nodes": 5, "apiserver_flags": [STORE_AS_JSON]}
@@ -68,7 +68,7 @@ def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(clu
         replicas[1].signal(signal.SIGTERM)
         took = wait_taken_over(cluster, replicas[1].name, LEASE)
         print(f"SIGTERM: taken over after {took:.2f} s")
-        assert took < LEASE - SLACK, "it waited for the Lease to grow old"
+        assert took < LEASE - 5, "it waited for the Lease to grow old"
         assert replicas[1].process.wait(timeout=30) == 0
         replicas[1].start()
         replicas.wait_shared()
@@ -80,14 +80,14 @@ def test_three_replicas_share_500_jobs_and_outlive_a_kill_a_stop_and_a_pause(clu
         deaths.append((replicas[2].name, time.monotonic()))
         paused = time.time()
         wait_taken_over(cluster, replicas[2].name, LEASE + RETRY + SLACK)
-        wait_for("a minute of pause", lambda: time.time() - paused > 60, 70)
+        wait_for("a minute of pause", lambda: time.time() - paused > 60, 120)
         woken = time.time()
         replicas[2].signal(signal.SIGCONT)
         replicas.wait_shared()
         record.wait_ended(names_of(made), END_LIMIT)
         uids = uids_of(jobs)
         acted = [write for write in job_writes(cluster, offset, uids)
-                 if write.user == replicas[2].name and paused + 1 < write.at < woken]
+                 if write.user == replicas[2].name and paused + 3 < write.at < woken]
         assert acted == []
         assert "this replica stops acting" in replicas[2].log()
         assert "this replica acts again" in replicas[2].log()
@@ -187,18 +187,21 @@ def test_debug_ownership_says_who_owns_what_and_why(cluster, replicas):
     assert answer["state"] == "acting"
     assert answer["member"].startswith(replicas[0].name + "-")
     assert answer["renewalAgeSeconds"] < answer["renewDeadlineSeconds"] == 10
-    assert {member["name"].rpartition("-")[0] for member in answer["members"] if member["alive"]} == {
-        one.name for one in replicas}
+    wait_for("it to know the living", lambda: {
+        member["name"].rpartition("-")[0] for member in ownership(replicas[0])["members"] if member["alive"]} == {
+            one.name for one in replicas}, 60)
     wait_for("the reasons to be those of rest", lambda: {
         shard["why"].partition(" ")[0] for shard in ownership(replicas[0])["shards"]} == {
-            "held,", "planned"}, 15)
-    assert sum(shard["held"] for shard in ownership(replicas[0])["shards"]) == 16
-    assert replicas[0].metric("holdfast_shards_held") == 16
-    assert replicas[0].metric("holdfast_members_alive") == 2
-    assert replicas[0].metric("holdfast_member_acting") == 1
+            "held,", "planned"}, 60)
+    # It knows of a shard that it holds when it has the answer.
+    wait_for("it to know of all that it holds", lambda: sum(
+        shard["held"] for shard in ownership(replicas[0])["shards"]) == 16, 60)
+    for name, value in (("shards_held", 16), ("members_alive", 2), ("member_acting", 1)):
+        wait_for(f"holdfast_{name} to be {value}",
+                 lambda name=name, value=value: replicas[0].metric(f"holdfast_{name}") == value, 60)
     # What a replica that has just left held is nobody's for a moment.
     wait_for("no shard to be without a holder",
-             lambda: replicas[0].metric("holdfast_shards_orphaned") == 0, 30)
+             lambda: replicas[0].metric("holdfast_shards_orphaned") == 0, 60)
 
 
 def test_a_member_lease_that_somebody_deletes_costs_a_new_tenure_and_nothing_else(cluster, replicas, jobs):
@@ -208,7 +211,7 @@ def test_a_member_lease_that_somebody_deletes_costs_a_new_tenure_and_nothing_els
     before = ownership(replicas[0])["member"]
     path = "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/holdfast-member-" + before
     assert cluster.api("DELETE", path)[0] == 200
-    wait_for("it to join under a new name", lambda: ownership(replicas[0])["member"] != before, 15)
+    wait_for("it to join under a new name", lambda: ownership(replicas[0])["member"] != before, 60)
     replicas.wait_shared()
     status = jobs.wait_phase("steady", "Succeeded", limit=60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)

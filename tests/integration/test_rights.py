@@ -6,6 +6,7 @@ and has no right to is looked for after every file's tests, in conftest.py."""
 from fence import install_fence
 from holdfast import QUICK_LEASES, Jobs, Operator, job, runs
 from localcluster import wait_for
+from queues import Queues, queue
 from rights import granted
 
 AGENT = "holdfast-operator"
@@ -33,7 +34,7 @@ def ordinary_troubles(jobs):
     mount = {"name": "nothing", "mountPath": "/data"}
     jobs.apply(job("invalid", pod={"containers": [{"name": "main", "image": "x", "volumeMounts": [mount]}]}))
     jobs.wait_phase("invalid", "Failed", limit=60)
-    wait_for("the finished job to be deleted", lambda: jobs.get("deleted") is None, 30)
+    wait_for("the finished job to be deleted", lambda: jobs.get("deleted") is None, 60)
 
 
 def hand_over(jobs):
@@ -66,12 +67,22 @@ def end_run(jobs):
     wait_for("the Lease to be deleted", lambda: not is_there(), 60)
 
 
+def take_turns(cluster, jobs):
+    """A queue whose metadata is too long for the operator's cache is read live before its status is written."""
+    notes = {"example.com/notes": "x" * 100_000}
+    body = queue("turns", concurrency=1)
+    body["metadata"]["annotations"] = notes
+    Queues(cluster, jobs.namespace).apply(body)
+    jobs.apply(job("queued", annotations=runs(0), queue={"name": "turns"}))
+    jobs.wait_phase("queued", "Succeeded", limit=60)
+
+
 def lose_node(cluster, jobs):
     """Its Lease and its object are read live before the verdict."""
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
     node = jobs.wait_running("moves")["spec"]["nodeName"]
     cluster.kill_node(node)
-    jobs.wait("moves", lambda status: status.get("attempt") == 2, 60)
+    jobs.wait("moves", lambda status: status.get("attempt") == 2, 120)
 
 
 def refuse_pods(jobs):
@@ -95,6 +106,7 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         ordinary_troubles(Jobs(cluster))
         hand_over(Jobs(cluster))
         end_run(Jobs(cluster))
+        take_turns(cluster, Jobs(cluster))
         lose_node(cluster, Jobs(cluster))
         refuse_pods(Jobs(cluster, namespace))
         first.kill()

@@ -77,7 +77,7 @@ class Watch:
     def _read(self, cluster, path, query):
         try:
             version = query.pop("resourceVersion", "")
-            for event in cluster.watch(path, version, timeout=90, **query):
+            for event in cluster.watch(path, version, timeout=300, **query):
                 self._events.put(event)
         except Exception as error:  # told to whoever waits for an event
             self._events.put({"type": "BROKEN", "object": {"message": repr(error)}})
@@ -86,7 +86,7 @@ class Watch:
         taken = []
         while True:
             try:
-                event = self._events.get(timeout=20)
+                event = self._events.get(timeout=60)
             except queue.Empty:
                 return {"events": taken, "missing": until}
             metadata = event["object"].get("metadata", {})
@@ -228,10 +228,13 @@ class Normal:
 
     def object(self, body, says_kind=True):
         body = json.loads(json.dumps(body))
+        kind = body.get("kind") if says_kind else body.pop("kind")
+        if kind in ("Node", "Namespace"):
+            # Controllers of the real server write them when they like, and such a version must not have a number.
+            body["metadata"].pop("resourceVersion", None)
         self.metadata(body)
         for field in [field for field in body if field.startswith("deprecated")]:
             del body[field]  # of Events: what nobody has set
-        kind = body.get("kind") if says_kind else body.pop("kind")
         if kind == "Pod":
             self.pod(body)
         if kind == "Node":
@@ -240,7 +243,6 @@ class Normal:
             }
         if kind == "Namespace":
             body.get("status", {}).pop("conditions", None)
-            body["metadata"].pop("resourceVersion", None)
         return body
 
     def metadata(self, body):

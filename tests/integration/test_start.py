@@ -21,7 +21,8 @@ from losses import (
 
 pytestmark = pytest.mark.usefixtures("operator")
 
-DEADLINE = 4
+# Long enough for what a pod waits for to be seen.
+DEADLINE = 10
 NO_IMAGE = {"holdfast-test/waiting": "ImagePullBackOff"}
 
 
@@ -31,20 +32,20 @@ def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, 
     waiting = jobs.wait(
         "no-start",
         lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
-        DEADLINE + SLACK,
+        60,
     )["waiting"]
     assert "StartTimeout" in waiting["nextAction"]
     pod = jobs.pod("no-start")
     bound = seconds_of(scheduled(pod)["lastTransitionTime"])
     assert bound + DEADLINE - 1 <= seconds_of(waiting["deadline"]) <= bound + DEADLINE + 1
 
-    status = wait_attempt(jobs, "no-start", 2, DEADLINE + REACTION + SLACK)
+    status = wait_attempt(jobs, "no-start", 2)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
     took = created_at(cluster, offset, place(status)["podName"]) - created_at(
         cluster, offset, pod["metadata"]["name"]
     )
     assert DEADLINE - 1 <= took <= DEADLINE + REACTION + SLACK
-    assert recoveries(operator, "pod_never_started")[0] >= 1
+    recoveries(operator, "pod_never_started", at_least=1)
     wait_for(
         "an event that tells why",
         lambda: any(
@@ -52,9 +53,9 @@ def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, 
             for event in jobs.events("no-start")
             if event["reason"] == "AttemptStartTimeout"
         ),
-        15,
+        60,
     )
-    wait_for("the first pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 15)
+    wait_for("the first pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 60)
 
 
 def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jobs):
@@ -64,7 +65,7 @@ def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jo
     jobs.wait(
         "no-image",
         lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
-        DEADLINE + SLACK,
+        60,
     )
     status = jobs.wait_phase("no-image", "Failed")
     assert (status["attempt"], status["failures"], status["disruptions"]) == (1, 0, 1)
@@ -72,7 +73,7 @@ def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jo
     condition = jobs.conditions("no-image")["Failed"]
     assert condition["reason"] == "DisruptionLimitExceeded"
     assert "ImagePullBackOff" in condition["message"]
-    wait_for("its pod to be gone", lambda: not jobs.pods("no-image"), 15)
+    wait_for("its pod to be gone", lambda: not jobs.pods("no-image"), 60)
 
 
 def test_an_init_container_that_runs_is_a_start(jobs):
@@ -100,7 +101,7 @@ def test_an_init_container_that_runs_is_a_start(jobs):
     )
     jobs.apply(job("twin", **fields))
     wait_attempt(jobs, "twin", 2)
-    status = jobs.wait("prepares", lambda s: s["waiting"]["reason"] == "PodRunning", 10)
+    status = jobs.wait("prepares", lambda s: s["waiting"]["reason"] == "PodRunning", 60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)
 
 
@@ -109,11 +110,10 @@ def container_status(name, state, **fields):
 
 
 def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_too(cluster, jobs):
-    long_enough = 12  # for its waiting to be seen
     jobs.apply(
         job(
             "behind",
-            startDeadlineSeconds=long_enough,
+            startDeadlineSeconds=DEADLINE,
             annotations={"holdfast-test/start-after": "600s"},
             pod={"initContainers": [{"name": "prepare", "image": "busybox:1.36"}]},
         )
@@ -130,26 +130,26 @@ def test_an_image_that_is_missing_behind_an_init_container_is_a_start_timeout_to
         ],
         containerStatuses=[container_status("main", missing)],
     )
-    waiting = jobs.wait("behind", lambda s: s["waiting"]["reason"] == "ImagePullBackOff", long_enough)["waiting"]
+    waiting = jobs.wait("behind", lambda s: s["waiting"]["reason"] == "ImagePullBackOff", 60)["waiting"]
     assert waiting["message"] == "container main: no such image"
     assert "StartTimeout unless its next container runs" in waiting["nextAction"]
-    status = wait_attempt(jobs, "behind", 2, long_enough + REACTION + SLACK)
+    status = wait_attempt(jobs, "behind", 2)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
     assert created_at(cluster, offset, place(status)["podName"])
 
 
 def test_a_start_deadline_that_is_raised_in_time_moves_the_deadline(jobs):
-    jobs.apply(job("raised", startDeadlineSeconds=8, annotations=NO_IMAGE))
-    jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 8)
+    jobs.apply(job("raised", startDeadlineSeconds=15, annotations=NO_IMAGE))
+    jobs.wait("raised", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 60)
     created = seconds_of(jobs.pod("raised")["metadata"]["creationTimestamp"])
     jobs.patch("raised", startDeadlineSeconds=900)
-    status = jobs.wait("raised", lambda s: seconds_of(s["waiting"]["deadline"]) > created + 800, 10)
+    status = jobs.wait("raised", lambda s: seconds_of(s["waiting"]["deadline"]) > created + 800, 60)
     assert status["attempt"] == 1
 
 
 def test_a_pod_that_starts_late_but_in_time_loses_nothing(jobs):
     jobs.apply(job("late", startDeadlineSeconds=60, annotations=NO_IMAGE))
-    jobs.wait("late", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 10)
+    jobs.wait("late", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 60)
     pod = jobs.pod("late")
     set_pod_status(
         jobs,
@@ -172,7 +172,7 @@ def test_a_pod_that_starts_late_but_in_time_loses_nothing(jobs):
             }
         ],
     )
-    status = jobs.wait("late", lambda s: s["waiting"]["reason"] == "PodRunning", 10)
+    status = jobs.wait("late", lambda s: s["waiting"]["reason"] == "PodRunning", 60)
     assert place(status)["nodeName"] == pod["spec"]["nodeName"]
     assert finish(jobs, "late")["attempt"] == 1
 
@@ -194,10 +194,10 @@ def test_with_policy_failed_the_next_attempt_starts_only_when_the_old_pod_has_en
     wait_for(
         "the old pod to be told to go",
         lambda: "deletionTimestamp" in pod_named(jobs, old["metadata"]["name"])["metadata"],
-        10,
+        60,
     )
     offset = cluster.audit_offset()
     jobs.end_pod(old, "Failed", 137)
-    status = wait_attempt(jobs, "patient", 2, 10)
+    status = wait_attempt(jobs, "patient", 2)
     assert created_at(cluster, offset, place(status)["podName"])
     assert (status["failures"], status["disruptions"]) == (0, 1)

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from holdfast import Jobs, job, place, runs
+from holdfast import QUICK_LEASES, Jobs, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -24,9 +24,10 @@ from losses import LOST_AFTER, REACTION, SLACK, has_finalizer, new_namespace, po
 
 pytestmark = pytest.mark.usefixtures("operator")
 
+OPERATOR_LEASES = QUICK_LEASES
 GRACE = 2
-# A pod that does not go when it is told to, but is not waited for without end.
-HOLDS = {"annotations": STAYS, "lostAfterSeconds": LOST_AFTER}
+# A pod that does not go when it is told to, and is waited for as long as any test takes.
+HOLDS = {"annotations": STAYS, "lostAfterSeconds": 120}
 SOON = {"terminationGracePeriodSeconds": GRACE}
 
 
@@ -68,7 +69,7 @@ def assert_suspended(jobs, name):
 def assert_resumed(jobs, name, attempt):
     """The next attempt runs."""
     status = jobs.wait(
-        name, lambda s: s.get("phase") == "Running" and s["attempt"] == attempt, 30
+        name, lambda s: s.get("phase") == "Running" and s["attempt"] == attempt, 60
     )
     condition = jobs.conditions(name)["Suspended"]
     assert (condition["status"], condition["reason"]) == ("False", "JobResumed")
@@ -85,7 +86,7 @@ def assert_cancelled(jobs, name, attempt, history):
     assert (condition["status"], condition["reason"]) == ("True", "Cancelled")
     assert not {"Complete", "Failed"} & set(jobs.conditions(name))
     settle(jobs, name)
-    wait_for("the Event", lambda: event_reasons(jobs, name).count("Cancelled") == 1, 15)
+    wait_for("the Event", lambda: event_reasons(jobs, name).count("Cancelled") == 1, 60)
     return status
 
 
@@ -117,7 +118,7 @@ def test_a_running_job_that_is_suspended_stops_its_pod_and_spends_nothing(jobs):
     status = assert_suspended(jobs, "runs")
     assert budgets(status) == (1, 0, 0)
     assert outcomes(status) == ["Suspended"]
-    wait_for("the pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 15)
+    wait_for("the pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 60)
     jobs.patch("runs", suspend=False)
     assert place(assert_resumed(jobs, "runs", 2))["podName"] != pod["metadata"]["name"]
     jobs.end_pod(jobs.wait_running("runs"))
@@ -131,7 +132,7 @@ def test_a_job_whose_pod_has_not_started_can_be_suspended(jobs):
     jobs.wait_pod("starts", lambda pod: True)
     jobs.patch("starts", suspend=True)
     assert outcomes(assert_suspended(jobs, "starts")) == ["Suspended"]
-    wait_for("the pod to be gone", lambda: not jobs.pods(), 15)
+    wait_for("the pod to be gone", lambda: not jobs.pods(), 60)
     jobs.patch("starts", suspend=False)
     assert_resumed(jobs, "starts", 2)
 
@@ -176,9 +177,9 @@ def test_a_success_after_suspend_was_recorded_does_not_count(operator, jobs):
         "the fenced outcome to be counted",
         lambda: operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded")
         == before + 1,
-        15,
+        60,
     )
-    wait_for("the pod to be released", lambda: not finalizers(jobs), 15)
+    wait_for("the pod to be released", lambda: not finalizers(jobs), 60)
     assert outcomes(assert_suspended(jobs, "too-late")) == ["Suspended"]
     jobs.patch("too-late", suspend=False)
     assert_resumed(jobs, "too-late", 2)
@@ -199,7 +200,7 @@ def test_a_running_job_that_is_cancelled_stops_its_pod(jobs):
     jobs.patch("runs", cancel=True)
     status = assert_cancelled(jobs, "runs", attempt=1, history=["Cancelled"])
     assert budgets(status) == (1, 0, 0)
-    wait_for("the pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 15)
+    wait_for("the pod to be gone", lambda: not pod_named(jobs, pod["metadata"]["name"]), 60)
     wait_events(jobs, "runs", "Cancelled")
 
 
@@ -208,7 +209,7 @@ def test_a_job_whose_pod_has_not_started_can_be_cancelled(jobs):
     jobs.wait_pod("starts", lambda pod: True)
     jobs.patch("starts", cancel=True)
     assert_cancelled(jobs, "starts", attempt=1, history=["Cancelled"])
-    wait_for("the pod to be gone", lambda: not jobs.pods(), 15)
+    wait_for("the pod to be gone", lambda: not jobs.pods(), 60)
 
 
 def test_a_job_in_backoff_is_cancelled_at_once(jobs):
@@ -260,16 +261,18 @@ def test_a_success_after_cancel_was_recorded_does_not_count(operator, jobs):
     patch_and_wait(jobs, "too-late", "Cancelling", cancel=True)
     jobs.end_pod(pod)
     assert_cancelled(jobs, "too-late", attempt=1, history=["Cancelled"])
-    assert (
-        operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded") == before + 1
+    wait_for(
+        "the fenced outcome to be counted",
+        lambda: operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded") == before + 1,
+        60,
     )
 
 
 def test_a_job_on_a_dead_node_is_cancelled_after_its_grace_and_lost_after_seconds(doomed):
     jobs = doomed.jobs
-    status = jobs.wait_phase("dead", "Cancelled", limit=GRACE + LOST_AFTER + 30)
+    status = jobs.wait_phase("dead", "Cancelled", limit=GRACE + LOST_AFTER + 60)
     assert outcomes(status) == ["Cancelled"]
-    wait_for("the pod to be released", lambda: not finalizers(jobs), 15)
+    wait_for("the pod to be released", lambda: not finalizers(jobs), 60)
     # It stays until the node is back or gone; by then its job is long free.
     pod = jobs.pods("dead")[0]
     assert not has_finalizer(pod)

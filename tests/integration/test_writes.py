@@ -60,7 +60,7 @@ def test_the_write_that_releases_a_pod_drops_the_record_of_its_field_owners(clus
     jobs.end_pod(pod)
     settle(jobs, "released")
     released = wait_for("the pod's release", lambda: next(
-        (pod["metadata"] for pod in jobs.pods("released") if "finalizers" not in pod["metadata"]), None), 15)
+        (pod["metadata"] for pod in jobs.pods("released") if "finalizers" not in pod["metadata"]), None), 60)
     assert "managedFields" not in released
     # A later write does not bring the record back.
     path = f"/api/v1/namespaces/{jobs.namespace}/pods/{released['name']}"
@@ -69,9 +69,10 @@ def test_the_write_that_releases_a_pod_drops_the_record_of_its_field_owners(clus
     assert "managedFields" not in labelled["metadata"]
 
 
-def test_a_job_whose_pod_runs_for_five_seconds_costs_five_writes_and_no_event(cluster, jobs):
+def test_a_job_whose_pod_runs_for_longer_costs_five_writes_and_no_event(cluster, jobs):
+    """That it runs is on record once it has for 3 s."""
     offset = cluster.audit_offset()
-    jobs.apply(job("longer", annotations=runs(5)))
+    jobs.apply(job("longer", annotations=runs(8)))
     status = settle(jobs, "longer")
     assert status["phase"] == "Succeeded" and place(status)["nodeName"]
     assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, STATUS, RELEASE]
@@ -82,7 +83,7 @@ def test_each_failed_attempt_costs_four_more_writes_and_one_event(cluster, jobs)
     offset = cluster.audit_offset()
     jobs.apply(job("fails", pod=BY_HAND, retryBackoff=SHORT_BACKOFF))
     jobs.end_pod(jobs.wait_pod("fails", lambda pod: True), phase="Failed", exit_code=1)
-    jobs.wait("fails", lambda s: s.get("attempt") == 2, 15)
+    jobs.wait("fails", lambda s: s.get("attempt") == 2, 60)
     jobs.end_pod(jobs.wait_pod("fails", lambda pod: True))
     assert settle(jobs, "fails")["phase"] == "Succeeded"
     wait_events(jobs, "fails", "AttemptFailed")
@@ -102,7 +103,7 @@ def test_a_change_of_the_spec_that_asks_for_nothing_costs_one_write(cluster, job
     wait_told(jobs, "runs", "PodRunning")
     offset = cluster.audit_offset()
     generation = jobs.patch("runs", backoffLimit=3)["metadata"]["generation"]
-    jobs.wait("runs", lambda s: s["observedGeneration"] == generation, 15)
+    jobs.wait("runs", lambda s: s["observedGeneration"] == generation, 60)
     assert cost(cluster, offset, jobs) == [STATUS]
 
 
@@ -122,7 +123,7 @@ def assert_silent(cluster, seconds):
         assert [write for write in writes if not renews(write)] == []
         return writes and time.monotonic() >= end
 
-    wait_for(f"{seconds} s to pass", over, seconds + 30, poll=0.5)
+    wait_for(f"{seconds} s to pass", over, seconds + 60, poll=0.5)
     # The log was alive meanwhile: nodes renew their Leases.
     assert any(
         event.get("objectRef", {}).get("resource") == "leases"

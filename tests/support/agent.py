@@ -29,6 +29,8 @@ EXIT_FENCED = 85
 DURATION = 10
 # For what must happen and has no deadline of its own.
 LIMIT = 60
+# How much later than it means to a busy machine may let the agent, or a worker, do something.
+NOISE = 1.2
 
 # A worker that writes a line of its pid and CLOCK_BOOTTIME every 10 ms for as long as it lives.
 # deaf: SIGTERM is written down and not obeyed; away: a second one leaves by setsid and a double fork.
@@ -116,6 +118,14 @@ def boot_time():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def _boot_time_of(text):
+    """A time of a Lease in seconds of CLOCK_BOOTTIME; None: none."""
+    if text is None:
+        return None
+    when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return when - time.time() + boot_time()
+
+
 def wait_passed(seconds):
     """So long, whatever happens meanwhile: where time itself is the trouble."""
     began = boot_time()
@@ -139,6 +149,7 @@ class Turn:
         self.termination_log = self.folder / "termination-log"
         self.termination_log.touch()
         self.progress_file = self.folder / "progress"
+        self._last_renewal = None
         self.make()
 
     def write_token(self, token):
@@ -164,10 +175,12 @@ class Turn:
         """Reads, changes and writes it until nobody comes between."""
         while True:
             lease = self.get()
+            before = lease["spec"].get("renewTime")
             lease["metadata"].setdefault("annotations", {})
             change(lease)
             status, answer = self.cluster.api("PUT", self.path, lease)
             if status != 409:
+                self._last_renewal = before
                 return expect((status, answer))
 
     def grant(self, holder=None, attempt=None):
@@ -193,23 +206,31 @@ class Turn:
         return self.write(change)
 
     def delete(self):
-        expect(self.cluster.api("DELETE", self.path))
+        """Reads and deletes it until nobody comes between."""
+        while True:
+            lease = self.get()
+            status, answer = self.cluster.api("DELETE", self.path, {
+                "kind": "DeleteOptions", "apiVersion": "v1",
+                "preconditions": {"resourceVersion": lease["metadata"]["resourceVersion"]}})
+            if status != 409:
+                self._last_renewal = lease["spec"].get("renewTime")
+                return expect((status, answer))
 
     def annotation(self, key):
         return self.get()["metadata"].get("annotations", {}).get(key)
 
     def renewed(self):
         """When the Lease was last renewed, in seconds of CLOCK_BOOTTIME; None: never."""
-        text = self.get()["spec"].get("renewTime")
-        if text is None:
-            return None
-        when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-        return when - time.time() + boot_time()
+        return _boot_time_of(self.get()["spec"].get("renewTime"))
+
+    def renewed_before(self):
+        """The same, of the Lease that was last changed or deleted here, as it was until then."""
+        return _boot_time_of(self._last_renewal)
 
     def killed_by(self, renewed):
-        """When a child is dead whose Lease was last renewed then. The agent kills it at 5/6 of the duration, and a
-        busy machine may be half a second late. Nobody else starts before the whole duration."""
-        return min(renewed + self.duration * 5 / 6 + 0.5, renewed + self.duration)
+        """When a child is dead whose Lease was last renewed then. The agent kills it at 5/6 of the duration. Nobody
+        else starts before the whole duration."""
+        return min(renewed + self.duration * 5 / 6 + NOISE, renewed + self.duration)
 
     def wait_renewed(self, agent=None):
         """Until there is another renewal than now, or that agent ended."""

@@ -86,7 +86,7 @@ def _wait_probe(cluster, what, namespace, shows):
 def wait_account(cluster, namespace, name="default"):
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
     wait_for(f"the service account {name} of {namespace}",
-             lambda: cluster.api("GET", path)[0] == 200, 30)
+             lambda: cluster.api("GET", path)[0] == 200, 60)
 
 
 def grant(cluster, namespace, name, rules, *subjects):
@@ -115,7 +115,7 @@ def wait_allowed(cluster, namespace, user, verb, resource="leases", group="coord
     review = {"spec": {"user": user, "resourceAttributes": {
         "namespace": namespace, "verb": verb, "group": group, "resource": resource}}}
     wait_for(f"{user} to have the right to {verb} {resource}",
-             lambda: cluster.api("POST", path, review)[1]["status"]["allowed"], 30)
+             lambda: cluster.api("POST", path, review)[1]["status"]["allowed"], 60)
 
 
 def expect(answer, *codes):

@@ -11,6 +11,7 @@ and the demo share.
 
 import copy
 import ctypes
+import http.client
 import itertools
 import json
 import os
@@ -26,9 +27,10 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "hack"))
 
-from localcluster import wait_for  # noqa: E402
+from localcluster import ClusterError, wait_for  # noqa: E402
 
 CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
+CRDS = ROOT / "crds"
 RBAC_PATH = ROOT / "hack/rbac.yaml"
 OPERATOR_USER = "holdfast-operator"
 FINALIZER = "holdfast.dev/outcome"
@@ -55,11 +57,11 @@ def operator_binary():
 
 
 def install(cluster):
-    """The CRD and the operator's rights."""
-    cluster.kubectl("apply", "-f", str(CRD_PATH))
+    """The CRDs and the operator's rights."""
+    cluster.kubectl("apply", "-f", str(CRDS))
     cluster.kubectl("apply", "-f", str(RBAC_PATH))
-    wait_for("the API server to serve DurableJobs",
-             lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
+    wait_for("the API server to serve DurableJobs and JobQueues",
+             lambda: cluster.kubectl("get", "dj,jq", check=False).returncode == 0, 60)
 
 
 def allow_heartbeats(cluster, namespace):
@@ -74,9 +76,10 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-# For tests that kill operators: their shards are taken over after 5 s, not 15 s to 17 s. A busy machine
-# may make a replica lapse that has little time to renew its Lease.
-QUICK_LEASES = ["--lease-duration=5s", "--renew-deadline=4s", "--retry-period=500ms"]
+# For tests that kill operators: their shards are taken over after 8 s, not 15 s to 17 s. A replica that has little
+# time to renew its Lease may lapse on a busy machine, and then it counts each silence anew: tests that kill nobody
+# keep the defaults.
+QUICK_LEASES = ["--lease-duration=8s", "--renew-deadline=6500ms", "--retry-period=500ms"]
 QUICKEST_LEASES = ["--lease-duration=3s", "--renew-deadline=2500ms", "--retry-period=400ms"]
 
 
@@ -104,7 +107,7 @@ class Operator:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             try:
-                self.process.wait(timeout=5)
+                self.process.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 pass
         self.kill()
@@ -119,9 +122,10 @@ class Operator:
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
                 env={**os.environ, **self.env})
         self._log_offset = offset
+        self.address = None  # each process has another
         return self
 
-    def start(self, limit=60):
+    def start(self, limit=120):
         """Starts it and waits until it is ready and at work."""
         self.spawn()
 
@@ -159,14 +163,30 @@ class Operator:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             return 0, str(error)
+
+    def _read_metrics(self):
+        """The text of /metrics. A process that was just started has no address yet, and the loop of one on a busy
+        machine may not answer in time."""
+        last = {}
+
+        def answered():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the operator ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+            last["status"], last["text"] = (
+                self.get("/metrics") if self.address or self.find_address() else (0, "no address yet"))
+            return last["status"] == 200
+
+        try:
+            wait_for(f"/metrics of {self.name}", answered, 60)
+        except ClusterError as error:
+            raise ClusterError(f"{error}; the last answer: {last}") from error
+        return last["text"]
 
     def metrics(self):
         """{'name{labels}': value} of /metrics."""
-        status, text = self.get("/metrics")
-        if status != 200:
-            raise RuntimeError(f"/metrics answered {status}: {text}")
+        text = self._read_metrics()
         samples = {}
         for line in text.splitlines():
             if line and not line.startswith("#"):
@@ -184,7 +204,10 @@ class Operator:
         return total
 
     def signal(self, number):
+        """SIGSTOP: returns when every thread stands still, so that nothing is written any more."""
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self):
         """SIGKILL; returns when it is gone."""
@@ -248,6 +271,8 @@ class Jobs:
     def api(self, method, path, body=None, expect=(200, 201, 202), **kwargs):
         status, answer = self.cluster.api(method, path, body, **kwargs)
         if expect is not None and status not in expect:
+            if status == 429 or status >= 500:  # whoever waits for something asks again
+                raise OSError(f"{method} {path} answered {status}: {json.dumps(answer)[:2000]}")
             raise AssertionError(f"{method} {path} answered {status}: {json.dumps(answer)[:2000]}")
         return answer
 
@@ -256,7 +281,13 @@ class Jobs:
 
     def get(self, name):
         """The job, or None."""
-        status, answer = self.cluster.api("GET", f"{self.path}/{name}")
+        return self._found(f"{self.path}/{name}")
+
+    def _found(self, path):
+        """The object, or None: there is none. An error is no answer."""
+        status, answer = self.cluster.api("GET", path)
+        if status not in (200, 404):
+            raise OSError(f"GET {path} answered {status}: {json.dumps(answer)[:2000]}")
         return answer if status == 200 else None
 
     def status(self, name):
@@ -287,7 +318,7 @@ class Jobs:
             raise AssertionError(f"{error}; its status: {json.dumps(last, indent=1)}") from error
         return dict(last)
 
-    def wait_phase(self, name, *phases, limit=30):
+    def wait_phase(self, name, *phases, limit=60):
         return self.wait(name, lambda s: s.get("phase") in phases, limit, f"{name} to be {' or '.join(phases)}")
 
     def pods(self, name=None):
@@ -304,10 +335,9 @@ class Jobs:
         pod_name = place(self.status(name)).get("podName")
         if not pod_name:
             return None
-        status, answer = self.cluster.api("GET", f"{self.pods_path}/{pod_name}")
-        return answer if status == 200 else None
+        return self._found(f"{self.pods_path}/{pod_name}")
 
-    def wait_pod(self, name, condition, limit=30):
+    def wait_pod(self, name, condition, limit=60):
         """Waits until the current attempt's pod is there and condition(pod) holds; returns it."""
         found = {}
 
@@ -319,8 +349,13 @@ class Jobs:
         wait_for(f"the pod of job {name} to get there", holds, limit)
         return found["pod"]
 
-    def wait_running(self, name, limit=30):
+    def wait_running(self, name, limit=60):
+        """Not for a pod that ends by itself soon: it may have, when this looks."""
         return self.wait_pod(name, lambda pod: pod["status"].get("phase") == "Running", limit)
+
+    def wait_started(self, name, limit=60):
+        """Until the current attempt's pod runs or has ended; returns it."""
+        return self.wait_pod(name, lambda pod: pod["status"].get("phase") in ("Running", "Succeeded", "Failed"), limit)
 
     def end_pod(self, pod, phase="Succeeded", exit_code=0, **status):
         """Plays the kubelet: the pod has ended so."""

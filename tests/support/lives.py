@@ -54,7 +54,7 @@ def flush_audit(cluster, offset):
             for event in cluster.audit_events(offset)[0]
         )
 
-    wait_for("the mark in the audit log", marked, 15)
+    wait_for("the mark in the audit log", marked, 60)
 
 
 def recorded(cluster, offset, jobs, name):
@@ -75,11 +75,11 @@ def finalizers(jobs, name=None):
     ]
 
 
-def settle(jobs, *names, limit=30):
+def settle(jobs, *names, limit=60):
     """Until these jobs have ended and their pods are released; returns the last one's status."""
     for name in names:
         status = jobs.wait(name, lambda s: s.get("phase") in TERMINAL, limit, f"{name} to end")
-        wait_for(f"the pods of {name} to be released", lambda: not finalizers(jobs, name), 15)
+        wait_for(f"the pods of {name} to be released", lambda: not finalizers(jobs, name), 60)
     return status
 
 
@@ -91,7 +91,7 @@ def budgets(status):
     return status["attempt"], status["failures"], status["disruptions"]
 
 
-def wait_told(jobs, name, reason, limit=30):
+def wait_told(jobs, name, reason, limit=60):
     """Until the job waits for this; returns the status."""
     return jobs.wait(
         name,
@@ -117,7 +117,7 @@ def wait_observed(jobs, name):
     return jobs.wait(
         name,
         lambda s: s.get("observedGeneration", 0) >= generation,
-        15,
+        60,
         f"generation {generation} of {name} to be observed",
     )
 
@@ -127,7 +127,7 @@ def event_reasons(jobs, name):
     return sorted(event["reason"] for event in jobs.events(name))
 
 
-def wait_events(jobs, name, *reasons, limit=15):
+def wait_events(jobs, name, *reasons, limit=60):
     """Until exactly these Events tell of the job."""
     wait_for(
         f"the Events about {name} to be {sorted(reasons)}",
@@ -139,10 +139,10 @@ def wait_events(jobs, name, *reasons, limit=15):
 def remake_name(jobs, name):
     """Deletes the job in the background and returns when its name is free."""
     jobs.delete(name)
-    wait_for(f"job {name} to be gone", lambda: jobs.get(name) is None, 30)
+    wait_for(f"job {name} to be gone", lambda: jobs.get(name) is None, 60)
 
 
-def wait_no_pods(jobs, limit=75):
+def wait_no_pods(jobs, limit=150):
     """Until the namespace has no pod left. The garbage collector looks each 30 s for kinds that are
     new to it."""
     wait_for("all pods to be gone", lambda: not jobs.pods(), limit)

@@ -1,14 +1,14 @@
 """Many attempts that are lost together, as the audit log has them."""
 
-from losses import seconds_of
+from losses import ANSWERED, seconds_of
 
 
 def accepted(event):
     return 200 <= event.get("responseStatus", {}).get("code", 0) < 300
 
 
-def verdicts(cluster, offset, user):
-    """When the first loss of each job was on record, by the job's name."""
+def verdicts(cluster, offset, user, moment=ANSWERED):
+    """When the first loss of each job was on record, by the job's name. `moment`: see losses.CAME."""
     found = {}
     for event in cluster.audit_events(offset)[0]:
         about = event.get("objectRef", {})
@@ -16,7 +16,7 @@ def verdicts(cluster, offset, user):
             continue
         status = (event.get("requestObject") or {}).get("status", {})
         if accepted(event) and status.get("disruptions", 0) == 1:
-            found.setdefault(about["name"], seconds_of(event["stageTimestamp"]))
+            found.setdefault(about["name"], seconds_of(event[moment]))
     return found
 
 

@@ -19,7 +19,7 @@ def run_on_each_node(jobs):
         jobs.apply(job(node, lostAfterSeconds=WINDOW, pod=on_node(node)))
     for node in NODES:
         jobs.wait_running(node)
-        jobs.wait(node, lambda s: place(s).get("nodeName"), 15)
+        jobs.wait(node, lambda s: place(s).get("nodeName"), 60)
 
 
 def outlast_the_window():

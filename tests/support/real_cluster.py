@@ -150,8 +150,9 @@ class RealCluster:
                    if all(f'{key}="{wanted}"' in found for key, wanted in labels.items()))
 
     def metric(self, name, **labels):
-        """The same over all replicas."""
-        return sum(self.metric_of(pod, name, **labels) for pod in self.operators())
+        """The same over all replicas, once all answer."""
+        return sum(wait_for(f"{name} of the replicas", lambda: [
+            self.metric_of(pod, name, **labels) for pod in self.operators()], 60))
 
     # -- kind's nodes -----------------------------------------------------------------------------
 

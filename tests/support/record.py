@@ -123,7 +123,7 @@ class Recorder:
                 f"{error}; {len(self.unfinished(names))} of {len(names)} jobs have not ended, "
                 f"{len(self.finalizers())} pods have our finalizer; the first: "
                 f"{json.dumps(left, indent=1)}") from error
-        wait_for("the record to be complete", self._is_complete, 30)
+        wait_for("the record to be complete", self._is_complete, 60)
 
     def _is_complete(self):
         for kind, prefix in self._prefixes.items():

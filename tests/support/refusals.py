@@ -32,7 +32,7 @@ def no_pods_by_quota(jobs):
             "the quota to be in force",
             lambda: jobs.api("GET", f"{path}/none").get("status", {}).get("hard", {}).get("pods")
             == pods,
-            30,
+            60,
         )
 
     jobs.api("POST", path, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})

@@ -69,7 +69,7 @@ class Replicas:
             operator.spawn()
         for operator in self.all:
             wait_for(f"{operator.name} to be ready", lambda op=operator: op.find_address() and
-                     op.get("/readyz")[0] == 200, 60)
+                     op.get("/readyz")[0] == 200, 120)
         return self
 
     def __exit__(self, *_):
@@ -82,7 +82,7 @@ class Replicas:
     def __iter__(self):
         return iter(self.all)
 
-    def wait_shared(self, among=None, limit=60):
+    def wait_shared(self, among=None, limit=120):
         """Until every shard is held by one of these, and each has its fair share."""
         names = {operator.name for operator in (self.all if among is None else among)}
         wait_for(f"the shards to be shared among {sorted(names)}",

@@ -35,6 +35,8 @@ BOUND = {
 KINDS = set(BOUND)
 STAYS = {"annotations": {"holdfast-test/ignore-delete": "true"}}
 RENEWAL = 2
+# What a busy machine may add, and this look from outside.
+NOISE = 8
 
 _numbers = itertools.count(1)
 
@@ -106,9 +108,9 @@ class Orphans:
         set_running(self.jobs, pod)
         for kind in KINDS - {"next"}:
             self.jobs.wait_running(self.names[kind])
-            self.jobs.wait(self.names[kind], lambda s: place(s).get("nodeName"), 15)
+            self.jobs.wait(self.names[kind], lambda s: place(s).get("nodeName"), 60)
         for kind in ("holder", "granted", "hung"):
-            wait_for(f"the Lease of {kind}", lambda one=kind: self._holds(one, 1), 15)
+            wait_for(f"the Lease of {kind}", lambda one=kind: self._holds(one, 1), 60)
             self._renew(kind)
         wait_renewals(self.cluster, (self.dead, self.gone))
 
@@ -202,7 +204,7 @@ def seconds_until_found(cluster, victims):
 def check_found_in_time(when, outcomes):
     print("seconds until each was found:", when)
     assert set(when) == KINDS, when
-    late = {kind: seconds for kind, seconds in when.items() if seconds > BOUND[kind] + 5}
+    late = {kind: seconds for kind, seconds in when.items() if seconds > BOUND[kind] + NOISE}
     assert not late, when
     expected = dict.fromkeys(KINDS, "Lost") | {"next": "StartTimeout", "hung": "Hung", "cancelled": "Cancelled"}
     assert outcomes == expected
