@@ -13,6 +13,8 @@ SEEDS ?= 100
 PROFILE ?= swarm
 # What `make bench` measures, tests/bench/bench.py; empty: all.
 MODES ?=
+# What `make e2e` and `make test-long` give pytest besides.
+PYTEST_ARGS ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 export PYTHONDONTWRITEBYTECODE := 1
@@ -89,7 +91,7 @@ integration: tools build ## Run the tests on a real API server, the chart's too
 
 .PHONY: test-long
 test-long: tools build ## Run the tests that wait for minutes: long outages, fifty kills, replicas that come and go
-	@/usr/bin/python3 -m pytest tests/integration -m long -n $(JOBS) --dist loadfile -q --durations=15
+	@/usr/bin/python3 -m pytest tests/integration -m long -n $(JOBS) --dist loadfile -q --durations=15 $(PYTEST_ARGS)
 
 .PHONY: chart
 chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
@@ -97,7 +99,7 @@ chart: tools build ## Run the tests of the Helm chart, install.yaml and the aler
 
 .PHONY: e2e
 e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
-	@hack/e2e
+	@hack/e2e $(PYTEST_ARGS)
 
 .PHONY: test
 test: ## Set up everything and run all tests
