@@ -1,6 +1,5 @@
-// What the controllers of one replica share, and the controllers themselves: the caches, the
-// replica's shards, what it has seen of nodes and heartbeats. runtime::Process has one; the
-// simulator has one for each replica.
+// The controllers of one replica, and what they share: caches, shards, and what the replica has
+// seen of nodes and heartbeats. runtime::Process has one. The simulator has one for each replica.
 //
 //   start: the caches list and watch. Once they are synced, the replica joins the others, and the
 //          controllers work on the shards that it gets.

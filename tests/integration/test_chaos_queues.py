@@ -53,40 +53,43 @@ def wait_empty(queues):
     queues.wait(QUEUE, lambda s: (s.get("running"), s.get("waiting")) == (0, 0) and not s.get("admitting"), LIMIT)
 
 
-def test_a_queue_whose_owner_is_killed_three_times_gives_no_permit_too_many(cluster, jobs):
-    rng = seeded("queue, short")
-    made = short_jobs(150, rng)
+def pass_through(cluster, jobs, made, rng, replicas, in_flight, strikes):
+    """These jobs go through one queue, while `strikes(killer, feeder)` kills replicas."""
     queues = Queues(cluster, jobs.namespace)
     offset = cluster.audit_offset()
     queues.apply(queue(QUEUE, concurrency=CONCURRENCY, concurrencyPerKey=PER_KEY))
-    with QueueRecorder(cluster, jobs.namespace) as record, Replicas(cluster, 2, leases=QUICKEST_LEASES) as replicas:
+    with QueueRecorder(cluster, jobs.namespace) as record, replicas:
         killer = Killer(record, rng, replicas.all)
-        with Feeder(jobs, record, made, in_flight=60) as feeder:
-            for _ in range(3):
-                killer.operators = [owner(replicas, jobs.namespace)]
-                killer.strike(most_versions=150, limit=10)
-            record.wait_ended(names_of(made), 120)
+        with Feeder(jobs, record, made, in_flight=in_flight) as feeder:
+            strikes(killer, feeder)
             assert feeder.error is None, feeder.error
+            record.wait_ended(names_of(made), 600)
         wait_empty(queues)
         judge(cluster, jobs.namespace, record, names_of(made), killer.kills + lapses(replicas), offset)
+
+
+def test_a_queue_whose_owner_is_killed_three_times_gives_no_permit_too_many(cluster, jobs):
+    rng = seeded("queue, short")
+    replicas = Replicas(cluster, 2, leases=QUICKEST_LEASES)
+
+    def strikes(killer, _):
+        for _ in range(3):
+            killer.operators = [owner(replicas, jobs.namespace)]
+            killer.strike(most_versions=150, limit=10)
+
+    pass_through(cluster, jobs, short_jobs(150, rng), rng, replicas, 60, strikes)
 
 
 @pytest.mark.long
 def test_a_queue_of_2000_jobs_gives_no_permit_too_many_while_three_replicas_are_killed_at_random(cluster, jobs):
     rng = seeded("queue, long")
-    made = short_jobs(2000, rng)
-    queues = Queues(cluster, jobs.namespace)
-    offset = cluster.audit_offset()
-    queues.apply(queue(QUEUE, concurrency=CONCURRENCY, concurrencyPerKey=PER_KEY))
-    with QueueRecorder(cluster, jobs.namespace) as record, Replicas(cluster, 3, leases=QUICK_LEASES) as replicas:
-        killer = Killer(record, rng, replicas.all)
-        with Feeder(jobs, record, made, in_flight=200) as feeder:
-            while not feeder.done:
-                killer.strike(most_versions=1500, limit=60)
-            assert feeder.error is None, feeder.error
-            record.wait_ended(names_of(made), 600)
-        wait_empty(queues)
-        judge(cluster, jobs.namespace, record, names_of(made), killer.kills + lapses(replicas), offset)
+
+    def strikes(killer, feeder):
+        while not feeder.done:
+            killer.strike(most_versions=1500, limit=60)
+
+    replicas = Replicas(cluster, 3, leases=QUICK_LEASES)
+    pass_through(cluster, jobs, short_jobs(2000, rng), rng, replicas, 200, strikes)
 
 
 def free_permit_and_kill(jobs, queues, replica, pod, freed_by):

@@ -1,8 +1,8 @@
 // S19 Permits, on the stored data: checks each write of a queue, of its jobs and of their pods.
 //
-// A permit is given by the write of the queue's status that puts the job on record as admitted. The
-// job has it until the admission is void, or, once it has started, for as long as its recorded
-// phase says so; with podReplacementPolicy Failed also as long as its pod runs. The rules:
+// The write of the queue's status that admits a job gives it a permit. Before the job starts, it
+// has the permit until the admission is void. After that it has it while its recorded phase says
+// so, and with podReplacementPolicy Failed also while its pod runs. The rules:
 // - A write that admits jobs leaves at most `concurrency` permits given, and at most
 //   `concurrencyPerKey` of each key. The write is a compare-and-swap, so its spec is the one that
 //   the decision read: whoever lowers a limit takes no permit away. A queue that is held admits
