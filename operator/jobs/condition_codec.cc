@@ -20,10 +20,11 @@ reconciler::Condition decode_condition(const JsonView& json) {
 
 Json encode_condition(const reconciler::Condition& condition) {
   const char* const known = condition.status ? "True" : "False";
+  // The schema requires a message, and another program's may be empty.
   Json json = {{"type", condition.type},
                {"status", condition.unknown ? "Unknown" : known},
-               {"reason", condition.reason}};
-  if (!condition.message.empty()) json["message"] = condition.message;
+               {"reason", condition.reason},
+               {"message", condition.message}};
   // Whole seconds as metav1.Time has them; a fraction is kept where one was given.
   const Time since = condition.last_transition_time;
   const bool whole = std::chrono::floor<std::chrono::seconds>(since) == since;

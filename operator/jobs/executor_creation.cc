@@ -29,6 +29,7 @@ void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory&
 
 void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
   AttemptMemory* const known = memory.find_attempt(attempt);
+  memory.fresh_texts.reset();
   if (!known || known->pod_existed) return;
   known->pod_existed = true;
   known->pod_uid = uid;
@@ -42,6 +43,7 @@ Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationR
   // The recorded refusal may be an earlier process's.
   const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
                          reconciler::template_doubted_until(setting.job.job.status);
+  setting.memory.fresh_texts.reset();
   setting.memory.attempts[write.attempt].refusals.add(kind, error, on_record, loop_.now());
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
   record(reconciler::creation_event(kind, error), setting);

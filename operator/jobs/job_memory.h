@@ -128,7 +128,7 @@ struct JobMemory {
   // stage.
   std::weak_ptr<const JobTexts> texts;
   std::pair<std::int64_t, std::size_t> texts_of;
-  // Those of a job that has just left its queue, until its next reconcile.
+  // Those of a job that has just left its queue, until one of its pods is created or refused.
   std::shared_ptr<const JobTexts> fresh_texts;
 
   // Deletions of the job's Leases were refused: none is asked for before this time.

@@ -71,7 +71,9 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
   memory.keep_only(job.job.status, pods_.version(job.namespace_));
-  if (job.texts && !job.texts->pod_template.empty()) memory.fresh_texts.reset();
+  const bool has_template = job.texts && !job.texts->pod_template.empty();
+  if (has_template || job.job.status.phase != reconciler::Phase::kRunning)
+    memory.fresh_texts.reset();
   learn_highest_attempt(job, memory);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(job, memory, live, view);

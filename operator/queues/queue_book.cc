@@ -89,6 +89,8 @@ std::vector<std::string> QueueBook::take_admitted() {
 QueueBook::Current QueueBook::current(const CachedQueue& queue) {
   if (queue.uid != uid_) {
     carried_ = std::exchange(recorded_, {});
+    // Somebody has counted without them: their jobs wait like others.
+    if (!queue.status.holder.empty()) carried_.clear();
     uid_ = queue.uid;
     seen_version_ = written_version_ = 0;
     tenure.lost();
@@ -101,19 +103,23 @@ QueueBook::Current QueueBook::current(const CachedQueue& queue) {
   return {&queue.status, queue.version};
 }
 
-void QueueBook::written(const CachedQueue& queue, reconciler::QueueStatus status,
+bool QueueBook::written(const CachedQueue& queue, reconciler::QueueStatus status,
                         std::uint64_t version, SteadyTime now) {
-  if (queue.uid != uid_) return;
+  if (queue.uid != uid_) return false;
   carried_.clear();
   written_ = std::move(status);
   written_version_ = version;
   last_write = now;
   set_admissions(written_);
+  return true;
 }
 
 void QueueBook::not_written(const CachedQueue& queue) { set_admissions(*current(queue).status); }
 
 void QueueBook::time_travelled() {
+  carried_.clear();
+  set_admissions({});
+  uid_.clear();
   seen_version_ = written_version_ = 0;
   tenure.lost();
 }

@@ -49,17 +49,20 @@ class QueueBook {
   };
   Current current(const CachedQueue& queue);
   const std::vector<reconciler::Admission>& carried() const { return carried_; }
-  // Our write was acknowledged.
-  void written(const CachedQueue& queue, reconciler::QueueStatus status, std::uint64_t version,
+  // Our write was acknowledged. False: meanwhile the queue became another one, or the server's time
+  // went back, so the write says nothing.
+  bool written(const CachedQueue& queue, reconciler::QueueStatus status, std::uint64_t version,
                SteadyTime now);
   // Our write failed, or may have: the line is as the last known status says. `queue`: as cached.
   void not_written(const CachedQueue& queue);
   // The names of jobs whose admissions were not known before the last call.
   std::vector<std::string> take_admitted();
+  // What the server has forgotten counts no more.
   void time_travelled();
 
   // Called when something has changed: for how long a job could have been admitted and was not.
   void watch_lag(const CachedQueue* queue, Time now, SteadyTime steady);
+  void admitted_some() { admissible_since_.reset(); }
   Duration lag(SteadyTime now) const;
 
   reconciler::Line line;

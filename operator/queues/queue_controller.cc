@@ -14,6 +14,8 @@ namespace {
 constexpr std::chrono::milliseconds kOtherEvents{200};
 // Only the numbers in the status wait for it.
 constexpr std::chrono::seconds kNoHurry{3};
+// The first list of a kind may fail some times.
+constexpr std::chrono::seconds kReadingTime{60};
 // A comparison may fail, or another namespace's list may come in between.
 constexpr std::chrono::milliseconds kNextLook{500};
 
@@ -70,14 +72,39 @@ std::shared_ptr<const CachedQueue> QueueController::queue(const std::string& key
   return std::static_pointer_cast<const CachedQueue>(queues_.store().get(key));
 }
 
-// While the queues have not been read, nobody knows. A kind that cannot be read has none.
+// While the namespace's queues have not been read, nobody knows. Queues that cannot be read for
+// long are as good as missing: the jobs must say why they wait.
+bool QueueController::has_read_queues(const std::string& ns) const {
+  return queues_.version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
+}
+
 bool QueueController::is_missing(const std::string& key) const {
-  return !queues_.store().get(key) && (queues_.synced() || !queues_.trouble().empty());
+  return !queues_.store().get(key) && has_read_queues(namespace_of(key));
+}
+
+void QueueController::look_at_waiting(const std::string& key) {
+  const auto book = books_.find(key);
+  if (book == books_.end()) return;
+  book->second->line.for_each([&](const reconciler::QueuedJob& job) {
+    if (job.waits) look_at_(namespace_of(key) + "/" + job.name, Priority::kLow);
+  });
+}
+
+void QueueController::look_at_unread() {
+  for (auto key = unread_.begin(); key != unread_.end();) {
+    if (!has_read_queues(namespace_of(*key))) {
+      ++key;
+      continue;
+    }
+    look_at_waiting(*key);
+    key = unread_.erase(key);
+  }
 }
 
 // A cache of pods that is older than the job may not show its last pod yet.
 OldPods QueueController::old_pods(const CachedJob& job) {
   if (job.job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) {
+    forget_rest(job);
     return OldPods::kNone;
   }
   const auto pods = pods_.store().by_index(kByJob, job.key());
@@ -88,8 +115,7 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   const bool rests =
       status.attempt > 0 && !holds_permit(status.phase) && !is_terminal(status.phase);
   if (is_there || !rests) {
-    unsure_.erase(job.key());
-    rested_.erase(job.uid);
+    forget_rest(job);
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
   // Its later writes change nothing of that.
@@ -100,6 +126,11 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   }
   unsure_.try_emplace(job.key(), loop_.now());
   return OldPods::kUnknown;
+}
+
+void QueueController::forget_rest(const CachedJob& job) {
+  unsure_.erase(job.key());
+  rested_.erase(job.uid);
 }
 
 void QueueController::look_at_unsure() {
@@ -139,7 +170,7 @@ void QueueController::on_job(const cache::Change& change) {
   if (is_gone) {
     const CachedJob& job = as_job(change.before);
     book_of(queue_key(job))->erase(job.uid);
-    rested_.erase(job.uid);
+    forget_rest(job);
     pool_.queue().add(queue_key(job));
   }
   if (!change.after || !as_job(change.after).job.queue) return;
@@ -160,18 +191,14 @@ void QueueController::on_queue(const cache::Change& change) {
   const std::string key = change.after ? change.after->key() : change.before->key();
   pool_.queue().add(key);
   if (change.before && change.after) return;
-  // Jobs say whether their queue is there.
-  const auto book = books_.find(key);
-  if (book == books_.end()) return;
-  book->second->line.for_each([&](const reconciler::QueuedJob& job) {
-    if (job.waits) look_at_(namespace_of(key) + "/" + job.name, Priority::kLow);
-  });
+  look_at_waiting(key);  // jobs say whether their queue is there
 }
 
 void QueueController::on_progress() {
   jobs_check_.on_progress();
   pods_check_.on_progress();
   look_at_unsure();
+  look_at_unread();
   for (auto key = behind_.begin(); key != behind_.end();) {
     const auto book = books_.find(*key);
     if (book != books_.end() && !caches_are_new(namespace_of(*key), *book->second)) {
@@ -200,6 +227,7 @@ reconciler::PermitView QueueController::of(const CachedJob& job) const {
   reconciler::PermitView view;
   const std::string key = queue_key(job);
   view.no_queue = is_missing(key);
+  if (!has_read_queues(namespace_of(key))) unread_.insert(key);
   const auto book = books_.find(key);
   if (book == books_.end()) return view;
   view.admitted = book->second->is_admitted(job.uid, job.job.status.attempt);
@@ -218,7 +246,7 @@ void QueueController::ask(const CachedJob& job, bool wants) {
 std::vector<QueueCount> QueueController::counts() const {
   std::vector<QueueCount> all;
   for (const auto& [key, book] : books_) {
-    if (!membership_.holds(namespace_of(key))) continue;
+    if (!membership_.holds(namespace_of(key)) || !queues_.store().get(key)) continue;
     QueueCount count;
     count.namespace_ = namespace_of(key);
     count.name = key.substr(count.namespace_.size() + 1);
@@ -310,7 +338,10 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
       if (done.error().code != ErrorCode::kNotFound) result.error = done.error();
       co_return result;
     }
-    book->written(*queue, std::move(*decision.write), written, loop_.now());
+    if (!book->written(*queue, std::move(*decision.write), written, loop_.now())) {
+      pool_.queue().add(key);
+      co_return result;
+    }
     if (decision.claims) {
       book->tenure.claimed(self, queue->uid, written);
       pool_.queue().add(key);
@@ -350,6 +381,7 @@ Task<Status> QueueController::write(std::shared_ptr<const CachedQueue> queue, st
 
 void QueueController::tell_admitted(const CachedQueue& queue, QueueBook& book,
                                     const std::vector<std::string>& uids) {
+  if (!uids.empty()) book.admitted_some();
   for (const std::string& uid : uids) {
     const reconciler::QueuedJob* const job = book.line.find(uid);
     if (!job) continue;

@@ -57,7 +57,10 @@ class QueueController : public Permits {
   };
   explicit QueueController(Dependencies dependencies);
 
-  void begin() { pool_.start(); }
+  void begin() {
+    began_ = loop_.now();
+    pool_.start();
+  }
   void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
 
   // The shard was gained, or kept.
@@ -78,11 +81,15 @@ class QueueController : public Permits {
   void on_queue(const cache::Change& change);
   void put(const CachedJob& job);
   OldPods old_pods(const CachedJob& job);
+  void forget_rest(const CachedJob& job);
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
   std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
+  bool has_read_queues(const std::string& ns) const;
   bool is_missing(const std::string& key) const;
+  void look_at_waiting(const std::string& key);
+  void look_at_unread();
   void forget_if_empty(const std::string& key);
 
   Task<ReconcileResult> reconcile(std::string key);
@@ -112,6 +119,9 @@ class QueueController : public Permits {
   ReconcilePool pool_;
   std::unordered_map<std::string, std::shared_ptr<QueueBook>> books_;  // by the queue's key
   std::unordered_set<std::string> behind_;  // queues that wait for the caches
+  // Queues that a job has asked for while nobody knew whether they are there.
+  mutable std::unordered_set<std::string> unread_;
+  SteadyTime began_{};
   // Jobs with podReplacementPolicy Failed of which no attempt runs: the version since when, by UID.
   // Until the cache of pods has reached it, they keep their permits: by key, since when.
   std::unordered_map<std::string, std::uint64_t> rested_;

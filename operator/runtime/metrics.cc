@@ -31,6 +31,9 @@ constexpr const char* kOutcomes[] = {"Succeeded", "Failed",       "Lost",
                                      "Hung",      "StartTimeout", "DeadlineExceeded",
                                      "Suspended", "Cancelled",    "Deferred"};
 constexpr const char* kStagePhases[] = {"Succeeded", "Failed", "Skipped"};
+// Queues of a namespace with series of their own. All others share one.
+constexpr int kQueuesShown = 100;
+constexpr const char* kOtherQueues = "(others)";
 constexpr const char* kResults[] = {"success", "error", "requeue", "requeue_after"};
 
 // The buckets of controller-runtime and client-go, so that their dashboards fit.
@@ -230,6 +233,7 @@ struct Metrics::State {
   Histogram& request_histogram(const std::string& verb) {
     return request_time.Add({{"verb", verb}, {"host", host}}, request_buckets());
   }
+  std::string shown_queue(const std::string& namespace_, const std::string& queue) const;
   QueueSeries& series_of(const std::string& namespace_, const std::string& queue);
   void refresh_queues(const std::vector<controller::QueueCount>& counts);
   void create_at_zero();
@@ -267,15 +271,35 @@ Metrics::State::QueueSeries& Metrics::State::series_of(const std::string& namesp
   return queues.emplace(std::pair(namespace_, queue), series).first->second;
 }
 
+// A namespace may have any number of queues, and each costs some twenty lines at each scrape.
+std::string Metrics::State::shown_queue(const std::string& namespace_,
+                                        const std::string& queue) const {
+  if (queues.count({namespace_, queue}) != 0) return queue;
+  int shown = 0;
+  for (auto one = queues.lower_bound({namespace_, ""});
+       one != queues.end() && one->first.first == namespace_; ++one) {
+    ++shown;
+  }
+  return shown < kQueuesShown ? queue : kOtherQueues;
+}
+
 void Metrics::State::refresh_queues(const std::vector<controller::QueueCount>& counts) {
-  std::set<std::pair<std::string, std::string>> there;
+  std::map<std::pair<std::string, std::string>, controller::QueueCount> there;
   for (const controller::QueueCount& count : counts) {
-    there.emplace(count.namespace_, count.name);
-    QueueSeries& series = series_of(count.namespace_, count.name);
-    series.running->Set(static_cast<double>(count.running));
-    series.waiting->Set(static_cast<double>(count.waiting));
-    series.oldest_wait->Set(to_seconds(count.oldest_wait));
-    series.lag->Set(to_seconds(count.lag));
+    const std::string name = shown_queue(count.namespace_, count.name);
+    series_of(count.namespace_, name);
+    controller::QueueCount& sum = there[{count.namespace_, name}];
+    sum.running += count.running;
+    sum.waiting += count.waiting;
+    sum.oldest_wait = std::max(sum.oldest_wait, count.oldest_wait);
+    sum.lag = std::max(sum.lag, count.lag);
+  }
+  for (const auto& [key, sum] : there) {
+    const QueueSeries& series = queues.at(key);
+    series.running->Set(static_cast<double>(sum.running));
+    series.waiting->Set(static_cast<double>(sum.waiting));
+    series.oldest_wait->Set(to_seconds(sum.oldest_wait));
+    series.lag->Set(to_seconds(sum.lag));
   }
   for (auto one = queues.begin(); one != queues.end();) {
     if (there.count(one->first) != 0) {
@@ -417,7 +441,8 @@ void Metrics::fenced_outcome(const std::string& pod_phase) {
 }
 
 void Metrics::admitted(const std::string& namespace_, const std::string& queue, Duration waited) {
-  const State::QueueSeries& series = state_->series_of(namespace_, queue);
+  const State::QueueSeries& series =
+      state_->series_of(namespace_, state_->shown_queue(namespace_, queue));
   series.admissions->Increment();
   series.waits->Observe(to_seconds(waited));
 }

@@ -80,9 +80,8 @@ bool has_only(const std::vector<Ended>& ends, Outcome outcome) {
 void tell_since(const Context& context, Status& next) {
   const Status& before = context.job.status;
   if (!next.waiting) return;
-  const bool same = before.waiting && before.waiting->reason == next.waiting->reason &&
-                    before.attempt == next.attempt;
-  if (same && before.waiting->since) next.waiting->since = before.waiting->since;
+  if (goes_on_waiting(before, next) && before.waiting->since)
+    next.waiting->since = before.waiting->since;
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 

@@ -107,11 +107,15 @@ bool job_is_out_of_time(const Context& context, const Status& status) {
   return end && context.now >= *end + uncounted_gate(context);
 }
 
+// A queue that is missing or made again is the same wait.
+bool goes_on_waiting(const Status& before, const Status& next) {
+  if (!before.waiting || !next.waiting || before.attempt != next.attempt) return false;
+  return before.waiting->reason == next.waiting->reason ||
+         (before.says_queued() && next.says_queued());
+}
+
 void count_gated_time(const Context& context, Status& next) {
-  const Status& before = context.job.status;
-  const bool goes_on = before.waiting && next.waiting && before.attempt == next.attempt &&
-                       before.waiting->reason == next.waiting->reason;
-  if (!goes_on) add(context, uncounted_gate(context), next);
+  if (!goes_on_waiting(context.job.status, next)) add(context, uncounted_gate(context), next);
 }
 
 void count_suspension(const Context& context, Status& next) {

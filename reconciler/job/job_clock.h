@@ -30,6 +30,9 @@ seconds uncounted_gate(const Context& context);
 // Every run that is open in `next` was open before, and waits for the gates of its pod.
 bool is_gated(const Context& context, const Status& next);
 
+// `next` waits for the same as `before`: its `since`, and the time that is not counted, go on.
+bool goes_on_waiting(const Status& before, const Status& next);
+
 // Counts the time in which the pod was gated or the job queued, if `next` ends it.
 void count_gated_time(const Context& context, Status& next);
 

@@ -124,6 +124,8 @@ void tell_of_turn(const Context& context, Plan& plan) {
 
 // A queue with free permits admits a job within moments, and then it needs no word.
 constexpr seconds kQueueNotice{1};
+// The queue wakes its jobs. One that has said so looks again for itself now and then.
+constexpr seconds kQueueLook{300};
 
 void tell_of_queue(const Context& context, Plan& plan) {
   Status status = context.job.status;
@@ -138,6 +140,7 @@ void tell_of_queue(const Context& context, Plan& plan) {
     clear_condition(status, "Stalled", "Queued", context.now);
   }
   plan.inform(std::move(status));
+  plan.wake_in(kQueueLook);
 }
 
 }  // namespace

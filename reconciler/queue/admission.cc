@@ -61,6 +61,8 @@ void tell(const Why& why, Time now, QueueStatus& next) {
   auto found = std::find_if(next.conditions.begin(), next.conditions.end(),
                             [](const Condition& one) { return one.type == "Admitting"; });
   if (found == next.conditions.end()) {
+    // Other programs may have filled the list.
+    if (next.conditions.size() >= kConditionLimit) next.conditions.resize(kConditionLimit - 1);
     next.conditions.push_back({"Admitting", !admits, "", "", now});
     found = next.conditions.end() - 1;
   }
@@ -97,6 +99,7 @@ std::optional<Time> whole(const std::optional<Time>& time) {
 bool could_admit(const QueueSpec& spec, const std::optional<Tokens>& tokens, Time now,
                  const Line& line) {
   if (spec.hold || is_full(spec, line) || !line.next()) return false;
+  if (line.open_admissions().size() >= kAdmissionLimit) return false;
   return !spec.rate || refill(tokens, *spec.rate, now).count > 0;
 }
 

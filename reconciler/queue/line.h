@@ -54,7 +54,7 @@ class Line {
   std::optional<Time> oldest_since() const;
   std::vector<std::string> head(std::size_t most) const;
   const QueuedJob* find(const std::string& uid) const;
-  bool empty() const { return jobs_.empty() && admissions_.empty(); }
+  bool empty() const { return jobs_.empty(); }
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [uid, entry] : jobs_) visit(entry.job);

@@ -109,7 +109,9 @@ TEST(JobCodec, ConditionsOfOthersSurviveTheRoundTrip) {
       {"type": "Ready", "status": "Unknown", "reason": "r", "message": "m", "observedGeneration": 7,
        "lastTransitionTime": "2026-01-02T03:04:05.500000000Z"},
       {"type": "Complete", "status": "False", "reason": "r", "message": "m",
-       "observedGeneration": 0, "lastTransitionTime": "2026-01-02T03:04:05Z"}]})json");
+       "observedGeneration": 0, "lastTransitionTime": "2026-01-02T03:04:05Z"},
+      {"type": "Quiet", "status": "True", "reason": "r", "message": "",
+       "lastTransitionTime": "2026-01-02T03:04:05Z"}]})json");
   EXPECT_EQ(encode_status({}, decode_status({}, document(status))), status);
 }
 

@@ -145,6 +145,41 @@ TEST(QueueBook, AQueueThatIsMadeAgainKeepsTheAdmissions) {
   EXPECT_FALSE(book.tenure.holds("me", "q-2"));
 }
 
+// Another replica has claimed it and counted without them.
+TEST(QueueBook, AQueueThatWasMadeAgainAndClaimedOwesNothing) {
+  QueueBook book;
+  const CachedQueue first = queue_at(10);
+  book.current(first);
+  book.put(told(), OldPods::kNone, kNow);
+  reconciler::QueueStatus status;
+  status.admitting = {{"u-1", 0}};
+  book.written(first, status, 11, SteadyTime());
+  CachedQueue second = queue_at(20, "q-2");
+  second.status.holder = "other";
+  book.current(second);
+  EXPECT_TRUE(book.carried().empty());
+  EXPECT_EQ(book.line.used(), 0);
+  EXPECT_FALSE(book.is_admitted("u-1", 0));
+}
+
+// The API server was restored: what it has forgotten was never promised.
+TEST(QueueBook, AfterATimeTravelOnlyTheNewStatusCounts) {
+  QueueBook book;
+  const CachedQueue before = queue_at(10);
+  book.current(before);
+  book.put(told(), OldPods::kNone, kNow);
+  reconciler::QueueStatus status;
+  status.admitting = {{"u-1", 0}};
+  book.written(before, status, 90, SteadyTime());
+  book.time_travelled();
+  EXPECT_FALSE(book.is_admitted("u-1", 0));
+  EXPECT_EQ(book.line.used(), 0);
+  EXPECT_FALSE(book.written(before, status, 91, SteadyTime())) << "an answer from before";
+  const CachedQueue restored = queue_at(5);
+  EXPECT_EQ(book.current(restored).version, 5u);
+  EXPECT_TRUE(book.carried().empty());
+}
+
 TEST(QueueBook, ToldOfALagOnlyWhileAJobCouldStart) {
   QueueBook book;
   const CachedQueue queue = queue_at(10);

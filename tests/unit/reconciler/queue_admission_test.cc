@@ -248,6 +248,24 @@ TEST(CouldAdmit, IsTrueOnlyIfNothingStandsInTheWay) {
   full.concurrency = 1;
   line.put(job_that(true, "b"));
   EXPECT_FALSE(could_admit(full, std::nullopt, now(), line));
+  for (std::size_t i = 0; i < kAdmissionLimit; ++i) {
+    const std::string uid = "c" + std::to_string(i);
+    line.put(job_that(false, uid));
+    line.admit(uid);
+  }
+  EXPECT_TRUE(line.next());
+  EXPECT_FALSE(could_admit(open, std::nullopt, now(), line)) << "the admitted must start first";
+}
+
+TEST(Admission, ConditionsOfOthersDoNotStopAQueue) {
+  Queue queue;
+  queue.add_waiting(1);
+  for (std::size_t i = 0; i < kConditionLimit; ++i) {
+    queue.view.status.conditions.push_back({"Foreign" + std::to_string(i), true, "r", "", now()});
+  }
+  EXPECT_EQ(queue.step().admitted.size(), 1u);
+  EXPECT_EQ(queue.view.status.conditions.size(), kConditionLimit);
+  EXPECT_EQ(queue.reason(), "PermitsFree");
 }
 
 }  // namespace

@@ -63,7 +63,11 @@ TEST(Queues, AMissingQueueIsTroubleForAPerson) {
   EXPECT_EQ(view.job.status.waiting->reason, Reason::kQueued);
   EXPECT_FALSE(view.job.status.holds("Stalled"));
   view.observed.permit.no_queue = true;
-  EXPECT_EQ(after(view).waiting->reason, Reason::kQueueMissing) << "the queue was deleted";
+  view.job.status.waiting->since = now() - seconds(60);
+  const Status deleted = after(view);
+  EXPECT_EQ(deleted.waiting->reason, Reason::kQueueMissing) << "the queue was deleted";
+  EXPECT_EQ(deleted.waiting->since, now() - seconds(60)) << "it is the same wait";
+  EXPECT_EQ(deleted.suspended, seconds(0)) << "which is counted once, when it ends";
 }
 
 TEST(Queues, ALostAttemptKeepsThePermitForTheNextOne) {

@@ -232,6 +232,28 @@ TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("encode"))) << "series must not pile up";
 }
 
+// A tenant may make any number of queues.
+TEST_F(MetricsTest, TheQueuesBeyondAHundredOfANamespaceShareASeries) {
+  std::vector<controller::QueueCount> queues;
+  for (int i = 0; i < 103; ++i) {
+    queues.push_back({"team", "q" + std::to_string(i), 2, 1, seconds(i), seconds(0)});
+  }
+  queues.push_back({"other", "encode", 1, 0, seconds(0), seconds(0)});
+  Metrics::Sources sources;
+  sources.queues = [&] { return queues; };
+  metrics_.set_sources(sources);
+  metrics_.text();
+  metrics_.admitted("team", "q102", seconds(2));
+  const std::string text = metrics_.text();
+  const std::string others = "{namespace=\"team\",queue=\"(others)\"}";
+  EXPECT_EQ(sample(text, "holdfast_queue_running" + others), 6.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_oldest_wait_seconds" + others), 102.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_admissions_total" + others), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_running{namespace=\"team\",queue=\"q99\"}"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_queue_running{namespace=\"other\",queue=\"encode\"}"), 1.0);
+  EXPECT_THAT(text, Not(HasSubstr("q100\"")));
+}
+
 TEST_F(MetricsTest, NoSeriesIsNamedByAJob) {
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("job=\"")));
 }
