@@ -42,10 +42,12 @@ Task<void> CacheCheck::list(std::string ns) {
   std::vector<kube::ObjectPtr> listed;
   std::uint64_t version = 0;
   std::string token;
+  const int age = age_;
   do {
     auto page =
         client_.list(kind_, ns, cache::list_query(cache::Freshness::kConsistent, 0, token, kPage));
     const Result<kube::ListPage> answer = co_await page;
+    if (age != age_) co_return;
     if (!answer) {
       log_.debug("a cache could not be compared",
                  {{"kind", kind_.name}, {"namespace", ns}, {"error", answer.error().message}});

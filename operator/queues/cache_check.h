@@ -31,7 +31,10 @@ class CacheCheck {
   // The cache has advanced.
   void on_progress();
   // The API server's data was set back.
-  void time_travelled() { namespaces_.clear(); }
+  void time_travelled() {
+    namespaces_.clear();
+    ++age_;
+  }
 
  private:
   struct Difference {
@@ -55,6 +58,7 @@ class CacheCheck {
   kube::Kind kind_;
   std::function<void()> compared_;
   std::unordered_map<std::string, State> namespaces_;
+  int age_ = 0;  // how often the data was set back
 };
 
 }  // namespace holdfast::controller
