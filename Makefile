@@ -129,7 +129,7 @@ bench: tools bench-build ## Measure all of docs/performance.md and write it (MOD
 	@tests/bench/report.py
 
 .PHONY: bench-micro
-bench-micro: bench-build ## Measure decide(), watch lines, lists, the queue and JSON by themselves
+bench-micro: bench-build ## Measure decide(), admissions, watch lines, lists, the work queue and JSON by themselves
 	@build/bench/tests/bench/micro/holdfast-micro
 
 .PHONY: bench-heartbeats

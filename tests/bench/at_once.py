@@ -42,15 +42,18 @@ def at_rest(operators):
             and not any(operator.metric("workqueue_depth") for operator in operators))
 
 
-def durable(plane, count, namespace=None, shape="tiny"):
-    """A fresh operator, and so many jobs with a template of that shape (templates.py)."""
+def durable(plane, count, namespace=None, shape="tiny", send=None):
+    """A fresh operator, and so many jobs with a template of that shape (templates.py). `send()` sends others."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
         wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
-        plane.send(objects.ending_jobs(namespace, shape), count)
+        if send:
+            send()
+        else:
+            plane.send(objects.ending_jobs(namespace, shape), count)
         wait_for("all jobs to end and their pods to be released", lambda: _released(
             [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server

@@ -18,6 +18,8 @@ f  1, 2 and 4 replicas
 g  what one write costs the API server, by kind of write, with a tiny and a realistic template
 h  very many finished jobs: the first read, and the return of a replica that was cut off
 i  jobs of many runs, beside batch/v1's Indexed Jobs; and one of 10,000 runs
+q  jobs through a JobQueue, beside the same without one; and how soon the next job of a queue starts
+j  20,000 jobs that wait in 200 queues: memory, CPU, and writes at rest
 """
 
 import argparse
@@ -30,6 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 import at_once  # noqa: E402
+import in_queues  # noqa: E402
 import many_runs  # noqa: E402
 import returns  # noqa: E402
 import standing  # noqa: E402
@@ -41,7 +44,7 @@ from templates import NAMES  # noqa: E402
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
          "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g,
-         "h": returns.mode_h, "i": many_runs.mode_i}
+         "h": returns.mode_h, "i": many_runs.mode_i, "q": in_queues.mode_q, "j": in_queues.mode_j}
 
 
 def say(line):
@@ -65,7 +68,7 @@ def arguments():
     add("--samples", type=int, default=300, help="jobs of the trickle in b; default 300")
     add("--interval", type=float, default=0.2, help="seconds between them; default 0.2")
     add("--idle-counts", type=numbers, default=[1000, 10000, 50000], help="in c; default 1000,10000,50000")
-    add("--idle-seconds", type=int, default=60, help="of each measurement in c; default 60")
+    add("--idle-seconds", type=int, default=60, help="of each measurement in c and j; default 60")
     add("--more", type=int, default=1000, help="jobs after each in c; default 1000")
     add("--restarts", type=int, default=5, help="in d; default 5")
     add("--many", type=numbers, default=[50000, 100000], help="finished jobs in h; default 50000,100000")
@@ -73,10 +76,14 @@ def arguments():
     add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
     add("--rounds-of-runs", type=int, default=3, help="of i; default 3")
     add("--short-runs", action="store_true", help="in i: leave the job of 10,000 runs out")
+    add("--queued-jobs", type=int, default=5000, help="with and without a queue, in q; default 5000")
+    add("--rounds-of-queues", type=int, default=3, help="of q; default 3")
+    add("--one-by-one", type=int, default=200, help="jobs of a queue of one, in q; default 200")
+    add("--waiting-jobs", type=int, default=20000, help="in 200 queues, in j; default 20000")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
     add("--template", choices=NAMES, default="tiny",
-        help="of the jobs in b, e and f, while a and g measure both; default tiny")
+        help="of the jobs in b, e, f and q, while a and g measure both; default tiny")
     add("--nodes", type=int, default=20, help="simulated nodes; default 20")
     add("--operator", default=str(ROOT / "build/bench/operator/runtime/holdfast-operator"), help="its binary")
     add("--results", default=str(RESULTS), help="folder; default build/bench/results")

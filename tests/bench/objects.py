@@ -3,6 +3,7 @@ number of the chain, $UID and $VERSION are those of its first object. `shape` na
 
 import json
 
+from queues import queue
 from templates import template
 
 JOBS_API = "/apis/holdfast.dev/v1alpha1"
@@ -29,9 +30,17 @@ def durable_job(name, shape="tiny", ends=True):
             "spec": {"template": template(shape, ends)}}
 
 
-def ending_jobs(namespace, shape="tiny"):
-    """DurableJobs whose pods end at once."""
-    return [_post(_jobs(namespace), durable_job("job-$N", shape))]
+def ending_jobs(namespace, shape="tiny", queue=None):
+    """DurableJobs whose pods end at once, of the JobQueue of this name."""
+    body = durable_job("job-$N", shape)
+    if queue:
+        body["spec"]["queue"] = {"name": queue}
+    return [_post(_jobs(namespace), body)]
+
+
+def queues(namespace, **spec):
+    """JobQueues."""
+    return [_post(f"{JOBS_API}/namespaces/{namespace}/jobqueues", queue("queue-$N", **spec))]
 
 
 def _indexed(body, completions, parallelism):

@@ -90,12 +90,14 @@ class Plane:
     def _load(self, *words):
         return [str(LOAD), f"--kubeconfig={self.cluster.kubeconfig}", *map(str, words)]
 
-    def send(self, chain, count, first=0, in_flight=16):
-        """Sends the chain of requests so many times; {"seconds", "chains", "requests"}."""
+    def send(self, chain, count, first=0, in_flight=16, until_ended=None):
+        """Sends the chain of requests so many times; {"seconds", "chains", "requests"}. `until_ended`: the namespace
+        of its DurableJobs, which count as in flight until they have ended."""
         path = pathlib.Path(self._folder.name) / "chain.json"
         path.write_text(json.dumps(chain), encoding="utf-8")
+        more = ["--until-ended", until_ended] if until_ended else []
         done = subprocess.run(
-            self._load("send", path, "--first", first, "--count", count, "--in-flight", in_flight),
+            self._load("send", path, "--first", first, "--count", count, "--in-flight", in_flight, *more),
             capture_output=True, text=True, timeout=LIMIT, check=False)
         if done.returncode != 0:
             raise LoadError(done.stderr.strip())

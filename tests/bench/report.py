@@ -192,8 +192,35 @@ def mode_i(figures):
     return "\n\n".join(tables)
 
 
+def mode_q(figures):
+    queued, without = figures["queued"], figures["without"]
+    measured = (("jobs_per_second", "jobs/s", 1), ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
+                ("server_cpu_ms_per_job", "CPU of API server and etcd per job (ms)", 1),
+                ("writes_per_job", "controller's API writes per job, with Events", 2),
+                ("memory_peak_mib", "controller's peak memory (MiB)", 0))
+    by_round = lambda key: [ours / theirs for ours, theirs in zip(values(queued, key), values(without, key))]
+    keys = ("median_ms", "p95_ms", "p99_ms", "max_ms")
+    return "\n\n".join([
+        rows((f"{queued[0]['jobs']:,} jobs, {figures['outstanding']} at once", "with a queue", "without",
+              "with / without, by round"),
+             *((label, spread(values(queued, key), digits), spread(values(without, key), digits),
+                spread(by_round(key), 2)) for key, label, digits in measured)),
+        rows((f"one job at a time, {figures['next_start']['samples']} samples", "median (ms)", "95 %", "99 %", "max"),
+             ("from a job's recorded end to the next job's pod", *(figures["next_start"][key] for key in keys)))])
+
+
+def mode_j(figures):
+    lines = [(label, one["memory_mib"], one.get("kib_per_job", ""), one["cpu_percent"], one["other_writes"],
+              one["lease_writes"]) for label, one in (
+        ("without jobs, after a start", figures["without"]), ("as the jobs came", figures["came"]),
+        ("with the jobs, after a start", figures["restarted"]))]
+    return rows((f"{figures['jobs']:,} jobs wait in {figures['queues']} queues", "memory (MiB)",
+                 "per waiting job (KiB)", "CPU (% of a core)", f"API writes in {figures['seconds']} s",
+                 "renewals of Leases"), *lines)
+
+
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
-            "h": mode_h, "i": mode_i}
+            "h": mode_h, "i": mode_i, "q": mode_q, "j": mode_j}
 
 
 def origin(result):

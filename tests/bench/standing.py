@@ -94,8 +94,8 @@ def _reaction(audit):
 
 # ---- c
 
-def _idle(pid, seconds):
-    time.sleep(SETTLE_SECONDS)
+def idle(pid, seconds, settle=SETTLE_SECONDS):
+    time.sleep(settle)
     cpu, began = cpu_seconds(pid), time.monotonic()
     time.sleep(seconds)
     used = cpu_seconds(pid) - cpu
@@ -114,13 +114,13 @@ def mode_c(plane, options, say):
         plane.send(objects.finished_batch_jobs(plane.namespace("finished-batch")), count, in_flight=32)
         plane.restart_controller_manager(UNTHROTTLED)
         say("  the controller-manager at rest ...")
-        result["batch"][str(count)] = _idle(plane.pid(part), options.idle_seconds)
+        result["batch"][str(count)] = idle(plane.pid(part), options.idle_seconds)
         for count in options.idle_counts:
             finished(plane, count, say)
             plane.restart_controller_manager(None)
             with plane.operator() as operator:
                 say(f"  the operator at rest, {count} finished jobs ...")
-                result["durable"][str(count)] = _idle(operator.process.pid, options.idle_seconds)
+                result["durable"][str(count)] = idle(operator.process.pid, options.idle_seconds)
             say(f"  {options.more} jobs more ...")
             cost = durable(plane, options.more)
             result["durable"][str(count)] |= {key: cost[key] for key in ("jobs", "cpu_ms_per_job")}

@@ -20,6 +20,9 @@ struct SendOptions {
   // All chains send their first request, then all their second, and so on. Before each step the
   // program prints "ready" and waits for a line of its standard input.
   bool by_step = false;
+  // The namespace of the chains' DurableJobs: a chain counts as in flight until its job `job-$N`
+  // has ended. Empty: until its last answer.
+  std::string until_ended;
 };
 // Sends `count` chains, a limited number at a time. Prints the outcome as JSON.
 Task<Result<Json>> send(kube::Client& client, SendOptions options);

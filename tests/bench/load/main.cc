@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   send->add_option("--count", to_send.count);
   send->add_option("--in-flight", to_send.in_flight);
   send->add_flag("--by-step", to_send.by_step);
+  send->add_option("--until-ended", to_send.until_ended);
   CLI::App* const finish = app.add_subcommand("finish", "Pods end as soon as they are there");
   finish->add_option("--namespace", to_finish.namespace_)->required();
   finish->add_option("--count", to_finish.count);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/bench/load/ends.h"
 #include "tests/bench/load/load.h"
 
 namespace holdfast::bench {
@@ -19,10 +20,13 @@ using Values = std::map<std::string, std::string>;
 
 struct Run {
   Run(kube::Client& the_client, SendOptions the_options)
-      : client(the_client), options(std::move(the_options)) {}
+      : client(the_client),
+        options(std::move(the_options)),
+        ends(the_client, options.until_ended) {}
 
   kube::Client& client;
   const SendOptions options;
+  Ends ends;
   std::vector<Step> steps;
   std::vector<Values> values;  // of each chain
   std::size_t first_step = 0;  // those that are sent now
@@ -76,7 +80,13 @@ Task<void> work(std::shared_ptr<Run> run) {
         values["$VERSION"] = string_at(metadata, "resourceVersion");
       }
     }
-    if (run->error.empty() && run->end_step == run->steps.size()) ++run->chains;
+    if (!run->error.empty() || run->end_step < run->steps.size()) continue;
+    if (!run->options.until_ended.empty()) {
+      auto end = run->ends.of("job-" + values["$N"]);
+      const bool has_ended = co_await end;
+      if (!has_ended) run->error = run->ends.error();
+    }
+    ++run->chains;
   }
   if (--run->workers == 0) run->ended(Unit{});
 }
@@ -128,9 +138,15 @@ Task<Result<Json>> send(kube::Client& client, SendOptions options) {
   for (int i = 0; i < run->options.count; ++i) {
     run->values.push_back({{"$N", std::to_string(run->options.first + i)}});
   }
+  if (!run->options.until_ended.empty()) {
+    auto open = run->ends.open();
+    const bool is_open = co_await open;
+    if (!is_open) co_return make_error(ErrorCode::kTerminal, run->ends.error());
+  }
   const SteadyTime began = client.loop().now();
   auto task = run->options.by_step ? send_by_step(run) : send_steps(run, 0, run->steps.size());
   co_await task;
+  if (!run->options.until_ended.empty()) run->ends.close();
   if (!run->error.empty()) co_return make_error(ErrorCode::kTerminal, run->error);
   co_return Json{{"seconds", to_seconds(client.loop().now() - began)},
                  {"chains", run->chains},
