@@ -32,11 +32,7 @@ void Ledger::check_starts(const StatusWrite& write) {
     check_start(write, run);
     if (was && write.always_failed) check_old_pod(write, *was);
   }
-  // A user's pod on the next one's name is stepped over.
-  const std::int64_t rise = next.attempt - write.old.attempt;
-  if (rise < opened || rise > opened + 1 || (opened == 0 && rise > 0)) {
-    complain("S3: attempt does not rise by the number of attempts that start");
-  }
+  check_permit(write, opened);
   if (opened == 0) return;
   if (next.phase != Phase::kRunning) complain("S4: an attempt starts of a job that does not run");
   if (open > write.spec.parallelism) complain("S17: more runs are open than parallelism allows");
@@ -47,6 +43,21 @@ void Ledger::check_starts(const StatusWrite& write) {
   if (write.spec.suspend) complain("an attempt of a suspended job starts");
   if (is_true(next, "FailureTarget") || is_true(next, "SuccessCriteriaMet")) {
     complain("S1: an attempt starts of a job whose outcome is decided");
+  }
+}
+
+void Ledger::check_permit(const StatusWrite& write, std::int64_t opened) {
+  const Status& next = write.next;
+  const std::int64_t rise = next.attempt - write.old.attempt;
+  const bool is_admitted = job_.queue && write.admitted == write.old.attempt;
+  const bool gives_back = is_admitted && rests(write.spec, next) && opened == 0 && rise == 1;
+  // A user's pod on the next one's name is stepped over.
+  if ((rise < opened || rise > opened + 1 || (opened == 0 && rise > 0)) && !gives_back) {
+    complain("S3: attempt does not rise by the number of attempts that start");
+  }
+  if (!job_.queue || rise == 0) return;
+  if (!is_admitted && write.old.phase != Phase::kRunning) {
+    complain("S19: an attempt starts without a permit");
   }
 }
 

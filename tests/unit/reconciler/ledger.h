@@ -36,6 +36,8 @@ class Ledger {
     Time now;
     bool fresh = false;         // no change since the decision looked
     bool always_failed = true;  // podReplacementPolicy was Failed all along
+    // The attempt after which the job's queue has admitted the next one.
+    std::optional<std::int64_t> admitted;
   };
   void status_written(const StatusWrite& write);
   void pod_created(const Job& job, const CreatePod& write, const PodView& pod);
@@ -75,6 +77,7 @@ class Ledger {
   void check_stopped(const StatusWrite& write, const std::vector<End>& ends);
   // ledger.cc
   void check_starts(const StatusWrite& write);
+  void check_permit(const StatusWrite& write, std::int64_t opened);
   void check_start(const StatusWrite& write, const Run& run);
   void check_old_pod(const StatusWrite& write, const Run& old);
   const PodView* find_end(const std::string& pod_uid) const;

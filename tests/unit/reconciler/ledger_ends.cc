@@ -236,7 +236,7 @@ bool Ledger::has_cause(const StatusWrite& write, bool by_policy) const {
     case Reason::kFailedIndexes:
       return !next.failed.empty() && next.failed.size() + next.completed.size() == spec.wanted();
     case Reason::kDeadlineExceeded:
-      return spec.active_deadline.has_value();
+      return spec.active_deadline.has_value() && !write.old.says_queued();
     case Reason::kPodTemplateInvalid:
       return true;
     default:

@@ -1,10 +1,12 @@
 // Thousands of random histories of one job with one run or many: two operators with caches that
 // lag, which crash, lose answers and repeat requests, pods that end, vanish or are taken away,
-// nodes that die, a user who changes his mind. After every write the rules S1-S13 and S16-S18 are
-// checked; at the end, with the faults stopped, the job ends (L1, L2), its pods are released (L5)
-// and nothing more is written (L6).
+// nodes that die, a queue that comes, goes and takes its time, a user who changes his mind. After
+// every write the rules S1-S13, S16-S18 and the job's part of S19 are checked; at the end, with the
+// faults stopped, the job ends (L1, L2), its pods are released (L5) and nothing more is written
+// (L6).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -54,6 +56,7 @@ class History {
   }
 
   void something() {
+    if (rng_.percent(15)) world_.queue_acts();
     const int dice = rng_.below(100);
     if (dice < 50) {
       Replica& replica = any_replica();
@@ -84,6 +87,7 @@ class History {
     bool acted = false;
     for (int round = 0; round < 50; ++round) {
       bool any = false;
+      world_.queue_acts();
       for (const auto& replica : replicas_) {
         replica->sync(true);
         const auto wake = replica->wake();
@@ -114,6 +118,7 @@ class History {
       replica->pause(false);
       replica->cut_watch(false);
     }
+    if (world_.job().queue && rng_.percent(50)) wait_in_queue();
     for (int i = 0; i < 3000 && ok(); ++i) {
       settle_now();
       if (finished()) break;
@@ -122,6 +127,36 @@ class History {
     }
     if (ok() && !finished()) world_.ledger().complain("L2: the job never ends");
     if (ok()) come_to_rest();
+  }
+
+  // The queue admits nobody for a while. The job says so, once, and no time of its own runs out.
+  void wait_in_queue() {
+    const bool exists = rng_.percent(60);
+    for (const bool there : {exists, rng_.percent(50), exists}) {
+      world_.set_queue(there, false);
+      for (int i = 0; i < 30 && ok(); ++i) second_in_queue();
+    }
+    const std::uint64_t before = world_.job().version;
+    const bool was_told = world_.job_exists() && world_.job().status.says_queued();
+    for (int i = 0; i < 30 && ok(); ++i) second_in_queue();
+    if (was_told && world_.job().version != before) {
+      world_.ledger().complain("L6: a job that waits in its queue writes again");
+    }
+    world_.set_queue(true, true);
+  }
+
+  void second_in_queue() {
+    settle_now();
+    world_.kubelets_act(50);
+    pass(seconds(1));
+    const Job& job = world_.job();
+    const bool asks = std::any_of(replicas_.begin(), replicas_.end(),
+                                  [](const auto& one) { return one->asks_permit(); });
+    const bool is_silent = asks && !finished() && !job.deleting && !job.status.says_queued();
+    silent_seconds_ = is_silent ? silent_seconds_ + 1 : 0;
+    if (silent_seconds_ > 3) {
+      world_.ledger().complain("a job asks for a permit, and does not say that it waits");
+    }
   }
 
   int writes() const {
@@ -154,6 +189,7 @@ class History {
   Rng rng_;
   World world_;
   std::vector<std::unique_ptr<Replica>> replicas_;
+  int silent_seconds_ = 0;
 };
 
 std::uint64_t setting(const char* name, std::uint64_t standard) {

@@ -99,6 +99,7 @@ Job random_job(Rng& rng, Time now) {
   spec.suspend = rng.percent(5);
   spec.cancel = rng.percent(2);
   if (rng.percent(50)) draw_many_runs(spec, rng);
+  if (rng.percent(40)) job.queue = QueueRef{"encode", 0, ""};
   return job;
 }
 

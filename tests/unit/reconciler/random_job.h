@@ -1,4 +1,5 @@
-// The job of a random history: half of them have one run, the others two to eight.
+// The job of a random history: half of them have one run, the others two to eight. Some have a
+// queue.
 #pragma once
 
 #include "reconciler/types.h"

@@ -36,6 +36,9 @@ void Replica::crash() {
   status_.reset();
   chains_.clear();
   wake_.reset();
+  admitted_.reset();
+  no_queue_ = false;
+  asks_since_.reset();
   start();
 }
 
@@ -69,6 +72,10 @@ void Replica::sync(bool fully) {
   };
   advance(job_seen_, world_.job_log().size());
   advance(pods_seen_, world_.pods_log().size());
+  if (!fully && rng_.percent(50)) return;
+  news_ = news_ || admitted_ != world_.admitted() || no_queue_ == world_.queue_exists();
+  admitted_ = world_.admitted();
+  no_queue_ = !world_.queue_exists();
 }
 
 // Drops what concerns neither an open run nor an intent that may still show.
@@ -88,8 +95,25 @@ JobView Replica::view() {
   }
   forget(view.job.status);
   observe_nodes(view);
+  observe_queue(view);
   observe_runs({}, view);
   return view;
+}
+
+void Replica::observe_queue(JobView& view) const {
+  if (!view.job.queue) return;
+  PermitView& permit = view.observed.permit;
+  permit.admitted = admitted_ == view.job.status.attempt;
+  permit.no_queue = no_queue_;
+  // Once the status says so, nobody counts the time any more.
+  if (asks_since_ && !view.job.status.says_queued()) permit.waited = world_.now() - *asks_since_;
+}
+
+void Replica::ask_permit(const JobView& seen, bool wants) {
+  if (!seen.job.queue) return;
+  world_.ask_permit(wants ? std::optional(seen.job.status.attempt) : std::nullopt);
+  if (!wants) asks_since_.reset();
+  if (wants && !asks_since_) asks_since_ = world_.now();
 }
 
 void Replica::observe_nodes(JobView& view) {
@@ -225,6 +249,7 @@ bool Replica::step() {
   }
   if (!broken.empty()) world_.ledger().complain(broken);
   if (decision.wake_after) wake_ = world_.now() + *decision.wake_after;
+  ask_permit(seen, decision.awaits_permit);
   if (decision.writes.empty()) return false;
   plan(seen, std::move(decision.writes));
   if (faults_ && rng_.percent(10)) return true;  // between the look and the first write

@@ -33,6 +33,8 @@ class Replica {
   std::optional<Time> wake() const { return wake_; }
   bool has_news() const { return news_; }
   bool busy() const { return status_ || !chains_.empty(); }
+  // Its last decision asks for a permit.
+  bool asks_permit() const { return asks_since_.has_value(); }
   // Writes that the API server accepted.
   int writes() const { return applied_; }
 
@@ -52,6 +54,8 @@ class Replica {
   JobView view();
   void forget(const Status& status);
   void observe_nodes(JobView& view);
+  void observe_queue(JobView& view) const;
+  void ask_permit(const JobView& seen, bool wants);
   // `looked`: the indexes of runs whose pods were read live.
   void observe_runs(const std::vector<std::int64_t>& looked, JobView& view);
   void look_live(const std::vector<std::int64_t>& runs, JobView& view);
@@ -85,6 +89,10 @@ class Replica {
   std::uint64_t decided_on_ = 0;
   std::int64_t decided_attempt_ = 0;
   std::optional<Time> wake_;
+  // Of the queue, as it has heard of it.
+  std::optional<std::int64_t> admitted_;
+  bool no_queue_ = false;
+  std::optional<Time> asks_since_;
 };
 
 }  // namespace holdfast::reconciler::testing

@@ -121,6 +121,11 @@ bool is_true(const Status& status, const char* condition) {
   return found && found->status;
 }
 
+bool rests(const Spec& spec, const Status& status) {
+  const bool idles = status.phase == Phase::kPending || status.phase == Phase::kBackoff;
+  return status.phase == Phase::kSuspended || (idles && spec.parallelism == 0);
+}
+
 PolicyAction policy_on(const Spec& spec, const PodView& pod) {
   if (pod.phase != PodPhase::kFailed) return PolicyAction::kCount;
   for (const PolicyRule& rule : spec.pod_failure_policy) {
@@ -214,6 +219,39 @@ std::string refused_by_api(const Status& old, const Status& next) {
   return refused_text(next);
 }
 
+namespace {
+
+// Who asks for a permit has none and needs one. After a second the status says so. A write that
+// came just before may delay that.
+std::string broken_queueing(const JobView& view, const Decision& decision, const Status& next) {
+  const Status& old = view.job.status;
+  const PermitView& permit = view.observed.permit;
+  const bool moves = next.stage != old.stage;
+  const bool gives_back = permit.admitted && view.job.queue && rests(view.job.spec, next);
+  if (gives_back && !view.job.deleting && next.attempt == old.attempt) {
+    return "S19: an admitted job rests, and does not give its permit back";
+  }
+  if (!decision.awaits_permit) {
+    const bool begins = next.says_queued() && !old.says_queued();
+    return begins && !moves ? "says that it waits in a queue, and asks for no permit" : "";
+  }
+  if (!view.job.queue || permit.admitted || view.job.deleting || old.phase == Phase::kRunning) {
+    return "S19: asks for a permit that it has, or has no use for";
+  }
+  if (next.attempt != old.attempt) return "S19: starts, and asks for a permit to start";
+  if (permit.waited < seconds(1) && !old.says_queued()) return "";
+  const Reason right = permit.no_queue ? Reason::kQueueMissing : Reason::kQueued;
+  const bool is_told = next.waiting && next.waiting->reason == right;
+  if (is_told && old.says_queued() && old.waiting->since &&
+      next.waiting->since != old.waiting->since) {
+    return "a job that still waits in its queue forgets since when";
+  }
+  const bool has_just_written = view.observed.since_write < seconds(1) && decision.wake_after;
+  return is_told || has_just_written ? "" : "does not say that it waits in a queue";
+}
+
+}  // namespace
+
 std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   const Job& job = view.job;
   if (decision.confirm) return broken_look(view, decision);
@@ -230,6 +268,7 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   if (const std::string why = broken_order(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_pod_write(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_creations(view, decision, next); !why.empty()) return why;
+  if (const std::string why = broken_queueing(view, decision, next); !why.empty()) return why;
   // What is new after a live look has to wait for the next one.
   if (decision.writes.empty() && !view.observed.looked && decision.wake_after &&
       *decision.wake_after <= Duration::zero()) {

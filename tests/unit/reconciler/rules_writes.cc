@@ -243,11 +243,31 @@ std::string broken_stages(const Job& job, const Status& next) {
   return "";
 }
 
+// An admitted job that rests starts nothing, and its attempt rises by one for the permit.
+bool gives_back(const JobView& view, const Status& next) {
+  return view.job.queue && rests(view.job.spec, next) &&
+         next.attempt == view.job.status.attempt + 1;
+}
+
+// A job keeps its permit from one attempt to the next only while its recorded phase is Running.
+std::string broken_permit(const JobView& view, const Status& next) {
+  const bool is_free =
+      !view.job.queue || view.job.status.phase == Phase::kRunning || view.observed.permit.admitted;
+  return is_free || next.attempt == view.job.status.attempt
+             ? ""
+             : "S19: the attempt of a job without a permit rises";
+}
+
 std::string broken_starts(const JobView& view, const Status& next) {
   const Status& old = view.job.status;
+  if (const std::string why = broken_permit(view, next); !why.empty()) return why;
   const bool moves = next.stage != old.stage;
   const Spec& spec = moves ? view.job.stages[next.stage].spec : view.job.spec;
   if (next.attempt == old.attempt) return "";
+  if (std::none_of(next.runs.begin(), next.runs.end(),
+                   [&](const Run& run) { return run.attempt > old.attempt; })) {
+    return gives_back(view, next) ? "" : "S3: attempt rises, and no run starts";
+  }
   const auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   if (open > spec.parallelism) return "S17: more runs are open than parallelism allows";

@@ -69,8 +69,8 @@ const PodView* World::find_pod(const std::string& name) const {
 Answer World::put_status(std::uint64_t version, const Status& status, bool fresh) {
   if (!job_exists_) return Answer::kGone;
   if (version != job_.version) return Answer::kConflict;
-  ledger_.status_written(
-      {job_.status, status, job_.spec, pods_, nodes_, now_, fresh, policy_always_failed_});
+  ledger_.status_written({job_.status, status, job_.spec, pods_, nodes_, now_, fresh,
+                          policy_always_failed_, admitted_});
   job_.status = status;
   // As the API stores them.
   for (Condition& condition : job_.status.conditions) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,22 @@ class World {
   void user_acts_on_pods();
   void user_edits_spec();
   void nodes_change();
+  // The job's queue comes or goes, or admits the job, if a replica has asked for that.
+  void queue_acts();
   // Ends all faults: nodes come back or their objects are deleted, the user stops, every pod
   // succeeds.
   void calm_down();
+  // Calm: the queue exists or not, and admits whoever asks or nobody.
+  void set_queue(bool exists, bool admits) {
+    queue_exists_ = exists;
+    queue_admits_ = admits;
+  }
+
+  // A replica asks for a permit for the attempt after this one, or needs none.
+  void ask_permit(std::optional<std::int64_t> attempt) { asked_ = attempt; }
+  // It stays until the job has a higher attempt.
+  const std::optional<std::int64_t>& admitted() const { return admitted_; }
+  bool queue_exists() const { return queue_exists_; }
 
   Ledger& ledger() { return ledger_; }
   void trace_to(std::vector<std::string>* trace) { trace_ = trace; }
@@ -89,6 +103,10 @@ class World {
   int refuse_percent_ = 0;
   bool outage_ = false;
   bool calm_ = false;
+  bool queue_exists_ = true;
+  bool queue_admits_ = true;
+  std::optional<std::int64_t> asked_;     // the attempt of the job that asks
+  std::optional<std::int64_t> admitted_;  // the attempt that the job had when it was admitted
   std::vector<PodView> pods_;
   std::uint64_t pods_at_ = 0;  // the version that the last event of the pods has
   std::vector<WorldNode> nodes_;

@@ -270,11 +270,24 @@ void World::nodes_change() {
        (outage_ ? ", the API server is away" : ""));
 }
 
+void World::queue_acts() {
+  if (!job_.queue || outage_) return;
+  if (!calm_ && rng_.percent(15)) {
+    queue_exists_ = !queue_exists_;
+    note(queue_exists_ ? "the queue is there" : "the queue is gone");
+  }
+  const bool admits = queue_exists_ && queue_admits_ && (calm_ || rng_.percent(50));
+  if (!admits || !asked_ || (admitted_ && *admitted_ >= *asked_)) return;
+  admitted_ = asked_;
+  note("the queue admits the job after attempt " + std::to_string(*asked_));
+}
+
 void World::calm_down() {
   note("--- calm");
   calm_ = true;
   outage_ = false;
   refuse_percent_ = 0;
+  queue_exists_ = true;
   for (WorldNode& node : nodes_) {
     if (!node.alive) node.exists = rng_.percent(50);
     if (node.exists) node.alive = true;
