@@ -71,6 +71,13 @@ void observe(fuzz::Input input, reconciler::JobView& view) {
     node.breaker = input.byte() & 1;
   }
   result.nonce = input.number();
+  // Some jobs have a queue by their JSON.
+  const std::uint8_t queue = input.byte();
+  if (queue & 1) view.job.queue = reconciler::QueueRef{"encode", 0, ""};
+  result.permit.admitted = queue & 2;
+  result.permit.no_queue = queue & 4;
+  result.permit.waited = std::chrono::milliseconds(input.byte() * 10);
+  result.may_create = !(queue & 8);
 }
 
 kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),

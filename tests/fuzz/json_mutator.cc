@@ -16,7 +16,7 @@ namespace {
 
 using Rng = std::minstd_rand;
 
-constexpr std::array<const char*, 44> kWords = {"",
+constexpr std::array<const char*, 46> kWords = {"",
                                                 "Pending",
                                                 "Running",
                                                 "Backoff",
@@ -44,6 +44,8 @@ constexpr std::array<const char*, 44> kWords = {"",
                                                 "Stalled",
                                                 "RetryBackoff",
                                                 "TerminatingOrFailed",
+                                                "Queued",
+                                                "QueueMissing",
                                                 "Always",
                                                 "Never",
                                                 "node-1",
