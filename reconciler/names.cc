@@ -11,6 +11,12 @@ std::uint64_t hash64(const std::string& text) {
   return hash;
 }
 
+std::uint64_t mixed(std::uint64_t hash) {
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return hash ^ (hash >> 33);
+}
+
 std::string pod_name(const std::string& job_name, const std::string& job_uid,
                      std::int64_t attempt) {
   // No vowels and no look-alikes, as Kubernetes' own generated names.

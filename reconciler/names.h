@@ -23,6 +23,8 @@ inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
 // FNV-1a, 64 bits: spreads UIDs. Not for security.
 std::uint64_t hash64(const std::string& text);
+// Spreads similar FNV hashes (the finalizer of MurmurHash3).
+std::uint64_t mixed(std::uint64_t hash);
 
 // "<job>-<attempt>-<five characters of the job UID's hash>". The same on every replica, so that a
 // second create answers AlreadyExists. A new job of the same name gets another name.

@@ -10,13 +10,6 @@
 namespace holdfast::reconciler {
 namespace {
 
-// Spreads similar FNV hashes (the finalizer of MurmurHash3).
-std::uint64_t mixed(std::uint64_t hash) {
-  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return hash ^ (hash >> 33);
-}
-
 std::uint64_t weight(const std::string& member, int shard) {
   return mixed(hash64(member + "/" + std::to_string(shard)));
 }

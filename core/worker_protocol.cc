@@ -1,0 +1,186 @@
+#include "core/worker_protocol.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/agent_protocol.h"
+#include "core/json.h"
+#include "core/utf8.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kMaxUidBytes = 128;
+constexpr std::size_t kMaxNameBytes = 253;
+constexpr std::size_t kMaxMessageBytes = 256;
+constexpr std::array<std::pair<AnswerKind, const char*>, 4> kKinds{{
+    {AnswerKind::kRunning, "running"},
+    {AnswerKind::kEnded, "ended"},
+    {AnswerKind::kStopped, "stopped"},
+    {AnswerKind::kReturned, "returned"},
+}};
+
+Error wrong(const std::string& what) { return make_error(ErrorCode::kInvalid, what); }
+
+void put_id(const AttemptId& id, Json& json) {
+  json["job"] = id.job_uid;
+  json["run"] = id.run;
+  json["attempt"] = id.attempt;
+}
+
+Result<AttemptId> get_id(const Json& json) {
+  AttemptId id{string_at(json, "job"), int_at(json, "run", -1), int_at(json, "attempt")};
+  if (id.job_uid.empty() || id.job_uid.size() > kMaxUidBytes) return wrong("no UID of a job");
+  if (id.run < 0 || id.attempt < 1) return wrong("no run and attempt of a job");
+  return id;
+}
+
+Json answer_json(const Answer& answer) {
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                 [&](const auto& one) { return one.first == answer.kind; });
+  Json json = {{"is", kind->second}};
+  put_id(answer.id, json);
+  if (answer.kind == AnswerKind::kEnded) json["code"] = answer.exit_code;
+  if (!answer.result.empty()) json["result"] = answer.result;
+  if (answer.mark > 0) json["mark"] = answer.mark;
+  if (answer.age_seconds > 0) json["age"] = answer.age_seconds;
+  if (!answer.message.empty()) json["message"] = answer.message;
+  if (!answer.checkpoint.empty()) json["checkpoint"] = answer.checkpoint;
+  return json;
+}
+
+Result<Answer> get_answer(const Json& json) {
+  Answer answer;
+  Result<AttemptId> id = get_id(json);
+  if (!id) return id.error();
+  answer.id = std::move(*id);
+  const std::string is = string_at(json, "is");
+  const auto kind =
+      std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& one) { return one.second == is; });
+  if (kind == kKinds.end()) return wrong("an answer that is neither running nor over");
+  answer.kind = kind->first;
+  answer.exit_code = static_cast<int>(std::clamp<std::int64_t>(int_at(json, "code"), 0, 255));
+  answer.result = clean_text(string_at(json, "result"), kMaxResultBytes);
+  answer.mark = std::max<std::int64_t>(int_at(json, "mark"), 0);
+  answer.age_seconds = std::max<std::int64_t>(int_at(json, "age"), 0);
+  answer.message = clean_text(string_at(json, "message"), kMaxMessageBytes);
+  answer.checkpoint = string_at(json, "checkpoint");
+  if (answer.checkpoint.size() > kMaxCheckpointBytes) return wrong("a checkpoint that is too long");
+  return answer;
+}
+
+// The document of an annotation: an object with a list of attempts.
+Result<Json> get_document(std::string_view text) {
+  if (text.size() > kMaxProtocolBytes) return wrong("more than 16 KB");
+  Result<Json> json = parse_json(text);
+  if (!json) return wrong(json.error().message);
+  const Json& attempts = at(*json, "attempts");
+  if (!attempts.is_array()) return wrong("no list of attempts");
+  if (attempts.size() > kMaxProtocolEntries) return wrong("too many attempts");
+  if (int_at(*json, "seq", -1) < 0) return wrong("no seq");
+  return json;
+}
+
+template <class Entries>
+bool repeats(const Entries& entries) {
+  for (auto one = entries.begin(); one != entries.end(); ++one) {
+    const bool again =
+        std::any_of(entries.begin(), one, [&](const auto& other) { return other.id == one->id; });
+    if (again) return true;
+  }
+  return false;
+}
+
+std::string report_text(const WorkerReport& report) {
+  Json json = {{"work", report.work_uid}, {"seq", report.seq}, {"life", report.life}};
+  if (report.draining) json["draining"] = true;
+  json["attempts"] = Json::array();
+  for (const Answer& answer : report.answers) json["attempts"].push_back(answer_json(answer));
+  return json.dump();
+}
+
+}  // namespace
+
+std::string encode_work(const Work& work) {
+  Json json = {{"seq", work.seq}, {"attempts", Json::array()}};
+  if (work.draining) json["draining"] = true;
+  for (const WorkEntry& entry : work.entries) {
+    Json one = {{"name", entry.job_name}, {"do", entry.stop ? "stop" : "run"}};
+    put_id(entry.id, one);
+    json["attempts"].push_back(std::move(one));
+  }
+  return json.dump();
+}
+
+std::string encode_report(const WorkerReport& report) {
+  std::string text = report_text(report);
+  if (text.size() <= kMaxProtocolBytes) return text;
+  WorkerReport fits = report;
+  const auto shorten = [&](auto may, auto change) {
+    for (auto answer = fits.answers.rbegin(); answer != fits.answers.rend(); ++answer) {
+      if (text.size() <= kMaxProtocolBytes) return;
+      if (!may(*answer)) continue;
+      change(*answer);
+      text = report_text(fits);
+    }
+  };
+  shorten([](const Answer& one) { return one.kind == AnswerKind::kRunning; },
+          [](Answer& one) {
+            one.message.clear();
+            one.checkpoint.clear();
+          });
+  shorten([](const Answer& one) { return one.kind == AnswerKind::kEnded; },
+          [](Answer& one) {
+            one.kind = AnswerKind::kRunning;
+            one.exit_code = 0;
+            one.result.clear();
+          });
+  return text;
+}
+
+Result<Work> decode_work(std::string_view text) {
+  Work work;
+  if (text.empty()) return work;
+  const Result<Json> json = get_document(text);
+  if (!json) return json.error();
+  work.seq = int_at(*json, "seq");
+  work.draining = bool_at(*json, "draining");
+  for (const Json& one : at(*json, "attempts")) {
+    Result<AttemptId> id = get_id(one);
+    if (!id) return id.error();
+    WorkEntry entry{std::move(*id), string_at(one, "name"), false};
+    if (entry.job_name.empty() || entry.job_name.size() > kMaxNameBytes) {
+      return wrong("no name of a job");
+    }
+    const std::string what = string_at(one, "do");
+    if (what != "run" && what != "stop") return wrong("an entry says neither run nor stop");
+    entry.stop = what == "stop";
+    work.entries.push_back(std::move(entry));
+  }
+  if (repeats(work.entries)) return wrong("an attempt twice");
+  return work;
+}
+
+Result<WorkerReport> decode_report(std::string_view text) {
+  WorkerReport report;
+  if (text.empty()) return report;
+  const Result<Json> json = get_document(text);
+  if (!json) return json.error();
+  report.work_uid = string_at(*json, "work");
+  report.seq = int_at(*json, "seq");
+  report.life = string_at(*json, "life");
+  report.draining = bool_at(*json, "draining");
+  if (report.work_uid.size() > kMaxUidBytes || report.life.size() > kMaxUidBytes) {
+    return wrong("a UID that is too long");
+  }
+  for (const Json& one : at(*json, "attempts")) {
+    Result<Answer> answer = get_answer(one);
+    if (!answer) return answer.error();
+    report.answers.push_back(std::move(*answer));
+  }
+  if (repeats(report.answers)) return wrong("an attempt twice");
+  return report;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,87 @@
+// The words that the operator and the agent of a warm worker use to each other (docs/workers.md):
+// one annotation of each of the worker's two Leases. Both sides check what they read: the other
+// side may be a tenant, or of another version.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace holdfast {
+
+// On the work Lease, "holdfast-work-<pod UID>", and on the worker Lease, "holdfast-worker-<pod
+// UID>".
+inline constexpr const char* kWorkAnnotation = "holdfast.dev/work";
+inline constexpr const char* kWorkerAnnotation = "holdfast.dev/worker";
+// The longest text of either.
+inline constexpr std::size_t kMaxProtocolBytes = 16 * 1024;
+// Entries of either: each slot's attempt, and those that end meanwhile.
+inline constexpr std::size_t kMaxProtocolEntries = 32;
+inline constexpr std::size_t kMaxResultBytes = 1024;
+
+// One attempt of one run of a job.
+struct AttemptId {
+  std::string job_uid;
+  std::int64_t run = 0;
+  std::int64_t attempt = 0;
+  friend bool operator==(const AttemptId& a, const AttemptId& b) {
+    return a.attempt == b.attempt && a.run == b.run && a.job_uid == b.job_uid;
+  }
+};
+
+// What a slot shall do. `stop` is never taken back.
+struct WorkEntry {
+  AttemptId id;
+  std::string job_name;
+  bool stop = false;
+};
+
+// The operator's words.
+struct Work {
+  std::int64_t seq = 0;  // each write raises it
+  bool draining = false;
+  std::vector<WorkEntry> entries;
+};
+
+// What became of an attempt.
+enum class AnswerKind {
+  kRunning,
+  kEnded,     // by itself; the exit code counts
+  kStopped,   // because its entry said so
+  kReturned,  // it never began
+};
+
+struct Answer {
+  AttemptId id;
+  AnswerKind kind = AnswerKind::kRunning;
+  int exit_code = 0;      // kEnded
+  std::string result;     // kEnded; at most kMaxResultBytes
+  std::int64_t mark = 0;  // how often the attempt made progress
+  std::int64_t age_seconds = 0;
+  std::string message;     // of the last progress
+  std::string checkpoint;  // the last one
+};
+
+// The agent's words.
+struct WorkerReport {
+  std::string work_uid;  // of the work Lease that was applied
+  std::int64_t seq = 0;  // that was applied
+  std::string life;      // the agent process; a container that was restarted has another one
+  bool draining = false;
+  std::vector<Answer> answers;
+};
+
+std::string encode_work(const Work& work);
+// At most kMaxProtocolBytes. If the texts are too long together, those of the last attempts that
+// run stay out first, then those of the last that ended come with a later report, as kRunning.
+std::string encode_report(const WorkerReport& report);
+
+// Errors name the first thing that is wrong. An empty text is an empty work of seq 0.
+Result<Work> decode_work(std::string_view text);
+Result<WorkerReport> decode_report(std::string_view text);
+
+}  // namespace holdfast
