@@ -345,8 +345,8 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   mend_runs(job);
   if (!at(spec, "template").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
-  JobTexts texts = decode_texts(json);
-  if (job.queue && job.status.says_queued()) texts.pod_template = std::string();
+  const bool waits = job.queue && job.status.says_queued();
+  JobTexts texts = waits ? JobTexts{"", shared_metadata(at(json, "metadata"))} : decode_texts(json);
   if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
     cached->texts = std::move(texts);
   }

@@ -89,6 +89,10 @@ void admit(const QueueSpec& spec, QueueStatus& next, Line& line, QueueDecision& 
   }
 }
 
+Duration pause_after_write(const Line& line) {
+  return std::min<Duration>(kAdmissionPause, kAdmissionPauseOfPermit * line.used());
+}
+
 // Seconds, as in status, and no write for a record that says the same.
 std::optional<Time> whole(const std::optional<Time>& time) {
   return time ? std::optional<Time>(std::chrono::floor<seconds>(*time)) : std::nullopt;
@@ -115,6 +119,11 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
     return decision;
   }
   const QueueSpec& spec = view.spec;
+  const Duration pause = pause_after_write(line) - view.since_write;
+  if (pause > Duration::zero() && could_admit(spec, view.status.tokens, view.now, line)) {
+    decision.wake_after = pause;
+    return decision;
+  }
   QueueStatus next = view.status;
   next.admitting = line.open_admissions();
   next.tokens.reset();

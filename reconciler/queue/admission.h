@@ -16,6 +16,10 @@ namespace holdfast::reconciler {
 
 // Changes of the numbers alone are written at most this often.
 inline constexpr seconds kQueueRefresh{5};
+// Admissions share their writes: the more permits are out, the sooner the next one comes back, so
+// the longer an admission waits after the last write. A queue of one permit waits for nothing.
+inline constexpr std::chrono::milliseconds kAdmissionPauseOfPermit{5};
+inline constexpr std::chrono::milliseconds kAdmissionPause{250};  // at most
 
 struct QueueView {
   QueueSpec spec;

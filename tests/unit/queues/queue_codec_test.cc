@@ -113,10 +113,12 @@ TEST(QueueCodec, AJobNamesItsQueue) {
 
 TEST(QueueCodec, OnlyAJobThatSaysThatItWaitsKeepsNoTemplate) {
   Json json = job_json();
+  json["spec"]["template"]["spec"]["hostname"] = std::string(1000, 'x');
   EXPECT_FALSE(job(json).texts->pod_template.empty());
   json["status"] = Json::parse(
       R"({"phase": "Pending", "waiting": {"reason": "Queued", "message": "m", "nextAction": "n"}})");
   EXPECT_TRUE(job(json).texts->pod_template.empty());
+  EXPECT_LT(job(json).texts->pod_template.capacity(), 100u) << "an empty text may keep its memory";
   EXPECT_FALSE(job(json).texts->metadata.empty()) << "the next write of its status needs it";
 }
 

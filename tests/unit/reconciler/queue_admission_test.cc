@@ -40,6 +40,10 @@ struct Queue {
   void add_running(int jobs) {
     for (int i = 0; i < jobs; ++i) line.put(job_that(true, "r" + std::to_string(100 + i)));
   }
+  void pass(Duration time) {
+    view.now += time;
+    view.since_write += time;
+  }
   QueueDecision decide() { return decide_queue(view, line); }
   // decide(), and the write is on record.
   QueueDecision step() {
@@ -178,9 +182,9 @@ TEST(Admission, ARateGivesABurstAndThenOneJobAtATime) {
   EXPECT_TRUE(later.admitted.empty());
   ASSERT_TRUE(later.wake_after);
   EXPECT_EQ(*later.wake_after, seconds(20));
-  queue.view.now += seconds(20);
+  queue.pass(seconds(20));
   EXPECT_EQ(queue.step().admitted.size(), 1u);
-  queue.view.now += seconds(19);
+  queue.pass(seconds(19));
   EXPECT_TRUE(queue.step().admitted.empty());
 }
 
@@ -191,7 +195,7 @@ TEST(Admission, TheRateGoesOnFromTheRecord) {
   queue.view.status.tokens = Tokens{0, now() - seconds(4)};
   queue.add_waiting(5);
   EXPECT_TRUE(queue.step().admitted.empty());
-  queue.view.now += seconds(1);
+  queue.pass(seconds(1));
   EXPECT_EQ(queue.step().admitted.size(), 1u);
 }
 
@@ -230,6 +234,30 @@ TEST(QueueTenure, CountsOnlyAfterItsOwnClaimAndAsNewAsIt) {
   EXPECT_TRUE(tenure.may_count(70));
   tenure.lost();
   EXPECT_FALSE(tenure.may_count(1'000'000));
+}
+
+// Each write costs the API server more than a job's.
+TEST(Admission, ManyPermitsShareAWriteAndAFewDoNotWait) {
+  Queue queue;
+  queue.view.spec.concurrency = 50;
+  queue.add_running(20);
+  queue.add_waiting(1);
+  queue.view.since_write = std::chrono::milliseconds(30);
+  QueueDecision decision = queue.decide();
+  EXPECT_FALSE(decision.write);
+  EXPECT_EQ(decision.wake_after, Duration(std::chrono::milliseconds(70)));
+  queue.view.since_write = std::chrono::milliseconds(100);
+  EXPECT_EQ(queue.step().admitted.size(), 1u);
+  Queue large;
+  large.add_running(5000);
+  large.add_waiting(1);
+  large.view.since_write = kAdmissionPause;
+  EXPECT_EQ(large.step().admitted.size(), 1u) << "nobody waits for longer";
+  Queue single;
+  single.view.spec.concurrency = 1;
+  single.add_waiting(1);
+  single.view.since_write = Duration::zero();
+  EXPECT_EQ(single.step().admitted.size(), 1u);
 }
 
 TEST(CouldAdmit, IsTrueOnlyIfNothingStandsInTheWay) {
