@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/lease_times.h"
 #include "core/agent_protocol.h"
 
 namespace holdfast::agent {
@@ -11,49 +12,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kPoll = seconds(1);  // while it waits for the Lease
-constexpr double kPollJitter = 0.2;
-constexpr Duration kLongestRetry = seconds(1);
-constexpr double kRetryJitter = 0.1;
-constexpr double kRenewalJitter = 0.1;
 constexpr Duration kLastRenewalLimit = seconds(2);
-// Of which a pause that the API server asks for leaves this.
-constexpr Duration kLastTry = seconds(1);
-// The limit of the last words when no process is left. They decide whether the attempt was lost or
-// failed.
-constexpr Duration kLastWordsLimit = seconds(2);
-// How often SIGKILL is repeated until all processes are gone: they may have forked meanwhile.
-constexpr Duration kKillAgain = milliseconds(50);
 // How long the child's descendants get to die of SIGKILL before the agent reports the exit code.
 // They may belong to another user, and then our signals do not reach them.
 constexpr Duration kLeftoversLimit = milliseconds(200);
-
-// Parts of the Lease's duration, since the last acknowledged renewal was sent.
-Duration terminate_after(Duration duration) { return duration * 2 / 3; }
-// A sixtieth before 5/6 D, when everything must be dead: a busy machine needs some time.
-Duration kill_after(Duration duration) { return duration * 49 / 60; }
-// After a refusal everything is dead within D/6, with the same reserve. A refusal comes before 2/3
-// D, so this is never later than the kill above.
-Duration grace(Duration duration) { return duration * 9 / 60; }
-// After the first SIGKILL: half of that reserve, so that the agent too has ended by 5/6 D, even if
-// a process did not die. With the shortest Lease (10 s), three kills take longer than that, but
-// they also fit.
-Duration kill_limit(Duration duration) { return std::max(duration / 120, 2 * kKillAgain); }
-// The limit of the last words while processes may live that only the agent's end kills: until 5/6
-// D.
-Duration hurried_words(Duration duration) { return duration / 200; }
-// As long as a kubelet lets a renewal hang. A restarted operator depends on it: earlier silence
-// counts only after it has watched for longer than this (kFirstLook in reconciler).
-constexpr Duration kLongestRequest = seconds(10);
-Duration request_limit(Duration duration) { return std::min(duration / 6, kLongestRequest); }
-Duration retry_pause(Duration duration) { return std::min(duration / 30, kLongestRetry); }
-// Progress is reported this long after the last renewal, not at once, because it may be very
-// frequent.
-Duration progress_pause(Duration duration) { return duration / 10; }
-// A worker may wait until its checkpoint is kept.
-Duration checkpoint_pause(Duration duration) {
-  return std::min<Duration>(progress_pause(duration), seconds(1));
-}
 
 }  // namespace
 
@@ -459,10 +421,8 @@ void Guard::plan(SteadyTime now) {
   wake(pending_ ? pending_->sent + request_limit(duration) : renewal_due());
 }
 
-// The duration plus or minus up to `part` of it.
 Duration Guard::about(Duration duration, double part) {
-  return duration +
-         std::chrono::duration_cast<Duration>(duration * part * (2 * random_.uniform() - 1));
+  return agent::about(random_, duration, part);
 }
 
 }  // namespace holdfast::agent

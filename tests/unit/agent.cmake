@@ -1,5 +1,5 @@
 holdfast_test(agent_test
   SOURCES agent/file_thread_test.cc agent/guard_deferral_test.cc agent/guard_progress_test.cc agent/guard_property_test.cc agent/guard_running_test.cc
           agent/guard_waiting_test.cc agent/lease_test.cc agent/parts_test.cc
-          agent/settings_test.cc
+          agent/settings_test.cc agent/slots_lease_test.cc agent/slots_property_test.cc agent/slots_test.cc
   LIBRARIES holdfast_agent_parts)

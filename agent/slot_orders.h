@@ -1,0 +1,101 @@
+// The words of Slots (agent/slots.h): what others have answered goes in, orders come out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "core/worker_protocol.h"
+
+namespace holdfast::agent {
+
+// The work Lease, as a GET or the watch has it.
+struct WorkReading {
+  enum class Kind {
+    kRead,
+    kGone,  // 404, or the watch saw its deletion
+    kNone,  // anything else: no verdict, try again
+  };
+  Kind kind = Kind::kNone;
+  std::string uid;           // kRead
+  std::optional<Work> work;  // kRead; none: the text is not understood
+  std::string why;           // for humans; if there is no work
+  // The API server asked for this pause (Retry-After); only of kNone.
+  std::optional<Duration> retry_after = std::nullopt;
+};
+
+// The worker Lease, as a GET or the answer to a renewal has it.
+struct WorkerReading {
+  enum class Kind {
+    kLease,     // 200: the Lease as it is now
+    kConflict,  // 409: somebody else has written the Lease since it was read
+    kGone,      // 404
+    kFenced,    // 403 by the fence in the API server
+    kNone,      // anything else: no verdict, try again
+  };
+  Kind kind = Kind::kNone;
+  std::string uid;                     // kLease
+  std::string holder;                  // kLease
+  std::optional<WorkerReport> report;  // kLease; none: the text is not understood
+  std::string why;                     // for humans; all other kinds
+  std::optional<Duration> retry_after = std::nullopt;
+};
+
+// What a live look at an attempt's job has found.
+struct JobReading {
+  enum class Kind {
+    kCurrent,  // the job's run has this attempt and this worker on record, and no end of it
+    kOther,    // it has not; or there is no such job
+    kNone,     // no verdict, try again
+  };
+  Kind kind = Kind::kNone;
+  std::optional<Duration> progress_deadline;  // the job's, if it has one; kCurrent
+  std::string why;                            // for humans; all other kinds
+  std::optional<Duration> retry_after = std::nullopt;
+};
+
+// To be obeyed in the order of the members.
+struct SlotOrders {
+  // Give up the request about a Lease that is in progress, and these looks.
+  bool abort_request = false;
+  std::vector<AttemptId> abort_looks;
+  // SIGTERM to the command's process group in these slots.
+  std::vector<int> terminate;
+  // SIGKILL to all processes of these slots; to all descendants of the agent.
+  std::vector<int> kill;
+  bool kill_everything = false;
+  // Start the attempt whose job was looked at, but not after this time.
+  struct Start {
+    int slot = 0;
+    AttemptId id;
+    SteadyTime before{};
+  };
+  std::vector<Start> starts;
+  // One of these at most: read a Lease, or write this report into the worker Lease as it was read
+  // last. One such request is in progress at most.
+  bool get_work = false;
+  bool get_worker = false;
+  std::optional<WorkerReport> put;
+  // Read the job live. One look for each slot may be in progress.
+  struct Look {
+    int slot = 0;
+    AttemptId id;
+    std::string job_name;
+  };
+  std::vector<Look> looks;
+  // The API server has the checkpoint with this number.
+  struct Kept {
+    int slot = 0;
+    std::int64_t number = 0;
+  };
+  std::vector<Kept> kept;
+  std::vector<std::string> say;  // lines for humans
+  std::optional<int> exit_code;
+  std::string fenced;     // why; with exit code kFencedExitCode
+  Duration last_words{};  // how long leave_last_words() may take then
+  SteadyTime wake_at{};
+};
+
+}  // namespace holdfast::agent

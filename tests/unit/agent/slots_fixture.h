@@ -1,0 +1,148 @@
+// The common part of the tests of Slots: one worker, a manual clock, and what the API server says.
+// D is 60 s, so that all its parts are whole seconds.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "agent/slots.h"
+#include "core/agent_protocol.h"
+
+namespace holdfast::agent::testing {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline const std::string kWorker = "pool-abcde/uid-of-pod";
+inline const std::string kLife = "life-1";
+inline constexpr seconds kLeaseDuration{60};
+inline constexpr seconds kTwoThirds{40};
+inline constexpr seconds kKillTime{49};  // 49/60 D
+inline constexpr seconds kFiveSixths{50};
+
+inline AttemptId attempt(const std::string& job, std::int64_t number = 1) {
+  return {"uid-of-" + job, 0, number};
+}
+
+inline WorkEntry run(const AttemptId& id) { return {id, "name", false}; }
+inline WorkEntry stop(const AttemptId& id) { return {id, "name", true}; }
+
+inline WorkReading work_lease(std::int64_t seq, std::vector<WorkEntry> entries,
+                              const std::string& uid = "work-1") {
+  WorkReading reading;
+  reading.kind = WorkReading::Kind::kRead;
+  reading.uid = uid;
+  reading.work = Work{seq, false, std::move(entries)};
+  return reading;
+}
+
+inline WorkReading no_work(WorkReading::Kind kind) {
+  WorkReading reading;
+  reading.kind = kind;
+  reading.why = "because";
+  return reading;
+}
+
+// By this process, or by another one.
+inline WorkerReport marked(const std::string& life) {
+  WorkerReport report;
+  report.life = life;
+  return report;
+}
+
+inline WorkerReading worker_lease(WorkerReport report = {}, const std::string& holder = kWorker,
+                                  const std::string& uid = "worker-1") {
+  WorkerReading reading;
+  reading.kind = WorkerReading::Kind::kLease;
+  reading.uid = uid;
+  reading.holder = holder;
+  reading.report = std::move(report);
+  return reading;
+}
+
+inline WorkerReading no_lease(WorkerReading::Kind kind) {
+  WorkerReading reading;
+  reading.kind = kind;
+  reading.why = "because";
+  return reading;
+}
+
+inline JobReading job(JobReading::Kind kind) {
+  JobReading reading;
+  reading.kind = kind;
+  reading.why = "because";
+  return reading;
+}
+
+inline const holdfast::Answer* answer_to(const WorkerReport& report, const AttemptId& id) {
+  for (const holdfast::Answer& answer : report.answers) {
+    if (answer.id == id) return &answer;
+  }
+  return nullptr;
+}
+
+class SlotsTest : public ::testing::Test {
+ protected:
+  SteadyTime at(Duration since_start) const { return SteadyTime(seconds(1000)) + since_start; }
+
+  void make(int count = 2) {
+    slots.emplace(SlotSettings{.duration = kLeaseDuration,
+                               .slots = count,
+                               .holder = kWorker,
+                               .life = kLife,
+                               .stop_grace = seconds(8),
+                               .pod_grace = seconds(30)},
+                  random);
+    now = at(seconds(0));
+  }
+  // Has renewed at 0, and knows an empty work Lease.
+  void serve(int count = 2) {
+    make(count);
+    ASSERT_TRUE(slots->begin(now).get_worker);
+    ASSERT_TRUE(slots->worker_answered(now, worker_lease()).get_work);
+    const SlotOrders orders = slots->work_answered(now, work_lease(0, {}));
+    ASSERT_TRUE(orders.put);
+    slots->worker_answered(now, worker_lease(*orders.put));
+    ASSERT_EQ(slots->phase(), Slots::Phase::kServing);
+  }
+  SlotOrders watch(std::vector<WorkEntry> entries) {
+    return slots->watched(now, work_lease(++seq, std::move(entries)));
+  }
+  SlotOrders current(const AttemptId& id) {
+    return slots->looked(now, id, job(JobReading::Kind::kCurrent));
+  }
+  // Its entry comes, the job is looked at, and the attempt begins.
+  void begin(std::vector<WorkEntry> entries, const AttemptId& id) {
+    ASSERT_FALSE(watch(std::move(entries)).looks.empty());
+    ASSERT_EQ(current(id).starts.size(), 1U);
+  }
+  // Obeys it until it wants to renew. Reads of the work Lease find nothing new.
+  WorkerReport put_of(SlotOrders orders, const std::vector<WorkEntry>& entries) {
+    for (;;) {
+      if (orders.get_work) orders = slots->work_answered(now, work_lease(seq, entries));
+      if (orders.put) return *orders.put;
+      if (orders.exit_code || orders.wake_at <= now) {
+        ADD_FAILURE() << "no renewal";
+        return {};
+      }
+      now = orders.wake_at;
+      orders = slots->woke(now);
+    }
+  }
+  WorkerReport next_put(const std::vector<WorkEntry>& entries) {
+    return put_of(slots->woke(now), entries);
+  }
+  SlotOrders acknowledge(const WorkerReport& report) {
+    return slots->worker_answered(now, worker_lease(report));
+  }
+
+  SeededRandom random{7};
+  std::optional<Slots> slots;
+  SteadyTime now{};
+  std::int64_t seq = 0;
+};
+
+}  // namespace holdfast::agent::testing
