@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/time.h"
 #include "reconciler/queue/rate.h"
 
 namespace holdfast::reconciler {
@@ -42,7 +43,9 @@ struct Why {
 Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& line) {
   if (spec.hold) return {"Held", "spec.hold is true: no job starts"};
   if (next.tokens && next.tokens->count == 0 && line.waiting() > 0) {
-    return {"RateLimited", "the jobs of spec.rate have started; the next one starts later"};
+    const Time next_one = std::chrono::ceil<seconds>(next_token(*next.tokens, *spec.rate));
+    return {"RateLimited",
+            "the rate has no token left; the next one comes at " + format_time(next_one)};
   }
   if (is_full(spec, line)) return {"Full", "as many jobs run as spec.concurrency allows"};
   if (next.admitting.size() >= kAdmissionLimit) {
@@ -52,7 +55,7 @@ Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& lin
   if (line.waiting() > 0 && !line.next()) {
     return {"KeysFull", "the keys of all waiting jobs have as many permits as they may"};
   }
-  return {"PermitsFree", "a job that comes may start"};
+  return {"PermitsFree", "no job waits"};
 }
 
 // The schema of conditions: reasons are words, messages are for people.
@@ -144,8 +147,10 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
   if (decision.admitted.empty() && spec.rate && view.status.tokens)
     next.tokens = view.status.tokens;
   if (decision.admitted.empty() && next == view.status) return decision;
+  // Whoever changed the spec looks at once what became of it.
+  const bool is_asked = view.status.observed_generation != view.generation;
   const Duration left = kQueueRefresh - view.since_write;
-  if (decision.admitted.empty() && left > Duration::zero()) {
+  if (decision.admitted.empty() && !is_asked && left > Duration::zero()) {
     decision.wake_after = std::min(decision.wake_after.value_or(left), left);
     return decision;
   }

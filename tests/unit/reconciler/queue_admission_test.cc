@@ -1,6 +1,7 @@
 // What the owner of a queue writes: the claim, the admissions, the numbers.
 #include "reconciler/queue/admission.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "reconciler/queue/rate.h"
@@ -178,6 +179,8 @@ TEST(Admission, ARateGivesABurstAndThenOneJobAtATime) {
   queue.add_waiting(9);
   EXPECT_EQ(queue.step().admitted.size(), 3u);
   EXPECT_EQ(queue.reason(), "RateLimited");
+  EXPECT_THAT(queue.view.status.conditions.at(0).message,
+              ::testing::EndsWith("comes at " + format_time(now() + seconds(20))));
   const QueueDecision later = queue.decide();
   EXPECT_TRUE(later.admitted.empty());
   ASSERT_TRUE(later.wake_after);
@@ -234,6 +237,22 @@ TEST(QueueTenure, CountsOnlyAfterItsOwnClaimAndAsNewAsIt) {
   EXPECT_TRUE(tenure.may_count(70));
   tenure.lost();
   EXPECT_FALSE(tenure.may_count(1'000'000));
+}
+
+// Whoever changed it looks at once.
+TEST(Admission, AChangedSpecIsAnsweredAtOnce) {
+  Queue queue;
+  queue.view.spec.concurrency = 1;
+  queue.add_running(1);
+  queue.add_waiting(1);
+  queue.step();
+  EXPECT_EQ(queue.reason(), "Full");
+  queue.view.spec.hold = true;
+  EXPECT_FALSE(queue.decide().write) << "only numbers and reasons";
+  queue.view.generation = 4;
+  EXPECT_TRUE(queue.step().write);
+  EXPECT_EQ(queue.reason(), "Held");
+  EXPECT_FALSE(queue.step().write);
 }
 
 // Each write costs the API server more than a job's.
