@@ -7,9 +7,12 @@
    has not changed since: compare-and-swap. And what it takes from other objects stays true:
    - each attempt on record was open once, so anybody may write its `run` at any time;
    - that the record has moved on from an attempt stays true;
-   - an answer stays until its entry is gone, so `said` keeps all answers as long as the attempt is
-     open. The version of the Lease that is cut off has them, too, but if it was deleted in between;
-   - a cut-off and the mark of a drain are final.
+   - an answer stays true, so `said` keeps whatever the worker Lease has ever said. As long as the
+     attempt is open, its entry stays, and so does the answer. The version of the Lease that is cut
+     off has it, too, but if it was deleted in between;
+   - a cut-off and the mark of a drain are final;
+   - a place that is known to be empty stays empty, so `vacant` keeps that.
+   With REST `said` and `vacant` keep nothing: a decision needs only what is there at its moment.
    A lost write is one that does not come. A lost answer costs nothing, as nobody remembers the write.
 
    The assumption is what heartbeat.pml checks: a worker Lease stands still for a lease duration only
@@ -26,9 +29,11 @@
    FAULTS counts these, in any order: a container dies, and may start again in place, once; an agent
    freezes, and thaws; somebody deletes a Lease; an operator revokes a worker. A Lease that is made
    again has another UID. So it is another worker's, or none at all, and is left out. With DRAINS
-   workers are scaled in. Somebody may delete the job.
+   workers are scaled in.
 
-   `waits` is Pending, Backoff and Suspended. A job that is deleted with no attempt open is `over`.
+   If an attempt is ended early, the record says so at once, and its child may still run. `waits`
+   means that no attempt is open: Pending, Backoff, Cancelling. `over` is a phase that promises that
+   nothing runs. A job that is deleted is as if its attempt were ended early and nothing came next.
 
    OUTLIVES_CUT_OFF and KEEP_ANSWERS keep state that changes nothing in the protocol itself.
    -DREST checks L2: see the end. The other macros in capitals, but for the bounds, are mutants;
@@ -55,10 +60,10 @@ bool S22_OnePlace;
 bool S1_OneOutcome = HELD, S2_FencedOutcome = HELD, S3_Fence = HELD, S4_StopStays = HELD,
     S8_Budget = HELD, NothingAfterEnd = HELD, OutcomeUnseen = HELD, DrainCostsNothing = HELD;
 
-mtype = {waits, open, ending, over, gone};  /* the run; gone: the job was deleted with it open */
+mtype = {waits, open, over};                /* the run */
 mtype = {none, runs, stop};                 /* an entry; `run` is a keyword here */
 mtype = {looked, running, stopped, ended, returned}; /* what an agent did with one, or none */
-mtype = {own, revoked, cut};                /* a worker Lease's holder; or the Lease is gone */
+mtype = {own, revoked, cut, gone};          /* a worker Lease's holder; or the Lease is gone */
 mtype = {up, frozen, dead, removed};        /* a worker's process; removed: as scale-in's last step */
 
 /* What an answer said. */
@@ -94,7 +99,8 @@ bool calm;                                  /* only with REST: no more faults */
 
 /* Ghosts of the current attempt. */
 bool begun;
-bool result;                                /* its child ended by itself */
+bool result;                                /* its child ended by itself, while it was open */
+bool vacant = true;                         /* its place is known to be empty */
 
 byte k; /* scratch */
 
@@ -113,7 +119,7 @@ byte k; /* scratch */
 /* ---- The job's record. */
 
 #define at place[attempt]
-#define is_open (state == open || state == ending)
+#define moved_on(a) (a < attempt || state != open)
 
 inline job_is(next) {
   assert(S1_OneOutcome || state != over);
@@ -122,18 +128,38 @@ inline job_is(next) {
   assert(NothingAfterEnd || state != over || children == 0)
 }
 
-/* The attempt on record has ended, and so may have the run. What its worker says is no news now. */
-inline ends() {
-  assert(S8_Budget || is_open);
+/* The attempt on record has ended. What became of it is no news now. */
+inline is_old_news() {
 #ifndef KEEP_ANSWERS
-  said[attempt] = 0;
   did[attempt] = (did[attempt] == stopped || did[attempt] == ended -> returned : did[attempt]);
+  said[attempt] = (said[attempt] == 0 -> 0 : RETURNED);
 #endif
-  begun = false; result = false;
+  result = false
+}
+
+/* Its place is empty. Its entry may leave as if it were answered. */
+inline is_left() {
+  is_old_news();
+  said[attempt] = said[attempt] | RETURNED;
+  vacant = true; begun = false
+}
+
+inline goes_on() {
   if
   :: attempt < ATTEMPTS -> job_is(waits)
   :: job_is(over)
   fi
+}
+
+inline ends() {
+  assert(S8_Budget || state == open);
+#ifdef REST
+  is_old_news();
+  job_is(waits)
+#else
+  is_left();
+  goes_on()
+#endif
 }
 
 inline hands_back() {
@@ -150,7 +176,12 @@ inline is_lost() {
 #ifdef NO_COMPARE
 #define may_end (attempt > 0)
 #else
-#define may_end is_open
+#define may_end (state == open)
+#endif
+#ifdef LATE_END
+#define may_have_outcome (state == open || (state == waits && !vacant))
+#else
+#define may_have_outcome may_end
 #endif
 #ifdef OLD_ANSWER
 #define says_ended (said[attempt] & ENDED || \
@@ -177,12 +208,34 @@ inline is_lost() {
 #else
 #define no_answer_comes (is_cut(at) && (said[attempt] == 0 || wiped[at]))
 #endif
+/* Its entry has left with its answer, or never was. If one comes now, its agent finds the end. */
+#ifdef EMPTY_BY_OLD_VIEW
+#define no_entry_is_left true
+#elif defined(EMPTY_WITHOUT_LEASE)
+#define no_entry_is_left (entry[attempt] == none)
+#elif defined(EMPTY_BY_ANSWER_ONLY)
+#define no_entry_is_left false
+#else
+#define no_entry_is_left (entry[attempt] == none && !work_gone[at])
+#endif
+#define seems_vacant (said[attempt] != 0 || is_cut(at) || no_entry_is_left)
+#ifdef REST
+#define is_vacant (attempt == 0 || seems_vacant)
+#else
+#define is_vacant vacant
+#endif
+#ifdef OPEN_EARLY
+#define may_open true
+#else
+#define may_open is_vacant
+#endif
 
 proctype job() {
 end:
   do
   /* The intent: an attempt and its place, which may be cut off by then. The workers are alike. */
-  :: atomic { state == waits && attempt < ATTEMPTS ->
+  :: atomic { state == waits && attempt < ATTEMPTS && may_open ->
+       is_left();
        k = attempt;
 #ifdef REUSE_NUMBER
        if
@@ -194,21 +247,30 @@ end:
 #endif
        assert(S3_Fence || attempt == k + 1);
        k = 0;
+       vacant = false;
        if
        :: place[attempt] = 0
        :: attempt > 1 -> place[attempt] = 1
        fi;
        printf("operator: attempt %d has its place at worker %d\n", attempt, at);
        job_is(open) }
-  /* Cancel, suspend, a deadline. */
-  :: atomic { state == open && !calm -> job_is(ending) }
-#ifdef OPEN_EARLY
-  :: atomic { state == open && attempt < ATTEMPTS ->
-       printf("operator: believes attempt %d to be lost\n", attempt);
-       begun = false; result = false;
+  /* Cancel, suspend, a deadline, no progress. Once faults have stopped, no child ends otherwise. */
+  :: atomic { state == open && (!calm || did[attempt] == running) ->
+       printf("operator: ends attempt %d early\n", attempt);
+       is_old_news();
        job_is(waits) }
+#ifndef REST
+  :: atomic { state == waits && !vacant && seems_vacant ->
+       printf("operator: the place of attempt %d is empty\n", attempt);
+       is_left();
+       goes_on() }
+#else
+  :: atomic { state == waits && is_vacant -> job_is(over) }
 #endif
-  :: atomic { may_end && says_ended ->
+#ifdef OVER_EARLY
+  :: atomic { state == waits -> job_is(over) }
+#endif
+  :: atomic { may_have_outcome && says_ended ->
        printf("operator: records the outcome of attempt %d\n", attempt);
        assert(S2_FencedOutcome || result);
        ends() }
@@ -229,8 +291,6 @@ end:
        printf("operator: the pod of attempt %d has ended\n", attempt);
        is_lost() }
 #endif
-  :: atomic { !calm && is_open -> printf("user: deletes the job\n"); job_is(gone) }
-  :: atomic { !calm && state == waits -> printf("user: deletes the job\n"); job_is(over) }
   od
 }
 
@@ -238,7 +298,6 @@ end:
 
 /* That the record has moved on stays true, so it may be a view of any age. What is written for a
    worker that is cut off reaches nobody. */
-#define moved_on(a) (a < attempt || state == waits || state == over)
 #define writable(w) (!work_gone[w] && lease[w] != cut)
 #ifdef ENTRY_BEFORE_INTENT
 #define may_have_entry(a) (a <= attempt + 1)
@@ -255,18 +314,17 @@ end:
 #else
 #define takes_entries(w) (!drains[w])
 #endif
-#ifdef STOP_NEEDS_RUN
-#define may_stop(a) (entry[a] == runs)
+#ifdef NEVER_STOPS
+#define may_stop(a) false
 #else
-#define may_stop(a) (entry[a] == runs || \
-                     (entry[a] == none && state == ending && takes_entries(place[a])))
+#define may_stop(a) moved_on(a)
 #endif
 #ifdef LEAVES_WITH_ANSWER
-#define may_leave(a) (moved_on(a) || said[a] != 0)
-#elif defined(LEAVES_WITH_JOB)
-#define may_leave(a) (moved_on(a) || state == gone)
+#define may_leave(a) (said[a] != 0)
+#elif defined(LEAVES_WITH_RECORD)
+#define may_leave(a) moved_on(a)
 #else
-#define may_leave(a) (moved_on(a) || (state == gone && said[a] != 0))
+#define may_leave(a) (moved_on(a) && said[a] != 0)
 #endif
 
 proctype entries(byte a) {
@@ -278,17 +336,10 @@ end:
        assert(S3_Fence || a <= attempt);
        assert(S4_StopStays || entry[a] != stop);
        entry[a] = runs }
-  /* Once the attempt has ended, an old `run` is what can do more than an old `stop`. */
-  :: atomic { a == attempt && (state == ending || state == gone) && writable(place[a]) &&
-              may_stop(a) ->
+  /* Once the place is empty, an old `run` is what can do more than an old `stop`. */
+  :: atomic { entry[a] == runs && a == attempt && !vacant && writable(place[a]) && may_stop(a) ->
        printf("operator: entry of attempt %d: stop\n", a);
        entry[a] = stop }
-#ifdef STOP_FOR_DRAIN
-  :: atomic { a == attempt && state == open && entry[a] == none && writable(place[a]) &&
-              drains[place[a]] ->
-       printf("operator: entry of attempt %d: stop, as its worker drains\n", a);
-       entry[a] = stop }
-#endif
   :: atomic { entry[a] != none && writable(place[a]) && may_leave(a) ->
        printf("operator: takes out the entry of attempt %d\n", a);
        assert(NothingAfterEnd || !child_runs(a));
@@ -337,12 +388,13 @@ end:
   :: atomic { serves(place[a]) && known[a] == runs && did[a] == looked && may_begin(place[a]) ->
        printf("agent %d: begins attempt %d\n", place[a], a);
        assert(NothingAfterEnd || state != over);
-       assert(S22_OnePlace || (a == attempt && !begun));
+       assert(S22_OnePlace || (a == attempt && !begun && !vacant));
        begun = true; did[a] = running;
        assert(S22_OnePlace || children <= 1) }
-  :: atomic { serves(place[a]) && did[a] == running ->
+  :: atomic { serves(place[a]) && did[a] == running && !calm ->
        printf("agent %d: the child of attempt %d has ended\n", place[a], a);
-       did[a] = ended; result = true }
+       did[a] = ended;
+       result = result || (a == attempt && state == open) }
   :: atomic { serves(place[a]) && did[a] == running && known[a] == stop ->
        printf("agent %d: has stopped attempt %d\n", place[a], a);
        did[a] = stopped }
@@ -357,20 +409,26 @@ end:
   od
 }
 
-inline say(a) {
-  if
-  :: did[a] == stopped -> said[a] = said[a] | STOPPED
-  :: did[a] == ended -> said[a] = said[a] | ENDED
-  :: did[a] == returned -> said[a] = said[a] | RETURNED
-  :: else
-  fi
-}
-
 #ifdef KEEP_ANSWERS
 #define is_news(a) (place[a] == w)
+#define words(a, kind) kind
 #else
-#define is_news(a) (place[a] == w && a == attempt && !moved_on(a))
+#define is_news(a) (place[a] == w && a == attempt)
+#define words(a, kind) (moved_on(a) -> RETURNED : kind)
 #endif
+
+inline say(a) {
+  if
+  :: did[a] == stopped -> said[a] = said[a] | words(a, STOPPED)
+  :: did[a] == ended -> said[a] = said[a] | words(a, ENDED)
+  :: did[a] == returned -> said[a] = said[a] | RETURNED
+#ifdef REST
+  :: else -> said[a] = 0
+#else
+  :: else
+#endif
+  fi
+}
 
 inline forget_all(w) {
   for (k : 1 .. ATTEMPTS) {
@@ -391,6 +449,18 @@ inline stop_children(w) {
   };
   k = 0
 }
+
+#ifdef REST
+inline answers_vanish(w) {
+  for (k : 1 .. ATTEMPTS) {
+    if
+    :: place[k] == w -> said[k] = 0
+    :: else
+    fi
+  };
+  k = 0
+}
+#endif
 
 inline reads(w) {
   for (k : 1 .. ATTEMPTS) {
@@ -450,7 +520,7 @@ end:
        reads(w);
        printf("agent %d: reads its work Lease\n", w) }
   :: atomic { process[w] == up && !work_gone[w] && may_write_lease(w) && may_serve(w) &&
-              (!calm || !fresh[w] || (at == w && is_open && said[attempt] == 0 &&
+              (!calm || !fresh[w] || (at == w && (said[attempt] == 0) ==
                 (did[attempt] == stopped || did[attempt] == ended || did[attempt] == returned))) ->
        printf("agent %d: renews\n", w);
        mark[w] = life[w];
@@ -547,6 +617,9 @@ end:
        printf("somebody: deletes worker Lease %d\n", w);
        faults++;
        wiped[w] = true;
+#ifdef REST
+       answers_vanish(w);
+#endif
        if
        :: lease[w] != cut -> lease[w] = gone
        :: else /* made again, and again it has no holder */
@@ -569,7 +642,7 @@ end:
 proctype faults_stop() { calm = true }
 
 /* Once faults stop the run ends. No fairness is needed: a run without faults has no cycle. */
-ltl L2_Ends { [] (calm -> <> (state == over || state == gone)) }
+ltl L2_Ends { [] (calm -> <> (state == over)) }
 #endif
 
 init {

@@ -1,0 +1,78 @@
+// The two Leases of a warm worker, as the operator decides on them (docs/workers.md): what the work
+// Lease says next, and what is known of an attempt at this worker. tests/model/workers.pml checks
+// the protocol. Pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/worker_protocol.h"
+
+namespace holdfast::reconciler {
+
+// What the job's record says of an attempt.
+enum class RecordSays {
+  kUnknown,  // the record that we have is older than the attempt's intent
+  kRun,
+  kOver,  // its end, or a later attempt of the run, is on record; or the job is gone
+};
+
+// An attempt whose place, on record, is this worker.
+struct Placed {
+  AttemptId id;
+  std::string job_name;
+};
+
+// The work Lease's next words; none: they stay. `work`: as it was read, for the compare-and-swap.
+// `placed`: all open attempts with this worker as their place, as the records say.
+//
+// The entry of an attempt that is over leaves with the worker's answer, and is `stop` until then.
+// A worker that drains gets no new entry: such an attempt is handed back.
+std::optional<Work> next_work(const Work& work, const WorkerReport& report,
+                              const std::vector<Placed>& placed,
+                              const std::function<RecordSays(const AttemptId&)>& record);
+
+// The same, with the mark that the worker shall drain.
+Work drained(Work work);
+
+// Who may write the worker Lease.
+enum class WorkerIs {
+  kLive,     // the agent
+  kRevoked,  // nobody; its children may still run
+  kCutOff,   // nobody, and its children are dead or were frozen
+};
+
+// What is known of an attempt at its place, while its end is not on record.
+enum class AtPlace {
+  kUnknown,  // wait
+  kRunning,
+  kEnded,  // the answer has exit code and result
+  kStopped,
+  kReturned,  // it never began, or can never begin: no budget
+  kLost,
+};
+
+// True if no process of the attempt runs there, or ever will while its agent gets to run. Only then
+// the run's next attempt may begin.
+bool is_empty(AtPlace place);
+
+struct WorkerView {
+  WorkerIs is = WorkerIs::kLive;
+  WorkerReport report;       // of the version that the cut-off compared, if it is cut off
+  std::optional<Work> work;  // the work Lease; none: it is gone
+  std::string work_uid;
+  // Both Leases were read after the cut-off, and after the record that has the attempt's end.
+  bool read_after = false;
+};
+
+// `answer`: set for kRunning and the ends.
+AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** answer = nullptr);
+
+// The same as is_empty(), of an attempt whose end is on record. Its process may have run on: the
+// operator ended it early.
+bool has_left(const AttemptId& id, const WorkerView& worker);
+
+}  // namespace holdfast::reconciler
