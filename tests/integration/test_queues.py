@@ -103,7 +103,8 @@ def test_a_key_that_is_full_holds_nobody_else_up(cluster, operator, jobs, queues
         most = permits(record)
         assert most.most == 2
         assert most.most_of_key == {"a": 1, "b": 1}
-        assert most.started.index("b-1") < most.started.index("a-2")
+        # Which job of a key comes first is open: all are created within a second or two.
+        assert "b-1" in most.started[:2]
 
 
 def test_a_queue_on_hold_starts_nothing_and_stops_nothing(operator, jobs, queues):
