@@ -256,7 +256,7 @@ void Guard::failed(SteadyTime now, const std::string& why, std::optional<Duratio
   if (phase_ == Phase::kWaiting) {
     wait(now, why);
   } else {
-    not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+    not_before_ = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   }
   if (asked) put_off(now, *asked);
 }
@@ -272,22 +272,21 @@ void Guard::put_off(SteadyTime now, Duration asked) {
   } else if (phase_ == Phase::kEnding) {
     latest = give_up_ - kLastTry;
   }
-  const Duration jitter =
-      std::chrono::duration_cast<Duration>(asked * kRetryJitter * random_.uniform());
-  not_before_ = std::max(not_before_, std::min(now + asked + jitter, latest));
+  not_before_ =
+      std::max(not_before_, std::min(now + asked + up_to(random_, asked, kRetryJitter), latest));
 }
 
 // The Lease is read again at once. After repeated conflicts there is a pause before each read.
 void Guard::conflict(SteadyTime now) {
   may_renew_ = false;
   if (++conflicts_ > 1) {
-    not_before_ = now + about(retry_pause(settings_.duration), kRetryJitter);
+    not_before_ = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   }
 }
 
 void Guard::wait(SteadyTime now, const std::string& why) {
   may_renew_ = false;
-  not_before_ = now + about(kPoll, kPollJitter);
+  not_before_ = now + about(random_, kPoll, kPollJitter);
   if (why != waiting_why_) orders_.say = "waiting for the Lease: " + why;
   waiting_why_ = why;
 }
@@ -419,10 +418,6 @@ void Guard::plan(SteadyTime now) {
     }
   }
   wake(pending_ ? pending_->sent + request_limit(duration) : renewal_due());
-}
-
-Duration Guard::about(Duration duration, double part) {
-  return agent::about(random_, duration, part);
 }
 
 }  // namespace holdfast::agent

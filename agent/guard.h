@@ -167,7 +167,6 @@ class Guard {
   void rest(SteadyTime now, int exit_code, Duration pause);
   void end_rest(SteadyTime now);
   void end_resting_pod(SteadyTime now);
-  Duration about(Duration duration, double part);
 
   // Constant after construction.
   const GuardSettings settings_;

@@ -10,10 +10,10 @@
 //
 // The rules. D is the worker Lease's duration; times count from the moment when the last
 // acknowledged renewal was SENT.
-// - Before the first renewal the worker Lease is read. If it has the mark of another process, or
-//   another holder, this process never serves, and ends.
-// - An attempt begins at most once, within 2/3 D, after a live look at its job, and only if its
-//   entry has never said `stop` and the worker does not drain.
+// - Before the first renewal the agent reads the worker Lease. With the mark of another process or
+//   another holder, this process never serves. It ends.
+// - An attempt begins at most once, within 2/3 D, after a live look at its job. It does not begin
+//   if its entry has ever said `stop`, or if the worker drains.
 // - At 2/3 D with an attempt alive the agent fences itself: it asks all commands to end. Shortly
 //   before 5/6 D it kills everything, and then it ends. Without an attempt it only waits: it begins
 //   nothing before the next renewal, which may come after an outage of any length.

@@ -51,7 +51,7 @@ struct Work {
 enum class AnswerKind {
   kRunning,
   kEnded,     // by itself; the exit code counts
-  kStopped,   // because its entry said so
+  kStopped,   // by the agent: its entry said so, or the worker drained
   kReturned,  // it never began
 };
 

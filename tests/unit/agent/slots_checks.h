@@ -1,5 +1,5 @@
-// What must hold in any history of a worker, for the property test of Slots: obeys its orders, and
-// checks each against what it was told before.
+// The rules of each history of a worker, for the property test of Slots. It obeys the orders, and
+// checks each of them against all readings and events so far.
 #pragma once
 
 #include <algorithm>

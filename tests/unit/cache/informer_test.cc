@@ -11,6 +11,7 @@
 
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::cache {
 namespace {
@@ -18,21 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::test::FakeTransport;
 using holdfast::test::ManualLoop;
+using holdfast::test::NoCredentials;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class NoCredentials : public kube::Credentials {
- public:
-  explicit NoCredentials(Loop& loop) : loop_(loop) {}
-  void authorization(std::function<void(Result<std::string>)> done) override {
-    loop_.post([done] { done(std::string()); });
-  }
-  void invalidate() override {}
-
- private:
-  Loop& loop_;
-};
 
 kube::Kind pods() {
   kube::Kind kind;
@@ -40,10 +30,7 @@ kube::Kind pods() {
   kind.group_path = "/api/v1";
   kind.plural = "pods";
   kind.label_selector = "app";
-  kind.decode = [](const JsonView& json) -> ObjectPtr {
-    auto object = std::make_shared<kube::Object>();
-    return kube::decode_meta(json, *object) ? object : nullptr;
-  };
+  kind.decode = kube::decode_bare;
   return kind;
 }
 

@@ -8,6 +8,7 @@
 #include "operator/jobs/lru_map.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::controller {
 namespace {
@@ -18,18 +19,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
-
-class NoCredentials : public kube::Credentials {
- public:
-  explicit NoCredentials(Loop& loop) : loop_(loop) {}
-  void authorization(std::function<void(Result<std::string>)> done) override {
-    loop_.post([done = std::move(done)] { done(std::string()); });
-  }
-  void invalidate() override {}
-
- private:
-  Loop& loop_;
-};
 
 constexpr const char* kEvents = "/apis/events.k8s.io/v1/namespaces/media/events";
 
@@ -112,7 +101,7 @@ class EventsTest : public testing::Test {
 
   test::ManualLoop loop_;
   test::FakeTransport transport_{loop_};
-  NoCredentials credentials_{loop_};
+  test::NoCredentials credentials_{loop_};
   SeededRandom random_{7};
   kube::Client client_{{.loop = loop_,
                         .transport = transport_,

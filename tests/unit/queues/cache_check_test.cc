@@ -11,36 +11,23 @@
 
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::controller {
 namespace {
 
 using holdfast::test::FakeTransport;
 using holdfast::test::ManualLoop;
+using holdfast::test::NoCredentials;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class NoCredentials : public kube::Credentials {
- public:
-  explicit NoCredentials(Loop& loop) : loop_(loop) {}
-  void authorization(std::function<void(Result<std::string>)> done) override {
-    loop_.post([done] { done(std::string()); });
-  }
-  void invalidate() override {}
-
- private:
-  Loop& loop_;
-};
 
 kube::Kind jobs() {
   kube::Kind kind;
   kind.name = "jobs";
   kind.group_path = "/apis/x/v1";
   kind.plural = "jobs";
-  kind.decode = [](const JsonView& json) -> kube::ObjectPtr {
-    auto object = std::make_shared<kube::Object>();
-    return kube::decode_meta(json, *object) ? object : nullptr;
-  };
+  kind.decode = kube::decode_bare;
   return kind;
 }
 

@@ -39,6 +39,16 @@ CachedQueue queue_at(std::uint64_t version, const std::string& uid = "q-1") {
   return queue;
 }
 
+// A job waits in the queue, and our write with this version has admitted it.
+void admit(QueueBook& book, std::uint64_t version) {
+  const CachedQueue queue = queue_at(10);
+  book.current(queue);
+  book.put(told(), OldPods::kNone, kNow);
+  reconciler::QueueStatus status;
+  status.admitting = {{"u-1", 0}};
+  book.written(queue, status, version, SteadyTime());
+}
+
 TEST(QueueBook, AJobWaitsIfItAskedOrSaysSoInItsStatus) {
   QueueBook book;
   book.put(job_in(Phase::kPending), OldPods::kNone, kNow);
@@ -132,12 +142,7 @@ TEST(QueueBook, AnAdmissionWhoseWriteFailedIsNone) {
 // The owner knows what the deleted queue had promised.
 TEST(QueueBook, AQueueThatIsMadeAgainKeepsTheAdmissions) {
   QueueBook book;
-  const CachedQueue first = queue_at(10);
-  book.current(first);
-  book.put(told(), OldPods::kNone, kNow);
-  reconciler::QueueStatus status;
-  status.admitting = {{"u-1", 0}};
-  book.written(first, status, 11, SteadyTime());
+  admit(book, 11);
   book.tenure.claimed("me", "q-1", 11);
   book.current(queue_at(20, "q-2"));
   EXPECT_EQ(book.line.used(), 1);
@@ -148,12 +153,7 @@ TEST(QueueBook, AQueueThatIsMadeAgainKeepsTheAdmissions) {
 // Another replica has claimed it and counted without them.
 TEST(QueueBook, AQueueThatWasMadeAgainAndClaimedOwesNothing) {
   QueueBook book;
-  const CachedQueue first = queue_at(10);
-  book.current(first);
-  book.put(told(), OldPods::kNone, kNow);
-  reconciler::QueueStatus status;
-  status.admitting = {{"u-1", 0}};
-  book.written(first, status, 11, SteadyTime());
+  admit(book, 11);
   CachedQueue second = queue_at(20, "q-2");
   second.status.holder = "other";
   book.current(second);
@@ -165,16 +165,11 @@ TEST(QueueBook, AQueueThatWasMadeAgainAndClaimedOwesNothing) {
 // The API server was restored: what it has forgotten was never promised.
 TEST(QueueBook, AfterATimeTravelOnlyTheNewStatusCounts) {
   QueueBook book;
-  const CachedQueue before = queue_at(10);
-  book.current(before);
-  book.put(told(), OldPods::kNone, kNow);
-  reconciler::QueueStatus status;
-  status.admitting = {{"u-1", 0}};
-  book.written(before, status, 90, SteadyTime());
+  admit(book, 90);
   book.time_travelled();
   EXPECT_FALSE(book.is_admitted("u-1", 0));
   EXPECT_EQ(book.line.used(), 0);
-  EXPECT_FALSE(book.written(before, status, 91, SteadyTime())) << "an answer from before";
+  EXPECT_FALSE(book.written(queue_at(10), {}, 91, SteadyTime())) << "an answer from before";
   const CachedQueue restored = queue_at(5);
   EXPECT_EQ(book.current(restored).version, 5u);
   EXPECT_TRUE(book.carried().empty());
