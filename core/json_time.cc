@@ -18,4 +18,10 @@ std::optional<std::chrono::seconds> seconds_at(const JsonView& object, std::stri
   return std::chrono::seconds(std::clamp(value.int_or(0), -kMost, kMost));
 }
 
+void put_time(Json& object, const char* key, const std::optional<Time>& time) {
+  if (!time) return;
+  const bool whole = std::chrono::floor<std::chrono::seconds>(*time) == *time;
+  object[key] = whole ? format_time(*time) : format_time_nanos(*time);
+}
+
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-// Times and durations in untrusted JSON. They are bounded, so that a few can be added and
+// Times and durations in JSON. Those that are read are bounded, so that a few can be added and
 // subtracted within 64 bits of nanoseconds (the years 1678 to 2262).
 #pragma once
 
@@ -17,5 +17,8 @@ std::optional<Time> time_at(const JsonView& object, std::string_view key);
 // The member in whole seconds, cut to +-68 years (31 bits of seconds, the most that our schema
 // allows). No value: absent, or not a whole number.
 std::optional<std::chrono::seconds> seconds_at(const JsonView& object, std::string_view key);
+
+// Sets the member, if there is a time: in whole seconds as metav1.Time has them; a fraction stays.
+void put_time(Json& object, const char* key, const std::optional<Time>& time);
 
 }  // namespace holdfast

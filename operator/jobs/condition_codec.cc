@@ -25,10 +25,7 @@ Json encode_condition(const reconciler::Condition& condition) {
                {"status", condition.unknown ? "Unknown" : known},
                {"reason", condition.reason},
                {"message", condition.message}};
-  // Whole seconds as metav1.Time has them; a fraction is kept where one was given.
-  const Time since = condition.last_transition_time;
-  const bool whole = std::chrono::floor<std::chrono::seconds>(since) == since;
-  json["lastTransitionTime"] = whole ? format_time(since) : format_time_nanos(since);
+  put_time(json, "lastTransitionTime", condition.last_transition_time);
   if (condition.observed_generation) json["observedGeneration"] = *condition.observed_generation;
   return json;
 }

@@ -21,12 +21,6 @@ void put_text(Json& json, const char* key, const std::string& value) {
 }
 
 // Whole seconds as metav1.Time has them; a fraction is kept where one was given.
-void put_time(Json& json, const char* key, const std::optional<Time>& value) {
-  if (!value) return;
-  const bool whole = std::chrono::floor<seconds>(*value) == *value;
-  json[key] = whole ? format_time(*value) : format_time_nanos(*value);
-}
-
 void put_second(Json& json, const char* key, const std::optional<Time>& value) {
   if (value) json[key] = format_time(*value);
 }

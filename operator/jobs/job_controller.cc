@@ -170,11 +170,10 @@ void JobController::on_job(const cache::Change& change) {
   pool_.queue().add(key, change.initial ? Priority::kLow : priority);
   if (change.after) {
     const std::string& uid = change.after->uid;
-    const reconciler::Job& job = static_cast<const CachedJob&>(*change.after).job;
-    census_.put(uid, shard_of(static_cast<const CachedJob&>(*change.after)), job.status);
+    const auto& job = static_cast<const CachedJob&>(*change.after);
+    census_.put(uid, shard_of(job), job.job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
-    job_windows_.see(static_cast<const CachedJob&>(*change.after),
-                     nodes_.pods_time(change.after->namespace_));
+    job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
   } else {
     job_windows_.gone(static_cast<const CachedJob&>(*change.before));
     census_.erase(change.before->uid);

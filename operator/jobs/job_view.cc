@@ -72,8 +72,8 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
   memory.keep_only(job.job.status, pods_.version(job.namespace_));
   const bool has_template = job.texts && !job.texts->pod_template.empty();
-  if (has_template || job.job.status.phase != reconciler::Phase::kRunning)
-    memory.fresh_texts.reset();
+  const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
+  if (has_template || !is_running) memory.fresh_texts.reset();
   learn_highest_attempt(job, memory);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(job, memory, live, view);
