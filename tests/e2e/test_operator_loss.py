@@ -23,11 +23,15 @@ def delete_operators(cluster, count, *flags):
 
 def spread_operators(cluster):
     """One on each worker: after a node was away both may be on the other one."""
+    def where():
+        return [pod["spec"]["nodeName"] for pod in cluster.operators()]
+
     cluster.await_operators()
-    if len({pod["spec"]["nodeName"] for pod in cluster.operators()}) < 2:
+    if len(set(where())) < 2:
         cluster.kubectl("-n", SYSTEM, "rollout", "restart", "deployment/holdfast")
         cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/holdfast")
         cluster.await_operators()
+    assert len(set(where())) == 2, f"the scheduler put new replicas on one node: {where()}"
 
 
 def run_on(cluster, jobs, node, prefix, **spec):
