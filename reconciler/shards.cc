@@ -75,7 +75,9 @@ std::vector<std::string> planned_members(const ShardsView& view) {
 
 }  // namespace
 
-const std::string& shard_key(const Job& job) { return job.queue ? job.namespace_ : job.uid; }
+const std::string& shard_key(const Job& job) {
+  return job.queue || job.has_pool ? job.namespace_ : job.uid;
+}
 
 int shard_of(const std::string& key, int shards) {
   return static_cast<int>(mixed(hash64(key)) % static_cast<std::uint64_t>(shards));

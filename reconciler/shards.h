@@ -17,8 +17,8 @@ namespace holdfast::reconciler {
 
 inline constexpr int kMaxShards = 1024;
 
-// What decides a job's shard: its UID, or its namespace if it has a queue. So one replica knows all
-// jobs of a queue, and the queue has the same shard.
+// What decides a job's shard: its UID, or its namespace if it has a queue or a pool. So one replica
+// knows all jobs of a queue or a pool, and these have the same shard.
 const std::string& shard_key(const Job& job);
 // In [0, shards).
 int shard_of(const std::string& key, int shards);

@@ -12,6 +12,7 @@
 
 #include "core/time.h"
 #include "reconciler/index_set.h"
+#include "reconciler/pool/work.h"
 #include "reconciler/reason.h"
 
 namespace holdfast::reconciler {
@@ -128,6 +129,13 @@ struct SuccessRule {
   std::optional<std::int64_t> count;  // how many of them; none: each
 };
 
+// The pool whose workers run the attempts, instead of pods of their own: docs/workers.md.
+struct PoolRef {
+  std::string name;
+  std::string key;  // jobs with the same key go to the same worker, if it has a free slot
+  std::optional<seconds> progress_deadline;
+};
+
 // What one stage runs, and for how long it is tried. Of a job without stages: the whole spec.
 struct Spec {
   std::int64_t completions = 1;     // runs that must succeed
@@ -149,6 +157,7 @@ struct Spec {
   std::optional<seconds> stage_deadline;   // of a stage after the first: its own
   PodReplacementPolicy pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
   std::optional<Heartbeat> heartbeat;
+  std::optional<PoolRef> pool;
   bool suspend = false;
   bool cancel = false;
   std::optional<seconds> ttl_after_finished;
@@ -248,9 +257,15 @@ struct Run {
   // Why the API server refused the attempt's pod; empty: it did not, or the pod exists.
   std::string refused;
   std::string progress;  // the worker's last message
+  // The last attempt's place, if it is a slot of a warm worker: the worker's pod, and the UID of
+  // its worker Lease. Such an attempt has no pod of its own. Its pod_name is on record nowhere.
+  std::string worker_name;
+  std::string worker_uid;
+  std::string checkpoint;  // of attempts on workers: the last one, for the next attempt
   bool operator==(const Run&) const = default;
 
   bool open() const { return !next_attempt_time; }
+  bool at_worker() const { return !worker_uid.empty(); }
 };
 
 // How a stage of a job with stages went.
@@ -320,6 +335,7 @@ struct Job {
   std::int64_t generation = 0;
   Time created{};
   bool deleting = false;
+  bool has_pool = false;      // any of its stages
   Spec spec;                  // of the current stage
   std::vector<Stage> stages;  // all of them, the first one included; empty: there is one
   bool cancel = false;        // spec.cancel of the whole job
@@ -400,6 +416,8 @@ struct PodView {
   std::vector<ContainerView> containers;
   // Of a pod whose phase is Failed, for Spec::pod_failure_policy; else empty.
   std::vector<PolicyRule::PodCondition> conditions;
+  // No pod, but a slot of a warm worker, shown as one: nothing is written to it.
+  bool slot = false;
   bool operator==(const PodView&) const = default;
 
   Placement placement() const;
@@ -531,8 +549,21 @@ struct RunObserved {
   Duration still_for{0};
 };
 
+// What is known of a run's last attempt whose place is a slot of a warm worker.
+struct SlotView {
+  AtPlace at = AtPlace::kUnknown;
+  int exit_code = 0;        // kEnded
+  std::string result;       // kEnded
+  std::string progress;     // the last message
+  std::string checkpoint;   // the last one; empty: none
+  Duration stalled_for{0};  // kRunning: since its last progress
+  // Of an attempt whose end is on record: no process of it runs there any more.
+  bool left = false;
+};
+
 struct RunView {
   std::optional<LeaseView> lease;  // only for a job with `heartbeat`
+  std::optional<SlotView> slot;    // only for a run with a worker
   RunObserved observed;
 };
 
@@ -542,6 +573,18 @@ struct PermitView {
   bool admitted = false;
   bool no_queue = false;  // there is no queue of that name
   Duration waited{0};     // since the job first asked, as this process knows
+};
+
+// What a job's pool has for it.
+struct PoolView {
+  struct Worker {
+    std::string name;  // of its pod
+    std::string uid;   // of its worker Lease
+  };
+  bool no_pool = false;  // there is no pool of that name
+  // Free slots that the job's next attempts may take now, in this order.
+  std::vector<Worker> offers;
+  TurnWait wait;  // since_turn: since the pool last had a slot for any job
 };
 
 struct Observed {
@@ -555,6 +598,7 @@ struct Observed {
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
   PermitView permit;                  // of a job with a queue
+  PoolView pool;                      // of a job whose stage has a pool
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

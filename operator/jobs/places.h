@@ -1,0 +1,27 @@
+// What the controller of jobs knows of pools of warm workers (docs/workers.md): the free slots for
+// a job's next attempts, and what became of those that have their place on a worker. Loop only.
+// operator/pools implements it.
+#pragma once
+
+#include <cstdint>
+
+#include "operator/jobs/job_codec.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+class Places {
+ public:
+  virtual ~Places() = default;
+  // The job's stage has a pool.
+  virtual reconciler::PoolView of(const CachedJob& job) = 0;
+  // How many runs of the job wait for a free slot now; zero: none.
+  virtual void ask(const CachedJob& job, std::int64_t runs) = 0;
+  // This status is about to be written. The slots of its new attempts are taken until the cache
+  // shows a later version of the job, or for a short while.
+  virtual void placed(const CachedJob& job, const reconciler::Status& next) = 0;
+  // The run's last attempt has its place on a worker.
+  virtual reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const = 0;
+};
+
+}  // namespace holdfast::controller
