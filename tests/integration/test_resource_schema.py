@@ -12,7 +12,7 @@ VERSION = crd()["spec"]["versions"][0]
 SPEC = dict(fields_of(schema_of("spec"), "spec"))
 STATUS = dict(fields_of(schema_of("status"), "status"))
 REQUIRED = {
-    "spec.template",
+    "spec.workerPool.name",
     "spec.queue.name",
     "spec.podFailurePolicy.rules",
     "spec.podFailurePolicy.rules[].action",
@@ -25,6 +25,7 @@ REQUIRED = {
 # The operator has these defaults, because a rule has to see whether the field is there.
 DEFAULTS = {
     "spec.completions": "1",
+    "spec.heartbeat.leaseDurationSeconds": "30",
     "spec.parallelism": "1",
     "spec.backoffLimit": "6, or no limit with backoffLimitPerIndex",
     "spec.podFailurePolicy.rules[].deferSeconds": "60",

@@ -37,7 +37,7 @@ IMMUTABLE = {
     "successPolicy": ({**INDEXED, "successPolicy": SUCCESS_POLICY}, {"rules": [{"succeededCount": 1}]}),
 }
 # These have tests of their own.
-OTHERS = {"queue", "template", "heartbeat", "maxFailedIndexes", "stages"}
+OTHERS = {"queue", "template", "heartbeat", "maxFailedIndexes", "stages", "workerPool", "payload", "message"}
 
 
 def refused(answer, *fragments):
