@@ -1,0 +1,78 @@
+// The two Leases of a warm worker between JSON and the words of the protocol (docs/workers.md,
+// core/worker_protocol.h). Pure.
+//
+//   holdfast-worker-<pod UID>   the agent's. spec.holderIdentity: <pod name>/<pod UID>, "revoked",
+//   or
+//                               empty: cut off. spec.renewTime: absent until the agent renews.
+//   holdfast-work-<pod UID>     the operator's
+//
+// Both belong to the WorkerPool, not to the pod: they outlive the pod, because the last answers
+// count.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "client/kube/object.h"
+#include "core/time.h"
+#include "core/worker_protocol.h"
+#include "operator/pools/worker_pod.h"
+#include "reconciler/pool/work.h"
+
+namespace holdfast::controller {
+
+inline constexpr const char* kRevokedHolder = "revoked";
+
+std::string work_lease_name(const std::string& pod_uid);
+std::string worker_lease_name(const std::string& pod_uid);
+// The pod's UID in the name of either; empty: it is no such name.
+std::string pod_uid_in_lease_name(const std::string& name);
+
+// The holder that the agent of this pod expects.
+std::string worker_holder(const std::string& pod_name, const std::string& pod_uid);
+
+struct CachedLease : kube::Object {
+  bool is_work = false;   // which of the two
+  std::string pod_uid;    // from its name
+  std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
+  std::chrono::seconds duration{0};
+  // Why it is not a Lease of ours, e.g. a label that somebody has changed. Empty: it is one. Then
+  // all below is set.
+  std::string refused;
+  // The annotation as its writer put it. Why it is not understood: then `report` or `work` is
+  // empty.
+  std::string words;
+  std::string error;
+
+  // The worker Lease.
+  std::string holder;
+  std::optional<Time> renewed;
+  WorkerReport report;  // empty before the first renewal
+  reconciler::WorkerIs is() const;
+
+  // The work Lease.
+  Work work;
+};
+
+// What the cache of both watches.
+kube::Kind worker_lease_kind();
+
+// Null: no Lease with one of the two names.
+kube::ObjectPtr decode_worker_lease(const JsonView& json);
+
+// The body of the POST of the worker Lease. `holder`: worker_holder(), or kRevokedHolder if the
+// Lease was deleted and is made again.
+std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod_uid,
+                                  const std::string& holder);
+// The body of the POST of the work Lease.
+std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
+                                const Work& work);
+
+// The bodies of PUTs, with the UID and the resourceVersion of the version that was read. They keep
+// the words of the worker, and drop what others have added to the Lease.
+std::string revoked_lease_body(const CachedLease& lease);
+std::string cut_off_lease_body(const CachedLease& lease);
+std::string work_lease_body(const CachedLease& lease, const Work& work);
+
+}  // namespace holdfast::controller

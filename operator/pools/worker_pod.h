@@ -1,0 +1,59 @@
+// Builds the pod of a warm worker, and reads what the pool needs to know of one. Pure.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/kube/object.h"
+#include "core/result.h"
+#include "reconciler/pool/size.h"
+
+namespace holdfast::controller {
+
+// The folder in which the agent keeps a folder for each slot.
+inline constexpr const char* kSlotsFolder = "/holdfast/slots";
+
+// What each of a pool's pods is made from. Another hash: a worker of another template. The agent's
+// image is not part of it: a new version of Holdfast replaces no worker.
+std::string worker_hash(const std::string& pod_template, const reconciler::PoolSpec& spec);
+
+// "<pool>-<number>-<five characters of the pool UID's hash>", from number 1.
+std::string worker_name(const std::string& pool, const std::string& pool_uid, std::int64_t number);
+
+// The first `count` names that no observed pod has, even one that has ended or is being deleted. So
+// a creation is tried again under the same name if its answer was lost: AlreadyExists then means
+// that it was done.
+std::vector<std::string> free_worker_names(const std::string& pool, const std::string& pool_uid,
+                                           const std::set<std::string>& taken, std::int64_t count);
+
+// Whose pod it is.
+struct WorkerPool {
+  std::string name;
+  std::string namespace_;
+  std::string uid;
+  std::string hash;
+  reconciler::PoolSpec spec;
+};
+
+// The body of the POST: the template with our labels, owner reference and restartPolicy Never. The
+// agent serves in the first container, whose command runs each attempt. An error says what to
+// change in the template.
+Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& pod_template,
+                                    const std::string& pod_name, const std::string& agent_image);
+
+// A worker's pod in the cache.
+struct CachedWorkerPod : kube::Object {
+  std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
+  // What the pod alone shows: all but state, served, attempts and idle_for.
+  reconciler::PoolWorker worker;
+};
+
+// What the cache of workers' pods watches.
+kube::Kind worker_pod_kind();
+
+// Null: not a pod, or no WorkerPool owns it.
+kube::ObjectPtr decode_worker_pod(const JsonView& json);
+
+}  // namespace holdfast::controller

@@ -1,0 +1,109 @@
+// Decides how many workers a pool has: which pods to create, which workers to drain, and which pods
+// to delete (docs/workers.md, "The life of a worker"). Pure.
+//
+//   const PoolPlan plan = plan_pool(state);
+//   // Write plan.status if it is another one than the state's. Create `create` pods with the
+//   // lowest free names, mark the work Leases of `drain`, delete the pods of `remove`.
+//
+// The writes may come in any order, and each may be lost: the next plan is made from what is then
+// seen. Two replicas that plan from the same state create pods of the same names. The state must
+// include the caller's own earlier writes, or the pool is too large for a moment.
+//
+// The rules.
+// - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots:
+//   workers of an older template may have more or fewer of them.
+// - Starting and live workers together are at most maxWorkers. Draining ones come on top.
+// - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
+//   for all that runs and waits. A busy worker is never drained for it.
+// - More than maxWorkers, because the limit was lowered: starting workers go first, then idle ones,
+//   then the least loaded. A worker that drains ends what it has begun.
+// - Rollout: at most a quarter of the workers (at least one) drain at once. The pool first makes a
+//   new worker for each, unless maxWorkers forbids it. Then at most a quarter is missing at once.
+//   Workers of an older template that have not started are deleted at once.
+// - A pod is deleted when its worker has drained and holds nothing, or is cut off.
+// - A worker fails to start if its pod ends before it served, or soon after; if it was not live
+//   kStartLimit after its creation; or at once, if its pod says that it cannot start. The failure
+//   is put on record, with a back-off for the whole pool. The pod stays until then, for humans to
+//   look at, and it may still start. Then another one replaces it.
+// - All failures of pods that were created before the recorded next start are one failure. So a
+//   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
+//   change of the spec.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconciler/pool/pool.h"
+
+namespace holdfast::reconciler {
+
+// The most pods that one plan creates, drains or deletes, each.
+inline constexpr std::int64_t kPlanLimit = 16;
+// Pulling a large image on a new node takes minutes.
+inline constexpr Duration kStartLimit = std::chrono::minutes(10);
+// A worker whose pod failed this soon counts as one that did not start.
+inline constexpr Duration kShortLife = std::chrono::minutes(1);
+// 10 s, 20 s, 40 s ..., at most 5 min.
+inline constexpr Duration kFirstStartDelay = std::chrono::seconds(10);
+inline constexpr Duration kLongestStartDelay = std::chrono::minutes(5);
+
+enum class WorkerState {
+  kStarting,  // its worker Lease has no renewal yet, or does not exist
+  kLive,
+  kDraining,  // the work Lease or the worker's report has the mark, or the worker is revoked
+  kCutOff,    // or its pod ended before it had a worker Lease
+};
+
+// A pod of the pool as observed, and what its Leases and the jobs say.
+struct PoolWorker {
+  std::string pod_name;
+  std::string pod_uid;
+  Time created{};
+  std::string hash;        // kWorkerHashLabel
+  std::int64_t slots = 1;  // kWorkerSlotsLabel
+  WorkerState state = WorkerState::kStarting;
+  bool served = false;  // its worker Lease bears an agent's mark
+  // Entries of its work Lease, and open attempts with it as their place: each attempt once. It is
+  // not known how many there are if one of its Leases could not be read: then 1 at least.
+  std::int64_t attempts = 0;
+  // How long it has been live without an attempt, as seen by this process.
+  Duration idle_for{0};
+  bool deleting = false;  // the pod has a deletionTimestamp
+  bool ended = false;     // the pod's phase is Succeeded or Failed
+  bool failed = false;    // ... Failed
+  // The pod says that it cannot start, e.g. for lack of its image.
+  bool cannot_start = false;
+  std::string trouble;  // why it does not start, in the words of the pod; empty: it does not say
+};
+
+struct PoolState {
+  std::string name;
+  std::int64_t generation = 0;
+  bool deleting = false;  // the pool itself; the garbage collector deletes its pods
+  PoolSpec spec;
+  std::string hash;   // of pods that would be made now
+  PoolStatus status;  // as recorded
+  std::vector<PoolWorker> workers;
+  std::int64_t waiting = 0;  // runs without a place
+  // The last pod could not be created: the template is refused, or a quota is full.
+  struct Refusal {
+    std::string why;
+    Time at{};
+  };
+  std::optional<Refusal> refusal;
+  Time now{};
+};
+
+struct PoolPlan {
+  std::int64_t create = 0;
+  std::vector<std::string> drain;   // pod UIDs
+  std::vector<std::string> remove;  // pod UIDs
+  PoolStatus status;
+  std::optional<Duration> wake_after;  // none: only a change needs another look
+};
+
+PoolPlan plan_pool(const PoolState& state);
+
+}  // namespace holdfast::reconciler
