@@ -32,7 +32,7 @@ std::string pod_uid_in_lease_name(const std::string& name);
 // The holder that the agent of this pod expects.
 std::string worker_holder(const std::string& pod_name, const std::string& pod_uid);
 
-struct CachedLease : kube::Object {
+struct CachedWorkerLease : kube::Object {
   bool is_work = false;   // which of the two
   std::string pod_uid;    // from its name
   std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
@@ -71,8 +71,8 @@ std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_u
 
 // The bodies of PUTs, with the UID and the resourceVersion of the version that was read. They keep
 // the words of the worker, and drop what others have added to the Lease.
-std::string revoked_lease_body(const CachedLease& lease);
-std::string cut_off_lease_body(const CachedLease& lease);
-std::string work_lease_body(const CachedLease& lease, const Work& work);
+std::string revoked_lease_body(const CachedWorkerLease& lease);
+std::string cut_off_lease_body(const CachedWorkerLease& lease);
+std::string work_lease_body(const CachedWorkerLease& lease, const Work& work);
 
 }  // namespace holdfast::controller
