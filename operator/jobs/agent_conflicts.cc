@@ -8,14 +8,15 @@
 namespace holdfast::controller {
 namespace {
 
-constexpr const char* kAboutTheAgent =
-    ", which spec.heartbeat needs for its agent: use another, or create the job without heartbeat";
-
 constexpr std::size_t kMaxRefusal = 1024;
 
 // The message quotes the unchecked template.
 Error refused(const std::string& what) {
   return make_error(ErrorCode::kInvalid, clean_text(what, kMaxRefusal));
+}
+
+std::string needed_by(const AgentUser& user) {
+  return std::string(", which ") + user.name + " needs for its agent: use another" + user.otherwise;
 }
 
 bool is_ours(const std::string& volume) {
@@ -33,48 +34,48 @@ std::string clean_path(const std::string& path) {
 }
 
 // The template may mount parent folders: a runtime mounts shorter paths first.
-Status check_path(const char* what, const std::string& path) {
+Status check_path(const AgentUser& user, const char* what, const std::string& path) {
   const std::string clean = clean_path(path);
   for (const char* const folder : {kAgentFolder, kAgentCredentialsFolder}) {
     const std::string ours = clean_path(folder);
     if (clean != ours && !clean.starts_with(ours + "/")) continue;
     return refused(std::string("the template's first container has ") + what + " at " + path +
-                   ", within " + folder + kAboutTheAgent);
+                   ", within " + folder + needed_by(user));
   }
   return Unit{};
 }
 
 // A container that mounts one of the agent's volumes could change its program or state, or read its
 // token.
-Status check_container(const Json& container) {
+Status check_container(const AgentUser& user, const Json& container) {
   if (string_at(container, "name") == kAgentName) {
     return refused(std::string("the template has a container called ") + kAgentName +
-                   kAboutTheAgent);
+                   needed_by(user));
   }
   for (const char* const list : {"volumeMounts", "volumeDevices"}) {
     for (const Json& mount : at(container, list)) {
       const std::string volume = string_at(mount, "name");
       if (!is_ours(volume)) continue;
       return refused("the template's container " + string_at(container, "name") +
-                     " mounts the volume " + volume +
-                     ", which belongs to spec.heartbeat's agent: remove that mount");
+                     " mounts the volume " + volume + ", which belongs to " + user.name +
+                     "'s agent: remove that mount");
     }
   }
   return Unit{};
 }
 
-Status check_worker(const Json& worker) {
+Status check_worker(const AgentUser& user, const Json& worker) {
   const std::string log = string_at(worker, "terminationMessagePath");
   if (!log.empty()) {
-    Status free = check_path("terminationMessagePath", log);
+    Status free = check_path(user, "terminationMessagePath", log);
     if (!free) return free;
   }
   for (const Json& mount : at(worker, "volumeMounts")) {
-    Status free = check_path("a mount", string_at(mount, "mountPath"));
+    Status free = check_path(user, "a mount", string_at(mount, "mountPath"));
     if (!free) return free;
   }
   for (const Json& device : at(worker, "volumeDevices")) {
-    Status free = check_path("volumeDevices", string_at(device, "devicePath"));
+    Status free = check_path(user, "volumeDevices", string_at(device, "devicePath"));
     if (!free) return free;
   }
   return Unit{};
@@ -82,21 +83,21 @@ Status check_worker(const Json& worker) {
 
 }  // namespace
 
-Status check_agent_conflicts(const Json& spec) {
+Status check_agent_conflicts(const AgentUser& user, const Json& spec) {
   for (const Json& volume : at(spec, "volumes")) {
     const std::string name = string_at(volume, "name");
     if (is_ours(name)) {
-      return refused("the template has a volume called " + name + kAboutTheAgent);
+      return refused("the template has a volume called " + name + needed_by(user));
     }
   }
   for (const char* const list : {"initContainers", "containers", "ephemeralContainers"}) {
     for (const Json& container : at(spec, list)) {
-      Status free = check_container(container);
+      Status free = check_container(user, container);
       if (!free) return free;
     }
   }
   const Json& containers = at(spec, "containers");
-  return containers.is_array() && !containers.empty() ? check_worker(containers[0]) : Unit{};
+  return containers.is_array() && !containers.empty() ? check_worker(user, containers[0]) : Unit{};
 }
 
 }  // namespace holdfast::controller

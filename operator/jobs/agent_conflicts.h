@@ -1,4 +1,4 @@
-// Finds names, volumes and folders of a template that conflict with a heartbeat's agent. Pure.
+// Finds names, volumes and folders of a template that conflict with the agent. Pure.
 //
 // Guards against accidents only: it does not see symbolic links in an image, or changes by a
 // webhook.
@@ -16,7 +16,15 @@ inline constexpr const char* kAgentCredentials = "holdfast-credentials";
 inline constexpr const char* kAgentFolder = "/holdfast";
 inline constexpr const char* kAgentCredentialsFolder = "/var/run/secrets/holdfast.dev";
 
+// What needs the agent, in the words of an error.
+struct AgentUser {
+  const char* name;
+  const char* otherwise;  // the way to do without
+};
+inline constexpr AgentUser kHeartbeatUser{"spec.heartbeat",
+                                          ", or create the job without heartbeat"};
+
 // Checks a pod's spec before the agent is added. An error says what to change.
-Status check_agent_conflicts(const Json& spec);
+Status check_agent_conflicts(const AgentUser& user, const Json& spec);
 
 }  // namespace holdfast::controller

@@ -5,64 +5,11 @@
 #include <utility>
 
 #include "core/agent_protocol.h"
-#include "operator/jobs/agent_conflicts.h"
 #include "operator/observe/heartbeat_codec.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
 namespace {
-
-constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
-// Room for the program (at most 10 MB) twice, because a new sandbox of the pod replaces it, and for
-// small files: its state and the child's progress.
-constexpr const char* kAgentVolumeLimit = "32Mi";
-
-// Like the worker's, so that policies that admit the worker admit this too, but without everything
-// that copying a file does not need.
-Json installer_security(const Json& worker) {
-  Json security = at(worker, "securityContext");
-  if (!security.is_object()) security = Json::object();
-  security.erase("privileged");
-  security.erase("procMount");
-  security["allowPrivilegeEscalation"] = false;
-  security["capabilities"] = {{"drop", Json::array({"ALL"})}};
-  return security;
-}
-
-Json installer(const std::string& image, const Json& worker) {
-  Json container = {
-      {"name", kAgentName},
-      {"image", image},
-      {"imagePullPolicy", "IfNotPresent"},
-      {"command", Json::array({"/holdfast-agent", "install", kAgentFolder})},
-      {"securityContext", installer_security(worker)},
-      {"volumeMounts", Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}}})}};
-  // Namespaces with a quota refuse containers without them.
-  if (at(worker, "resources").is_object()) container["resources"] = at(worker, "resources");
-  return container;
-}
-
-// In memory, because the agent's program and files must not hang with the node's disk.
-Json volumes() {
-  return Json::array(
-      {{{"name", kAgentName},
-        {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kAgentVolumeLimit}}}},
-       {{"name", kAgentCredentials},
-        {"projected",
-         {{"sources", Json::array({{{"serviceAccountToken",
-                                     {{"path", "token"}, {"expirationSeconds", kTokenSeconds}}}},
-                                   {{"configMap",
-                                     {{"name", "kube-root-ca.crt"},
-                                      {"items", Json::array({{{"key", "ca.crt"},
-                                                              {"path", "ca.crt"}}})}}}}})}}}}});
-}
-
-bool sets(const Json& environment, const std::string& name) {
-  for (const Json& variable : environment) {
-    if (string_at(variable, "name") == name) return true;
-  }
-  return false;
-}
 
 // The exit codes for which a Defer rule is the first that matches. Of a rule with NotIn the agent
 // knows nothing: with it each question is a pod.
@@ -91,11 +38,13 @@ std::int64_t deferrals_of(const reconciler::Status& status, std::int64_t index) 
   return run == status.runs.end() ? 0 : run->deferrals;
 }
 
-Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod, const Json& worker) {
+// `worker`: the name of the first container.
+Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod,
+              const std::string& worker) {
   const auto& heartbeat = *job.spec.heartbeat;
   Json list = Json::array();
   const auto add = [&](const char* name, const std::string& value) {
-    list.push_back({{"name", name}, {"value", value}});
+    list.push_back(variable(name, value));
   };
   add("HOLDFAST_LEASE_NAMESPACE", job.namespace_);
   add("HOLDFAST_LEASE_NAME", lease_name(job, pod.run));
@@ -104,84 +53,31 @@ Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod, cons
     add("HOLDFAST_PROGRESS_DEADLINE_SECONDS", std::to_string(heartbeat.progress_deadline->count()));
   }
   add("HOLDFAST_POD_NAME", pod.name);
-  list.push_back({{"name", "HOLDFAST_POD_UID"},
-                  {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}});
+  list.push_back(pod_uid_variable());
   add("HOLDFAST_PROGRESS_FILE", std::string(kAgentFolder) + "/progress");
-  const std::string deferred = deferred_codes(job.spec, string_at(worker, "name"));
+  const std::string deferred = deferred_codes(job.spec, worker);
   if (!deferred.empty()) {
     add(kDeferVariable, deferred);
     add(kDeferralsVariable, std::to_string(deferrals_of(job.status, pod.run)));
   }
-  const std::string log = string_at(worker, "terminationMessagePath");
-  if (!log.empty()) add("HOLDFAST_TERMINATION_LOG", log);
   return list;
-}
-
-// Variables that the agent reads, but the operator does not always set. The agent would use the
-// template's values. They are refused, not dropped, because the author had a reason for them.
-Status check_environment(const Json& worker, const Json& own) {
-  for (const Json& variable : at(worker, "env")) {
-    const std::string name = string_at(variable, "name");
-    for (const char* const read :
-         {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HOLDFAST_CREDENTIALS",
-          "HOLDFAST_TERMINATION_LOG", "HOLDFAST_PROGRESS_DEADLINE_SECONDS", kDeferVariable,
-          kDeferralsVariable}) {
-      if (name == read && !sets(own, name)) {
-        std::string advice = "the template's first container has the environment variable ";
-        advice += name;
-        advice +=
-            ", which spec.heartbeat's agent reads there: take it out (where your program needs it, "
-            "its command can set it: \"/usr/bin/env\", \"";
-        advice += name;
-        advice += "=...\", ...), or create the job without heartbeat";
-        return make_error(ErrorCode::kInvalid, std::move(advice));
-      }
-    }
-  }
-  return Unit{};
-}
-
-void append(Json& object, const char* key, const Json& items) {
-  Json& list = object[key];
-  if (!list.is_array()) list = Json::array();
-  for (const Json& item : items) list.push_back(item);
 }
 
 }  // namespace
 
 Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
                     const std::string& image, Json& spec) {
-  const Status free = check_agent_conflicts(spec);
-  if (!free) return free.error();
-  if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
-      !at(spec["containers"][0], "command").is_array()) {
-    return make_error(ErrorCode::kInvalid,
-                      "spec.heartbeat needs the command of the first container: set "
-                      "spec.template.spec.containers[0].command");
-  }
-  Json& worker = spec["containers"][0];
-  Json environment = settings(job, pod, worker);
-  const Status unread = check_environment(worker, environment);
-  if (!unread) return unread.error();
-  Json first = Json::array({installer(image, worker)});
-  for (const Json& container : at(spec, "initContainers")) first.push_back(container);
-  spec["initContainers"] = std::move(first);
-  append(spec, "volumes", volumes());
-
-  Json command = Json::array({kAgentProgram, "run", "--"});
-  for (const Json& word : worker["command"]) command.push_back(word);
-  worker["command"] = std::move(command);
-  append(worker, "volumeMounts",
-         Json::array({{{"name", kAgentName}, {"mountPath", kAgentFolder}},
-                      {{"name", kAgentCredentials},
-                       {"mountPath", kAgentCredentialsFolder},
-                       {"readOnly", true}}}));
-  // First, so that the template's own variables can refer to them. On equal names ours win.
-  for (const Json& variable : at(worker, "env")) {
-    if (!sets(environment, string_at(variable, "name"))) environment.push_back(variable);
-  }
-  worker["env"] = std::move(environment);
-  return Unit{};
+  const Json& containers = at(spec, "containers");
+  const bool has_worker = containers.is_array() && !containers.empty();
+  const std::string worker = has_worker ? string_at(containers[0], "name") : "";
+  const AgentPart agent{kHeartbeatUser,
+                        "run",
+                        image,
+                        settings(job, pod, worker),
+                        {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+                         "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG",
+                         "HOLDFAST_PROGRESS_DEADLINE_SECONDS", kDeferVariable, kDeferralsVariable}};
+  return add_agent(agent, spec);
 }
 
 }  // namespace holdfast::controller

@@ -7,13 +7,11 @@
 
 #include "core/json.h"
 #include "core/result.h"
+#include "operator/jobs/agent_container.h"
 #include "reconciler/types.h"
 #include "reconciler/write.h"
 
 namespace holdfast::controller {
-
-// The start of the worker's command, before "run".
-inline constexpr const char* kAgentProgram = "/holdfast/agent";
 
 // Adds the agent to a pod's spec. An error: the template uses names that the agent needs, or has no
 // command.
