@@ -21,6 +21,7 @@ constexpr std::string_view kReasons[] = {
     "Error",
     "FailedIndexes",
     "Fenced",
+    "HandedBack",
     "HeartbeatAwaited",
     "HolderSilent",
     "LeaseHeld",
@@ -53,6 +54,7 @@ constexpr std::string_view kReasons[] = {
     "PodTemplateRefused",
     "PodTerminating",
     "PodUnschedulable",
+    "PoolMissing",
     "QueueMissing",
     "Queued",
     "RestartsSpread",
@@ -63,8 +65,14 @@ constexpr std::string_view kReasons[] = {
     "StartTimeout",
     "SuccessPolicy",
     "Suspended",
+    "WorkerAwaited",
+    "WorkerLost",
+    "WorkerRunning",
+    "WorkerStarting",
+    "WorkerStopped",
+    "WorkerStopping",
 };
-static_assert(std::size(kReasons) == static_cast<std::size_t>(Reason::kSuspended) + 1);
+static_assert(std::size(kReasons) == static_cast<std::size_t>(Reason::kWorkerStopping) + 1);
 static_assert(std::is_sorted(std::begin(kReasons), std::end(kReasons)));
 
 constexpr std::array kOrphanClasses = {

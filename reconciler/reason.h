@@ -21,6 +21,7 @@ enum class Reason {
   kError,
   kFailedIndexes,
   kFenced,
+  kHandedBack,
   kHeartbeatAwaited,
   kHolderSilent,
   kLeaseHeld,
@@ -53,6 +54,7 @@ enum class Reason {
   kPodTemplateRefused,
   kPodTerminating,
   kPodUnschedulable,
+  kPoolMissing,
   kQueueMissing,
   kQueued,
   kRestartsSpread,
@@ -63,6 +65,12 @@ enum class Reason {
   kStartTimeout,
   kSuccessPolicy,
   kSuspended,
+  kWorkerAwaited,
+  kWorkerLost,
+  kWorkerRunning,
+  kWorkerStarting,
+  kWorkerStopped,
+  kWorkerStopping,
 };
 const char* to_string(Reason reason);
 std::optional<Reason> parse_reason(std::string_view text);

@@ -10,9 +10,9 @@ namespace {
 constexpr std::array<const char*, 9> kPhases = {"",          "Pending",   "Running",
                                                 "Backoff",   "Suspended", "Cancelling",
                                                 "Succeeded", "Failed",    "Cancelled"};
-constexpr std::array<const char*, 9> kOutcomes = {"Succeeded", "Failed",       "Lost",
-                                                  "Hung",      "StartTimeout", "DeadlineExceeded",
-                                                  "Suspended", "Cancelled",    "Deferred"};
+constexpr std::array<const char*, 10> kOutcomes = {
+    "Succeeded",        "Failed",    "Lost",      "Hung",     "StartTimeout",
+    "DeadlineExceeded", "Suspended", "Cancelled", "Deferred", "HandedBack"};
 
 constexpr std::array<const char*, 5> kStagePhases = {"Pending", "Running", "Succeeded", "Failed",
                                                      "Skipped"};
@@ -67,6 +67,7 @@ Budget budget_of(Outcome outcome) {
     case Outcome::kSuspended:
     case Outcome::kCancelled:
     case Outcome::kDeferred:
+    case Outcome::kHandedBack:
       return Budget::kNone;
   }
   return Budget::kNone;

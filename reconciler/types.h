@@ -51,7 +51,8 @@ enum class Outcome {
   kDeadlineExceeded,
   kSuspended,
   kCancelled,
-  kDeferred,  // a Defer rule: what it needs is not ready
+  kDeferred,    // a Defer rule: what it needs is not ready
+  kHandedBack,  // its worker gave it back before it began
 };
 const char* to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(const std::string& text);

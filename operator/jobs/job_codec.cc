@@ -89,14 +89,23 @@ reconciler::Run decode_run(const JsonView& json) {
   run.next_attempt_time = time_at(json, "nextAttemptTime");
   run.refused = utf8_prefix(string_at(json, "refused"), reconciler::kRefusedLimit);
   run.progress = string_at(json, "progress");
+  run.worker_name = string_at(json, "workerName");
+  run.worker_uid = string_at(json, "workerUID");
+  run.checkpoint = utf8_prefix(string_at(json, "checkpoint"), reconciler::kResultLimit);
   return run;
 }
 
 Json encode_run(const reconciler::Run& run) {
   Json json = {{"index", run.index}, {"attempt", run.attempt}};
-  put_text(json, "podName", run.pod_name);
-  put_text(json, "podUID", run.pod_uid);
-  put_text(json, "nodeName", run.node_name);
+  if (run.at_worker()) {
+    put_text(json, "workerName", run.worker_name);
+    put_text(json, "workerUID", run.worker_uid);
+  } else {
+    put_text(json, "podName", run.pod_name);
+    put_text(json, "podUID", run.pod_uid);
+    put_text(json, "nodeName", run.node_name);
+  }
+  put_text(json, "checkpoint", run.checkpoint);
   put_time(json, "startTime", run.start_time);
   if (run.attempts > 1) json["attempts"] = run.attempts;
   if (run.failures > 0) json["failures"] = run.failures;
@@ -292,10 +301,9 @@ void mend_runs(reconciler::Job& job) {
   });
   reconciler::Status& status = job.status;
   if (is_terminal(status.phase)) return status.runs.clear();
-  if (job.spec.many_runs()) {
-    for (reconciler::Run& run : status.runs) {
-      run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
-    }
+  for (reconciler::Run& run : status.runs) {
+    if (!job.spec.many_runs() && !run.at_worker()) continue;
+    run.pod_name = reconciler::pod_name(job.name, job.uid, run.attempt);
   }
   if (status.phase != reconciler::Phase::kRunning) {
     for (reconciler::Run& run : status.runs) {
@@ -331,13 +339,17 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.queue = decode_queue_ref(at(spec, "queue"));
   job.spec = job.stages.empty() ? decode_spec(spec)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
+  const bool later_has_pool =
+      std::any_of(job.stages.begin(), job.stages.end(),
+                  [](const reconciler::Stage& stage) { return stage.spec.pool.has_value(); });
+  job.has_pool = job.spec.pool || later_has_pool;
   job.status = decode_status(job.spec, at(json, "status"));
   decode_stages(job.stages, at(json, "status"), job.status);
   if (job.spec.many_runs() && !is_terminal(job.status.phase)) {
     job.stored_bytes = json.text().size();
   }
   mend_runs(job);
-  if (!at(spec, "template").is_object()) return nullptr;
+  if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
   const bool waits = job.queue && job.status.says_queued();
   JobTexts texts = waits ? JobTexts{"", shared_metadata(at(json, "metadata"))} : decode_texts(json);

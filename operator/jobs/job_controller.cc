@@ -44,6 +44,7 @@ JobController::JobController(Dependencies dependencies, Config config,
       membership_(dependencies.membership),
       readings_(dependencies.readings),
       permits_(dependencies.permits),
+      places_(dependencies.places),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,

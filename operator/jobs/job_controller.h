@@ -28,6 +28,7 @@
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/job_windows.h"
 #include "operator/jobs/permits.h"
+#include "operator/jobs/places.h"
 #include "operator/jobs/pod_codec.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
@@ -83,6 +84,7 @@ class JobController {
     Membership& membership;
     const NamespaceReadings& readings;
     Permits& permits;
+    Places* places = nullptr;  // null: there are no pools
   };
   struct Config {
     ReconcilePool::Config pool;
@@ -188,6 +190,7 @@ class JobController {
   Task<Status> look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
                            LiveRun& live);
   Task<Status> look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by);
+  void tell_places(const CachedJob& job, const reconciler::Decision& decision);
   // Releases pods that name this job but belong to a deleted job of the same name. `uid`: the
   // cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
@@ -204,6 +207,7 @@ class JobController {
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   std::vector<reconciler::PodView> pods_of(const CachedJob& job, const Live& live) const;
   void learn_highest_attempt(const CachedJob& job, JobMemory& memory) const;
+  void show_slots(const CachedJob& job, reconciler::JobView& view) const;
   void observe(const CachedJob& job, JobMemory& memory, const Live& live,
                reconciler::JobView& view);
   // What is known of the run at this place in status.runs: from memory, from its Lease, from its
@@ -243,6 +247,7 @@ class JobController {
   Membership& membership_;
   const NamespaceReadings& readings_;
   Permits& permits_;
+  Places* const places_;
   JobWindows job_windows_;
   Executor executor_;
   ReconcilePool pool_;

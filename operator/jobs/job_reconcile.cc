@@ -210,6 +210,15 @@ void JobController::wake_waiters(bool all) {
   }
 }
 
+// What the pool must know before the decision's writes.
+void JobController::tell_places(const CachedJob& job, const reconciler::Decision& decision) {
+  places_->ask(job, decision.awaits_slots);
+  for (const reconciler::Write& write : decision.writes) {
+    const auto* const status = std::get_if<reconciler::WriteStatus>(&write);
+    if (status) places_->placed(job, status->status);
+  }
+}
+
 Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
     std::shared_ptr<JobMemory> memory) {
@@ -236,6 +245,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     }
     if (decision.awaits_creation) creations_.wait(job->key());
     if (job->job.queue) permits_.ask(*job, decision.awaits_permit);
+    if (job->job.spec.pool && places_) tell_places(*job, decision);
     // The turn is taken before the intents are written. The other creations wait in line.
     const bool creates = std::any_of(
         decision.writes.begin(), decision.writes.end(),

@@ -8,12 +8,15 @@
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::controller {
 namespace {
 
 // After this time the watch lags that does not show a pod that we have created.
 constexpr std::chrono::seconds kOwnPodTimeout{5};
+
+const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .wait = {}};
 
 }  // namespace
 
@@ -68,6 +71,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   view.job = job.job;
   view.pods = pods_of(job, live);
   view.runs.resize(job.job.status.runs.size());
+  show_slots(job, view);
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
   memory.keep_only(job.job.status, pods_.version(job.namespace_));
@@ -80,6 +84,20 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   return view;
 }
 
+// The place of each attempt on a worker, as a pod. That of an attempt that is over stays in the
+// view until nothing of it runs there.
+void JobController::show_slots(const CachedJob& job, reconciler::JobView& view) const {
+  if (!places_) return;
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    const reconciler::Run& run = job.job.status.runs[place];
+    if (!run.at_worker()) continue;
+    view.runs[place].slot = places_->at(job, run);
+    const reconciler::SlotView& slot = *view.runs[place].slot;
+    if (!run.open() && slot.left) continue;
+    view.pods.push_back(reconciler::slot_as_pod(job.job, run, slot));
+  }
+}
+
 void JobController::observe(const CachedJob& job, JobMemory& memory, const Live& live,
                             reconciler::JobView& view) {
   const SteadyTime steady = loop_.now();
@@ -89,12 +107,13 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   observed.may_create = creations_.admits(job.key());
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   if (job.job.queue) observed.permit = permits_.of(job);
+  if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   observed.creating = (job.job.spec.many_runs() || !job.job.stages.empty()) &&
                       memory.has_asked_for_a_pod(pods_.version(job.namespace_));
   for (reconciler::PodView& pod : view.pods) {
-    if (pod.ended()) continue;
+    if (pod.ended() || pod.slot) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
       pod.going_for =
           job_windows_.going_for(job.namespace_, pod, job.job.spec.lost_after, pods_time);
@@ -122,7 +141,8 @@ void JobController::observe_memory(const CachedJob& job, JobMemory& memory, cons
                                    reconciler::JobView& view, std::size_t place) {
   const reconciler::Run& run = job.job.status.runs[place];
   reconciler::RunObserved& observed = view.runs[place].observed;
-  observed.confirmed = live.count(run.index) != 0;
+  // The Leases of its worker say what is known of it.
+  observed.confirmed = run.at_worker() || live.count(run.index) != 0;
   if (!run.open() || job.job.deleting) {
     const auto known = memory.runs.find(run.index);
     const bool is_over = known != memory.runs.end() && known->second.over == run.attempt;
@@ -231,6 +251,7 @@ void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconci
     attempt.pod.see(*pod, now());
     if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
     observed.pod = attempt.pod.of(*pod);
+    if (pod->slot) return;
     if (pod->stands_still()) {
       observed.still_for =
           job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));

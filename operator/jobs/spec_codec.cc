@@ -4,6 +4,7 @@
 #include "core/json_time.h"
 #include "operator/jobs/index_codec.h"
 #include "operator/jobs/job_codec.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::controller {
 namespace {
@@ -104,12 +105,12 @@ std::vector<reconciler::Stage> decode_stages_of(const JsonView& json) {
   if (at(json, "stages").empty()) return stages;
   const reconciler::Spec job = decode_spec(json);
   stages.push_back({reconciler::kFirstStage, false, false, job});
-  stages.back().spec.first_container = first_container(json);
+  if (!job.pool) stages.back().spec.first_container = first_container(json);
   for (const JsonView one : at(json, "stages")) {
     if (stages.size() > reconciler::kStageLimit) break;
     reconciler::Stage stage{string_at(one, "name"), string_at(one, "onFailure") == "Continue",
                             string_at(one, "when") == "Always", decode_spec(one)};
-    stage.spec.first_container = first_container(one);
+    if (!stage.spec.pool) stage.spec.first_container = first_container(one);
     stage.spec.stage_deadline = stage.spec.active_deadline;
     stage.spec.active_deadline = stage.always ? std::nullopt : job.active_deadline;
     if (stage.always && !stage.spec.stage_deadline) {
@@ -151,6 +152,15 @@ reconciler::Spec decode_spec(const JsonView& json) {
     spec.heartbeat->lease_duration =
         seconds_at(heartbeat, "leaseDurationSeconds").value_or(spec.heartbeat->lease_duration);
     spec.heartbeat->progress_deadline = seconds_at(heartbeat, "progressDeadlineSeconds");
+  }
+  if (const JsonView pool = at(json, "workerPool"); pool.is_object()) {
+    spec.pool = reconciler::PoolRef{string_at(pool, "name"), string_at(pool, "key"), std::nullopt};
+    if (spec.heartbeat) spec.pool->progress_deadline = spec.heartbeat->progress_deadline;
+    // The worker's Lease is the heartbeat of all its attempts, and the next place of a run waits
+    // until the last one is empty.
+    spec.heartbeat.reset();
+    spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+    spec.first_container = reconciler::kSlotContainer;
   }
   return spec;
 }

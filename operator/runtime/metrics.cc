@@ -29,7 +29,7 @@ constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backof
                                    "Cancelling", "Succeeded", "Failed",  "Cancelled"};
 constexpr const char* kOutcomes[] = {"Succeeded", "Failed",       "Lost",
                                      "Hung",      "StartTimeout", "DeadlineExceeded",
-                                     "Suspended", "Cancelled",    "Deferred"};
+                                     "Suspended", "Cancelled",    "Deferred", "HandedBack"};
 constexpr const char* kStagePhases[] = {"Succeeded", "Failed", "Skipped"};
 // Queues of a namespace with series of their own. All others share one.
 constexpr int kQueuesShown = 100;

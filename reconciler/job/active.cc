@@ -84,6 +84,7 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
   if (opening.wants_permit) plan.await_permit();
+  if (opening.wants_slots > 0) plan.await_slots(opening.wants_slots);
   return plan.confirm(opening.to_confirm);
 }
 
@@ -176,7 +177,7 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
   if (left && left->time > Duration::zero()) {
     Status status = context.job.status;
     status.waiting = stopping_waiting(context, reached);
-    status.waiting->deadline = context.now + left->time;
+    if (!left->slowest->slot) status.waiting->deadline = context.now + left->time;
     plan.inform(std::move(status));
     return;
   }

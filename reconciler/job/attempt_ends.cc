@@ -18,14 +18,18 @@ namespace {
 
 HistoryEntry history_entry(const RunContext& context, const Run& run, const Verdict& verdict) {
   const PodView* const pod = context.pod;
+  const bool at_worker = run.at_worker();
   HistoryEntry entry;
   const Status& status = context.job.status;
   if (!status.stages.empty()) entry.stage = status.stages[status.stage].name;
   entry.index = run.index;
   entry.attempt = run.attempt;
-  entry.pod_name = run.pod_name;
-  entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
-  entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : run.node_name;
+  // The worker's pod is not the attempt's, so its UID is not on record.
+  entry.pod_name = at_worker ? run.worker_name : run.pod_name;
+  if (!at_worker) {
+    entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
+    entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : run.node_name;
+  }
   entry.outcome = verdict.outcome;
   // Only the new entry's: the API server refuses any change of an old one.
   entry.reason = bounded(verdict.reason);
@@ -66,6 +70,12 @@ void append(std::vector<HistoryEntry>& history, HistoryEntry entry) {
 
 // The fields of the ended attempt in the run: where and since when it ran.
 void keep_last_attempt(const RunContext& context, Run& run) {
+  if (context.run.at_worker()) {
+    const auto& slot = context.seen.slot;
+    if (slot && !slot->progress.empty()) run.progress = slot->progress;
+    if (slot && !slot->checkpoint.empty()) run.checkpoint = slot->checkpoint;
+    return;
+  }
   if (!context.pod) return;
   if (!context.pod->node_name.empty()) run.node_name = context.pod->node_name;
   record_start(context, *context.pod, run);
@@ -101,6 +111,7 @@ Event attempt_event(const Spec& spec, const Run& run, const Verdict& verdict, Ph
   return event;
 }
 
+constexpr seconds kPauseOfHandBacks{1};
 // Beyond any growth that maxSeconds allows.
 constexpr std::int64_t kMostEnds = 1000;
 
@@ -108,6 +119,10 @@ constexpr std::int64_t kMostEnds = 1000;
 // a row there is no pause. An end that spends no budget, by a rule of the user's, waits as well.
 Duration pause_before_next(const Context& context, const Run& run, const HistoryEntry& entry,
                            bool is_ignored) {
+  // A worker that drains hands back once. More in a row are trouble, and must not spin.
+  const bool again = entry.outcome == Outcome::kHandedBack && !context.job.status.history.empty() &&
+                     context.job.status.history.back().outcome == Outcome::kHandedBack;
+  if (again) return kPauseOfHandBacks;
   const Budget budget = budget_of(entry.outcome);
   if (budget == Budget::kNone) return Duration::zero();
   const auto counted = budget == Budget::kDisruptions ? run.disruptions : run.failures;

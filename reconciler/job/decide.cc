@@ -151,7 +151,7 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
   const PodsOfRuns pods = pods_of_runs(context, next);
   for (const PodView& pod : context.view.pods) {
     const bool ours = is_ours(context.view, pod);
-    if (!ours && !pod.owner_uid.empty()) continue;
+    if (pod.slot || (!ours && !pod.owner_uid.empty())) continue;
     if (!job.deleting) {
       const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
       // The watch does not see a pod without our label, nor its end.
@@ -207,6 +207,7 @@ void Plan::write(WriteStatus status) {
     while (run != status.status.runs.end() && run->index < was.index) ++run;
     if (run == status.status.runs.end()) break;
     if (run->index != was.index || run->attempt != was.attempt || !run->pod_uid.empty()) continue;
+    if (run->at_worker()) continue;
     run->pod_uid = proven_pod_uid(context_.view, place, context_.pods[place]);
   }
   check_planned(before, status.status);
@@ -409,7 +410,9 @@ Decision decide(const JobView& view, Time now) {
   // the pods and hands over the Leases of the new stage.
   if (!moves) hand_over_leases(context, next, plan);
   for (const Run& run : next.runs) {
-    if (!moves && run.open() && run.attempt > view.job.status.attempt) plan.create_pod(run);
+    const bool is_new = run.open() && run.attempt > view.job.status.attempt;
+    // The record alone brings an attempt to its worker.
+    if (!moves && is_new && !run.at_worker()) plan.create_pod(run);
   }
   // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {

@@ -25,6 +25,8 @@ struct Decision {
   bool awaits_creation = false;
   // Open a run once its queue has admitted the job (PermitView::admitted).
   bool awaits_permit = false;
+  // Open so many runs once the job's pool has slots for them (PoolView::offers).
+  std::int64_t awaits_slots = 0;
   // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;
 };

@@ -8,6 +8,7 @@
 #include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -65,7 +66,30 @@ bool any_pod_lives(const Context& context) {
   });
 }
 
+Waiting old_slot_waiting(const Context& context) {
+  return Waiting{Reason::kWorkerStopping,
+                 "the last attempt is being stopped on " + workers_left(context),
+                 "the next attempt starts when nothing of it runs there any more, or when the "
+                 "worker is cut off",
+                 active_deadline(context)};
+}
+
+Waiting worker_waiting(const Context& context, const Status& status) {
+  const std::string& pool = context.spec.pool->name;
+  if (context.view.observed.pool.no_pool) {
+    return Waiting{Reason::kPoolMissing,
+                   "there is no WorkerPool " + pool + " in the job's namespace",
+                   "create the WorkerPool, or make the job again with a pool that exists",
+                   active_deadline(context, status)};
+  }
+  return Waiting{Reason::kWorkerAwaited, "no worker of the WorkerPool " + pool + " has a free slot",
+                 "attempt " + std::to_string(status.attempt + 1) +
+                     " starts when one has; kubectl get workerpool " + pool + " shows the workers",
+                 active_deadline(context, status)};
+}
+
 Waiting old_pod_waiting(const Context& context) {
+  if (context.spec.pool && !workers_left(context).empty()) return old_slot_waiting(context);
   std::string pods;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
@@ -138,7 +162,8 @@ std::int64_t last_attempt(const Context& context) {
   return last;
 }
 
-void start_attempt(const Context& context, Status& status, Run& run) {
+void start_attempt(const Context& context, Status& status, Run& run,
+                   const PoolView::Worker* worker) {
   status.phase = Phase::kRunning;
   ++status.attempt;
   run.attempt = status.attempt;
@@ -149,6 +174,8 @@ void start_attempt(const Context& context, Status& status, Run& run) {
   run.progress.clear();
   run.refused.clear();
   run.next_attempt_time.reset();
+  run.worker_name = worker ? worker->name : "";
+  run.worker_uid = worker ? worker->uid : "";
   // The milliseconds are the time; the six digits after them are this process's mark.
   run.start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
                    Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));
@@ -160,10 +187,14 @@ void start_attempt(const Context& context, Status& status, Run& run) {
   }
   status.waiting.reset();  // the clock of the job runs from now on
   // startDeadlineSeconds counts from the pod's binding, which is still to come.
+  const std::string attempt = "attempt " + std::to_string(run.attempt);
   status.waiting =
-      Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",
-              "attempt " + std::to_string(run.attempt) + " runs once its pod has started",
-              active_deadline(context, status)};
+      worker
+          ? Waiting{Reason::kWorkerStarting, "worker " + worker->name + " is told of " + attempt,
+                    attempt + " runs once the worker has begun it",
+                    active_deadline(context, status)}
+          : Waiting{Reason::kPodStarting, "pod " + run.pod_name + " is being created and started",
+                    attempt + " runs once its pod has started", active_deadline(context, status)};
   clear_condition(status, "Stalled", "Started", context.now);
 }
 

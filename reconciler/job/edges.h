@@ -20,8 +20,9 @@ bool any_pod_lives(const Context& context);
 std::int64_t last_attempt(const Context& context);
 
 // Starts the run's next attempt: (any) -> Running. `run` is one of status.runs. Of all attempts up
-// to status.attempt there may be pods.
-void start_attempt(const Context& context, Status& status, Run& run);
+// to status.attempt there may be pods. `worker`: its place; null: a pod of its own.
+void start_attempt(const Context& context, Status& status, Run& run,
+                   const PoolView::Worker* worker);
 
 // Why the current stage ends now, after these attempts have ended. None: it goes on. Failure comes
 // before success. A job without stages ends with it.
@@ -70,6 +71,12 @@ Waiting old_pod_waiting(const Context& context);
 
 // The job's queue has not admitted it, or there is no such queue.
 Waiting queue_waiting(const Context& context);
+
+// The last attempts of the job's runs still run on workers, and the next ones wait for their end.
+Waiting old_slot_waiting(const Context& context);
+
+// The job's pool has no free slot, or there is no such pool.
+Waiting worker_waiting(const Context& context, const Status& status);
 
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);

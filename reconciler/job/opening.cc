@@ -42,12 +42,21 @@ std::size_t place_of(const Context& context, std::int64_t index) {
   return static_cast<std::size_t>((begun ? found : runs.end()) - runs.begin());
 }
 
+// What the run's next place waits for: a turn to create its pod, or a free slot of a worker.
+Opening::Wait place_is_free(const Context& context, std::size_t slots_taken) {
+  if (context.spec.pool) {
+    const bool has_slot = slots_taken < context.view.observed.pool.offers.size();
+    return has_slot ? Opening::Wait::kNothing : Opening::Wait::kWorker;
+  }
+  return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
+}
+
 // What keeps the run from its next attempt; none: nothing.
-Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended) {
+Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
+                        std::size_t slots_taken) {
   const std::optional<Time> due = end_of_backoff(context, run);
   if (due && context.now < *due) return Opening::Wait::kBackoff;
-  const auto turn =
-      context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
+  const Opening::Wait turn = place_is_free(context, slots_taken);
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
     const bool is_coming = context.view.seen(place).observed.creating;
@@ -115,6 +124,15 @@ bool bring_backoffs_forward(const Context& context, Status& next) {
 
 namespace {
 
+// How many runs could open now if there were slots for them; at most as many as may be open.
+std::int64_t runs_that_wait(const Context& context, const Status& next, std::int64_t open) {
+  const auto rests = std::count_if(next.runs.begin(), next.runs.end(), [&](const Run& run) {
+    return !run.open() && *run.next_attempt_time > context.now;
+  });
+  const std::int64_t left = context.spec.wanted() - next.completed.size() - next.failed.size();
+  return std::max<std::int64_t>(std::min(context.spec.parallelism - open, left - open - rests), 1);
+}
+
 // Recorded attempts that go on and whose pods nobody has seen yet.
 std::size_t intents_without_pod(const Context& context, const Status& next) {
   std::size_t intents = 0;
@@ -144,6 +162,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   std::size_t intents = intents_without_pod(context, next);
   const std::size_t most = kIntentsAtOnce + losses;
+  std::size_t slots_taken = 0;
   std::int64_t from = 0;
   const IndexSet all = context.spec.all_indexes();
   IndexSet taken = next.completed;  // and the runs that have failed, and that have begun
@@ -155,10 +174,12 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
     Run* const run = next_candidate(context, all, from, taken, next);
     if (!run) break;
     from = run->index + 1;
-    const Opening::Wait wait = hindrance(context, *run, just_ended.count(run->index) > 0);
+    const Opening::Wait wait =
+        hindrance(context, *run, just_ended.count(run->index) > 0, slots_taken);
     if (wait == Opening::Wait::kNothing) {
       if (!opening.opened) next.attempt = std::max(next.attempt, last_attempt(context));
-      start_attempt(context, next, *run);
+      const PoolView& pool = context.view.observed.pool;
+      start_attempt(context, next, *run, context.spec.pool ? &pool.offers[slots_taken++] : nullptr);
       opening.opened = true;
       ++open;
       ++intents;
@@ -171,6 +192,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
     }
     if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
     if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
+    if (wait == Opening::Wait::kWorker) opening.wants_slots = runs_that_wait(context, next, open);
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     if (wait == Opening::Wait::kBackoff) {
       const Time due = *end_of_backoff(context, *run);
@@ -181,7 +203,10 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       next.runs.erase(next.runs.begin() + (run - next.runs.data()));
       break;
     }
-    if (wait == Opening::Wait::kTurn || wait == Opening::Wait::kPermit) break;
+    if (wait == Opening::Wait::kTurn || wait == Opening::Wait::kPermit ||
+        wait == Opening::Wait::kWorker) {
+      break;
+    }
   }
   return opening;
 }

@@ -23,6 +23,7 @@ struct Opening {
     kOldPod,   // podReplacementPolicy Failed
     kPermit,   // its queue has not admitted the job
     kTurn,     // its namespace has used up its creations of pods
+    kWorker,   // its pool has no free slot for it
     kConfirm,  // a live read of its old pod
     kPaused,   // spec.parallelism is 0
   };
@@ -36,6 +37,8 @@ struct Opening {
   bool wants_turn = false;
   // A run would open if the job's queue admitted it.
   bool wants_permit = false;
+  // So many runs would open if the job's pool had slots for them.
+  std::int64_t wants_slots = 0;
 };
 
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs

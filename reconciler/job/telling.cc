@@ -16,8 +16,8 @@ int trouble(const RunStep& step) {
   // Its deadline is on record here alone.
   if (reason == Reason::kPodTemplateRefused) return 5;
   if (step.stalled.value_or(false)) return 4;
-  if (reason == Reason::kPodRunning) return 0;
-  if (reason == Reason::kPodStarting) return 1;
+  if (reason == Reason::kPodRunning || reason == Reason::kWorkerRunning) return 0;
+  if (reason == Reason::kPodStarting || reason == Reason::kWorkerStarting) return 1;
   return step.waiting->deadline ? 3 : 2;
 }
 
@@ -75,8 +75,12 @@ Waiting words_of(const Context& context, const RunStepAt& worst, const Status& n
   Waiting waiting = *worst.step.waiting;
   if (!context.spec.many_runs()) return waiting;
   if (trouble(worst.step) == 0) {
-    waiting = {Reason::kPodRunning, "the pods of the open runs run",
-               "each run ends with its pod, and the next one opens", active_deadline(context)};
+    waiting = context.spec.pool ? Waiting{Reason::kWorkerRunning, "the open runs run on workers",
+                                          "each run ends with its command, and the next one opens",
+                                          active_deadline(context)}
+                                : Waiting{Reason::kPodRunning, "the pods of the open runs run",
+                                          "each run ends with its pod, and the next one opens",
+                                          active_deadline(context)};
   } else {
     waiting.message = "run " + std::to_string(context.job.status.runs[worst.place].index) + ": " +
                       waiting.message;
@@ -132,6 +136,8 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
     status.waiting = old_pod_waiting(context);
   } else if (opening.wait == Opening::Wait::kPermit) {
     status.waiting = queue_waiting(context);
+  } else if (opening.wait == Opening::Wait::kWorker) {
+    status.waiting = worker_waiting(context, status);
   } else if (opening.wait == Opening::Wait::kBackoff && run != status.runs.end()) {
     // The attempt that ended last may be another run's.
     const bool is_its = last && (last->run.index == run->index || last->lost_together > 0);

@@ -8,6 +8,7 @@
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/liveness.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
 
@@ -58,7 +59,8 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
   if (waits.waiting) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
-        told == Reason::kOldPodNotEnded || waits.says_queued()) {
+        told == Reason::kOldPodNotEnded || told == Reason::kWorkerStopping ||
+        told == Reason::kWorkerAwaited || told == Reason::kPoolMissing || waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -70,11 +72,12 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
 void wait_for_old_pod(const Context& context, Plan& plan) {
   Status status = context.job.status;
   const auto& told = status.waiting;
-  const bool is_told = told && told->reason == Reason::kOldPodNotEnded;
+  const Waiting words = old_pod_waiting(context);
+  const bool is_told = told && told->reason == words.reason;
   const Time since = is_told ? told->since.value_or(context.now) : context.now;
   const Time stalled_at = since + context.spec.start_deadline;
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
-  status.waiting = old_pod_waiting(context);
+  status.waiting = words;
   if (context.now >= stalled_at) {
     set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
                   context.now);
@@ -108,17 +111,22 @@ Duration until_turn_is_told(const Context& context, const TurnWait& wait) {
   return std::min(patience, kTurnNotice - std::min(wait.waited, wait.since_turn));
 }
 
-void tell_of_turn(const Context& context, Plan& plan) {
+// A turn to create a pod, or a slot of a worker.
+void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, Plan& plan) {
   Status status = context.job.status;
-  const TurnWait wait = context.view.observed.turn_wait.value_or(TurnWait());
-  const bool is_told = status.waiting && status.waiting->reason == Reason::kPodCreationQueued;
+  const bool is_told = status.waiting && status.waiting->reason == words.reason;
   const Duration left = until_turn_is_told(context, wait);
   if (!is_told && left > Duration::zero()) {
     plan.wake_in(wait.waited < kTurnNotice ? left : std::max<Duration>(left, kTurnLook));
     return;
   }
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
-  status.waiting = turn_waiting(context, status);
+  if (words.reason == Reason::kPoolMissing) {
+    set_condition(status, "Stalled", true, words.reason.text(), words.message, context.now);
+  } else if (words.reason == Reason::kWorkerAwaited) {
+    clear_condition(status, "Stalled", words.reason.text(), context.now);
+  }
+  status.waiting = std::move(words);
   plan.inform(std::move(status));
 }
 
@@ -166,7 +174,11 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
     case Opening::Wait::kPermit:
       return tell_of_queue(context, plan);
     case Opening::Wait::kTurn:
-      return tell_of_turn(context, plan);
+      return tell_of_turn(context, context.view.observed.turn_wait.value_or(TurnWait()),
+                          turn_waiting(context, context.job.status), plan);
+    case Opening::Wait::kWorker:
+      return tell_of_turn(context, context.view.observed.pool.wait,
+                          worker_waiting(context, context.job.status), plan);
   }
 }
 
@@ -196,7 +208,9 @@ std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
   std::optional<PodsLeft> left;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
-    const Duration time = overstay_left(context, pod).value_or(untold_left(context));
+    // A worker answers, or is cut off. Nobody gives up its attempt before.
+    const Duration time = pod.slot ? Duration(context.spec.lost_after)
+                                   : overstay_left(context, pod).value_or(untold_left(context));
     if (!left || time > left->time) left = PodsLeft{&pod, time};
     const auto node = context.view.observed.nodes.find(pod.node_name);
     if (node != context.view.observed.nodes.end() && node->second.missing_for) {
@@ -211,6 +225,15 @@ void decide_cancelling(const Context& context, Plan& plan) {
   const std::optional<PodsLeft> left = pods_left(context, plan);
   if (left && left->time > Duration::zero()) {
     Status status = context.job.status;
+    if (left->slowest->slot) {
+      status.waiting =
+          Waiting{Reason::kWorkerStopping,
+                  "the job was cancelled; its attempt is being stopped on " + workers_left(context),
+                  "the job is Cancelled when nothing of it runs there any more, or "
+                  "when the worker is cut off",
+                  std::nullopt};
+      return plan.inform(std::move(status));
+    }
     status.waiting =
         Waiting{Reason::kPodTerminating,
                 "the job was cancelled; pod " + left->slowest->name + " is being stopped",

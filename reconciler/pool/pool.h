@@ -21,8 +21,10 @@ inline constexpr const char* kWorkerHashLabel = "holdfast.dev/worker-hash";
 inline constexpr const char* kWorkerSlotsLabel = "holdfast.dev/worker-slots";
 
 // The limits of the CRD's schema.
-inline constexpr std::int64_t kMaxWorkers = 1000;
-inline constexpr std::int64_t kMaxIdleSeconds = 86'400;
+inline constexpr std::int64_t kMaxWorkers = 500;
+inline constexpr std::int64_t kMinLeaseSeconds = 5;
+inline constexpr std::int64_t kMaxLeaseSeconds = 3600;
+inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
 
 // Without the template, which is not needed to decide.
 struct PoolSpec {
@@ -46,11 +48,13 @@ struct PoolStatus {
   std::int64_t slots = 0;       // of busy and idle workers
   std::int64_t busy_slots = 0;  // of those
   std::int64_t waiting = 0;     // runs that wait for a slot
-  std::string selector;         // of the workers' pods, for the scale subresource
-  std::string holder;           // who counts: a replica and its tenure; empty: nobody has yet
+  std::optional<Time> oldest_since;
+  std::string selector;  // of the workers' pods, for the scale subresource
+  std::string holder;    // who counts: a replica and its tenure; empty: nobody has yet
   // Workers in a row that did not start. No pod is created before `next_start`.
   std::int64_t failed_starts = 0;
   std::optional<Time> next_start;
+  std::string message;  // what the pool does now, for humans
   std::vector<Condition> conditions;
   bool operator==(const PoolStatus&) const = default;
 };

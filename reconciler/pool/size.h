@@ -48,6 +48,10 @@ inline constexpr Duration kShortLife = std::chrono::minutes(1);
 // 10 s, 20 s, 40 s ..., at most 5 min.
 inline constexpr Duration kFirstStartDelay = std::chrono::seconds(10);
 inline constexpr Duration kLongestStartDelay = std::chrono::minutes(5);
+// So many failures in a row need a human: the condition Stalled.
+inline constexpr std::int64_t kStalledAfter = 3;
+// After a plan that had more to do than kPlanLimit.
+inline constexpr Duration kNextPlan = std::chrono::seconds(1);
 
 enum class WorkerState {
   kStarting,  // its worker Lease has no renewal yet, or does not exist
@@ -86,7 +90,8 @@ struct PoolState {
   std::string hash;   // of pods that would be made now
   PoolStatus status;  // as recorded
   std::vector<PoolWorker> workers;
-  std::int64_t waiting = 0;  // runs without a place
+  std::int64_t waiting = 0;          // runs without a place
+  std::optional<Time> oldest_since;  // of those
   // The last pod could not be created: the template is refused, or a quota is full.
   struct Refusal {
     std::string why;
@@ -103,6 +108,11 @@ struct PoolPlan {
   PoolStatus status;
   std::optional<Duration> wake_after;  // none: only a change needs another look
 };
+
+// See the rules. The pod of a worker of the current template.
+bool fails_to_start(const PoolWorker& worker, Time now);
+// The back-off after so many failures in a row, from one.
+Duration start_delay(std::int64_t failures);
 
 PoolPlan plan_pool(const PoolState& state);
 

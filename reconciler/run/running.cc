@@ -7,6 +7,7 @@
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/liveness.h"
 #include "reconciler/run/pod_times.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -70,29 +71,11 @@ RunStep ended_with_pod(const RunContext& context, const PodView& pod) {
                           OrphanClass::kPodVanished));
 }
 
-// The user's request, or the end of the job's time, ends an attempt with a running pod. A live read
-// comes first, because the pod may have succeeded. None: neither is due.
+// A live read comes first, because the pod may have succeeded.
 std::optional<RunStep> ended_by_request(const RunContext& context) {
-  const bool out_of_time = context.deadline && context.now >= *context.deadline;
-  if (context.spec.cancel) {
-    return ended_when_confirmed(
-        context, verdict_of(Outcome::kCancelled, Reason::kCancelled, "spec.cancel is true"));
-  }
-  if (context.spec.suspend) {
-    return ended_when_confirmed(
-        context, verdict_of(Outcome::kSuspended, Reason::kSuspended, "spec.suspend is true"));
-  }
-  if (context.excess) {
-    return ended_when_confirmed(context,
-                                verdict_of(Outcome::kSuspended, Reason::kParallelismReduced,
-                                           "spec.parallelism allows fewer open runs"));
-  }
-  if (out_of_time) {
-    return ended_when_confirmed(context,
-                                verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded,
-                                           deadline_message(context)));
-  }
-  return std::nullopt;
+  const std::optional<Verdict> end = requested_end(context);
+  if (!end) return std::nullopt;
+  return ended_when_confirmed(context, *end);
 }
 
 // The run as it is recorded: what a step starts from that ends nothing.
@@ -293,12 +276,31 @@ void RunStep::wake_in(Duration delay) {
   if (!wake_after || delay < *wake_after) wake_after = delay;
 }
 
+std::optional<Verdict> requested_end(const RunContext& context) {
+  if (context.spec.cancel) {
+    return verdict_of(Outcome::kCancelled, Reason::kCancelled, "spec.cancel is true");
+  }
+  if (context.spec.suspend) {
+    return verdict_of(Outcome::kSuspended, Reason::kSuspended, "spec.suspend is true");
+  }
+  if (context.excess) {
+    return verdict_of(Outcome::kSuspended, Reason::kParallelismReduced,
+                      "spec.parallelism allows fewer open runs");
+  }
+  if (context.deadline && context.now >= *context.deadline) {
+    return verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded,
+                      deadline_message(context));
+  }
+  return std::nullopt;
+}
+
 std::optional<Time> template_doubted_until(const Status& status) {
   const bool doubted = status.waiting && status.waiting->reason == Reason::kPodTemplateRefused;
   return doubted ? status.waiting->deadline : std::nullopt;
 }
 
 RunStep decide_run(const RunContext& context) {
+  if (context.run.at_worker()) return decide_at_worker(context);
   const PodView* const pod = context.pod;
   if (!pod) return decide_no_pod(context);
   if (pod->ended() && is_proven(context.view, context.run, context.seen, *pod)) {

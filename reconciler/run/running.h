@@ -43,6 +43,9 @@ struct RunStep {
 
 RunStep decide_run(const RunContext& context);
 
+// The user's request, or the end of the job's time, ends the open attempt. None: neither is due.
+std::optional<Verdict> requested_end(const RunContext& context);
+
 // The recorded time at which the API server's refusal of the template becomes final, if it lasts
 // until then. None: the last creation was not refused in this way.
 std::optional<Time> template_doubted_until(const Status& status);

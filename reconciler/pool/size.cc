@@ -1,0 +1,262 @@
+#include "reconciler/pool/size.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "reconciler/pool/size_status.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+using Workers = std::vector<const PoolWorker*>;
+
+std::int64_t free_of(const PoolWorker& worker) {
+  return std::max<std::int64_t>(worker.slots - worker.attempts, 0);
+}
+
+std::int64_t free_of(const Workers& workers) {
+  std::int64_t sum = 0;
+  for (const PoolWorker* const worker : workers) sum += free_of(*worker);
+  return sum;
+}
+
+std::int64_t whole(std::int64_t slots, std::int64_t slots_per_worker) {
+  return slots <= 0 ? 0 : (slots + slots_per_worker - 1) / slots_per_worker;
+}
+
+std::int64_t size_of(const Workers& workers) { return static_cast<std::int64_t>(workers.size()); }
+
+// The least loaded first, then the youngest.
+bool goes_before(const PoolWorker* a, const PoolWorker* b) {
+  return std::tie(a->attempts, b->created, a->pod_uid) <
+         std::tie(b->attempts, a->created, b->pod_uid);
+}
+
+class Planner {
+ public:
+  explicit Planner(const PoolState& state) : state_(state) {
+    record_ = state.status;
+    record_failures();
+    sort();
+  }
+
+  PoolPlan plan() {
+    if (!state_.deleting) {
+      remove_what_is_over();
+      hold_maximum();
+      shrink();
+      roll_out();
+      grow();
+    }
+    forget_failures();
+    bound(plan_.drain);
+    bound(plan_.remove);
+    plan_.status = told(state_, seen_, std::move(record_));
+    return std::move(plan_);
+  }
+
+ private:
+  bool is_old(const PoolWorker& worker) const { return worker.hash != state_.hash; }
+  bool is_recorded(Time created) const {
+    return record_.next_start && created < *record_.next_start;
+  }
+
+  void record_failures() {
+    if (record_.observed_generation != state_.generation) {
+      record_.failed_starts = 0;
+      record_.next_start.reset();
+    }
+    // A clock that was wrong, or another writer.
+    const Time latest = std::chrono::floor<seconds>(state_.now + kLongestStartDelay);
+    if (record_.next_start) record_.next_start = std::min(*record_.next_start, latest);
+    recorded_ = record_.next_start;
+    bool fails = state_.refusal && !is_recorded(state_.refusal->at);
+    for (const PoolWorker& worker : state_.workers) {
+      if (is_old(worker) || !fails_to_start(worker, state_.now)) continue;
+      seen_.failing.push_back(&worker);
+      fails = fails || !is_recorded(worker.created);
+    }
+    if (!fails) return;
+    record_.failed_starts = std::clamp<std::int64_t>(record_.failed_starts + 1, 1, kCountLimit);
+    record_.next_start =
+        std::chrono::floor<seconds>(state_.now + start_delay(record_.failed_starts));
+  }
+
+  // The pods that can serve, or do. Others are gone, or about to be.
+  void sort() {
+    for (const PoolWorker& worker : state_.workers) {
+      if (worker.ended || worker.state == WorkerState::kCutOff) continue;
+      if (worker.deleting || worker.state == WorkerState::kDraining) {
+        seen_.draining.push_back(&worker);
+        const bool holds_nothing = worker.deleting && worker.attempts == 0;
+        if (is_old(worker) && !holds_nothing) ++rolling_;
+      } else if (worker.state == WorkerState::kLive) {
+        seen_.live.push_back(&worker);
+      } else {
+        seen_.starting.push_back(&worker);
+      }
+      if (is_old(worker)) ++seen_.old;
+    }
+    std::sort(seen_.live.begin(), seen_.live.end(), goes_before);
+    std::sort(seen_.starting.begin(), seen_.starting.end(), goes_before);
+    live_ = seen_.live;
+    starting_ = seen_.starting;
+  }
+
+  void remove_what_is_over() {
+    for (const PoolWorker& worker : state_.workers) {
+      if (worker.deleting) {
+        // Its agent may not have said yet that it drains.
+        if (worker.state == WorkerState::kLive && !worker.ended) drain(worker);
+        continue;
+      }
+      const bool is_failing =
+          std::find(seen_.failing.begin(), seen_.failing.end(), &worker) != seen_.failing.end();
+      // What a worker said last counts only once it is cut off.
+      const bool awaits_cut_off = worker.ended && worker.state != WorkerState::kCutOff;
+      if (awaits_cut_off || (is_failing && !may_replace(worker))) continue;
+      const bool is_over = is_failing || worker.state == WorkerState::kCutOff ||
+                           (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
+                           (worker.state == WorkerState::kStarting && is_old(worker));
+      if (is_over) remove(worker);
+    }
+  }
+
+  // Only what is on record: the failure must not be counted again.
+  bool may_replace(const PoolWorker& worker) const {
+    return recorded_ && worker.created < *recorded_ && *recorded_ <= state_.now;
+  }
+
+  void hold_maximum() {
+    std::int64_t excess = size_of(live_) + size_of(starting_) - state_.spec.max_workers;
+    for (; excess > 0 && !starting_.empty(); --excess) remove(*starting_.front());
+    for (; excess > 0 && !live_.empty(); --excess) drain(*live_.front());
+  }
+
+  // The other live workers have room for what runs and waits.
+  bool is_spare(const PoolWorker& worker) const {
+    return size_of(live_) > state_.spec.min_workers &&
+           free_of(live_) - state_.waiting >= worker.slots;
+  }
+
+  void shrink() {
+    Workers idle;
+    for (const PoolWorker* const worker : live_) {
+      if (worker->attempts > 0) continue;
+      if (worker->idle_for >= state_.spec.idle) {
+        idle.push_back(worker);
+      } else if (size_of(live_) > state_.spec.min_workers) {
+        wake(state_.spec.idle - worker->idle_for);
+      }
+    }
+    std::stable_partition(idle.begin(), idle.end(),
+                          [&](const PoolWorker* worker) { return is_old(*worker); });
+    for (const PoolWorker* const worker : idle) {
+      if (is_spare(*worker)) drain(*worker);
+    }
+  }
+
+  void roll_out() {
+    Workers old;
+    std::copy_if(live_.begin(), live_.end(), std::back_inserter(old),
+                 [&](const PoolWorker* worker) { return is_old(*worker); });
+    const std::int64_t quarter = std::max<std::int64_t>((size_of(live_) + rolling_) / 4, 1);
+    auto next = old.begin();
+    for (; next != old.end() && rolling_ < quarter; ++next) {
+      // Where maxWorkers leaves no room for a new one first, some may be missing.
+      const bool is_full =
+          size_of(live_) + size_of(starting_) + rolling_ >= state_.spec.max_workers;
+      const bool may_miss = is_full && size_of(starting_) + rolling_ < quarter;
+      if (!is_spare(**next) && !may_miss) break;
+      drain(**next);
+      ++rolling_;
+    }
+    const std::int64_t more = std::min<std::int64_t>(quarter - rolling_, old.end() - next);
+    if (more <= 0) return;
+    std::int64_t slots = state_.waiting - free_of(live_) - free_of(starting_);
+    for (auto one = next; one != next + more; ++one) slots += (*one)->slots;
+    surge_ = std::max({state_.spec.min_workers + more - size_of(live_) - size_of(starting_),
+                       whole(slots, state_.spec.slots), std::int64_t{0}});
+  }
+
+  void grow() {
+    const std::int64_t there = size_of(live_) + size_of(starting_);
+    const std::int64_t lacking =
+        whole(state_.waiting - free_of(live_) - free_of(starting_), state_.spec.slots);
+    const std::int64_t wanted = std::max({state_.spec.min_workers - there, lacking, surge_});
+    const std::int64_t create = std::min(wanted, state_.spec.max_workers - there);
+    for (const PoolWorker* const worker : starting_) {
+      if (worker->created + kStartLimit > state_.now) {
+        wake(worker->created + kStartLimit - state_.now);
+      }
+    }
+    const bool waits = record_.next_start && state_.now < *record_.next_start;
+    if (waits && (create > 0 || !seen_.failing.empty())) wake(*record_.next_start - state_.now);
+    if (create <= 0 || waits) return;
+    plan_.create = std::min(create, kPlanLimit);
+    if (create > kPlanLimit) wake(kNextPlan);
+  }
+
+  // A worker that was made after the last failure is live, or the pool is at rest.
+  void forget_failures() {
+    if (record_.failed_starts == 0 && !record_.next_start) return;
+    if (!seen_.failing.empty() || (record_.next_start && state_.now < *record_.next_start)) return;
+    const bool at_rest = seen_.starting.empty() && plan_.create == 0;
+    const bool works =
+        std::any_of(seen_.live.begin(), seen_.live.end(), [&](const PoolWorker* worker) {
+          return !is_old(*worker) && !is_recorded(worker->created);
+        });
+    if (!at_rest && !works) return;
+    record_.failed_starts = 0;
+    record_.next_start.reset();
+  }
+
+  void drain(const PoolWorker& worker) {
+    plan_.drain.push_back(worker.pod_uid);
+    std::erase(live_, &worker);
+  }
+  void remove(const PoolWorker& worker) {
+    plan_.remove.push_back(worker.pod_uid);
+    std::erase(starting_, &worker);
+  }
+  void wake(Duration after) {
+    plan_.wake_after = std::min(plan_.wake_after.value_or(after), after);
+  }
+  void bound(std::vector<std::string>& uids) {
+    if (uids.size() <= kPlanLimit) return;
+    uids.resize(kPlanLimit);
+    wake(kNextPlan);
+  }
+
+  const PoolState& state_;
+  PoolStatus record_;             // the next one
+  std::optional<Time> recorded_;  // the next start that is on record already
+  PoolSeen seen_;
+  // What is left of `seen_` after this plan.
+  Workers live_;
+  Workers starting_;
+  std::int64_t rolling_ = 0;  // workers of an older template that drain
+  std::int64_t surge_ = 0;    // new workers that the rollout needs first
+  PoolPlan plan_;
+};
+
+}  // namespace
+
+bool fails_to_start(const PoolWorker& worker, Time now) {
+  if (worker.deleting) return false;
+  if (worker.ended) {
+    return !worker.served || (worker.failed && worker.created + kShortLife > now);
+  }
+  return worker.state == WorkerState::kStarting &&
+         (worker.cannot_start || worker.created + kStartLimit <= now);
+}
+
+Duration start_delay(std::int64_t failures) {
+  Duration delay = kFirstStartDelay;
+  for (; failures > 1 && delay < kLongestStartDelay; --failures) delay *= 2;
+  return std::min(delay, kLongestStartDelay);
+}
+
+PoolPlan plan_pool(const PoolState& state) { return Planner(state).plan(); }
+
+}  // namespace holdfast::reconciler

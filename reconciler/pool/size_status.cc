@@ -1,0 +1,117 @@
+#include "reconciler/pool/size_status.h"
+
+#include <algorithm>
+
+#include "core/utf8.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr std::size_t kMessageLimit = 512;
+constexpr const char* kCannotStart = "WorkersCannotStart";
+
+std::string counted(std::int64_t workers) {
+  return std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+}
+
+// The words of the first pod by name, so that they stay the same as long as it is there.
+std::string why_not_started(const PoolState& state, const PoolSeen& seen) {
+  const auto first = std::min_element(
+      seen.failing.begin(), seen.failing.end(),
+      [](const PoolWorker* a, const PoolWorker* b) { return a->pod_name < b->pod_name; });
+  if (first != seen.failing.end()) {
+    const std::string& trouble = (*first)->trouble;
+    const std::string late =
+        "it is not live " + human_duration(kStartLimit) + " after its creation";
+    return clean_text("pod " + (*first)->pod_name + ": " + (trouble.empty() ? late : trouble),
+                      kMessageLimit);
+  }
+  return state.refusal ? clean_text("no pod can be created: " + state.refusal->why, kMessageLimit)
+                       : "";
+}
+
+void set(PoolStatus& status, const char* type, bool value, const char* reason,
+         const std::string& message, Time now) {
+  std::vector<Condition>& all = status.conditions;
+  auto found =
+      std::find_if(all.begin(), all.end(), [&](const Condition& one) { return one.type == type; });
+  if (found == all.end()) {
+    // Other programs may have filled the list.
+    if (all.size() >= kConditionLimit) all.resize(kConditionLimit - 1);
+    all.push_back({type, !value, "", "", now});
+    found = all.end() - 1;
+  }
+  if (found->status != value || found->unknown) {
+    found->last_transition_time = std::chrono::floor<seconds>(now);
+  }
+  found->status = value;
+  found->unknown = false;
+  found->observed_generation.reset();
+  found->reason = reason;
+  found->message = message;
+}
+
+void count(const PoolState& state, const PoolSeen& seen, PoolStatus& status) {
+  status.observed_generation = state.generation;
+  status.starting = static_cast<std::int64_t>(seen.starting.size());
+  status.draining = static_cast<std::int64_t>(seen.draining.size());
+  status.busy = status.idle = status.slots = status.busy_slots = 0;
+  for (const PoolWorker* const worker : seen.live) {
+    ++(worker->attempts > 0 ? status.busy : status.idle);
+    status.slots += worker->slots;
+    status.busy_slots += std::min(worker->attempts, worker->slots);
+  }
+  status.workers = status.starting + status.draining + status.busy + status.idle;
+  status.waiting = state.waiting;
+  status.oldest_since = state.oldest_since;
+  if (status.oldest_since) {
+    status.oldest_since = std::chrono::floor<seconds>(*status.oldest_since);
+  }
+  status.selector = std::string(kWorkerPoolLabel) + "=" + state.name;
+}
+
+struct Progress {
+  const char* reason;
+  std::string message;
+};
+
+Progress progress_of(const PoolSeen& seen, const PoolStatus& status) {
+  if (seen.old > 0) {
+    return {"RollingOut", counted(seen.old) + " of an older template"};
+  }
+  if (status.starting > 0) return {"WorkersStarting", counted(status.starting) + " not live yet"};
+  if (status.draining > 0) {
+    return {"WorkersDraining", counted(status.draining) + " without further work"};
+  }
+  return {"PoolAtRest", ""};
+}
+
+}  // namespace
+
+PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status) {
+  // Between two tries no pod may be there. Then the last words stay.
+  const bool fails = status.failed_starts > 0;
+  std::string why = fails ? why_not_started(state, seen) : "";
+  if (fails && why.empty()) why = state.status.message;
+  count(state, seen, status);
+  const std::int64_t live = status.busy + status.idle;
+  const bool available = live >= state.spec.min_workers;
+  const Progress progress = progress_of(seen, status);
+  const bool rests = progress.message.empty();
+  if (available) {
+    set(status, "Available", true, "PoolAvailable", "", state.now);
+  } else if (fails) {
+    set(status, "Available", false, kCannotStart, why, state.now);
+  } else {
+    set(status, "Available", false, "WorkersStarting",
+        std::to_string(live) + " of " + counted(state.spec.min_workers) + " live", state.now);
+  }
+  set(status, "Progressing", !rests, progress.reason, progress.message, state.now);
+  const bool stalled = status.failed_starts >= kStalledAfter;
+  set(status, "Stalled", stalled, stalled ? kCannotStart : "PoolProgresses", stalled ? why : "",
+      state.now);
+  status.message = fails ? why : progress.message;
+  return status;
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,128 @@
+#include "reconciler/pool/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::reconciler {
+namespace {
+
+// While a verdict is held back, or the others' state decides.
+constexpr std::chrono::seconds kLookAgain{1};
+
+WorkerDecision ends(WorkerStep step, const char* reason, std::string message) {
+  WorkerDecision decision;
+  decision.step = step;
+  decision.reason = reason;
+  decision.message = std::move(message);
+  return decision;
+}
+
+WorkerDecision only(WorkerStep step) {
+  WorkerDecision decision;
+  decision.step = step;
+  return decision;
+}
+
+std::string in_seconds(Duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+}
+
+// Its process cannot begin anything before it has renewed the worker Lease, and the cut-off's
+// compare-and-swap sees a renewal.
+WorkerDecision without_lease(const WorkerFacts& worker) {
+  if (worker.pod == PodIs::kThere && worker.has_pool) {
+    return only(worker.has_work ? WorkerStep::kMakeRevokedLease : WorkerStep::kMakeLease);
+  }
+  const bool is_left_over = worker.has_work && worker.pod == PodIs::kGone;
+  return only(is_left_over && !worker.is_needed ? WorkerStep::kForget : WorkerStep::kNone);
+}
+
+WorkerDecision revoked(const WorkerFacts& worker) {
+  if (worker.pod == PodIs::kDead) {
+    return ends(WorkerStep::kCutOff, "PodEnded", "its pod has ended");
+  }
+  const Duration left = worker.duration - worker.silent_for;
+  if (left <= Duration::zero()) {
+    return ends(WorkerStep::kCutOff, "Revoked",
+                "it was revoked " + in_seconds(worker.duration) + " ago");
+  }
+  WorkerDecision decision;
+  decision.wake_after = left;
+  return decision;
+}
+
+// The agent renews every third of the duration.
+Duration quiet_after(const WorkerFacts& worker) { return worker.duration * 2 / 3; }
+
+WorkerDecision serving(const WorkerFacts& worker) {
+  if (worker.silent_for >= worker.duration && !worker.held_back) {
+    return ends(WorkerStep::kCutOff, "Silent",
+                "it has not renewed its Lease for " + in_seconds(worker.duration));
+  }
+  if (worker.lags_for >= worker.duration) {
+    return ends(
+        WorkerStep::kRevoke, "EchoLags",
+        "it renews its Lease, but has not read its work for " + in_seconds(worker.duration));
+  }
+  WorkerDecision decision;
+  const bool is_quiet = worker.silent_for >= quiet_after(worker);
+  decision.takes = !is_quiet && worker.has_work;
+  Duration next = (is_quiet ? worker.duration : quiet_after(worker)) - worker.silent_for;
+  if (worker.lags_for > Duration::zero()) next = std::min(next, worker.duration - worker.lags_for);
+  decision.wake_after = next > Duration::zero() ? next : Duration(kLookAgain);
+  return decision;
+}
+
+WorkerDecision live(const WorkerFacts& worker) {
+  if (worker.pod == PodIs::kDead) {
+    return ends(WorkerStep::kCutOff, "PodEnded", "its pod has ended");
+  }
+  // A pod that was deleted by force, or was failed from outside, may still have processes.
+  if (worker.pod == PodIs::kGone || worker.pod == PodIs::kDoubted) {
+    const WorkerStep step = worker.renewed ? WorkerStep::kRevoke : WorkerStep::kCutOff;
+    return ends(step, "PodGone", "its pod is gone");
+  }
+  // Without a work Lease a marked worker falls silent by itself.
+  if (!worker.has_work && !worker.is_marked && worker.pod == PodIs::kThere && worker.has_pool) {
+    return only(WorkerStep::kMakeWork);
+  }
+  return worker.renewed ? serving(worker) : WorkerDecision();
+}
+
+}  // namespace
+
+void EchoLag::seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report,
+                   LiveTime time) {
+  const bool is_same = !work_uid.empty() && report.work_uid == work_uid;
+  if (is_same && report.seq >= seq) {
+    since_.reset();
+  } else if (!since_ || (is_same && report.seq >= awaited_)) {
+    since_ = time.now;
+    awaited_ = seq;
+  }
+}
+
+Duration EchoLag::lags_for(LiveTime time) const {
+  if (!since_) return Duration::zero();
+  return std::max(Duration::zero(), time.now - std::max(*since_, time.epoch));
+}
+
+WorkerDecision decide_worker(const WorkerFacts& worker) {
+  if (!worker.has_lease) return without_lease(worker);
+  if (!worker.is_ours) {
+    return ends(WorkerStep::kRevoke, "LeaseChanged", "somebody has changed its Lease");
+  }
+  switch (worker.is) {
+    case WorkerIs::kLive:
+      return live(worker);
+    case WorkerIs::kRevoked:
+      return revoked(worker);
+    case WorkerIs::kCutOff:
+      break;
+  }
+  // As long as the pod is there, they tell whether it has served.
+  const bool is_over = worker.pod == PodIs::kGone && !worker.is_needed;
+  return only(is_over ? WorkerStep::kForget : WorkerStep::kNone);
+}
+
+}  // namespace holdfast::reconciler
