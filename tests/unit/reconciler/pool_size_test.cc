@@ -1,0 +1,372 @@
+// How many workers a pool has, rule by rule.
+#include "reconciler/pool/size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::reconciler {
+namespace {
+
+using std::chrono::minutes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PoolSize : public ::testing::Test {
+ protected:
+  PoolSize() {
+    state.name = "thumbnails";
+    state.generation = 1;
+    state.status.observed_generation = 1;
+    state.hash = "new";
+    state.now = kEarliestTime + std::chrono::hours(1000);
+  }
+
+  // A live worker without an attempt, an hour old.
+  PoolWorker& add(const std::string& uid, std::int64_t attempts = 0) {
+    PoolWorker worker;
+    worker.pod_name = "pod-" + uid;
+    worker.pod_uid = uid;
+    worker.created = state.now - minutes(60);
+    worker.hash = "new";
+    worker.slots = state.spec.slots;
+    worker.state = WorkerState::kLive;
+    worker.served = true;
+    worker.attempts = attempts;
+    state.workers.push_back(worker);
+    return state.workers.back();
+  }
+  PoolWorker& add_starting(const std::string& uid) {
+    PoolWorker& worker = add(uid);
+    worker.state = WorkerState::kStarting;
+    worker.served = false;
+    worker.created = state.now - seconds(5);
+    return worker;
+  }
+  PoolPlan plan() const { return plan_pool(state); }
+  // The plan's status is written; then time goes on.
+  void record(Duration after) {
+    state.status = plan().status;
+    state.now += after;
+  }
+  const Condition& condition(const PoolPlan& plan, const std::string& type) const {
+    for (const Condition& one : plan.status.conditions) {
+      if (one.type == type) return one;
+    }
+    ADD_FAILURE() << "no condition " << type;
+    static const Condition kNone;
+    return kNone;
+  }
+  bool acts(const PoolPlan& plan) const {
+    return plan.create > 0 || !plan.drain.empty() || !plan.remove.empty();
+  }
+
+  PoolState state;
+};
+
+TEST_F(PoolSize, KeepsTheMinimum) {
+  state.spec.min_workers = 3;
+  add("a");
+  add_starting("b");
+  EXPECT_EQ(plan().create, 1);
+  state.spec.min_workers = 0;
+  state.workers.clear();
+  EXPECT_FALSE(acts(plan()));
+  EXPECT_FALSE(plan().wake_after);
+}
+
+TEST_F(PoolSize, GrowsByWhatWaits) {
+  state.spec.slots = 4;
+  add("a", 4);
+  add("b", 3);
+  state.waiting = 1;
+  EXPECT_EQ(plan().create, 0) << "b has a free slot";
+  state.waiting = 2;
+  EXPECT_EQ(plan().create, 1);
+  state.waiting = 6;
+  EXPECT_EQ(plan().create, 2);
+  add_starting("c");
+  EXPECT_EQ(plan().create, 1) << "a starting worker is capacity";
+  state.waiting = 1000;
+  EXPECT_EQ(plan().create, 7) << "maxWorkers";
+}
+
+TEST_F(PoolSize, CreatesAFewPodsAtOnce) {
+  state.spec.max_workers = 500;
+  state.waiting = 500;
+  EXPECT_EQ(plan().create, kPlanLimit);
+  EXPECT_EQ(plan().wake_after, kNextPlan);
+}
+
+TEST_F(PoolSize, WorkersOfOtherSlotsCountAsWhatTheyHave) {
+  state.spec.slots = 16;
+  for (const char* const uid : {"a", "b", "c"}) add(uid, 1).slots = 1;
+  state.waiting = 2;
+  EXPECT_EQ(plan().create, 1) << "three full workers of one slot have no room for two more";
+}
+
+TEST_F(PoolSize, AnIdleWorkerGoesAfterIdleSeconds) {
+  add("a", 1).idle_for = seconds(0);
+  add("b").idle_for = seconds(200);
+  const PoolPlan early = plan();
+  EXPECT_THAT(early.drain, IsEmpty());
+  EXPECT_EQ(early.wake_after, Duration(seconds(100)));
+  state.workers[1].idle_for = seconds(300);
+  EXPECT_THAT(plan().drain, ElementsAre("b"));
+  EXPECT_THAT(plan().remove, IsEmpty()) << "it must be marked first";
+}
+
+TEST_F(PoolSize, TheYoungestIdleWorkerGoesFirstAndTheMinimumStays) {
+  for (const char* const uid : {"a", "b", "c"}) add(uid).idle_for = minutes(10);
+  state.workers[1].created += minutes(5);
+  EXPECT_THAT(plan().drain, ElementsAre("b", "a"));
+  state.spec.min_workers = 2;
+  EXPECT_THAT(plan().drain, ElementsAre("b"));
+}
+
+TEST_F(PoolSize, AStartingWorkerIsNoReasonToLoseALiveOne) {
+  add("a").idle_for = minutes(10);
+  add_starting("b");
+  EXPECT_THAT(plan().drain, IsEmpty());
+}
+
+TEST_F(PoolSize, ABusyWorkerIsNeverDrainedForScaleIn) {
+  state.spec.min_workers = 0;
+  state.spec.slots = 4;
+  for (const char* const uid : {"a", "b", "c"}) add(uid, 1).idle_for = minutes(10);
+  EXPECT_FALSE(acts(plan()));
+}
+
+TEST_F(PoolSize, WhatWaitsKeepsIdleWorkers) {
+  add("a").idle_for = minutes(10);
+  add("b").idle_for = minutes(10);
+  state.waiting = 2;
+  EXPECT_FALSE(acts(plan()));
+}
+
+TEST_F(PoolSize, ALowerMaximumDrainsTheLeastLoaded) {
+  state.spec.slots = 4;
+  add("a", 3);
+  add("b", 1);
+  add("c", 2);
+  add_starting("d");
+  state.spec.max_workers = 1;
+  const PoolPlan lower = plan();
+  EXPECT_THAT(lower.remove, ElementsAre("d"));
+  EXPECT_THAT(lower.drain, ElementsAre("b", "c"));
+}
+
+TEST_F(PoolSize, ADrainedWorkerIsDeletedOnceItHoldsNothing) {
+  add("a");
+  add("b", 1).state = WorkerState::kDraining;
+  EXPECT_FALSE(acts(plan()));
+  state.workers[1].attempts = 0;
+  EXPECT_THAT(plan().remove, ElementsAre("b"));
+  state.workers[1].deleting = true;
+  EXPECT_FALSE(acts(plan())) << "once is enough";
+}
+
+TEST_F(PoolSize, ACutOffWorkerIsDeletedAndReplaced) {
+  add("a", 3).state = WorkerState::kCutOff;
+  const PoolPlan cut_off = plan();
+  EXPECT_THAT(cut_off.remove, ElementsAre("a"));
+  EXPECT_EQ(cut_off.create, 1);
+  EXPECT_EQ(cut_off.status.workers, 0);
+}
+
+TEST_F(PoolSize, AnEndedPodStaysUntilItsWorkerIsCutOff) {
+  add("a", 1).ended = true;
+  EXPECT_THAT(plan().remove, IsEmpty()) << "its last answers count";
+  EXPECT_EQ(plan().create, 1);
+}
+
+TEST_F(PoolSize, AWorkerWhosePodIsBeingDeletedIsMarked) {
+  add("a", 1).deleting = true;
+  const PoolPlan deleted = plan();
+  EXPECT_THAT(deleted.drain, ElementsAre("a"));
+  EXPECT_EQ(deleted.create, 1);
+  EXPECT_EQ(deleted.status.draining, 1);
+}
+
+TEST_F(PoolSize, APoolThatIsDeletedMakesNothing) {
+  state.deleting = true;
+  state.waiting = 5;
+  EXPECT_FALSE(acts(plan()));
+}
+
+// ---- Rollout
+
+TEST_F(PoolSize, ARolloutMakesANewWorkerFirst) {
+  state.spec.min_workers = 4;
+  for (const char* const uid : {"a", "b", "c", "d"}) add(uid, 1).hash = "old";
+  const PoolPlan first = plan();
+  EXPECT_EQ(first.create, 1);
+  EXPECT_THAT(first.drain, IsEmpty());
+  EXPECT_EQ(condition(first, "Progressing").reason, "RollingOut");
+  add_starting("e");
+  EXPECT_FALSE(acts(plan())) << "it must be live";
+  state.workers[4].state = WorkerState::kLive;
+  EXPECT_THAT(plan().drain, ElementsAre("a"));
+  state.workers[0].state = WorkerState::kDraining;
+  EXPECT_FALSE(acts(plan())) << "a quarter of them at once";
+}
+
+TEST_F(PoolSize, ARolloutOfAFullPoolMissesAQuarter) {
+  state.spec.min_workers = state.spec.max_workers = 8;
+  for (char uid = 'a'; uid < 'i'; ++uid) add(std::string(1, uid), 1).hash = "old";
+  const PoolPlan first = plan();
+  EXPECT_THAT(first.drain, ElementsAre("a", "b"));
+  EXPECT_EQ(first.create, 2);
+  state.workers[0].state = state.workers[1].state = WorkerState::kDraining;
+  add_starting("x");
+  add_starting("y");
+  EXPECT_FALSE(acts(plan()));
+}
+
+TEST_F(PoolSize, ARolloutOfOneWorkerLeavesNoGapWhereItNeedNot) {
+  add("a", 1).hash = "old";
+  EXPECT_EQ(plan().create, 1);
+  EXPECT_THAT(plan().drain, IsEmpty());
+  state.spec.max_workers = 1;
+  EXPECT_THAT(plan().drain, ElementsAre("a"));
+  EXPECT_EQ(plan().create, 1);
+}
+
+TEST_F(PoolSize, AnOldWorkerThatHasNotStartedIsReplacedAtOnce) {
+  add_starting("a").hash = "old";
+  state.workers[0].cannot_start = true;
+  state.status.failed_starts = 5;
+  state.status.next_start = state.now + minutes(5);
+  state.generation = 2;
+  const PoolPlan fixed = plan();
+  EXPECT_THAT(fixed.remove, ElementsAre("a"));
+  EXPECT_EQ(fixed.create, 1) << "a new spec starts without a back-off";
+  EXPECT_EQ(fixed.status.failed_starts, 0);
+}
+
+// ---- Workers that do not start
+
+TEST_F(PoolSize, AFailureIsPutOnRecordBeforeThePodGoes) {
+  PoolWorker& worker = add_starting("a");
+  worker.cannot_start = true;
+  worker.trouble = "ImagePullBackOff: no such image";
+  const PoolPlan first = plan();
+  EXPECT_FALSE(acts(first));
+  EXPECT_EQ(first.status.failed_starts, 1);
+  EXPECT_EQ(first.status.next_start, state.now + kFirstStartDelay);
+  EXPECT_EQ(first.wake_after, kFirstStartDelay);
+  EXPECT_EQ(condition(first, "Available").reason, "WorkersCannotStart");
+  EXPECT_THAT(first.status.message, HasSubstr("pod-a: ImagePullBackOff: no such image"));
+  EXPECT_EQ(condition(first, "Stalled").status, false) << "it may be a short trouble";
+  record(seconds(3));
+  EXPECT_FALSE(acts(plan()));
+  EXPECT_EQ(plan().status.failed_starts, 1) << "it counts once";
+  record(seconds(7));
+  EXPECT_THAT(plan().remove, ElementsAre("a"));
+  EXPECT_EQ(plan().create, 1);
+}
+
+TEST_F(PoolSize, PodsThatFailTogetherAreOneFailure) {
+  for (const char* const uid : {"a", "b", "c"}) add_starting(uid).cannot_start = true;
+  record(seconds(5));
+  add_starting("d").cannot_start = true;
+  state.workers[3].created = state.now - seconds(9);
+  EXPECT_EQ(plan().status.failed_starts, 1);
+}
+
+TEST_F(PoolSize, TheBackOffDoublesUpToItsLimit) {
+  for (const int seconds_of : {10, 20, 40, 80, 160, 300, 300}) {
+    state.workers.clear();
+    add_starting("a").cannot_start = true;
+    state.workers[0].created = state.now;
+    EXPECT_EQ(plan().status.next_start, state.now + seconds(seconds_of));
+    record(seconds(seconds_of));
+  }
+  EXPECT_EQ(condition(plan(), "Stalled").status, true);
+  EXPECT_EQ(start_delay(kCountLimit), kLongestStartDelay);
+}
+
+TEST_F(PoolSize, AWorkerThatIsNotLiveInTimeHasFailed) {
+  add_starting("a").created = state.now - kStartLimit + seconds(1);
+  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
+  state.now += seconds(1);
+  EXPECT_EQ(plan().status.failed_starts, 1);
+}
+
+TEST_F(PoolSize, APodThatEndsBeforeItServedHasFailed) {
+  PoolWorker& worker = add_starting("a");
+  worker.ended = true;
+  EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_EQ(plan().create, 0);
+  worker.served = true;
+  EXPECT_EQ(plan().status.failed_starts, 0);
+  worker.failed = true;
+  EXPECT_EQ(plan().status.failed_starts, 1) << "it served for a moment only";
+  worker.created = state.now - kShortLife;
+  EXPECT_EQ(plan().status.failed_starts, 0);
+}
+
+TEST_F(PoolSize, ARefusedCreationIsAFailure) {
+  state.refusal = PoolState::Refusal{"exceeded quota: pods=5", state.now};
+  const PoolPlan refused = plan();
+  EXPECT_EQ(refused.create, 0);
+  EXPECT_THAT(refused.status.message, HasSubstr("exceeded quota"));
+  record(kFirstStartDelay);
+  EXPECT_EQ(plan().create, 1) << "it tries again";
+  EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_THAT(plan().status.message, HasSubstr("exceeded quota"));
+}
+
+TEST_F(PoolSize, ALaterSuccessEndsTheRow) {
+  state.status.failed_starts = 4;
+  state.status.next_start = state.now - seconds(20);
+  add("a").created = state.now - seconds(30);
+  add_starting("b");
+  EXPECT_EQ(plan().status.failed_starts, 4) << "it is older than the failure";
+  state.workers[0].created = state.now - seconds(20);
+  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_FALSE(plan().status.next_start);
+}
+
+TEST_F(PoolSize, AWrongClockDelaysNoStartForLong) {
+  state.status.failed_starts = 1;
+  state.status.next_start = state.now + std::chrono::hours(9000);
+  EXPECT_EQ(plan().status.next_start, state.now + kLongestStartDelay);
+}
+
+// ---- Status
+
+TEST_F(PoolSize, CountsWhatItSees) {
+  state.spec.slots = 4;
+  state.spec.min_workers = 3;
+  add("a", 3);
+  add("b");
+  add("c", 2).state = WorkerState::kDraining;
+  add_starting("d");
+  add("e", 1).state = WorkerState::kCutOff;
+  state.waiting = 7;
+  const PoolStatus status = plan().status;
+  EXPECT_EQ(status.workers, 4);
+  EXPECT_EQ(status.busy, 1);
+  EXPECT_EQ(status.idle, 1);
+  EXPECT_EQ(status.draining, 1);
+  EXPECT_EQ(status.starting, 1);
+  EXPECT_EQ(status.slots, 8);
+  EXPECT_EQ(status.busy_slots, 3);
+  EXPECT_EQ(status.waiting, 7);
+  EXPECT_EQ(status.selector, "holdfast.dev/worker-pool=thumbnails");
+  EXPECT_EQ(condition(plan(), "Available").message, "2 of 3 workers live");
+  EXPECT_EQ(condition(plan(), "Progressing").reason, "WorkersStarting");
+}
+
+TEST_F(PoolSize, AStatusAtRestIsNotWrittenAgain) {
+  add("a");
+  record(seconds(1));
+  EXPECT_EQ(plan().status, state.status);
+  EXPECT_EQ(condition(plan(), "Available").status, true);
+  EXPECT_EQ(condition(plan(), "Progressing").status, false);
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler
