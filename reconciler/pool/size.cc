@@ -208,7 +208,8 @@ class Planner {
         });
     if (!at_rest && !works) return;
     record_.failed_starts = 0;
-    record_.next_start.reset();
+    // Without it an old refusal would count again.
+    if (!state_.refusal) record_.next_start.reset();
   }
 
   void drain(const PoolWorker& worker) {
