@@ -108,6 +108,7 @@ def test_the_package_is_complete_and_has_no_links(helm, package):
 def test_the_tree_has_one_definition_and_one_fence():
     for link, target in [("crds/holdfast.dev_durablejobs.yaml", "crds/holdfast.dev_durablejobs.yaml"),
                          ("crds/holdfast.dev_jobqueues.yaml", "crds/holdfast.dev_jobqueues.yaml"),
+                         ("crds/holdfast.dev_workerpools.yaml", "crds/holdfast.dev_workerpools.yaml"),
                          ("hack/fence.yaml", "files/fence.yaml")]:
         assert (ROOT / link).read_bytes() == (CHART / target).read_bytes()
 
@@ -152,7 +153,7 @@ def test_the_uninstall_hook_waits_longer_than_a_dead_replicas_lease_lasts(helm, 
 def test_who_has_no_heartbeats_has_no_fence(helm):
     """So that a second release does not meet the first one's."""
     names = {item["metadata"]["name"] for item in helm.objects({"workerNamespaces": []})}
-    assert "holdfast" in names and not names & {"holdfast-fence", "holdfast-worker"}
+    assert "holdfast" in names and not names & {"holdfast-fence", "holdfast-fence-workers", "holdfast-worker"}
 
 
 def author_policies(helm, values):

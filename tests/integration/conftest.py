@@ -53,7 +53,7 @@ def bare_cluster():
 
         # Not `kubectl wait`: it gives up on a definition that has no conditions yet.
         def served():
-            return cluster.kubectl("get", "dj,jq", check=False).returncode == 0
+            return cluster.kubectl("get", "dj,jq,wp", check=False).returncode == 0
 
         wait_for("the API server to serve DurableJobs", served, 60)
         yield cluster

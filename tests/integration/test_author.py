@@ -1,4 +1,5 @@
-"""Nobody but the operator makes a DurableJob the owner of a pod, so nobody else's pod gives a job its outcome."""
+"""Nobody but the operator makes a DurableJob or a WorkerPool the owner of a pod, so nobody else's pod gives a job its
+outcome."""
 
 import copy
 import itertools
@@ -9,7 +10,7 @@ from fence import expect, grant, wait_allowed
 from holdfast import OPERATOR_USER, job, runs
 from localcluster import wait_for
 
-MESSAGE = "only the operator makes a DurableJob the owner of a pod"
+MESSAGE = "only the operator makes a DurableJob or a WorkerPool the owner of a pod"
 TENANT = "mallory"
 EDITOR = "eve"
 PODS = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create", "delete", "patch", "update"]}]
@@ -60,8 +61,8 @@ def owners_of(cluster, jobs, name):
 
 
 @pytest.mark.parametrize("fields", [
-    {}, {"controller": False}, {"apiVersion": "holdfast.dev/v1"}, {"blockOwnerDeletion": True},
-], ids=["controller", "mere owner", "another version", "blocking"])
+    {}, {"controller": False}, {"apiVersion": "holdfast.dev/v1"}, {"blockOwnerDeletion": True}, {"kind": "WorkerPool"},
+], ids=["controller", "mere owner", "another version", "blocking", "of a pool"])
 def test_a_tenant_creates_no_pod_of_a_job(jobs, tenant, fields):
     made = jobs.apply(job("mine", suspend=True))
     assert refused_by_policy(*tenant("POST", path(jobs), pod(None, owner(made, **fields))))

@@ -80,9 +80,10 @@ def put_plain(lease, **spec):
     return "PUT", path, lease | {"spec": lease["spec"] | spec}
 
 
-def test_no_expression_is_doubted(fenced):
+@pytest.mark.parametrize("name", ["holdfast-fence", "holdfast-fence-workers"])
+def test_no_expression_is_doubted(fenced, name):
     """The API server checks them against the schema of Leases, and warns."""
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/holdfast-fence"
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
 
     def checked():
         policy = fenced.api("GET", path)[1]

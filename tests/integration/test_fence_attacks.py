@@ -4,7 +4,7 @@ them, and nothing has changed afterwards. Tokens are real, bound to pods as a ku
 import json
 
 import pytest
-from fence import AGE, ENDED, GRANTED, JOB_UID, MESSAGE, PROGRESS, expect, fence_objects
+from fence import AGE, ENDED, GRANTED, JOB_UID, MESSAGE, PROGRESS, expect, warning_fence
 from fence_attacks import (
     HERE,
     JSON,
@@ -239,22 +239,9 @@ def test_a_namespace_cannot_be_relabelled_out_of_the_fence(world):
         assert OPERATOR in answer["message"]
 
 
-def warning_fence():
-    """The fence as one that only warns, of every expression that is not met and not of the first
-    alone. Warnings that quote an expression of several lines get lost: each is on one here."""
-    policy, binding = (item for item in fence_objects([HERE]) if "Policy" in item["kind"])
-    for item in (policy, binding):
-        item["metadata"]["name"] = "warn"
-    binding["spec"] |= {"policyName": "warn", "validationActions": ["Warn"]}
-    for part in ("matchConditions", "variables", "validations"):
-        for item in policy["spec"][part]:
-            item["expression"] = " ".join(item["expression"].split())
-    return {"apiVersion": "v1", "kind": "List", "items": [policy, binding]}
-
-
 def test_no_expression_fails_whoever_asks_for_whatever(world):
     """A failed one refuses too, but is no rule."""
-    world.cluster.kubectl("apply", "-f", "-", input=json.dumps(warning_fence()))
+    world.cluster.kubectl("apply", "-f", "-", input=json.dumps(warning_fence([HERE], "holdfast-fence")))
     scene, tenant = Scene(world), world.cluster.kubeconfig_for("tenant")
     lease = scene.path.rpartition("/")[2]
     another = create()(scene)[2]

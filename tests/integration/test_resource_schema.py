@@ -33,6 +33,7 @@ DEFAULTS = {
 }
 # Of the longest lists and texts.
 LONGEST = {
+    "spec.payload": 65536,
     "status.stages": 17,
     "status.runs": 1000,
     "spec.podFailurePolicy.rules": 20,

@@ -81,8 +81,14 @@ def test_what_retry_backoff_leaves_out_is_filled_in(api):
     }
 
 
-def test_an_empty_heartbeat_gets_a_lease_of_30_seconds(api):
-    assert api.create(job(heartbeat={}))["spec"]["heartbeat"] == {"leaseDurationSeconds": 30}
+def test_an_empty_heartbeat_stays_empty_because_the_operator_has_its_default(api):
+    """With workerPool the duration is the pool's, and a default here would look like one of the job's own."""
+    name = api.create(job(heartbeat={}))["metadata"]["name"]
+    assert api.get(name)["spec"]["heartbeat"] == {}
+    for duration in (30, None):
+        code, answer = api.patch(name, {"spec": {"heartbeat": {"leaseDurationSeconds": duration}}})
+        assert code == 200, answer
+    refused(api.patch(name, {"spec": {"heartbeat": {"leaseDurationSeconds": 31}}}), "the heartbeat is immutable")
 
 
 def test_a_field_given_as_null_counts_as_left_out(api):

@@ -40,7 +40,7 @@ WRONG = {
     "twice": ([stage("a"), stage("a")], "each stage needs a name of its own"),
     "capitals": ([stage("Next")], "spec.stages[0].name in body should match"),
     "long-name": ([stage("x" * 64)], "spec.stages[0].name: Too long"),
-    "no-template": ([{"name": "next"}], "spec.stages[0].template: Required value"),
+    "no-template": ([{"name": "next"}], "a stage has either a template or a workerPool"),
     "no-image": ([{"name": "a", "template": {"spec": {"containers": [{"name": "m"}]}}}],
                  "spec.stages[0].template.spec.containers[0].image: Required value"),
     "unknown-field": ([stage(template={"spec": {**POD["spec"], "nodeNam": "x"}})],

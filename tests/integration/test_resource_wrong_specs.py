@@ -96,7 +96,7 @@ WRONG = {
     "name-with-a-dot": (named("a.b"), "use lower case letters, digits and '-' only"),
     # the template
     "no-spec": (missing("spec"), "spec: Required value"),
-    "no-template": (missing("spec", "template"), "spec.template: Required value"),
+    "no-template": (missing("spec", "template"), "a job has either a template or a workerPool"),
     "no-pod-spec": (missing("spec", "template", "spec"), "spec.template.spec: Required value"),
     "no-containers": (
         missing("spec", "template", "spec", "containers"),
@@ -508,8 +508,12 @@ WRONG = {
         "heartbeat.progressDeadlineSeconds in body should be greater than or equal to 10",
     ),
     "progress-deadline-below-the-lease": (
-        spec(heartbeat={"progressDeadlineSeconds": 20}),
+        spec(heartbeat={"leaseDurationSeconds": 30, "progressDeadlineSeconds": 20}),
         "raise it, or lower heartbeat.leaseDurationSeconds",
+    ),
+    "progress-deadline-below-the-default-lease": (
+        spec(heartbeat={"progressDeadlineSeconds": 20}),
+        "leaseDurationSeconds, which is 30 if it is left out: raise it, or set heartbeat.leaseDurationSeconds",
     ),
     "heartbeat-without-a-command": (
         both(spec(heartbeat=HEARTBEAT), container(command=None)),

@@ -7,6 +7,7 @@ Leases of jobs as the operator makes them.
     status, lease = worker.api("PUT", lease_path("work", name), renewed(lease))
 """
 
+import contextlib
 import copy
 import http.client
 import json
@@ -26,7 +27,8 @@ AGE = "holdfast.dev/progress-age"
 MESSAGE = "holdfast.dev/progress-message"
 ENDED = "holdfast.dev/ended"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-PROBE = "fence-probe"
+# A Lease that each of the two policies judges.
+PROBES = ["fence-probe", "holdfast-worker-fence-probe"]
 
 
 def fence_objects(namespaces):
@@ -45,6 +47,20 @@ def fence_objects(namespaces):
             binding["subjects"][0]["name"] = f"system:serviceaccounts:{namespace}"
             objects.append(binding)
     return objects
+
+
+def warning_fence(namespaces, name):
+    """The policy of this name as one that only warns, of every expression that is not met and not of the first
+    alone. Warnings that quote an expression of several lines get lost: each is on one here."""
+    policy, binding = (item for item in fence_objects(namespaces)
+                       if "Policy" in item["kind"] and item["metadata"]["name"] == name)
+    for item in (policy, binding):
+        item["metadata"]["name"] = "warn"
+    binding["spec"] |= {"policyName": "warn", "validationActions": ["Warn"]}
+    for part in ("matchConditions", "variables", "validations"):
+        for item in policy["spec"][part]:
+            item["expression"] = " ".join(item["expression"].split())
+    return {"apiVersion": "v1", "kind": "List", "items": [policy, binding]}
 
 
 def install_fence(cluster, namespaces):
@@ -76,11 +92,12 @@ def lift_fence(cluster, namespace):
 def _wait_probe(cluster, what, namespace, shows):
     """Until what becomes of such a write (status, answer) shows it."""
     wait_account(cluster, namespace)
-    path = lease_path(namespace, PROBE)
-    lease = expect(cluster.api("POST", lease_path(namespace), {"metadata": {"name": PROBE}}))
     worker = TokenClient(cluster, token_of(cluster, namespace, "default"))
-    wait_for(what, lambda: shows(*worker.api("PUT", f"{path}?dryRun=All", lease)), 60)
-    expect(cluster.api("DELETE", path))
+    for probe in PROBES:
+        path = lease_path(namespace, probe)
+        lease = expect(cluster.api("POST", lease_path(namespace), {"metadata": {"name": probe}}))
+        wait_for(what, lambda: shows(*worker.api("PUT", f"{path}?dryRun=All", lease)), 60)
+        expect(cluster.api("DELETE", path))
 
 
 def wait_account(cluster, namespace, name="default"):
@@ -142,15 +159,22 @@ class TokenClient:
 
     def api(self, method, path, body=None, content_type="application/json"):
         """(status, parsed body), as Cluster.api; content_type is written out."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls,
-                                                 timeout=30)
-        try:
+        with contextlib.closing(self._connection()) as connection:
             connection.request(method, path, body=None if body is None else json.dumps(body),
                                headers=self._headers | {"Content-Type": content_type})
             response = connection.getresponse()
             return response.status, json.loads(response.read())
-        finally:
-            connection.close()
+
+    def first_event(self, path):
+        """Of this watch."""
+        with contextlib.closing(self._connection()) as connection:
+            connection.request("GET", path, headers=self._headers)
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            return json.loads(response.readline())
+
+    def _connection(self):
+        return http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=30)
 
 
 def bound(target):

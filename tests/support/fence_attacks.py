@@ -289,7 +289,7 @@ def mint(scene):
     return "POST", f"/api/v1/namespaces/{HERE}/serviceaccounts/worker/token", {"spec": spec}
 
 
-def take_down(kind):
+def take_down(kind, name="holdfast-fence"):
     """A part of the fence."""
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind}/holdfast-fence"
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind}/{name}"
     return lambda scene: ("DELETE", path)

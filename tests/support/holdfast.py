@@ -60,8 +60,8 @@ def install(cluster):
     """The CRDs and the operator's rights."""
     cluster.kubectl("apply", "-f", str(CRDS))
     cluster.kubectl("apply", "-f", str(RBAC_PATH))
-    wait_for("the API server to serve DurableJobs and JobQueues",
-             lambda: cluster.kubectl("get", "dj,jq", check=False).returncode == 0, 60)
+    wait_for("the API server to serve DurableJobs, JobQueues and WorkerPools",
+             lambda: cluster.kubectl("get", "dj,jq,wp", check=False).returncode == 0, 60)
 
 
 def allow_heartbeats(cluster, namespace):

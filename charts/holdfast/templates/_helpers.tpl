@@ -128,8 +128,8 @@ capabilities: {drop: [ALL]}
 {{- /* The operator's rights in each namespace whose jobs it works on. */ -}}
 {{- define "holdfast.jobRules" -}}
 - {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, delete]}
-- {apiGroups: [holdfast.dev], resources: [durablejobs/status, jobqueues/status], verbs: [update]}
-- {apiGroups: [holdfast.dev], resources: [jobqueues], verbs: [get, list, watch]}
+- {apiGroups: [holdfast.dev], resources: [durablejobs/status, jobqueues/status, workerpools/status], verbs: [update]}
+- {apiGroups: [holdfast.dev], resources: [jobqueues, workerpools], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [""], resources: [podtemplates], verbs: [create]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
