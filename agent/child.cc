@@ -1,20 +1,16 @@
 #include "agent/child.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <string_view>
 #include <system_error>
 
+#include "agent/process_table.h"
 #include "core/steady_now.h"
 
 namespace holdfast::agent {
@@ -25,41 +21,6 @@ constexpr int kCannotRun = 126;
 // Not handled: signals of the agent's own faults, and signals that cannot or must not be caught.
 constexpr std::array kNotHandled = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
                                     SIGSYS,  SIGPIPE, SIGKILL, SIGSTOP, SIGTTIN, SIGTTOU};
-
-std::optional<pid_t> to_pid(std::string_view text) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return pid;
-}
-
-// -1: it is gone.
-pid_t parent_of(const char* pid) {
-  std::array<char, 512> text;
-  const int file = ::open((std::string("/proc/") + pid + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return -1;
-  const ssize_t count = ::read(file, text.data(), text.size());
-  ::close(file);
-  if (count <= 0) return -1;
-  std::string_view rest(text.data(), static_cast<std::size_t>(count));
-  // "7 (any) name) S 1 ...": the name may hold anything, brackets too.
-  const std::size_t name_end = rest.rfind(") ");
-  if (name_end == std::string_view::npos || rest.size() < name_end + 5) return -1;
-  rest.remove_prefix(name_end + 4);
-  return to_pid(rest.substr(0, rest.find(' '))).value_or(-1);
-}
-
-std::multimap<pid_t, pid_t> children_by_parent() {
-  std::multimap<pid_t, pid_t> children;
-  DIR* const folder = ::opendir("/proc");
-  if (folder == nullptr) return children;
-  while (const dirent* const entry = ::readdir(folder)) {
-    const std::optional<pid_t> pid = to_pid(entry->d_name);
-    if (pid) children.emplace(parent_of(entry->d_name), *pid);
-  }
-  ::closedir(folder);
-  return children;
-}
 
 void say(const char* first, const char* second, const char* third) {
   for (const char* const part : {"holdfast: cannot run \"", first, second, third, "\n"}) {
@@ -128,24 +89,8 @@ void Child::signal(int number) const {
 }
 
 void Child::kill_all() const {
-  const pid_t self = ::getpid();
-  if (self == 1) {
-    // All of the container at once: the kernel also catches processes that fork.
-    ::kill(-1, SIGKILL);
-    return;
-  }
   signal(SIGKILL);
-  const std::multimap<pid_t, pid_t> children = children_by_parent();
-  std::vector<pid_t> parents = {self};
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    const auto [first, last] = children.equal_range(parent);
-    for (auto child = first; child != last; ++child) {
-      ::kill(child->second, SIGKILL);
-      parents.push_back(child->second);
-    }
-  }
+  kill_descendants();
 }
 
 Child::Reaped Child::reap() {

@@ -2,79 +2,55 @@
 
 #include <utility>
 
+#include "agent/lease_body.h"
 #include "core/agent_protocol.h"
 #include "core/utf8.h"
 
 namespace holdfast::agent {
 namespace {
 
-// Part of the message of the fence in the API server (a ValidatingAdmissionPolicy).
-constexpr std::string_view kFenceMark = "fenced:";
-constexpr std::size_t kMaxWhyBytes = 512;
-
-// The whole Lease with all annotations, because a renewal removes the fields that it leaves out.
-// One empty entry in managedFields makes the API server drop its record of field owners, until
-// somebody applies the Lease. That makes each renewal cheaper.
-Json parse_lease(std::string_view text) {
-  Result<Json> parsed = parse_json(text);
-  if (!parsed || !parsed->is_object() || !at(*parsed, "metadata").is_object()) return Json();
-  Json lease = std::move(*parsed);
-  if (!at(lease, "spec").is_null() && !at(lease, "spec").is_object()) return Json();
-  lease["metadata"]["managedFields"] = Json::array({Json::object()});
-  return lease;
+Answer::Kind kind_of(LeaseRefusal::Kind kind) {
+  switch (kind) {
+    case LeaseRefusal::Kind::kConflict:
+      return Answer::Kind::kConflict;
+    case LeaseRefusal::Kind::kGone:
+      return Answer::Kind::kGone;
+    case LeaseRefusal::Kind::kFenced:
+      return Answer::Kind::kFenced;
+    case LeaseRefusal::Kind::kNone:
+      break;
+  }
+  return Answer::Kind::kNone;
 }
 
-Answer verdict(Answer::Kind kind, std::string_view why) {
+Answer verdict(Answer::Kind kind, std::string why) {
   Answer answer;
   answer.kind = kind;
-  answer.why = clean_text(why, kMaxWhyBytes);
+  answer.why = std::move(why);
   return answer;
-}
-
-Answer refusal(int status, const std::string& message) {
-  const std::size_t mark = message.find(kFenceMark);
-  if (status == 403 && mark != std::string::npos) {
-    return verdict(Answer::Kind::kFenced, "the API server refused the renewal:" +
-                                              message.substr(mark + kFenceMark.size()));
-  }
-  std::string why = "the API server answered " + std::to_string(status);
-  if (!message.empty()) why += ": " + message;
-  return verdict(Answer::Kind::kNone, why);
 }
 
 }  // namespace
 
 LeaseRecord::LeaseRecord(std::string lease_namespace, std::string name)
-    : name_(std::move(name)),
-      path_("/apis/coordination.k8s.io/v1/namespaces/" + std::move(lease_namespace) + "/leases/" +
-            name_) {}
+    : name_(std::move(name)), path_(lease_path(lease_namespace, name_)) {}
 
 Answer LeaseRecord::read(int status, std::string_view body) {
-  if (status == 200) {
-    Json lease = parse_lease(body);
-    const Json& meta = at(lease, "metadata");
-    Answer answer;
-    answer.lease.uid = string_at(meta, "uid");
-    if (answer.lease.uid.empty() || string_at(meta, "name") != name_) {
-      return verdict(Answer::Kind::kNone,
-                     "the API server answered with something else than a Lease");
-    }
-    answer.kind = Answer::Kind::kLease;
-    answer.lease.holder = string_at(at(lease, "spec"), "holderIdentity");
-    answer.lease.attempt = int_at(at(lease, "spec"), "leaseTransitions");
-    lease_ = std::move(lease);
-    return answer;
+  if (status != 200) {
+    LeaseRefusal refusal = read_refusal(name_, status, body);
+    return verdict(kind_of(refusal.kind), std::move(refusal.why));
   }
-  const Result<Json> parsed = parse_json(body);
-  const Json& reason = parsed.ok() ? parsed.value() : at(Json(), "");
-  const std::string message = string_at(reason, "message");
-  if (status == 409) return verdict(Answer::Kind::kConflict, message);
-  // A proxy, or a server that does not serve Leases (yet), also answers 404. That says nothing
-  // about the Lease.
-  if (status == 404 && string_at(at(reason, "details"), "name") == name_) {
-    return verdict(Answer::Kind::kGone, "the Lease was deleted");
+  Json lease = parse_lease(body, name_);
+  if (lease.is_null()) {
+    return verdict(Answer::Kind::kNone, "the API server answered with something else than a Lease");
   }
-  return refusal(status, message);
+  Answer answer;
+  answer.kind = Answer::Kind::kLease;
+  answer.lease.uid = string_at(at(lease, "metadata"), "uid");
+  answer.lease.holder = string_at(at(lease, "spec"), "holderIdentity");
+  answer.lease.attempt = int_at(at(lease, "spec"), "leaseTransitions");
+  lease_ = std::move(lease);
+  return answer;
 }
 
 Answer LeaseRecord::read_renewal(int status, std::string_view body) {

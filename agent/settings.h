@@ -2,17 +2,13 @@
 // its container.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 
+#include "agent/environment_reader.h"
 #include "agent/guard.h"
 #include "core/result.h"
 
 namespace holdfast::agent {
-
-// The variable's value; none: it is not set.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 struct Settings {
   std::string lease_namespace;

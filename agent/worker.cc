@@ -1,19 +1,16 @@
 #include "agent/worker.h"
 
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <random>
-#include <system_error>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "agent/files.h"
+#include "agent/loop_descriptors.h"
 #include "agent/state_file.h"
 #include "core/agent_protocol.h"
 #include "core/steady_now.h"
@@ -30,24 +27,6 @@ constexpr Duration kLongestLookPeriod = seconds(1);
 constexpr Duration kShortestLookPeriod = milliseconds(50);
 // The most waiting lines. More come only if stderr hangs.
 constexpr std::size_t kMostLines = 16;
-
-int checked(int descriptor, const char* what) {
-  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
-  return descriptor;
-}
-
-int make_timer() {
-  return checked(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create");
-}
-
-int make_signals() {
-  const sigset_t set = handled_signals();
-  return checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-}
-
-bool asks_to_end(int number) {
-  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-}
 
 }  // namespace
 
@@ -209,12 +188,7 @@ void Worker::end(const Orders& orders) {
 void Worker::set_timer() {
   SteadyTime due = wake_at_;
   if (started_) due = std::min(due, look_at_);
-  itimerspec when{};
-  // Not zero, because zero disarms the timer.
-  const Duration since_boot = std::max(due.time_since_epoch(), Duration(1));
-  when.it_value.tv_sec = since_boot / seconds(1);
-  when.it_value.tv_nsec = (since_boot % seconds(1)).count();
-  timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+  agent::set_timer(timer_.native_handle(), due);
 }
 
 // -- its files ---------------------------------------------------------------------------------
