@@ -40,6 +40,7 @@ void Attempts::apply(SteadyTime now, const Work& work, SlotOrders& orders) {
       one->job_name = entry.job_name;
     }
     one->gone = false;
+    one->message_asked = std::max(one->message_asked, entry.message);
     // That it was asked to stop is never taken back.
     if (entry.stop) stop(now, *one, settings_.stop_grace, orders);
   }
@@ -81,6 +82,7 @@ void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& rea
   });
   if (found == all_.end()) return;
   One& one = *found;
+  one.message_got = one.message_sent;
   if (reading.kind == JobReading::Kind::kNone) {
     return look_again(now, one, reading.why, reading.retry_after, orders);
   }
@@ -100,6 +102,11 @@ void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& rea
 void Attempts::look_again(SteadyTime now, One& one, const std::string& why,
                           std::optional<Duration> asked, SlotOrders& orders) {
   give_slot_back(one);
+  put_off(now, one, why, asked, orders);
+}
+
+void Attempts::put_off(SteadyTime now, One& one, const std::string& why,
+                       std::optional<Duration> asked, SlotOrders& orders) {
   one.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   if (asked) {
     const Duration pause = std::min(*asked, settings_.duration / 3);
@@ -125,9 +132,11 @@ void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, Slot
         one.state = State::kLooks;
         one.slot = *slot;
         one.look_sent = now;
+        one.message_sent = one.message_asked;
         orders.looks.push_back({one.slot, one.id, one.job_name});
       }
     }
+    if (lacks_message(one)) read_message(now, one, orders);
     if (one.state == State::kLooks) wake(one.look_sent + request_limit(settings_.duration));
     if (one.state == State::kRuns && one.kill_at) wake(*one.kill_at);
     if (one.state == State::kDies) {
@@ -144,6 +153,38 @@ std::optional<int> Attempts::free_slot() const {
     if (!taken) return slot;
   }
   return std::nullopt;
+}
+
+// -- messages ----------------------------------------------------------------------------------
+
+bool Attempts::lacks_message(const One& one) const {
+  return one.state == State::kRuns && !one.gone && !one.kill_at &&
+         one.message_asked > one.message_got;
+}
+
+void Attempts::read_message(SteadyTime now, One& one, SlotOrders& orders) {
+  if (!one.reads_message && now >= one.not_before) {
+    one.reads_message = true;
+    one.look_sent = now;
+    one.message_sent = one.message_asked;
+    orders.messages.push_back({one.slot, one.id, one.job_name});
+  }
+  const SteadyTime due =
+      one.reads_message ? one.look_sent + request_limit(settings_.duration) : one.not_before;
+  orders.wake_at = std::min(orders.wake_at, due);
+}
+
+void Attempts::message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
+                            SlotOrders& orders) {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const One& one) {
+    return one.state == State::kRuns && one.reads_message && one.id == id;
+  });
+  if (found == all_.end()) return;
+  found->reads_message = false;
+  if (reading.kind == JobReading::Kind::kNone) {
+    return put_off(now, *found, reading.why, reading.retry_after, orders);
+  }
+  found->message_got = found->message_sent;
 }
 
 // -- ends --------------------------------------------------------------------------------------
@@ -178,6 +219,16 @@ void Attempts::ended(SteadyTime now, int slot, int exit_code, std::string result
   die(now, *one, one->kill_at ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
 }
 
+// A report may have said that it runs.
+void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
+  One* const one = in_slot(slot);
+  if (!one || one->state != State::kRuns) return;
+  if (one->kill_at) return die(now, *one, AnswerKind::kStopped, orders);
+  one->reads_message = false;
+  give_slot_back(*one);
+  if (draining_) is_over(*one, AnswerKind::kReturned);
+}
+
 void Attempts::die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders) {
   one.state = State::kDies;
   one.kind = kind;
@@ -207,6 +258,12 @@ void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
     if (one.state == State::kLooks && now - one.look_sent >= request_limit(settings_.duration)) {
       orders.abort_looks.push_back(one.id);
       look_again(now, one, "the API server does not answer", std::nullopt, orders);
+    }
+    if (lacks_message(one) && one.reads_message &&
+        now - one.look_sent >= request_limit(settings_.duration)) {
+      orders.abort_looks.push_back(one.id);
+      one.reads_message = false;
+      put_off(now, one, "the API server does not answer", std::nullopt, orders);
     }
     if (one.state == State::kRuns && one.kill_at && now >= *one.kill_at) {
       die(now, one, AnswerKind::kStopped, orders);

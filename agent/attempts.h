@@ -39,6 +39,11 @@ class Attempts {
   // Ignored if no such look is in progress. Nothing begins at `begin_before` or later.
   void looked(SteadyTime now, const AttemptId& id, const JobReading& reading,
               SteadyTime begin_before, SlotOrders& orders);
+  // The job was read for its message, and the command has that. kNone: it has not.
+  void message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
+                    SlotOrders& orders);
+  // The command was ordered to start, and did not begin in time. It looks at its job again.
+  void missed(SteadyTime now, int slot, SlotOrders& orders);
   void progressed(SteadyTime now, int slot, std::string message);
   void checkpointed(int slot, std::int64_t number, std::string text);
   void ended(SteadyTime now, int slot, int exit_code, std::string result, SlotOrders& orders);
@@ -76,10 +81,14 @@ class Attempts {
     State state = State::kWaits;
     int slot = -1;
     bool gone = false;  // its entry is; it is forgotten when it is dead
-    // The look.
+    // The look, and later the looks at the job's message.
     SteadyTime not_before{};
     SteadyTime look_sent{};
     std::string last_failure;
+    std::int64_t message_asked = 0;  // its number, in the entry
+    std::int64_t message_sent = 0;   // with the last look
+    std::int64_t message_got = 0;
+    bool reads_message = false;
     // The end. Before kOver the kind is the one that it will be.
     std::optional<SteadyTime> kill_at;  // it was asked to end
     SteadyTime killed{};                // the first SIGKILL
@@ -108,12 +117,16 @@ class Attempts {
   One* in_slot(int slot);
   std::optional<int> free_slot() const;
   void give_slot_back(One& one);
+  void read_message(SteadyTime now, One& one, SlotOrders& orders);
+  bool lacks_message(const One& one) const;
   void hand_back(One& one, SlotOrders& orders);
   void stop(SteadyTime now, One& one, Duration grace, SlotOrders& orders);
   void die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders);
   void is_over(One& one, AnswerKind kind);
   void look_again(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
                   SlotOrders& orders);
+  void put_off(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
+               SlotOrders& orders);
   void forget_gone();
   bool all_stuck() const;
 

@@ -58,7 +58,7 @@ struct JobReading {
 
 // To be obeyed in the order of the members.
 struct SlotOrders {
-  // Give up the request about a Lease that is in progress, and these looks.
+  // Give up the request about a Lease that is in progress, and the looks of these attempts.
   bool abort_request = false;
   std::vector<AttemptId> abort_looks;
   // SIGTERM to the command's process group in these slots.
@@ -85,6 +85,8 @@ struct SlotOrders {
     std::string job_name;
   };
   std::vector<Look> looks;
+  // Read the job of an attempt that runs, and give the command the job's message.
+  std::vector<Look> messages;
   // The API server has the checkpoint with this number.
   struct Kept {
     int slot = 0;

@@ -99,6 +99,14 @@ SlotOrders Slots::looked(SteadyTime now, const AttemptId& id, const JobReading& 
   });
 }
 
+SlotOrders Slots::missed(SteadyTime now, int slot) {
+  return step(now, [&] { attempts_.missed(now, slot, orders_); });
+}
+
+SlotOrders Slots::message_read(SteadyTime now, const AttemptId& id, const JobReading& reading) {
+  return step(now, [&] { attempts_.message_read(now, id, reading, orders_); });
+}
+
 SlotOrders Slots::progressed(SteadyTime now, int slot, std::string message) {
   return step(now, [&] { attempts_.progressed(now, slot, std::move(message)); });
 }

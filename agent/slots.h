@@ -78,6 +78,11 @@ class Slots {
   SlotOrders worker_answered(SteadyTime now, const WorkerReading& reading);
   SlotOrders looked(SteadyTime now, const AttemptId& id, const JobReading& reading);
 
+  // The command of the slot was to start, and no process of it has begun in time.
+  SlotOrders missed(SteadyTime now, int slot);
+  // The answer to `messages`, once the command has the message.
+  SlotOrders message_read(SteadyTime now, const AttemptId& id, const JobReading& reading);
+
   SlotOrders progressed(SteadyTime now, int slot, std::string message);
   // Numbers of a slot's attempt rise from one. The renewal that carries it comes soon.
   SlotOrders checkpointed(SteadyTime now, int slot, std::int64_t number, std::string text);

@@ -108,6 +108,7 @@ std::string encode_work(const Work& work) {
   for (const WorkEntry& entry : work.entries) {
     Json one = {{"name", entry.job_name}, {"do", entry.stop ? "stop" : "run"}};
     put_id(entry.id, one);
+    if (entry.message > 0) one["message"] = entry.message;
     json["attempts"].push_back(std::move(one));
   }
   return json.dump();
@@ -149,7 +150,8 @@ Result<Work> decode_work(std::string_view text) {
   for (const Json& one : at(*json, "attempts")) {
     Result<AttemptId> id = get_id(one);
     if (!id) return id.error();
-    WorkEntry entry{std::move(*id), string_at(one, "name"), false};
+    WorkEntry entry{std::move(*id), string_at(one, "name"), false,
+                    std::max<std::int64_t>(int_at(one, "message"), 0)};
     if (entry.job_name.empty() || entry.job_name.size() > kMaxNameBytes) {
       return wrong("no name of a job");
     }

@@ -38,6 +38,7 @@ struct WorkEntry {
   AttemptId id;
   std::string job_name;
   bool stop = false;
+  std::int64_t message = 0;  // rises each time the job's message has changed
 };
 
 // The operator's words.
