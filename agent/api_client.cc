@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <openssl/conf.h>
@@ -32,6 +34,10 @@ constexpr std::size_t kMaxCaBytes = 1 << 20;
 // etcd stores no larger object.
 constexpr std::size_t kMaxBodyBytes = 2 << 20;
 constexpr std::size_t kMaxHeaderBytes = 32 << 10;
+// Of a stream. A Lease has one annotation of 16 KiB, which JSON may lengthen.
+constexpr std::size_t kMaxStreamLineBytes = 256 << 10;
+constexpr std::size_t kMaxRefusalBytes = 64 << 10;
+constexpr std::size_t kPieceBytes = 16 << 10;
 constexpr int kHttpVersion = 11;
 constexpr const char* kUserAgent = "holdfast-agent/" HOLDFAST_VERSION;
 
@@ -64,8 +70,11 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
     return "";
   }
 
-  void send(beast_http::request<beast_http::string_body> request, Handler handler) {
+  // With a handler for lines the answer is a stream.
+  void send(beast_http::request<beast_http::string_body> request, LineHandler line,
+            Handler handler) {
     request_ = std::move(request);
+    line_ = std::move(line);
     request_.set(beast_http::field::host, host_header(server_));
     request_.prepare_payload();
     handler_ = std::move(handler);
@@ -125,7 +134,7 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
     beast_http::async_write(*stream_, request_,
                             [self = shared_from_this()](error_code failed, std::size_t) {
                               if (failed) return self->fail("the request was not sent", failed);
-                              self->read();
+                              self->line_ ? self->read_head() : self->read();
                             });
   }
 
@@ -153,6 +162,68 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
     std::exchange(handler_, nullptr)(std::move(reply));
   }
 
+  // -- a stream --
+
+  void read_head() {
+    if (!handler_) return;
+    rest_.clear();
+    pieces_.emplace();
+    pieces_->body_limit(boost::none);
+    pieces_->header_limit(kMaxHeaderBytes);
+    beast_http::async_read_header(*stream_, buffer_, *pieces_,
+                                  [self = shared_from_this()](error_code failed, std::size_t) {
+                                    if (failed) return self->fail("no answer came", failed);
+                                    self->read_piece();
+                                  });
+  }
+
+  void read_piece() {
+    if (!handler_) return;
+    if (pieces_->is_done()) return end_stream();
+    pieces_->get().body().data = piece_.data();
+    pieces_->get().body().size = piece_.size();
+    beast_http::async_read_some(*stream_, buffer_, *pieces_,
+                                [self = shared_from_this()](error_code failed, std::size_t) {
+                                  if (!self->handler_) return;
+                                  if (failed && failed != beast_http::error::need_buffer) {
+                                    return self->fail("the stream broke off", failed);
+                                  }
+                                  const std::size_t left = self->pieces_->get().body().size;
+                                  self->take({self->piece_.data(), self->piece_.size() - left});
+                                  self->read_piece();
+                                });
+  }
+
+  void take(std::string_view text) {
+    const bool lines = pieces_->get().result() == beast_http::status::ok;
+    if (!lines) {
+      rest_.append(text.substr(0, kMaxRefusalBytes - rest_.size()));
+      return;
+    }
+    // The handler may abort this.
+    const LineHandler line = line_;
+    while (handler_ && !text.empty()) {
+      const std::size_t end = text.find('\n');
+      rest_.append(text.substr(0, end));
+      if (rest_.size() > kMaxStreamLineBytes) return answer("a line of the stream is too long");
+      if (end == std::string_view::npos) return;
+      text.remove_prefix(end + 1);
+      line(std::exchange(rest_, ""));
+    }
+  }
+
+  void end_stream() {
+    ApiReply reply;
+    reply.status = static_cast<int>(pieces_->get().result_int());
+    reply.retry_after =
+        http::parse_retry_after(std::string(pieces_->get()[beast_http::field::retry_after]));
+    if (reply.status != 200) reply.body = std::move(rest_);
+    open_ = pieces_->keep_alive();
+    std::exchange(handler_, nullptr)(std::move(reply));
+  }
+
+  // -- failures --
+
   void fail_handshake(error_code error) {
     const long verdict = SSL_get_verify_result(stream_->native_handle());
     if (verdict == X509_V_OK) return fail("no TLS connection", error);
@@ -176,12 +247,17 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
   beast_http::request<beast_http::string_body> request_;
   std::optional<beast_http::response_parser<beast_http::string_body>> parser_;
   boost::beast::flat_buffer buffer_;
-  Handler handler_;  // none: no request in progress, or it was aborted
+  LineHandler line_;  // none: the answer is no stream
+  std::optional<beast_http::response_parser<beast_http::buffer_body>> pieces_;
+  std::array<char, kPieceBytes> piece_;
+  std::string rest_;  // of the last line, or the body of a refusal
+  Handler handler_;   // none: no request in progress, or it was aborted
 };
 
 struct ApiClient::Call {
   std::uint64_t number = 0;
   beast_http::request<beast_http::string_body> request;
+  LineHandler line;
   Handler handler;
 };
 
@@ -202,15 +278,25 @@ ApiClient::~ApiClient() { abort(); }
 
 void ApiClient::send(const std::string& method, const std::string& path, std::string body,
                      Handler handler) {
+  begin(method, path, std::move(body),
+        {.number = 0, .request = {}, .line = nullptr, .handler = std::move(handler)});
+}
+
+void ApiClient::stream(const std::string& path, LineHandler line, Handler ended) {
+  begin("GET", path, "",
+        {.number = 0, .request = {}, .line = std::move(line), .handler = std::move(ended)});
+}
+
+void ApiClient::begin(const std::string& method, const std::string& path, std::string body,
+                      Call call) {
+  call.number = ++calls_;
   if (files_.busy()) {
-    asio::post(io_, [handler = std::move(handler), folder = server_.credentials] {
-      handler(ApiReply{.status = 0, .body = "", .why = folder + " cannot be read: it hangs"});
+    asio::post(io_, [this, call = std::move(call), folder = server_.credentials] {
+      if (call.number != calls_) return;
+      call.handler(ApiReply{.status = 0, .body = "", .why = folder + " cannot be read: it hangs"});
     });
     return;
   }
-  Call call;
-  call.number = ++calls_;
-  call.handler = std::move(handler);
   call.request = {beast_http::string_to_verb(method), path, kHttpVersion};
   call.request.set(beast_http::field::user_agent, kUserAgent);
   // The answer has no managedFields if the server supports that.
@@ -252,7 +338,7 @@ void ApiClient::go_on(Call call, const Credentials& credentials) {
   }
   if (!why.empty()) return call.handler(ApiReply{.status = 0, .body = "", .why = std::move(why)});
   call.request.set(beast_http::field::authorization, "Bearer " + credentials.token);
-  connection_->send(std::move(call.request), std::move(call.handler));
+  connection_->send(std::move(call.request), std::move(call.line), std::move(call.handler));
 }
 
 void ApiClient::abort() {

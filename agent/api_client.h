@@ -2,6 +2,8 @@
 //
 //   ApiClient client(io, {"10.96.0.1", 443, "/var/run/secrets/holdfast.dev"});
 //   client.send("GET", "/apis/...", "", [](ApiReply reply) { ... });
+//   client.stream("/apis/...?watch=1", [](std::string_view line) { ... }, [](ApiReply end) { ...
+//   });
 //
 // TLS 1.2 or newer. The server's certificate must be signed by `ca.crt` and must name the address.
 // A thread of its own reads token and CA from their files for each request, because they are
@@ -15,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 
@@ -39,12 +42,16 @@ struct ApiReply {
 class ApiClient {
  public:
   using Handler = std::function<void(ApiReply)>;
+  using LineHandler = std::function<void(std::string_view line)>;
 
   ApiClient(boost::asio::io_context& io, ApiServer server);
   ~ApiClient();
 
   // Only while no request is in progress.
   void send(const std::string& method, const std::string& path, std::string body, Handler handler);
+  // A GET whose answer comes line by line. The last call is `ended`, with the body of an answer
+  // other than 200. A line that is too long ends it. Only while no request is in progress.
+  void stream(const std::string& path, LineHandler line, Handler ended);
   // Forgets the request in progress, if any, and its connection.
   void abort();
 
@@ -53,6 +60,7 @@ class ApiClient {
   struct Call;
   struct Credentials;
 
+  void begin(const std::string& method, const std::string& path, std::string body, Call call);
   static Credentials read_credentials(const std::string& folder);
   void go_on(Call call, const Credentials& credentials);
 

@@ -13,7 +13,9 @@
 
 #include "agent/checkpoint.h"
 #include "agent/files.h"
+#include "agent/pool_agent.h"
 #include "agent/progress.h"
+#include "agent/serve_settings.h"
 #include "agent/settings.h"
 #include "agent/state_file.h"
 #include "agent/worker.h"
@@ -36,6 +38,13 @@ constexpr const char* kHelp =
     "holdfast-agent: the heartbeat of a worker of a DurableJob\n\n"
     "  run -- COMMAND [ARGUMENT...]  wait for the job's Lease, run the command, renew the Lease,\n"
     "                                and end the command in time when that fails\n"
+    "  serve -- COMMAND [ARGUMENT...]\n"
+    "                                be a warm worker of a WorkerPool: run the command for each "
+    "job\n"
+    "                                that the operator gives it, with the job's payload on "
+    "standard\n"
+    "                                input\n"
+    "  serve --no-op                 the same without a command: each job ends at once with 0\n"
     "  progress [MESSAGE]            report progress\n"
     "  checkpoint [--wait] TEXT      keep up to 1,024 bytes for the next attempt, which has them "
     "in\n"
@@ -49,7 +58,7 @@ constexpr const char* kHelp =
     "say\n"
     "  install FOLDER                copy this program to FOLDER/agent\n"
     "  --version, --help\n\n"
-    "The environment of `run` is set by the Holdfast operator.\n";
+    "The environment of `run` and `serve` is set by the Holdfast operator.\n";
 
 int usage(const std::string& what) {
   say(what + "; holdfast-agent --help shows the commands");
@@ -66,22 +75,37 @@ std::optional<std::string> process_environment(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// Not everybody who sees the pod can read its logs on stderr.
+int wrong_settings(const Error& error) {
+  write_termination_message(termination_log_of(process_environment),
+                            "holdfast: " + clean_text(error.message, kMaxReasonBytes) + "\n");
+  return failed(error, kExitUsage);
+}
+
 int run(std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == "--") arguments.erase(arguments.begin());
   if (arguments.empty() || arguments.front().empty()) {
     return usage("run needs a command: run -- COMMAND [ARGUMENT...]");
   }
   Result<Settings> settings = read_settings(process_environment);
-  if (!settings.ok()) {
-    // Not everybody who sees the pod can read its logs on stderr.
-    write_termination_message(
-        termination_log_of(process_environment),
-        "holdfast: " + clean_text(settings.error().message, kMaxReasonBytes) + "\n");
-    return failed(settings.error(), kExitUsage);
-  }
+  if (!settings.ok()) return wrong_settings(settings.error());
   block_signals();
   Worker worker(std::move(settings).value(), std::move(arguments));
   return worker.run();
+}
+
+int serve(std::vector<std::string> arguments) {
+  const bool no_op = !arguments.empty() && arguments.front() == "--no-op";
+  if (no_op) arguments.erase(arguments.begin());
+  if (!arguments.empty() && arguments.front() == "--") arguments.erase(arguments.begin());
+  if (!no_op && (arguments.empty() || arguments.front().empty())) {
+    return usage("serve needs a command: serve -- COMMAND [ARGUMENT...]");
+  }
+  Result<ServeSettings> settings = read_serve_settings(process_environment);
+  if (!settings.ok()) return wrong_settings(settings.error());
+  block_signals();
+  PoolAgent agent(std::move(settings).value(), std::move(arguments), no_op);
+  return agent.run();
 }
 
 int progress(const std::vector<std::string>& arguments) {
@@ -146,6 +170,7 @@ int install(const std::vector<std::string>& arguments) {
 
 int dispatch(const std::string& command, std::vector<std::string> arguments) {
   if (command == "run") return run(std::move(arguments));
+  if (command == "serve") return serve(std::move(arguments));
   if (command == "progress") return progress(arguments);
   if (command == "checkpoint") return checkpoint(std::move(arguments));
   if (command == "check") return check(std::move(arguments));
