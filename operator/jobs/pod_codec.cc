@@ -275,15 +275,6 @@ void add_environment(Json& spec, const char* list, const Json& ours) {
   }
 }
 
-Json without_our_keys(const Json& map) {
-  Json kept = Json::object();
-  if (!map.is_object()) return kept;
-  for (const auto& [key, value] : map.items()) {
-    if (!key.starts_with(reconciler::kLabelPrefix)) kept[key] = value;
-  }
-  return kept;
-}
-
 }  // namespace
 
 kube::ObjectPtr decode_pod(const JsonView& json) {
@@ -365,6 +356,15 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
                      {"metadata", std::move(meta)},
                      {"spec", std::move(spec)}};
   return body.dump();
+}
+
+Json without_our_keys(const Json& map) {
+  Json kept = Json::object();
+  if (!map.is_object()) return kept;
+  for (const auto& [key, value] : map.items()) {
+    if (!key.starts_with(reconciler::kLabelPrefix)) kept[key] = value;
+  }
+  return kept;
 }
 
 std::string bare_template_body(const std::string& pod_body) {

@@ -32,6 +32,9 @@ kube::ObjectPtr decode_pod(const JsonView& json);
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
                              const reconciler::CreatePod& pod, const std::string& agent_image);
 
+// The labels or annotations of a template, but for those under holdfast.dev/.
+Json without_our_keys(const Json& map);
+
 // The body of a PodTemplate with that pod's content. The API server checks it like a pod, but calls
 // no webhooks for pods.
 std::string bare_template_body(const std::string& pod_body);

@@ -32,6 +32,9 @@ kube::Kind pool_kind();
 // Null if the JSON is not an object.
 kube::ObjectPtr decode_pool(const JsonView& json);
 
+// spec.template as JSON text, from which the hash is made.
+std::string template_of(const JsonView& pool);
+
 Json encode_pool_status(const reconciler::PoolStatus& status);
 
 // The body of a PUT on /status, with this resourceVersion.

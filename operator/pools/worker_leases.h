@@ -1,9 +1,9 @@
 // The two Leases of a warm worker between JSON and the words of the protocol (docs/workers.md,
 // core/worker_protocol.h). Pure.
 //
-//   holdfast-worker-<pod UID>   the agent's. spec.holderIdentity: <pod name>/<pod UID>, "revoked",
-//   or
-//                               empty: cut off. spec.renewTime: absent until the agent renews.
+//   holdfast-worker-<pod UID>   the agent's
+//     spec.holderIdentity         <pod name>/<pod UID>, or "revoked"; absent: cut off
+//     spec.renewTime              absent until the agent renews
 //   holdfast-work-<pod UID>     the operator's
 //
 // Both belong to the WorkerPool, not to the pod: they outlive the pod, because the last answers

@@ -37,6 +37,9 @@ struct WorkerPool {
   reconciler::PoolSpec spec;
 };
 
+// The owner references of what belongs to the pool: pods and Leases.
+Json pool_owner(const WorkerPool& pool);
+
 // The body of the POST: the template with our labels, owner reference and restartPolicy Never. The
 // agent serves in the first container, whose command runs each attempt. An error says what to
 // change in the template.

@@ -13,8 +13,6 @@
 
 namespace holdfast::reconciler {
 
-inline constexpr int kMaxSlots = 16;
-
 class Placement {
  public:
   // A worker that takes attempts: alive, and not draining. `used`: attempts that it has.

@@ -18,10 +18,10 @@ inline constexpr const char* kPoolKind = "WorkerPool";
 inline constexpr const char* kWorkerPoolLabel = "holdfast.dev/worker-pool";
 // What the pod was made from: see worker_hash() (operator/pools/worker_pod.h).
 inline constexpr const char* kWorkerHashLabel = "holdfast.dev/worker-hash";
-inline constexpr const char* kWorkerSlotsLabel = "holdfast.dev/worker-slots";
 
 // The limits of the CRD's schema.
 inline constexpr std::int64_t kMaxWorkers = 500;
+inline constexpr std::int64_t kMaxSlots = 16;
 inline constexpr std::int64_t kMinLeaseSeconds = 5;
 inline constexpr std::int64_t kMaxLeaseSeconds = 3600;
 inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
@@ -30,7 +30,7 @@ inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
 struct PoolSpec {
   std::int64_t min_workers = 1;
   std::int64_t max_workers = 10;
-  std::int64_t slots = 1;  // slotsPerWorker, at most kMaxSlots (placement.h)
+  std::int64_t slots = 1;  // slotsPerWorker, at most kMaxSlots
   seconds idle{300};
   seconds lease_duration{30};
   bool operator==(const PoolSpec&) const = default;

@@ -66,7 +66,7 @@ struct PoolWorker {
   std::string pod_uid;
   Time created{};
   std::string hash;        // kWorkerHashLabel
-  std::int64_t slots = 1;  // kWorkerSlotsLabel
+  std::int64_t slots = 1;  // of its agent
   WorkerState state = WorkerState::kStarting;
   bool served = false;  // its worker Lease bears an agent's mark
   // Entries of its work Lease, and open attempts with it as their place: each attempt once. It is

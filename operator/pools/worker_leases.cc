@@ -1,0 +1,170 @@
+#include "operator/pools/worker_leases.h"
+
+#include <algorithm>
+
+#include "core/json_time.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr std::string_view kWorkPrefix = "holdfast-work-";
+constexpr std::string_view kWorkerPrefix = "holdfast-worker-";
+
+// Why it is none of ours; empty: it is.
+std::string why_not_ours(const JsonView& meta, CachedWorkerLease& lease) {
+  bool is_owned = false;
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    if (!bool_at(owner, "controller")) continue;
+    is_owned = string_at(owner, "kind") == reconciler::kPoolKind &&
+               string_at(owner, "apiVersion") == reconciler::kJobApiVersion;
+    if (is_owned) lease.pool_name = string_at(owner, "name");
+  }
+  if (!is_owned) return "no WorkerPool owns it";
+  if (string_at(at(meta, "labels"), reconciler::kWorkerPoolLabel) != lease.pool_name) {
+    return std::string("its label ") + reconciler::kWorkerPoolLabel + " is not " + lease.pool_name +
+           ", the pool that owns it";
+  }
+  if (lease.is_work || lease.holder.empty() || lease.holder == kRevokedHolder) return "";
+  const std::string own = "/" + lease.pod_uid;
+  return lease.holder.size() > own.size() && lease.holder.ends_with(own)
+             ? ""
+             : "its holder is not the pod with the UID " + lease.pod_uid;
+}
+
+// A text of any length may be there: only what can be understood is kept.
+void decode_words(std::string words, CachedWorkerLease& lease) {
+  if (words.empty()) return;
+  if (lease.is_work) {
+    Result<Work> work = decode_work(words);
+    if (work.ok()) lease.work = std::move(*work);
+    if (!work.ok()) lease.error = work.error().message;
+  } else {
+    Result<WorkerReport> report = decode_report(words);
+    if (report.ok()) lease.report = std::move(*report);
+    if (!report.ok()) lease.error = report.error().message;
+  }
+  if (words.size() <= kMaxProtocolBytes) lease.words = std::move(words);
+}
+
+struct Content {
+  const char* annotation;
+  std::string words;
+  std::string holder;
+  std::optional<Time> renewed = std::nullopt;
+};
+
+std::string lease_body(Json meta, const WorkerPool& pool, const Content& content) {
+  meta["namespace"] = pool.namespace_;
+  meta["labels"] = {{reconciler::kWorkerPoolLabel, pool.name}};
+  meta["ownerReferences"] = pool_owner(pool);
+  if (!content.words.empty()) meta["annotations"] = {{content.annotation, content.words}};
+  Json spec = {{"leaseDurationSeconds", pool.spec.lease_duration.count()}};
+  if (!content.holder.empty()) spec["holderIdentity"] = content.holder;
+  if (content.renewed) spec["renewTime"] = format_time_micros(*content.renewed);
+  const Json body = {{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  // A worker wrote its words.
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Fails with 409 on any other version.
+std::string next_body(const CachedWorkerLease& lease, const Content& content) {
+  WorkerPool pool;
+  pool.name = lease.pool_name;
+  pool.namespace_ = lease.namespace_;
+  pool.uid = lease.owner_uid;
+  pool.spec.lease_duration = lease.duration;
+  Json meta = {{"name", lease.name},
+               {"uid", lease.uid},
+               {"resourceVersion", std::to_string(lease.version)},
+               // Makes the API server drop its record of field owners, as at renewals.
+               {"managedFields", Json::array({Json::object()})}};
+  return lease_body(std::move(meta), pool, content);
+}
+
+std::string held_by(const CachedWorkerLease& lease, const char* holder) {
+  return next_body(lease, {kWorkerAnnotation, lease.words, holder, lease.renewed});
+}
+
+}  // namespace
+
+std::string work_lease_name(const std::string& pod_uid) {
+  return std::string(kWorkPrefix) + pod_uid;
+}
+
+std::string worker_lease_name(const std::string& pod_uid) {
+  return std::string(kWorkerPrefix) + pod_uid;
+}
+
+std::string pod_uid_in_lease_name(const std::string& name) {
+  for (const std::string_view prefix : {kWorkPrefix, kWorkerPrefix}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return "";
+}
+
+std::string worker_holder(const std::string& pod_name, const std::string& pod_uid) {
+  return pod_name + "/" + pod_uid;
+}
+
+reconciler::WorkerIs CachedWorkerLease::is() const {
+  if (holder.empty()) return reconciler::WorkerIs::kCutOff;
+  return holder == kRevokedHolder ? reconciler::WorkerIs::kRevoked : reconciler::WorkerIs::kLive;
+}
+
+kube::Kind worker_lease_kind() {
+  kube::Kind kind;
+  kind.name = "workerleases";
+  kind.group_path = "/apis/coordination.k8s.io/v1";
+  kind.plural = "leases";
+  kind.label_selector = reconciler::kWorkerPoolLabel;
+  kind.decode = decode_worker_lease;
+  return kind;
+}
+
+kube::ObjectPtr decode_worker_lease(const JsonView& json) {
+  auto lease = std::make_shared<CachedWorkerLease>();
+  if (!kube::decode_meta(json, *lease)) return nullptr;
+  lease->pod_uid = pod_uid_in_lease_name(lease->name);
+  if (lease->pod_uid.empty()) return nullptr;
+  lease->is_work = lease->name.starts_with(kWorkPrefix);
+  const JsonView meta = at(json, "metadata");
+  const JsonView spec = at(json, "spec");
+  lease->holder = string_at(spec, "holderIdentity");
+  lease->refused = why_not_ours(meta, *lease);
+  if (!lease->refused.empty()) return lease;
+  // Zero is no duration: such a Lease was changed by somebody else.
+  lease->duration = std::chrono::seconds(
+      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds"), reconciler::kMinLeaseSeconds,
+                               reconciler::kMaxLeaseSeconds));
+  lease->renewed = time_at(spec, "renewTime");
+  const char* const annotation = lease->is_work ? kWorkAnnotation : kWorkerAnnotation;
+  decode_words(string_at(at(meta, "annotations"), annotation), *lease);
+  return lease;
+}
+
+std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod_uid,
+                                  const std::string& holder) {
+  return lease_body({{"name", worker_lease_name(pod_uid)}}, pool, {kWorkerAnnotation, "", holder});
+}
+
+std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
+                                const Work& work) {
+  return lease_body({{"name", work_lease_name(pod_uid)}}, pool,
+                    {kWorkAnnotation, encode_work(work), ""});
+}
+
+std::string revoked_lease_body(const CachedWorkerLease& lease) {
+  return held_by(lease, kRevokedHolder);
+}
+
+std::string cut_off_lease_body(const CachedWorkerLease& lease) { return held_by(lease, ""); }
+
+std::string work_lease_body(const CachedWorkerLease& lease, const Work& work) {
+  return next_body(lease, {kWorkAnnotation, encode_work(work), ""});
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,191 @@
+#include "operator/pools/worker_pod.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "operator/jobs/agent_container.h"
+#include "operator/jobs/pod_codec.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr AgentUser kPoolUser{"the pool", ""};
+constexpr const char* kSlotsVariable = "HOLDFAST_SLOTS";
+constexpr std::int64_t kDefaultGraceSeconds = 30;  // Kubernetes' own
+
+Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& spec) {
+  const std::int64_t grace = int_at(spec, "terminationGracePeriodSeconds", kDefaultGraceSeconds);
+  return Json::array({variable("HOLDFAST_WORKER_POOL", pool.name),
+                      variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
+                      variable("HOLDFAST_POD_NAME", pod_name), pod_uid_variable(),
+                      variable("HOLDFAST_LEASE_DURATION_SECONDS",
+                               std::to_string(pool.spec.lease_duration.count())),
+                      variable(kSlotsVariable, std::to_string(pool.spec.slots)),
+                      variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
+                      variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
+}
+
+// From the agent's own settings: users can edit labels, but not a pod's environment.
+std::int64_t slots_of(const JsonView& spec) {
+  for (const JsonView container : at(spec, "containers")) {
+    const JsonView command = at(container, "command");
+    if (command.size() < 2 || !(command[0] == kAgentProgram) || !(command[1] == "serve")) continue;
+    for (const JsonView one : at(container, "env")) {
+      if (string_at(one, "name") != kSlotsVariable) continue;
+      const std::string text = string_at(one, "value");
+      std::int64_t slots = 0;
+      std::from_chars(text.data(), text.data() + text.size(), slots);
+      return std::clamp<std::int64_t>(slots, 1, reconciler::kMaxSlots);
+    }
+  }
+  return 1;
+}
+
+const reconciler::ContainerView* stuck_container(const reconciler::PodView& pod) {
+  for (const reconciler::ContainerView& one : pod.containers) {
+    if (!one.waiting_reason.empty() && !one.being_created) return &one;
+  }
+  return nullptr;
+}
+
+std::string joined(const std::string& reason, const std::string& message) {
+  if (reason.empty() || message.empty()) return reason + message;
+  return reason + ": " + message;
+}
+
+std::string why_ended(const reconciler::PodView& pod) {
+  const std::string said = joined(pod.reason, pod.message);
+  if (!said.empty()) return said;
+  for (const reconciler::ContainerView& one : pod.containers) {
+    if (!one.terminated || one.terminated->exit_code == 0) continue;
+    return joined("its container " + one.name + " ended with exit code " +
+                      std::to_string(one.terminated->exit_code),
+                  joined(one.terminated->reason, one.terminated->message));
+  }
+  return "it ended before it served";
+}
+
+std::string trouble_of(const reconciler::PodView& pod) {
+  if (pod.ended()) return why_ended(pod);
+  if (const reconciler::ContainerView* const stuck = stuck_container(pod)) {
+    return joined(stuck->waiting_reason, stuck->waiting_message);
+  }
+  if (!pod.gates.empty()) return "its scheduling waits for " + pod.gates;
+  return pod.unschedulable.empty() ? "" : "it has no node: " + pod.unschedulable;
+}
+
+std::string pool_that_owns(const JsonView& meta) {
+  for (const JsonView owner : at(meta, "ownerReferences")) {
+    if (bool_at(owner, "controller") && string_at(owner, "kind") == reconciler::kPoolKind &&
+        string_at(owner, "apiVersion") == reconciler::kJobApiVersion) {
+      return string_at(owner, "name");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string worker_hash(const std::string& pod_template, const reconciler::PoolSpec& spec) {
+  const std::string text = pod_template + "\n" + std::to_string(spec.slots) + "\n" +
+                           std::to_string(spec.lease_duration.count());
+  std::uint64_t hash = reconciler::mixed(reconciler::hash64(text));
+  std::string digits(16, '0');
+  for (std::size_t i = digits.size(); i-- > 0; hash /= 16)
+    digits[i] = "0123456789abcdef"[hash % 16];
+  return digits;
+}
+
+std::string worker_name(const std::string& pool, const std::string& pool_uid, std::int64_t number) {
+  return reconciler::pod_name(pool, pool_uid, number);
+}
+
+std::vector<std::string> free_worker_names(const std::string& pool, const std::string& pool_uid,
+                                           const std::set<std::string>& taken, std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t number = 1; static_cast<std::int64_t>(names.size()) < count; ++number) {
+    std::string name = worker_name(pool, pool_uid, number);
+    if (taken.count(name) == 0) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& pod_template,
+                                    const std::string& pod_name, const std::string& agent_image) {
+  const Result<Json> parsed = parse_json(pod_template);
+  if (!parsed) return parsed.error();
+  Json spec = at(*parsed, "spec");
+  if (!spec.is_object()) {
+    return make_error(ErrorCode::kInvalid, "spec.template has no spec: add one");
+  }
+  const Status injected = add_agent({kPoolUser,
+                                     "serve",
+                                     agent_image,
+                                     settings(pool, pod_name, spec),
+                                     {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+                                      "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}},
+                                    spec);
+  if (!injected) return injected.error();
+  spec["restartPolicy"] = "Never";
+  const Json& given = at(*parsed, "metadata");
+  Json labels = without_our_keys(at(given, "labels"));
+  labels[reconciler::kWorkerPoolLabel] = pool.name;
+  labels[reconciler::kWorkerHashLabel] = pool.hash;
+  Json meta = {{"name", pod_name},
+               {"namespace", pool.namespace_},
+               {"labels", std::move(labels)},
+               {"ownerReferences", pool_owner(pool)}};
+  Json annotations = without_our_keys(at(given, "annotations"));
+  if (!annotations.empty()) meta["annotations"] = std::move(annotations);
+  const Json body = {{"apiVersion", "v1"},
+                     {"kind", "Pod"},
+                     {"metadata", std::move(meta)},
+                     {"spec", std::move(spec)}};
+  return body.dump();
+}
+
+Json pool_owner(const WorkerPool& pool) {
+  return Json::array({{{"apiVersion", reconciler::kJobApiVersion},
+                       {"kind", reconciler::kPoolKind},
+                       {"name", pool.name},
+                       {"uid", pool.uid},
+                       {"controller", true}}});
+}
+
+kube::Kind worker_pod_kind() {
+  kube::Kind kind;
+  kind.name = "workerpods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = reconciler::kWorkerPoolLabel;
+  kind.decode = decode_worker_pod;
+  return kind;
+}
+
+kube::ObjectPtr decode_worker_pod(const JsonView& json) {
+  const JsonView meta = at(json, "metadata");
+  const auto decoded = std::static_pointer_cast<const CachedPod>(decode_pod(json));
+  const std::string pool_name = pool_that_owns(meta);
+  if (!decoded || pool_name.empty()) return nullptr;
+  auto cached = std::make_shared<CachedWorkerPod>();
+  if (!kube::decode_meta(json, *cached)) return nullptr;
+  const reconciler::PodView& pod = decoded->pod;
+  cached->pool_name = pool_name;
+  reconciler::PoolWorker& worker = cached->worker;
+  worker.pod_name = cached->name;
+  worker.pod_uid = cached->uid;
+  worker.created = pod.created;
+  worker.hash = string_at(at(meta, "labels"), reconciler::kWorkerHashLabel);
+  worker.slots = slots_of(at(json, "spec"));
+  worker.deleting = pod.deletion.has_value();
+  worker.ended = pod.ended();
+  worker.failed = pod.phase == reconciler::PodPhase::kFailed;
+  worker.cannot_start = !pod.ended() && stuck_container(pod) != nullptr;
+  worker.trouble = trouble_of(pod);
+  return cached;
+}
+
+}  // namespace holdfast::controller
