@@ -203,6 +203,7 @@ struct HistoryEntry {
   std::string pod_name;
   std::string pod_uid;
   std::string node_name;
+  std::string worker_name = {};  // the pod of its worker, which has its log; then it had no pod
   Outcome outcome = Outcome::kFailed;
   AnyReason reason;
   std::optional<int> exit_code;

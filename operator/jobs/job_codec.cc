@@ -33,6 +33,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   entry.pod_name = string_at(json, "podName");
   entry.pod_uid = string_at(json, "podUID");
   entry.node_name = string_at(json, "nodeName");
+  entry.worker_name = string_at(json, "workerName");
   entry.outcome =
       reconciler::parse_outcome(string_at(json, "outcome")).value_or(reconciler::Outcome::kFailed);
   entry.reason = reconciler::AnyReason(string_at(json, "reason"));
@@ -53,6 +54,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry, bool has_index)
   put_text(json, "podName", entry.pod_name);
   put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
+  put_text(json, "workerName", entry.worker_name);
   put_text(json, "reason", entry.reason.text());
   if (entry.exit_code) json["exitCode"] = *entry.exit_code;
   put_second(json, "startTime", entry.start_time);

@@ -24,9 +24,9 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
   if (!status.stages.empty()) entry.stage = status.stages[status.stage].name;
   entry.index = run.index;
   entry.attempt = run.attempt;
-  // The worker's pod is not the attempt's, so its UID is not on record.
-  entry.pod_name = at_worker ? run.worker_name : run.pod_name;
+  entry.worker_name = run.worker_name;
   if (!at_worker) {
+    entry.pod_name = run.pod_name;
     entry.pod_uid = pod ? pod->uid : known_pod_uid(context.run, context.seen);
     entry.node_name = pod && !pod->node_name.empty() ? pod->node_name : run.node_name;
   }

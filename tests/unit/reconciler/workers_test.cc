@@ -119,7 +119,7 @@ TEST(Workers, AnEndWithZeroIsSuccess) {
   const WriteStatus end = written(at_worker(slot(AtPlace::kEnded)));
   EXPECT_EQ(end.status.phase, Phase::kSucceeded);
   ASSERT_EQ(end.status.history.size(), 1U);
-  EXPECT_EQ(end.status.history[0].pod_name, "worker-1") << "where its log is";
+  EXPECT_EQ(end.status.history[0].worker_name, "worker-1") << "where its log is";
   EXPECT_EQ(end.status.history[0].exit_code, 0);
 }
 
