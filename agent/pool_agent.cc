@@ -224,12 +224,13 @@ void PoolAgent::stop(const SlotOrders& orders) {
       look = PendingLook{};
     }
   }
-  for (const int slot : orders.terminate) runners_[static_cast<std::size_t>(slot)]->terminate();
-  for (const int slot : orders.kill) runners_[static_cast<std::size_t>(slot)]->kill();
   if (orders.kill_everything) {
     kill_descendants();
     for (const auto& runner : runners_) runner->kill();
+    return;
   }
+  for (const int slot : orders.terminate) runners_[static_cast<std::size_t>(slot)]->terminate();
+  for (const int slot : orders.kill) runners_[static_cast<std::size_t>(slot)]->kill();
   if (!orders.kill.empty()) kill_orphans_of_slots();
 }
 

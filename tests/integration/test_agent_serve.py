@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from agent import LIMIT, Beats, beats, python
+from agent import LIMIT, Beats, agent_binary, beats, python
 from fake_pool import Worker, allow_workers
 from localcluster import wait_for
 
@@ -86,7 +86,6 @@ def test_a_command_of_a_later_stage_gets_its_payload_and_earlier_results(worker)
 
 
 def test_progress_checkpoints_and_messages_pass(worker, tmp_path):
-    from agent import agent_binary
     script = (f'"{agent_binary()}" progress half && "{agent_binary()}" checkpoint --wait here && '
               'until grep -q stop "$HOLDFAST_MESSAGE_FILE"; do sleep 0.05; done; exit 9')
     with worker.agent(["sh", "-c", script]):
@@ -102,8 +101,8 @@ def test_the_next_attempt_of_a_slot_finds_nothing_of_the_last(worker, cluster):
     with worker.agent(["sh", "-c", script], HOLDFAST_SLOTS=1):
         for name in ("one", "two"):
             worker.run(name).wait("ended")
-            assert (worker.slots_folder / "seen").read_text() == "message progress.agent " \
-                or (worker.slots_folder / "seen").read_text() == "message "
+            seen = (worker.slots_folder / "seen").read_text().split()
+            assert set(seen) - {"progress.agent"} == {"message"}
 
 
 # -- what does not begin -----------------------------------------------------------------------
@@ -155,7 +154,7 @@ def test_a_command_that_cannot_be_run_has_the_codes_of_a_shell(worker):
 
 def test_a_command_that_crashes_leaves_the_other_slot_alone(worker, tmp_path):
     heart = Beats(tmp_path / "beats")
-    script = f'[ $HOLDFAST_JOB_NAME = bad ] && kill -SEGV $$; exec "$@"'
+    script = '[ $HOLDFAST_JOB_NAME = bad ] && kill -SEGV $$; exec "$@"'
     with worker.agent(["sh", "-c", script, "sh", *beats(heart.path)]) as agent:
         good = worker.run("good")
         heart.wait()
@@ -165,7 +164,6 @@ def test_a_command_that_crashes_leaves_the_other_slot_alone(worker, tmp_path):
 
 
 def test_a_stop_kills_deaf_and_daemonized_processes_of_its_slot_alone(worker, tmp_path):
-    script = 'exec "$@" '
     hearts = {name: Beats(tmp_path / name) for name in ("one", "two")}
     command = ["sh", "-c", f'cd {tmp_path}; exec "$0" -S -E -c "$1" $HOLDFAST_JOB_NAME deaf away',
                *(word for i, word in enumerate(beats("x")) if i in (0, 4))]

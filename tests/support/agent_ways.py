@@ -122,3 +122,20 @@ class Stranger:
                     self.received += one.recv(65536)
             except OSError:
                 plain.close()
+
+
+class Watches(Gate):
+    """The way to the API server, on which watches can get stuck: they stay open, and nothing comes."""
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.stuck = False
+        self.opened = 0
+
+    def _handle(self, client, upstream, request):
+        if "watch=1" in request.path:
+            self.opened += 1
+            if self.stuck:
+                threading.Event().wait(PATIENCE)
+                return False
+        return super()._handle(client, upstream, request)

@@ -167,10 +167,11 @@ class Worker:
             "KUBERNETES_SERVICE_PORT": str(self.cluster.ports["kube-apiserver"]),
         } | {key: str(value) for key, value in changes.items()}
 
-    def agent(self, command, options=(), prefix=(), **environment):
-        """An agent whose slots run this command; `with` starts it and leaves nothing behind."""
+    def agent(self, command, options=(), prefix=(), stderr=None, **environment):
+        """An agent whose slots run this command; `with` starts it and leaves nothing behind. Its stderr is
+        kept, unless it goes elsewhere."""
         return Agent(self, [*prefix, agent_binary(), "serve", *options, "--", *map(str, command)],
-                     subprocess.DEVNULL, None, self.environment(**environment))
+                     subprocess.DEVNULL, stderr, self.environment(**environment))
 
 
 class Work:
