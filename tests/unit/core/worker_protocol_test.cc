@@ -34,6 +34,21 @@ TEST(WorkerProtocol, WorkIsReadAsItWasWritten) {
   EXPECT_TRUE(read->entries[1].stop);
 }
 
+TEST(WorkerProtocol, AnEntryNamesItsMessageIfThereIsOne) {
+  Work work{7, false, {entry(1), entry(2)}};
+  work.entries[1].message = 3;
+  const std::string text = encode_work(work);
+  EXPECT_EQ(text.find("message"), text.rfind("message")) << text;
+  const Result<Work> read = decode_work(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->entries[0].message, 0);
+  EXPECT_EQ(read->entries[1].message, 3);
+  const Result<Work> strange = decode_work(
+      R"({"seq": 1, "attempts": [{"name": "a", "job": "b", "run": 0, "attempt": 1, "do": "run", "message": -2}]})");
+  ASSERT_TRUE(strange) << strange.error().message;
+  EXPECT_EQ(strange->entries[0].message, 0);
+}
+
 TEST(WorkerProtocol, AReportIsReadAsItWasWritten) {
   WorkerReport report{"lease-uid", 7, "life-1", true, {}};
   Answer ended = answer(1, AnswerKind::kEnded);

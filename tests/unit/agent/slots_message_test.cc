@@ -1,0 +1,85 @@
+// A job's message on its way to the command, and starts that come too late.
+#include "tests/unit/agent/slots_fixture.h"
+
+namespace holdfast::agent::testing {
+namespace {
+
+using JobKind = JobReading::Kind;
+
+const AttemptId kA = attempt("a"), kB = attempt("b");
+
+WorkEntry told(const AttemptId& id, std::int64_t message) { return {id, "name", false, message}; }
+
+class SlotsMessageRule : public SlotsTest {};
+
+TEST_F(SlotsMessageRule, AChangedMessageIsReadOnceForACommandThatRuns) {
+  serve();
+  begin({told(kA, 1)}, kA);
+  EXPECT_TRUE(watch({told(kA, 1)}).messages.empty()) << "the look has read it";
+  const SlotOrders orders = watch({told(kA, 2)});
+  ASSERT_EQ(orders.messages.size(), 1U);
+  EXPECT_EQ(orders.messages[0].id, kA);
+  EXPECT_TRUE(watch({told(kA, 2)}).messages.empty()) << "in progress";
+  EXPECT_TRUE(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.empty());
+}
+
+TEST_F(SlotsMessageRule, AChangeDuringTheReadIsReadAgain) {
+  serve();
+  begin({run(kA)}, kA);
+  ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
+  EXPECT_TRUE(watch({told(kA, 2)}).messages.empty());
+  EXPECT_EQ(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.size(), 1U);
+}
+
+TEST_F(SlotsMessageRule, AReadWithoutAnAnswerIsRepeatedAfterAPause) {
+  serve();
+  begin({run(kA)}, kA);
+  ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
+  SlotOrders orders = slots->message_read(now, kA, job(JobKind::kNone));
+  EXPECT_TRUE(orders.messages.empty());
+  now += seconds(3);
+  EXPECT_EQ(slots->woke(now).messages.size(), 1U);
+  now += seconds(10);
+  orders = slots->woke(now);
+  EXPECT_EQ(orders.abort_looks, std::vector<AttemptId>{kA}) << "it did not answer";
+}
+
+TEST_F(SlotsMessageRule, WhatIsToStopGetsNoMessage) {
+  serve();
+  begin({run(kA)}, kA);
+  EXPECT_TRUE(watch({{kA, "name", true, 5}}).messages.empty());
+}
+
+TEST_F(SlotsMessageRule, AStartThatWasMissedIsLookedAtAgainAndIsNoEnd) {
+  serve(1);
+  begin({run(kA)}, kA);
+  const SlotOrders orders = slots->missed(now, 0);
+  ASSERT_EQ(orders.looks.size(), 1U);
+  EXPECT_EQ(orders.looks[0].id, kA);
+  EXPECT_EQ(answer_to(next_put({run(kA)}), kA), nullptr);
+  EXPECT_EQ(current(kA).starts.size(), 1U);
+}
+
+TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
+  serve();
+  begin({run(kA)}, kA);
+  watch({stop(kA)});
+  slots->missed(now, 0);
+  const SlotOrders orders = slots->all_dead(now, 0);
+  const WorkerReport report = put_of(orders, {stop(kA)});
+  ASSERT_NE(answer_to(report, kA), nullptr);
+  EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kStopped);
+}
+
+TEST_F(SlotsMessageRule, AMissedStartOfAWorkerThatDrainsIsHandedBack) {
+  serve();
+  begin({run(kA)}, kA);
+  slots->told_to_end(now);
+  const SlotOrders orders = slots->missed(now, 0);
+  const WorkerReport report = put_of(orders, {run(kA)});
+  ASSERT_NE(answer_to(report, kA), nullptr);
+  EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kReturned);
+}
+
+}  // namespace
+}  // namespace holdfast::agent::testing
