@@ -163,7 +163,8 @@ TEST(WorkerLeases, WordsThatNobodyUnderstandsAreAnErrorAndStay) {
   EXPECT_EQ(cached.refused, "");
   EXPECT_TRUE(cached.report.answers.empty());
   const Json cut_off = Json::parse(cut_off_lease_body(cached));
-  EXPECT_EQ(cut_off["metadata"]["annotations"][kWorkerAnnotation], "{\"seq\": -");
+  EXPECT_EQ(string_at(at(at(cut_off, "metadata"), "annotations"), kWorkerAnnotation),
+            "{\"seq\": -");
   lease["metadata"]["annotations"][kWorkerAnnotation] = std::string(kMaxProtocolBytes + 1, ' ');
   EXPECT_EQ(decoded(lease).words, "") << "memory is bounded";
   EXPECT_NE(decoded(lease).error, "");

@@ -178,6 +178,12 @@ TEST_F(PoolSize, AnEndedPodStaysUntilItsWorkerIsCutOff) {
   add("a", 1).ended = true;
   EXPECT_THAT(plan().remove, IsEmpty()) << "its last answers count";
   EXPECT_EQ(plan().create, 1);
+  state.workers[0].failed = true;
+  state.workers[0].created = state.now - seconds(20);
+  record(kFirstStartDelay);
+  EXPECT_THAT(plan().remove, IsEmpty()) << "it failed soon after its start, too";
+  state.workers[0].state = WorkerState::kCutOff;
+  EXPECT_THAT(plan().remove, ElementsAre("a"));
 }
 
 TEST_F(PoolSize, AWorkerWhosePodIsBeingDeletedIsMarked) {
