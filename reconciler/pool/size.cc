@@ -62,7 +62,8 @@ class Planner {
   }
 
   void record_failures() {
-    if (record_.observed_generation != state_.generation) {
+    const bool is_new_spec = record_.observed_generation != state_.generation;
+    if (is_new_spec) {
       record_.failed_starts = 0;
       record_.next_start.reset();
     }
@@ -70,7 +71,7 @@ class Planner {
     const Time latest = std::chrono::floor<seconds>(state_.now + kLongestStartDelay);
     if (record_.next_start) record_.next_start = std::min(*record_.next_start, latest);
     recorded_ = record_.next_start;
-    bool fails = state_.refusal && !is_recorded(state_.refusal->at);
+    bool fails = state_.refusal && !is_new_spec && !is_recorded(state_.refusal->at);
     for (const PoolWorker& worker : state_.workers) {
       if (is_old(worker) || !fails_to_start(worker, state_.now)) continue;
       seen_.failing.push_back(&worker);

@@ -324,6 +324,15 @@ TEST_F(PoolSize, ARefusedCreationIsAFailure) {
   EXPECT_THAT(plan().status.message, HasSubstr("exceeded quota"));
 }
 
+TEST_F(PoolSize, ARefusalSaysNothingOfANewSpec) {
+  state.refusal = PoolState::Refusal{"the pool needs the command", state.now};
+  record(seconds(1));
+  EXPECT_EQ(plan().create, 0);
+  ++state.generation;
+  EXPECT_EQ(plan().create, 1);
+  EXPECT_EQ(plan().status.failed_starts, 0);
+}
+
 TEST_F(PoolSize, ALaterSuccessEndsTheRow) {
   state.status.failed_starts = 4;
   state.status.next_start = state.now - seconds(20);
