@@ -115,7 +115,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (budget_of(ends.back().verdict.outcome) == Budget::kDisruptions) ++losses;
   }
   Status& status = write.status;
-  fail_overspent_runs(context.spec, write);
+  fail_overspent_runs(context, write);
   if (const auto reached = judge_job(context, ends, status)) {
     return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
@@ -220,7 +220,7 @@ void decide_active(const Context& context, Plan& plan) {
     ends = ends || step.end;
   }
   if (plan.confirm(unconfirmed)) return;
-  if (ends || has_overspent_run(context.spec, context.job.status) || is_overspent(context)) {
+  if (ends || has_overspent_run(context) || is_overspent(context)) {
     return end_runs(context, steps, plan);
   }
   if (steps.empty()) {

@@ -12,6 +12,7 @@
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/pod_times.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -255,6 +256,10 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
     return ended;
   }
   const bool is_spent = budget != Budget::kNone && has_failed_for_good(context.spec, run);
+  if (is_spent && runs_at_worker(context, run)) {
+    run.next_attempt_time = context.now;
+    return ended;
+  }
   if (policy.action == PolicyAction::kFailIndex || is_spent) {
     status.failed.add(run.index);
     status.runs.erase(found);
@@ -271,23 +276,25 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
 namespace {
 
 // The request to cancel came first, and its attempts cost nothing.
-bool is_overspent(const Spec& spec, const Run& run) {
-  return !spec.cancel && !run.open() && has_failed_for_good(spec, run);
+bool is_overspent(const Context& context, const Run& run) {
+  return !context.spec.cancel && !run.open() && has_failed_for_good(context.spec, run) &&
+         !runs_at_worker(context, run);
 }
 
 }  // namespace
 
-bool has_overspent_run(const Spec& spec, const Status& status) {
-  return std::any_of(status.runs.begin(), status.runs.end(),
-                     [&](const Run& run) { return is_overspent(spec, run); });
+bool has_overspent_run(const Context& context) {
+  const auto& runs = context.job.status.runs;
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const Run& run) { return is_overspent(context, run); });
 }
 
-void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
+void fail_overspent_runs(const Context& context, WriteStatus& write) {
   Status& status = write.status;
   std::optional<Run> last;
   std::int64_t count = 0;
   std::erase_if(status.runs, [&](const Run& run) {
-    if (!is_overspent(spec, run)) return false;
+    if (!is_overspent(context, run)) return false;
     status.failed.add(run.index);
     last = run;
     ++count;
@@ -297,7 +304,7 @@ void fail_overspent_runs(const Spec& spec, WriteStatus& write) {
   write.events.push_back(
       Event{true, "RunsFailed", "Finish",
             std::to_string(count) +
-                " waiting runs failed, because a limit was lowered; the last one: run " +
+                " waiting runs failed, because their limits are spent; the last one: run " +
                 std::to_string(last->index) + ", which failed " + std::to_string(last->failures) +
                 " times and was lost " + std::to_string(last->disruptions) + " times"});
 }

@@ -28,15 +28,16 @@ struct AttemptsEnd {
 };
 
 // Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or
-// has failed for good, is no longer in status.runs.
+// has failed for good, is no longer in status.runs. But the record alone tells where an attempt on
+// a worker may still run, so its run stays until that place is empty.
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
-// True if a run that waits has spent more than its own budget allows: its limit was lowered. Only
-// with backoffLimitPerIndex, because otherwise the job itself fails, and not in a job that is being
-// cancelled.
-bool has_overspent_run(const Spec& spec, const Status& status);
+// True if a run that waits has spent more than its own budget allows: its limit was lowered, or its
+// last attempt has now left its worker. Only with backoffLimitPerIndex, because otherwise the job
+// itself fails, and not in a job that is being cancelled.
+bool has_overspent_run(const Context& context);
 // These runs have failed. They spend nothing more. An Event names the last of them.
-void fail_overspent_runs(const Spec& spec, WriteStatus& write);
+void fail_overspent_runs(const Context& context, WriteStatus& write);
 
 // Adds the ended attempts to history. One write adds kHistoryLimit - 1 at most, because no write
 // may drop the newest entry. Attempts that ended badly come first.

@@ -192,6 +192,16 @@ RunStep decide_at_worker(const RunContext& context) {
   return goes_on(context, slot);
 }
 
+bool runs_at_worker(const Context& context, const Run& run) {
+  if (!run.at_worker()) return false;
+  const auto& runs = context.job.status.runs;
+  const auto found = std::find_if(runs.begin(), runs.end(),
+                                  [&](const Run& was) { return was.index == run.index; });
+  if (found == runs.end() || found->attempt != run.attempt) return false;
+  const PodView* const pod = context.pods[static_cast<std::size_t>(found - runs.begin())];
+  return pod && pod->slot && pod_lives(context, *pod);
+}
+
 std::string workers_left(const Context& context) {
   std::string text;
   for (const PodView& pod : context.view.pods) {

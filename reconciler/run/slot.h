@@ -18,6 +18,9 @@ PodView slot_as_pod(const Job& job, const Run& run, const SlotView& slot);
 // worker's Lease has one writer, and the next place waits until this one is empty.
 RunStep decide_at_worker(const RunContext& context);
 
+// The last attempt of this run, on record or about to be, may still run on its worker.
+bool runs_at_worker(const Context& context, const Run& run);
+
 // The attempts of a job that go on at workers while it stops: "worker a, worker b".
 std::string workers_left(const Context& context);
 

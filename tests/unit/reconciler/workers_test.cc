@@ -273,6 +273,36 @@ TEST(Workers, AJobThatHasFailedWaitsForItsOtherRuns) {
   EXPECT_EQ(after(view).phase, Phase::kFailed);
 }
 
+// The record alone tells where the attempt runs.
+TEST(Workers, ARunFailsForGoodOnceItsPlaceIsEmpty) {
+  JobView view = pooled(job_of_runs(2, 2, 2));
+  for (auto& run : view.job.status.runs) {
+    run.worker_name = worker(static_cast<int>(run.attempt)).name;
+    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
+    run.pod_uid.clear();
+  }
+  view.job.spec.indexed = true;
+  view.job.spec.backoff_limit_per_index = 0;
+  view.job.spec.pool->progress_deadline = seconds(30);
+  SlotView hangs = slot(AtPlace::kRunning);
+  hangs.stalled_for = seconds(30);
+  show(view, {hangs, slot(AtPlace::kRunning)});
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.history.at(0).outcome, Outcome::kHung);
+  ASSERT_EQ(view.job.status.runs.size(), 2U) << "the hung command still runs";
+  view.observed.pool.offers = {worker(3)};
+  show(view, {hangs, slot(AtPlace::kRunning)});
+  for (const WriteStatus& write : all<WriteStatus>(settle(view))) {
+    EXPECT_EQ(write.status.attempt, 2) << "its budget is spent";
+    EXPECT_TRUE(write.status.failed.empty());
+  }
+  hangs.left = true;
+  show(view, {hangs, slot(AtPlace::kRunning)});
+  const Status status = after(view);
+  EXPECT_TRUE(status.failed.contains(0));
+  EXPECT_EQ(status.runs.size(), 1U);
+}
+
 TEST(Workers, TheCheckpointGoesOnRecordWithTheEnd) {
   SlotView seen = slot(AtPlace::kLost);
   seen.checkpoint = "frame 12";
