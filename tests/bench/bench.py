@@ -20,6 +20,7 @@ h  very many finished jobs: the first read, and the return of a replica that was
 i  jobs of many runs, beside batch/v1's Indexed Jobs; and one of 10,000 runs
 q  jobs through a JobQueue, beside the same without one; and how soon the next job of a queue starts
 j  20,000 jobs that wait in 200 queues: memory, CPU, and writes at rest
+w  jobs of a WorkerPool, beside batch/v1 and jobs with pods: start, burst, many runs, 500 workers at rest
 """
 
 import argparse
@@ -36,6 +37,7 @@ import in_queues  # noqa: E402
 import many_runs  # noqa: E402
 import returns  # noqa: E402
 import standing  # noqa: E402
+import warm_workers  # noqa: E402
 import writes  # noqa: E402
 from measure import write_result  # noqa: E402
 from plane import Plane, machine, versions  # noqa: E402
@@ -44,7 +46,8 @@ from templates import NAMES  # noqa: E402
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
          "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g,
-         "h": returns.mode_h, "i": many_runs.mode_i, "q": in_queues.mode_q, "j": in_queues.mode_j}
+         "h": returns.mode_h, "i": many_runs.mode_i, "q": in_queues.mode_q, "j": in_queues.mode_j,
+         "w": warm_workers.mode_w}
 
 
 def say(line):
@@ -80,6 +83,10 @@ def arguments():
     add("--rounds-of-queues", type=int, default=3, help="of q; default 3")
     add("--one-by-one", type=int, default=200, help="jobs of a queue of one, in q; default 200")
     add("--waiting-jobs", type=int, default=20000, help="in 200 queues, in j; default 20000")
+    add("--warm-jobs", type=int, default=5000, help="at once, in w; default 5000")
+    add("--warm-runs", type=int, default=20000, help="of one job, in w; default 20000")
+    add("--warm-workers", type=int, default=500, help="at rest, in w; default 500")
+    add("--rounds-of-workers", type=int, default=2, help="of w; default 2")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
     add("--template", choices=NAMES, default="tiny",
@@ -93,6 +100,7 @@ def arguments():
 def main():
     options = arguments()
     os.environ["HOLDFAST_OPERATOR"] = options.operator
+    os.environ.setdefault("HOLDFAST_AGENT", str(ROOT / "build/bench/agent/holdfast-agent"))
     modes = [mode for mode in MODES if mode in (options.modes or MODES)]
     for mode in modes:
         say(f"mode {mode}: starting a cluster ...")

@@ -12,7 +12,7 @@ POD_UID = "5cce1394-28fc-4389-b9d8-da4b1707d713"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
-def _post(path, body):
+def post(path, body):
     return {"method": "POST", "path": path, "body": body}
 
 
@@ -35,12 +35,12 @@ def ending_jobs(namespace, shape="tiny", queue=None):
     body = durable_job("job-$N", shape)
     if queue:
         body["spec"]["queue"] = {"name": queue}
-    return [_post(_jobs(namespace), body)]
+    return [post(_jobs(namespace), body)]
 
 
 def queues(namespace, **spec):
     """JobQueues."""
-    return [_post(f"{JOBS_API}/namespaces/{namespace}/jobqueues", queue("queue-$N", **spec))]
+    return [post(f"{JOBS_API}/namespaces/{namespace}/jobqueues", queue("queue-$N", **spec))]
 
 
 def _indexed(body, completions, parallelism):
@@ -50,17 +50,17 @@ def _indexed(body, completions, parallelism):
 
 def indexed_jobs(namespace, completions, parallelism):
     """DurableJobs of many runs whose pods end at once."""
-    return [_post(_jobs(namespace), _indexed(durable_job("job-$N"), completions, parallelism))]
+    return [post(_jobs(namespace), _indexed(durable_job("job-$N"), completions, parallelism))]
 
 
 def indexed_batch_jobs(namespace, completions, parallelism):
     """The same as batch/v1 Jobs."""
-    return [_post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _indexed(_batch_job("tiny"), completions, parallelism))]
+    return [post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _indexed(_batch_job("tiny"), completions, parallelism))]
 
 
 def running_jobs(namespace, shape="tiny"):
     """DurableJobs whose pods run for ever."""
-    return [_post(_jobs(namespace), durable_job("job-$N", shape, ends=False))]
+    return [post(_jobs(namespace), durable_job("job-$N", shape, ends=False))]
 
 
 def _batch_job(shape):
@@ -71,7 +71,7 @@ def _batch_job(shape):
 
 def ending_batch_jobs(namespace, shape="tiny"):
     """The same as batch/v1 Jobs."""
-    return [_post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _batch_job(shape))]
+    return [post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _batch_job(shape))]
 
 
 def _put(path, body, metadata=None):
@@ -162,9 +162,9 @@ def _release(namespace):
 
 def finished_jobs(namespace):
     """DurableJobs that have succeeded, and their pods, as they are left behind."""
-    return [_post(_jobs(namespace), durable_job("job-$N")),
+    return [post(_jobs(namespace), durable_job("job-$N")),
             _status_write(namespace, _started()),
-            _post(_pods(namespace), _durable_pod()),
+            post(_pods(namespace), _durable_pod()),
             _pod_ended(namespace),
             _status_write(namespace, _succeeded())]
 
@@ -179,8 +179,8 @@ def finished_batch_jobs(namespace):
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     labels = {"batch.kubernetes.io/controller-uid": "$UID", "controller-uid": "$UID",
               "batch.kubernetes.io/job-name": "job-$N", "job-name": "job-$N"}
-    return [_post(path, _batch_job("tiny")),
-            _post(_pods(namespace), _pod({"apiVersion": "batch/v1", "kind": "Job"}, labels)),
+    return [post(path, _batch_job("tiny")),
+            post(_pods(namespace), _pod({"apiVersion": "batch/v1", "kind": "Job"}, labels)),
             _pod_ended(namespace),
             {"method": "PATCH", "path": f"{path}/job-$N/status", "type": STRATEGIC, "body": {"status": {
                 "startTime": BEGAN, "completionTime": ENDED, "succeeded": 1, "ready": 0, "terminating": 0,
@@ -189,15 +189,15 @@ def finished_batch_jobs(namespace):
 
 def small_objects(namespace):
     """The cheapest writes that there are."""
-    return [_post(f"/api/v1/namespaces/{namespace}/configmaps",
+    return [post(f"/api/v1/namespaces/{namespace}/configmaps",
                   {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "small-$N"}})]
 
 
 def whole_lives(namespace, shape="tiny"):
     """All that is written for a job from its creation to its end, without anybody who decides."""
-    return [_post(_jobs(namespace), durable_job("job-$N", shape)),
+    return [post(_jobs(namespace), durable_job("job-$N", shape)),
             _status_write(namespace, _started()),
-            _post(_pods(namespace), _durable_pod(["holdfast.dev/outcome"], shape)),
+            post(_pods(namespace), _durable_pod(["holdfast.dev/outcome"], shape)),
             _pod_ended(namespace),
             _status_write(namespace, _succeeded()),
             _release(namespace)]
@@ -207,7 +207,7 @@ def whole_lives(namespace, shape="tiny"):
 
 def job_writes(namespace, shape):
     """A DurableJob, and each kind of status write of it."""
-    return [_post(_jobs(namespace), durable_job("job-$N", shape)),
+    return [post(_jobs(namespace), durable_job("job-$N", shape)),
             *(_status_write(namespace, status()) for status in (_started, _running, _succeeded))]
 
 
@@ -224,7 +224,7 @@ def stage_writes(namespace, shape):
                 "stages": [{"name": "main", **ended}, {"name": "verify", **ended}, last]}
 
     done = {"completionTime": ENDED}
-    writes = [_post(_jobs(namespace), job)]
+    writes = [post(_jobs(namespace), job)]
     for fields in (status(_started()), status(_running()), status(_succeeded(), "Succeeded", done)):
         writes.append(json.loads(json.dumps(_status_write(namespace, fields)).replace("job-$N", "staged-$N")))
     return writes
@@ -232,7 +232,7 @@ def stage_writes(namespace, shape):
 
 def pod_writes(namespace, shape):
     """An attempt's pod, from its creation to its deletion."""
-    created = _post(_pods(namespace), _durable_pod(["holdfast.dev/outcome"], shape))
+    created = post(_pods(namespace), _durable_pod(["holdfast.dev/outcome"], shape))
     # There is no job whose UID it could bear.
     created["body"] = json.loads(json.dumps(created["body"]).replace("$UID", POD_UID))
     ready = [{"type": kind, "status": "True", "lastTransitionTime": BEGAN} for kind in (
@@ -254,7 +254,7 @@ def batch_writes(namespace, shape):
             "startTime": BEGAN, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}, **fields}},
             {"name": "job-$N", "namespace": namespace})
 
-    return [_post(path, body), status({"active": 1}), status({
+    return [post(path, body), status({"active": 1}), status({
         "active": 0, "succeeded": 1, "completionTime": ENDED, "conditions": _batch_conditions()})]
 
 
@@ -278,6 +278,6 @@ def lease_writes(namespace, renewals=5):
         time = {"renewTime": f"2026-01-02T03:05:{number:02}.000000Z"}
         return _put(f"{path}/holdfast-$N", {**lease, "spec": {**granted, **time}}, marked)
 
-    return [_post(path, {**lease, "metadata": metadata, "spec": spec}),
+    return [post(path, {**lease, "metadata": metadata, "spec": spec}),
             _put(f"{path}/holdfast-$N", {**lease, "spec": granted}, {**metadata, "managedFields": [{}]}),
             *(renewed(number) for number in range(renewals))]

@@ -78,8 +78,8 @@ class Plane:
         kubeconfig.write_text(json.dumps(config), encoding="utf-8")
         return kubeconfig
 
-    def operator(self):
-        return Operator(self.cluster, kubeconfig=self.kubeconfig)
+    def operator(self, *flags):
+        return Operator(self.cluster, *flags, kubeconfig=self.kubeconfig)
 
     def replicas(self, count):
         return Replicas(self.cluster, count, kubeconfigs=dict.fromkeys(range(count), lambda _: self.kubeconfig))

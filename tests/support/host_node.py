@@ -318,6 +318,8 @@ class HostPod:
         given = {variable["name"]: variable.get("value") or
                  fields.get(variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"), "")
                  for variable in self.main.get("env", [])}
+        if "HOLDFAST_SLOTS_FOLDER" in given:
+            given["HOLDFAST_SLOTS_FOLDER"] = str(self.folder / "slots")
         return given | {
             "PATH": os.environ["PATH"],
             "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.link.port),
