@@ -35,6 +35,7 @@ def test_there_are_examples_of_each_kind():
         "fail-index.yaml",
         "rendezvous.yaml",
         "not-yet.yaml",
+        "workerpool.yaml",
         "from-batch-job/job.yaml",
         "from-batch-job/durablejob.yaml",
     }
