@@ -51,7 +51,7 @@ struct Start {
 };
 
 void complain(const char* word, int error) {
-  const char* const reason = std::strerror(error);
+  const char* const reason = ::strerrordesc_np(error);
   for (const char* const part : {"holdfast: cannot run \"", word, "\": ", reason, "\n"}) {
     static_cast<void>(!::write(STDERR_FILENO, part, std::strlen(part)));
   }

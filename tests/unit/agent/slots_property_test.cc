@@ -32,6 +32,7 @@ class SlotsHistory : SlotsChecks {
   }
   int begun() const { return static_cast<int>(begun_.size()); }
   std::optional<int> exit_code() const { return exit_code_; }
+  int missed() const { return missed_; }
   int recorded() const { return static_cast<int>(server_.recorded.size()); }
   bool brought_to_end() const { return brought_to_end_; }
 
@@ -182,6 +183,7 @@ class SlotsHistory : SlotsChecks {
     if (what < 2) return obey(slots_.progressed(now_, slot, text(256)));
     if (what < 4) return obey(slots_.checkpointed(now_, slot, ++checkpoints_, text(1024)));
     if (what < 6 || (process.asked && what < 9)) return end(slot);
+    if (what == 9 && !process.asked && !process.killed && random_.below(4) == 0) return miss(slot);
     obey(slots_.woke(now_));
   }
   std::string text(std::size_t most) const {
@@ -193,6 +195,13 @@ class SlotsHistory : SlotsChecks {
     if (!process.asked && !process.killed) ended_.insert(text_of(process.id));
     process.ended = true;
     obey(slots_.ended(now_, slot, 3, text(1024)));
+  }
+  // Its command did not begin in time.
+  void miss(int slot) {
+    begun_.erase(text_of(processes_.at(slot).id));
+    processes_.erase(slot);
+    ++missed_;
+    obey(slots_.missed(now_, slot));
   }
   void die(int slot) {
     if (!processes_.at(slot).ended) end(slot);
@@ -238,17 +247,19 @@ class SlotsHistory : SlotsChecks {
   const bool watch_hangs_, long_texts_, faults_, restarts_;
   SlotsServer server_;
   std::int64_t checkpoints_ = 0;
+  int missed_ = 0;
   bool brought_to_end_ = false;
 };
 
 TEST(SlotsHistories, NoneBeginsTwiceRunsPastItsLeaseOrLosesAnAnswer) {
-  int begun = 0, fenced = 0, ended = 0, recorded = 0, brought_to_end = 0;
+  int begun = 0, missed = 0, fenced = 0, ended = 0, recorded = 0, brought_to_end = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SlotsHistory history(seed);
     history.run();
     if (HasFailure()) return;
     begun += history.begun();
+    missed += history.missed();
     fenced += history.exit_code() == kFencedExitCode ? 1 : 0;
     ended += history.exit_code() == 0 ? 1 : 0;
     recorded += history.recorded();
@@ -256,6 +267,7 @@ TEST(SlotsHistories, NoneBeginsTwiceRunsPastItsLeaseOrLosesAnAnswer) {
   }
   // They reach what is to be checked.
   EXPECT_GT(begun, kSeeds * 2);
+  EXPECT_GT(missed, kSeeds / 10);
   EXPECT_GT(fenced, kSeeds / 5);
   EXPECT_GT(ended, kSeeds / 10);
   EXPECT_GT(recorded, kSeeds * 2);
