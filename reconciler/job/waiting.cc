@@ -85,10 +85,9 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
     plan.wake_at(stalled_at);
   }
   for (const PodView& pod : context.view.pods) {
-    const auto node = context.view.observed.nodes.find(pod.node_name);
-    if (node == context.view.observed.nodes.end() || !node->second.missing_for) continue;
-    if (!pod_lives(context, pod)) continue;
-    plan.wake_in(context.spec.lost_after - *node->second.missing_for);
+    const NodeObservation* const node = node_of(context, pod);
+    if (!node || !node->missing_for || !pod_lives(context, pod)) continue;
+    plan.wake_in(context.spec.lost_after - *node->missing_for);
   }
   plan.inform(std::move(status));
 }
@@ -212,10 +211,8 @@ std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
     const Duration time = pod.slot ? Duration(context.spec.lost_after)
                                    : overstay_left(context, pod).value_or(untold_left(context));
     if (!left || time > left->time) left = PodsLeft{&pod, time};
-    const auto node = context.view.observed.nodes.find(pod.node_name);
-    if (node != context.view.observed.nodes.end() && node->second.missing_for) {
-      plan.wake_in(context.spec.lost_after - *node->second.missing_for);
-    }
+    const NodeObservation* const node = node_of(context, pod);
+    if (node && node->missing_for) plan.wake_in(context.spec.lost_after - *node->missing_for);
   }
   if (left && left->time > Duration::zero()) plan.wake_in(left->time);
   return left;

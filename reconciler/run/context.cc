@@ -18,9 +18,15 @@ bool told_deadline_has_passed(const Context& context) {
 bool pod_lives(const Context& context, const PodView& pod) {
   if (pod.ended()) return false;
   if (pod.node_name.empty()) return !pod.deletion;
+  const NodeObservation* const node = node_of(context, pod);
+  return !node || !node->missing_for || *node->missing_for < context.spec.lost_after;
+}
+
+const NodeObservation* node_of(const Context& context, const PodView& pod) {
+  // A worker's pod may have the name of a node.
+  if (pod.slot) return nullptr;
   const auto node = context.view.observed.nodes.find(pod.node_name);
-  if (node == context.view.observed.nodes.end()) return true;
-  return !node->second.missing_for || *node->second.missing_for < context.spec.lost_after;
+  return node == context.view.observed.nodes.end() ? nullptr : &node->second;
 }
 
 }  // namespace holdfast::reconciler

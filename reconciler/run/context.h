@@ -51,4 +51,7 @@ bool told_deadline_has_passed(const Context& context);
 // False if the pod is terminal, if it is unbound and deleted, or if its node's object is gone.
 bool pod_lives(const Context& context, const PodView& pod);
 
+// The pod's node; null: nothing is known of it, or it has none. A slot has none.
+const NodeObservation* node_of(const Context& context, const PodView& pod);
+
 }  // namespace holdfast::reconciler

@@ -232,6 +232,23 @@ TEST(Workers, TheNextPlaceWaitsUntilTheLastIsEmpty) {
   EXPECT_EQ(after(view, now() + seconds(5)).runs.at(0).worker_uid, "lease-2");
 }
 
+// A worker's pod may have the name of a node.
+TEST(Workers, ANodeThatIsGoneIsNoWorkersEnd) {
+  SlotView seen = slot(AtPlace::kRunning);
+  JobView view = at_worker(seen);
+  view.job.spec.attempt_deadline = seconds(99);
+  view.observed.nodes[worker(1).name].missing_for = seconds(1000);
+  view.observed.pool.offers = {worker(2)};
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kBackoff);
+  view.job.status = status;
+  view.job.status.runs[0].next_attempt_time = now();
+  show(view, {seen});
+  const Decision waits = settle(view, now() + seconds(5));
+  EXPECT_GT(*waits.wake_after, Duration::zero()) << "it does not spin";
+  for (const WriteStatus& write : all<WriteStatus>(waits)) EXPECT_EQ(write.status.attempt, 1);
+}
+
 TEST(Workers, CancelledMeansThatNothingRuns) {
   SlotView seen = slot(AtPlace::kRunning);
   JobView view = at_worker(seen);
