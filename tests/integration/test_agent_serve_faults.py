@@ -189,6 +189,20 @@ def test_a_watch_that_is_cut_is_opened_again(worker, cluster):
             assert agent.process.poll() is None and agent.stderr() == ""
 
 
+@pytest.mark.parametrize("line", [
+    b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}\n',
+    b'{"type": "ERROR", "object": {"kind": "Status", "code": 500}}\n',
+    b"x" * 300_000 + b"\n",
+])
+def test_a_watch_that_is_of_no_use_is_replaced(worker, cluster, line):
+    with Watches(cluster) as way:
+        way.lines = [line, line]
+        with worker.agent(["true"], KUBERNETES_SERVICE_PORT=way.port) as agent:
+            wait_for("a third watch", lambda: way.opened >= 3, LIMIT)
+            worker.run("one").wait("ended")
+            assert agent.process.poll() is None and agent.stderr() == ""
+
+
 # -- what hangs --------------------------------------------------------------------------------
 
 

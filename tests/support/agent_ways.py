@@ -12,6 +12,7 @@ from proxy import Proxy
 PATIENCE = 60
 THROTTLED = (b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: %d\r\nContent-Type: text/plain\r\n"
              b"Content-Length: 9\r\n\r\nThrottled")
+LINE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
 
 class Link(Proxy):
@@ -125,11 +126,13 @@ class Stranger:
 
 
 class Watches(Gate):
-    """The way to the API server, on which watches can get stuck: they stay open, and nothing comes."""
+    """The way to the API server, on which watches can get stuck: they stay open, and nothing comes. Or they
+    get these lines instead of an answer of the API server, one each."""
 
     def __init__(self, cluster):
         super().__init__(cluster)
         self.stuck = False
+        self.lines = []
         self.opened = 0
 
     def _handle(self, client, upstream, request):
@@ -138,4 +141,8 @@ class Watches(Gate):
             if self.stuck:
                 threading.Event().wait(PATIENCE)
                 return False
+            if self.lines:
+                line = self.lines.pop(0)
+                client.sendall(LINE % len(line) + line)
+                return True
         return super()._handle(client, upstream, request)
