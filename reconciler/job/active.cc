@@ -6,6 +6,7 @@
 #include "reconciler/job/phases.h"
 #include "reconciler/job/telling.h"
 #include "reconciler/run/running.h"
+#include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -64,8 +65,9 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
-  const bool creates = context.view.observed.creating;
-  if (open || not_the_first || creates || std::any_of(ends.begin(), ends.end(), waits_for)) {
+  // So may an attempt on a worker that ended early.
+  const bool may_run = context.view.observed.creating || !workers_left(context).empty();
+  if (open || not_the_first || may_run || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
     settle_phase(context, status);
     status.waiting = stopping_waiting(context, reached);

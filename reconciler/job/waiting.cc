@@ -42,7 +42,16 @@ bool end_idle(const Context& context, Plan& plan) {
   const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
                                 (reached->succeeds || !context.job.stages.empty());
   if (reached && !is_resumed_first) {
-    finish(context, *reached, write);
+    // An attempt that ended early may still run on its worker. While it is suspended, a job's end
+    // is not on record, because it may be resumed.
+    const bool waits = !workers_left(context).empty();
+    if (waits && write.status.phase == Phase::kSuspended) return false;
+    if (!waits) {
+      finish(context, *reached, write);
+    } else {
+      record_end(context, *reached, write);
+      write.status.waiting = stopping_waiting(context, *reached);
+    }
     plan.write(std::move(write));
     return true;
   }

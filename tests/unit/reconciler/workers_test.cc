@@ -249,6 +249,39 @@ TEST(Workers, ANodeThatIsGoneIsNoWorkersEnd) {
   for (const WriteStatus& write : all<WriteStatus>(waits)) EXPECT_EQ(write.status.attempt, 1);
 }
 
+TEST(Workers, AJobThatIsOutOfTimeFailsOnceItsPlaceIsEmpty) {
+  SlotView seen = slot(AtPlace::kRunning);
+  JobView view = at_worker(seen);
+  view.job.spec.attempt_deadline = seconds(99);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kBackoff);
+  view.job.spec.active_deadline = seconds(1);
+  show(view, {seen});
+  view.job.status = after(view);
+  ASSERT_FALSE(is_terminal(view.job.status.phase)) << "the command still runs";
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kRunsStopped);
+  EXPECT_TRUE(view.job.status.holds("FailureTarget"));
+  seen.left = true;
+  show(view, {seen});
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
+}
+
+TEST(Workers, AJobFailsOnceTheEarlierAttemptsOfItsRunsHaveLeft) {
+  SlotView seen = slot(AtPlace::kRunning);
+  JobView view = pooled(job_of_runs(2, 2, 2));
+  for (auto& run : view.job.status.runs) {
+    run.worker_name = worker(static_cast<int>(run.attempt)).name;
+    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
+    run.pod_uid.clear();
+  }
+  view.job.status.runs[0].next_attempt_time = now();
+  view.job.spec.backoff_limit = 0;
+  show(view, {seen, slot(AtPlace::kEnded, 1)});
+  view.job.status = after(view);
+  ASSERT_FALSE(is_terminal(view.job.status.phase)) << "run 0 still runs on worker-1";
+  EXPECT_TRUE(view.job.status.holds("FailureTarget"));
+}
+
 TEST(Workers, CancelledMeansThatNothingRuns) {
   SlotView seen = slot(AtPlace::kRunning);
   JobView view = at_worker(seen);
