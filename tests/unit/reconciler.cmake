@@ -1,5 +1,6 @@
 # The rules for all writes, for the unit tests and for the simulation.
-add_library(reconciler_rules STATIC reconciler/rules.cc reconciler/rules_writes.cc)
+add_library(reconciler_rules STATIC reconciler/rules.cc reconciler/rules_places.cc
+                                    reconciler/rules_writes.cc)
 target_link_libraries(reconciler_rules PUBLIC holdfast_reconciler)
 target_compile_options(reconciler_rules PRIVATE -O2)
 
@@ -43,6 +44,7 @@ holdfast_test(
   reconciler/world_acts.cc
   reconciler/replica.cc
   reconciler/replica_writes.cc
+  reconciler/replica_workers.cc reconciler/worker_world.cc reconciler/worker_world_acts.cc
   reconciler/property_test.cc
   LIBRARIES
   reconciler_rules)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconciler/names.h"
+#include "reconciler/run/slot.h"
 #include "tests/unit/reconciler/rules.h"
 
 namespace holdfast::reconciler::testing {
@@ -96,6 +97,7 @@ void Ledger::check_old_pod(const StatusWrite& write, const Run& old) {
 
 void Ledger::pod_created(const Job& job, const CreatePod& write, const PodView& pod) {
   made_.insert(pod.uid);
+  if (job.spec.pool) complain("S22: a pod of an attempt on a worker");
   if (job.status.attempt < write.attempt)
     complain("S8: a pod exists before its attempt is recorded");
   const auto run = runs_.find(write.attempt);
@@ -125,8 +127,18 @@ void Ledger::pod_touched(const char* what, const Job& job, const PodView& pod) {
   }
 }
 
-const PodView* Ledger::find_end(const std::string& pod_uid) const {
-  const auto found = ends_.find(pod_uid);
+void Ledger::slot_ended(const holdfast::Answer& answer) {
+  Run run;
+  run.attempt = answer.id.attempt;
+  SlotView slot;
+  slot.at = AtPlace::kEnded;
+  slot.exit_code = answer.exit_code;
+  slot.result = answer.result;
+  ends_[slot_key(answer.id.attempt)] = slot_as_pod(job_, run, slot);
+}
+
+const PodView* Ledger::find_end(const std::string& place) const {
+  const auto found = ends_.find(place);
   return found == ends_.end() ? nullptr : &found->second;
 }
 

@@ -44,6 +44,9 @@ class Ledger {
   // `what`: "deletes", "releases".
   void pod_touched(const char* what, const Job& job, const PodView& pod);
   void pod_ended(const PodView& pod) { ends_[pod.uid] = pod; }
+  // A worker begins the command of an attempt; the command ends by itself.
+  void slot_begun(std::int64_t attempt) { made_.insert(slot_key(attempt)); }
+  void slot_ended(const holdfast::Answer& answer);
   // A user removed a pod with its finalizer: its attempt may be created again.
   void excuse_creation(const std::string& name) { excused_.insert(name); }
 
@@ -68,7 +71,9 @@ class Ledger {
   // ledger_ends.cc: what a write says about attempts that end, and runs that are over.
   std::vector<End> ends_of(const StatusWrite& write);
   void check_end(const StatusWrite& write, End& end);
-  void check_told(const StatusWrite& write, const HistoryEntry& entry);
+  void check_told(const StatusWrite& write, const HistoryEntry& entry, const std::string& place);
+  // Of an attempt on a worker, as the UID is of one with a pod.
+  static std::string slot_key(std::int64_t attempt) { return "slot-" + std::to_string(attempt); }
   void check_run_after(const StatusWrite& write, const End& end);
   void check_budgets(const Status& next);
   void check_indexes(const StatusWrite& write, const std::vector<End>& ends);
@@ -80,7 +85,7 @@ class Ledger {
   void check_permit(const StatusWrite& write, std::int64_t opened);
   void check_start(const StatusWrite& write, const Run& run);
   void check_old_pod(const StatusWrite& write, const Run& old);
-  const PodView* find_end(const std::string& pod_uid) const;
+  const PodView* find_end(const std::string& place) const;
 
   const Job job_;  // for its name and UID
   std::string violation_;
@@ -89,8 +94,8 @@ class Ledger {
   std::map<std::int64_t, Spent> spent_;        // by each run
   std::map<std::int64_t, bool> over_;          // runs that have succeeded (true) or failed
   std::map<std::int64_t, int> created_;        // pods, by attempt
-  std::set<std::string> made_;                 // UIDs of the pods that the operator made
-  std::map<std::string, PodView> ends_;        // of pods by UID, as their kubelet reported
+  std::set<std::string> made_;                 // UIDs of the pods that the operator made, slots
+  std::map<std::string, PodView> ends_;        // of pods by UID, as their kubelet reported, slots
   std::set<std::string> excused_;
 };
 

@@ -66,8 +66,9 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
     return;
   }
   const HistoryEntry& entry = *end.entry;
-  check_told(write, entry);
-  const PodView* const truth = find_end(entry.pod_uid);
+  const std::string place = end.was.at_worker() ? slot_key(end.was.attempt) : entry.pod_uid;
+  check_told(write, entry, place);
+  const PodView* const truth = find_end(place);
   // A verdict without an exit code is not the pod's own: no rule judges that.
   if (entry.exit_code && failed(truth)) end.action = policy_on(write.spec, *truth);
   const Budget budget =
@@ -82,10 +83,11 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
 }
 
 // What the write says of the attempt's end, beside what its pod says.
-void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry) {
-  const PodView* const truth = find_end(entry.pod_uid);
+void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry,
+                        const std::string& place) {
+  const PodView* const truth = find_end(place);
   const bool told = entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed;
-  if (told && !made_.count(entry.pod_uid)) {
+  if (told && !made_.count(place)) {
     complain("S18: an outcome of a pod that it did not make");
   }
   if (entry.outcome == Outcome::kSucceeded && !succeeded(truth)) {
@@ -135,7 +137,9 @@ void Ledger::check_run_after(const StatusWrite& write, const End& end) {
   if (success != write.next.completed.contains(index)) {
     complain("S16: not each success completes its run");
   }
-  if (failure != write.next.failed.contains(index)) {
+  // It fails when the place of its attempt is empty.
+  const bool fails_later = end.was.at_worker() && spent_all && end.now;
+  if (failure != write.next.failed.contains(index) && !fails_later) {
     complain("S8: a run has failed for good without cause, or has not with one");
   }
   if (!success && !failure && !end.now && !is_terminal(write.next.phase)) {
@@ -175,8 +179,11 @@ void Ledger::check_indexes(const StatusWrite& write, const std::vector<End>& end
                (end.entry->outcome == Outcome::kSucceeded) == success;
       });
       const Run* const was = run_at(write.old, *index);
-      const bool lowered = !success && write.spec.backoff_limit_per_index && was && !was->open() &&
-                           was->disruptions > write.spec.disruption_limit;
+      const auto& limit = write.spec.backoff_limit_per_index;
+      const bool is_spent = limit && was && !was->open() &&
+                            (was->disruptions > write.spec.disruption_limit ||
+                             (was->at_worker() && was->failures > *limit));
+      const bool lowered = !success && is_spent;
       if (!ended && !lowered) complain("S16: a run is over without an attempt that ended");
     }
   }

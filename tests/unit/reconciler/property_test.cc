@@ -1,9 +1,9 @@
 // Thousands of random histories of one job with one run or many: two operators with caches that
 // lag, which crash, lose answers and repeat requests, pods that end, vanish or are taken away,
-// nodes that die, a queue that comes, goes and takes its time, a user who changes his mind. After
-// every write the rules S1-S13, S16-S18 and the job's part of S19 are checked; at the end, with the
-// faults stopped, the job ends (L1, L2), its pods are released (L5) and nothing more is written
-// (L6).
+// nodes that die, a queue that comes, goes and takes its time, warm workers that fall silent, drain
+// and hand back, a user who changes his mind. After every write the rules S1-S13, S16-S18, S22 and
+// the job's part of S19 are checked; at the end, with the faults stopped, the job ends (L1, L2),
+// its pods are released (L5) and nothing more is written (L6).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,8 +55,14 @@ class History {
     return *replicas_[static_cast<std::size_t>(rng_.below(static_cast<int>(replicas_.size())))];
   }
 
+  void with_workers() {
+    if (rng_.percent(30)) world_.workers_act(40);
+    if (rng_.percent(30)) any_replica().serve_workers();
+  }
+
   void something() {
     if (rng_.percent(15)) world_.queue_acts();
+    if (world_.workers().exists()) with_workers();
     const int dice = rng_.below(100);
     if (dice < 50) {
       Replica& replica = any_replica();
@@ -93,6 +99,7 @@ class History {
         const auto wake = replica->wake();
         const bool due = wake && *wake <= world_.now();
         if (replica->busy() || replica->has_news() || due) any = replica->step() || any;
+        any = replica->serve_workers() || any;
       }
       if (!any) return acted;
       acted = true;
@@ -123,6 +130,7 @@ class History {
       settle_now();
       if (finished()) break;
       world_.kubelets_act(50);
+      world_.workers_act(50);
       pass(until_next_wake(seconds(5)));
     }
     if (ok() && !finished()) world_.ledger().complain("L2: the job never ends");
@@ -148,10 +156,14 @@ class History {
   void second_in_queue() {
     settle_now();
     world_.kubelets_act(50);
+    world_.workers_act(50);
     pass(seconds(1));
     const Job& job = world_.job();
-    const bool asks = std::any_of(replicas_.begin(), replicas_.end(),
-                                  [](const auto& one) { return one->asks_permit(); });
+    // One that sees a place as empty asks before another one does.
+    const auto asking = std::count_if(replicas_.begin(), replicas_.end(),
+                                      [](const auto& one) { return one->asks_permit(); });
+    const auto all = static_cast<std::ptrdiff_t>(replicas_.size());
+    const bool asks = asking > 0 && (!job.spec.pool || asking == all);
     const bool is_silent = asks && !finished() && !job.deleting && !job.status.says_queued();
     silent_seconds_ = is_silent ? silent_seconds_ + 1 : 0;
     if (silent_seconds_ > 3) {
@@ -169,6 +181,7 @@ class History {
     for (int i = 0; i < 200; ++i) {
       settle_now();
       world_.kubelets_act(50);
+      world_.workers_act(50);
       pass(seconds(1));
     }
     // A pod whose label is gone after its attempt ended is not seen any more: release-pods finds
@@ -181,6 +194,7 @@ class History {
     const int before = writes();
     for (int i = 0; i < 60; ++i) {
       settle_now();
+      world_.workers_act(50);
       pass(seconds(1));
     }
     if (writes() != before) world_.ledger().complain("L6: it writes at rest");

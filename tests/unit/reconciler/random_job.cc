@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "reconciler/run/slot.h"
+
 namespace holdfast::reconciler::testing {
 namespace {
 
@@ -76,6 +78,16 @@ void draw_many_runs(Spec& spec, Rng& rng) {
   }
 }
 
+// As operator/jobs/spec_codec.cc decodes a job with workerPool.
+void draw_pool(Job& job, Rng& rng) {
+  Spec& spec = job.spec;
+  spec.pool = PoolRef{"thumbnails", "", std::nullopt};
+  if (rng.percent(40)) spec.pool->progress_deadline = seconds(5 + rng.below(30));
+  spec.pod_replacement = PodReplacementPolicy::kFailed;
+  spec.first_container = kSlotContainer;
+  job.has_pool = true;
+}
+
 }  // namespace
 
 Job random_job(Rng& rng, Time now) {
@@ -100,6 +112,7 @@ Job random_job(Rng& rng, Time now) {
   spec.cancel = rng.percent(2);
   if (rng.percent(50)) draw_many_runs(spec, rng);
   if (rng.percent(40)) job.queue = QueueRef{"encode", 0, ""};
+  if (rng.percent(30)) draw_pool(job, rng);
   return job;
 }
 

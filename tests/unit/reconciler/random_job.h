@@ -1,5 +1,5 @@
 // The job of a random history: half of them have one run, the others two to eight. Some have a
-// queue.
+// queue, some a pool of warm workers.
 #pragma once
 
 #include "reconciler/types.h"

@@ -19,6 +19,8 @@ void Replica::start() {
   };
   job_seen_ = old_index(world_.job_log().size());
   pods_seen_ = old_index(world_.pods_log().size());
+  leases_seen_ = old_index(world_.workers().log().size());
+  leases_version_ = world_.workers().log()[leases_seen_]->version;
   clock_.watch(true, steady(world_.now()));
   clock_.proof(steady(world_.now()));
 }
@@ -39,6 +41,9 @@ void Replica::crash() {
   admitted_.reset();
   no_queue_ = false;
   asks_since_.reset();
+  lost_workers_.clear();
+  no_pool_ = false;
+  awaits_since_.reset();
   start();
 }
 
@@ -72,6 +77,7 @@ void Replica::sync(bool fully) {
   };
   advance(job_seen_, world_.job_log().size());
   advance(pods_seen_, world_.pods_log().size());
+  sync_workers(fully);
   if (!fully && rng_.percent(50)) return;
   news_ = news_ || admitted_ != world_.admitted() || no_queue_ == world_.queue_exists();
   admitted_ = world_.admitted();
@@ -93,6 +99,7 @@ JobView Replica::view() {
   for (const PodView& pod : *world_.pods_log()[pods_seen_]) {
     if (pod.job_uid_label == view.job.uid) view.pods.push_back(pod);
   }
+  observe_pool(view);
   forget(view.job.status);
   observe_nodes(view);
   observe_queue(view);
@@ -141,10 +148,12 @@ void Replica::observe_nodes(JobView& view) {
 void Replica::observe_runs(const std::vector<std::int64_t>& looked, JobView& view) {
   const std::vector<Run>& runs = view.job.status.runs;
   view.runs.assign(runs.size(), {});
+  show_slots(view);
   for (std::size_t place = 0; place < runs.size(); ++place) {
     const Run& run = runs[place];
     RunObserved& observed = view.runs[place].observed;
     observed.confirmed = std::count(looked.begin(), looked.end(), run.index) > 0;
+    observed.confirmed = observed.confirmed || run.at_worker();
     if (!run.open()) continue;
     const AttemptMemory& known = attempts_[run.attempt];
     observed.own_intent = std::any_of(known.intents.begin(), known.intents.end(),
@@ -250,6 +259,7 @@ bool Replica::step() {
   if (!broken.empty()) world_.ledger().complain(broken);
   if (decision.wake_after) wake_ = world_.now() + *decision.wake_after;
   ask_permit(seen, decision.awaits_permit);
+  ask_slots(seen, decision.awaits_slots);
   if (decision.writes.empty()) return false;
   plan(seen, std::move(decision.writes));
   if (faults_ && rng_.percent(10)) return true;  // between the look and the first write

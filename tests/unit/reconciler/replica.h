@@ -27,6 +27,8 @@ class Replica {
   void sync(bool fully);
   // Performs one pending write, or a decision and its first write. True: it did something.
   bool step();
+  // Writes the work Leases that it believes to be out of date. True: it wrote one.
+  bool serve_workers();
   void faults(bool on) { faults_ = on; }
 
   // When a decision must be repeated: at its wake-up time, or after an error.
@@ -52,9 +54,15 @@ class Replica {
 
   void start();
   JobView view();
+  void sync_workers(bool fully);
   void forget(const Status& status);
   void observe_nodes(JobView& view);
   void observe_queue(JobView& view) const;
+  void observe_pool(JobView& view) const;
+  SlotView slot_of(const JobView& view, const Run& run);
+  // The places of attempts on workers, as pods.
+  void show_slots(JobView& view);
+  void ask_slots(const JobView& seen, std::int64_t runs);
   void ask_permit(const JobView& seen, bool wants);
   // `looked`: the indexes of runs whose pods were read live.
   void observe_runs(const std::vector<std::int64_t>& looked, JobView& view);
@@ -93,6 +101,12 @@ class Replica {
   std::optional<std::int64_t> admitted_;
   bool no_queue_ = false;
   std::optional<Time> asks_since_;
+  // Of the workers: the last event, and the version up to which it knows of no other.
+  std::size_t leases_seen_ = 0;
+  std::uint64_t leases_version_ = 0;
+  std::map<std::string, Duration> lost_workers_;  // without a Lease, since this live time
+  bool no_pool_ = false;
+  std::optional<Time> awaits_since_;
 };
 
 }  // namespace holdfast::reconciler::testing

@@ -82,7 +82,8 @@ std::string broken_creations(const JobView& view, const Decision& decision, cons
   // The pods of a new stage come with the next look, which has its template.
   if (next.stage != view.job.status.stage) return "";
   for (const Run& run : next.runs) {
-    if (run.open() && run.attempt > view.job.status.attempt && created.count(run.attempt) == 0) {
+    const bool starts = run.open() && run.attempt > view.job.status.attempt;
+    if (starts && !run.at_worker() && created.count(run.attempt) == 0) {
       return "an intent without its pod";
     }
   }
@@ -269,6 +270,7 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   if (const std::string why = broken_pod_write(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_creations(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_queueing(view, decision, next); !why.empty()) return why;
+  if (const std::string why = broken_places(view, decision, next); !why.empty()) return why;
   // What is new after a live look has to wait for the next one.
   if (decision.writes.empty() && !view.observed.looked && decision.wake_after &&
       *decision.wake_after <= Duration::zero()) {

@@ -11,7 +11,8 @@ World::World(Rng& rng)
       now_(*parse_time("2026-03-01T12:00:00Z")),
       start_(now_),
       job_(random_job(rng, now_)),
-      ledger_(job_) {
+      ledger_(job_),
+      workers_(rng, version_, ledger_, job_.spec.pool ? 1 + rng.below(3) : 0) {
   policy_always_failed_ = job_.spec.pod_replacement == PodReplacementPolicy::kFailed;
   template_invalid_ = rng.percent(3);
   refuse_percent_ = rng.percent(30) ? 60 : 0;
@@ -71,6 +72,7 @@ Answer World::put_status(std::uint64_t version, const Status& status, bool fresh
   if (version != job_.version) return Answer::kConflict;
   ledger_.status_written({job_.status, status, job_.spec, pods_, nodes_, now_, fresh,
                           policy_always_failed_, admitted_});
+  workers_.status_written(job_, status);
   job_.status = status;
   // As the API stores them.
   for (Condition& condition : job_.status.conditions) {

@@ -11,6 +11,7 @@
 #include "reconciler/job/decide.h"
 #include "tests/unit/reconciler/ledger.h"
 #include "tests/unit/reconciler/rng.h"
+#include "tests/unit/reconciler/worker_world.h"
 
 namespace holdfast::reconciler::testing {
 
@@ -51,6 +52,9 @@ class World {
   void nodes_change();
   // The job's queue comes or goes, or admits the job, if a replica has asked for that.
   void queue_acts();
+  // The warm workers of the job's pool.
+  void workers_act(int chance);
+  Workers& workers() { return workers_; }
   // Ends all faults: nodes come back or their objects are deleted, the user stops, every pod
   // succeeds.
   void calm_down();
@@ -67,7 +71,10 @@ class World {
   bool queue_exists() const { return queue_exists_; }
 
   Ledger& ledger() { return ledger_; }
-  void trace_to(std::vector<std::string>* trace) { trace_ = trace; }
+  void trace_to(std::vector<std::string>* trace) {
+    trace_ = trace;
+    workers_.trace_to(trace);
+  }
   void note(const std::string& line) {
     if (trace_) trace_->push_back(std::to_string(seconds_since_start()) + " s: " + line);
   }
@@ -113,6 +120,7 @@ class World {
   std::vector<std::shared_ptr<const Job>> job_log_;
   std::vector<std::shared_ptr<const std::vector<PodView>>> pods_log_;
   Ledger ledger_;
+  Workers workers_;
   std::vector<std::string>* trace_ = nullptr;
 };
 

@@ -13,6 +13,7 @@ constexpr seconds kRenewal{10};
 
 void World::pass(Duration bit) {
   now_ += bit;
+  workers_.pass(now_, outage_);
   for (WorldNode& node : nodes_) {
     if (!node.exists) node.missing = now_;
     if (!node.exists || !node.alive || outage_ || now_ - node.renewed < kRenewal) continue;
@@ -237,7 +238,7 @@ void World::user_edits_spec() {
         job_exists_ = false;
       }
   }
-  if (rng_.percent(5)) {
+  if (!spec.pool && rng_.percent(5)) {
     spec.pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
     policy_always_failed_ = false;
   }
@@ -282,7 +283,16 @@ void World::queue_acts() {
   note("the queue admits the job after attempt " + std::to_string(*asked_));
 }
 
+void World::workers_act(int chance) {
+  if (!workers_.exists()) return;
+  const Job* const job = job_exists_ ? &job_ : nullptr;
+  workers_.agents_act(job, chance);
+  workers_.pool_acts(job, chance);
+  if (!calm_ && rng_.percent(15)) workers_.trouble();
+}
+
 void World::calm_down() {
+  workers_.calm_down();
   note("--- calm");
   calm_ = true;
   outage_ = false;
