@@ -226,6 +226,7 @@ SteadyTime SlotRunner::tick(SteadyTime now, std::optional<SteadyTime> renewed) {
   if (!exit_code_ && !missed_ && now >= look_at_) look(now);
   advance(now);
   if (!running_) return SteadyTime::max();
+  if (missed_) return SteadyTime::max();  // until its shepherd has ended
   if (exit_code_) return told_end_ ? SteadyTime::max() : last_look_until_;
   return look_at_;
 }
