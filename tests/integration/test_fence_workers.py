@@ -30,7 +30,7 @@ from localcluster import wait_for
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False, "audit": False}
 WORK, WORKER = "holdfast.dev/work", "holdfast.dev/worker"
-POOL_UID = "holdfast.dev/pool-uid"
+POOL = "holdfast.dev/worker-pool"
 API = f"/apis/holdfast.dev/v1alpha1/namespaces/{HERE}"
 _numbers = itertools.count(1)
 
@@ -76,7 +76,7 @@ class Scene:
             spec["holderIdentity"] = self.pod.identity
         return expect(self.as_operator("POST", lease_path(HERE), {
             "metadata": {"name": f"holdfast-{kind}-{self.pod.uid}", "ownerReferences": [owner],
-                         "labels": {POOL_UID: self.pool["metadata"]["uid"]}, **metadata}, "spec": spec}))
+                         "labels": {POOL: self.pod.name}, **metadata}, "spec": spec}))
 
     def as_operator(self, method, path, body=None):
         return self.cluster.api(method, path, body, user=OPERATOR_USER)
@@ -185,7 +185,7 @@ def create(kind, whose=None, method="POST"):
 
 
 def delete_all(scene):
-    return "DELETE", f"{lease_path(HERE)}?labelSelector={POOL_UID}%3D{scene.pool['metadata']['uid']}"
+    return "DELETE", f"{lease_path(HERE)}?labelSelector={POOL}%3D{scene.pod.name}"
 
 
 def jobs_lease(scene):
@@ -265,7 +265,7 @@ ATTACKS = {
     "a-number-of-transitions": ("worker", put("spec", "leaseTransitions", 7), SPEC),
     "another-acquire-time": ("worker", put("spec", "acquireTime", "2026-01-02T03:04:09.000000Z"), SPEC),
     "no-renew-time": ("worker", put("spec", "renewTime", None), NO_RENEWAL),
-    "another-pools-label": ("worker", put("metadata", "labels", POOL_UID, "another"), METADATA),
+    "another-pools-label": ("worker", put("metadata", "labels", POOL, "another"), METADATA),
     "a-jobs-label": ("worker", put("metadata", "labels", JOB_UID, "another"), METADATA),
     "no-labels": ("worker", put("metadata", "labels", None), METADATA),
     "another-owner": ("worker", put("metadata", "ownerReferences", RIVAL), METADATA),

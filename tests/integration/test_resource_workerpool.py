@@ -427,12 +427,6 @@ def test_an_attempt_has_no_second_place(api, placed, attempt, fields):
     refused(put_run(api, placed, attempt, **fields), ONE_PLACE)
 
 
-def test_one_of_many_runs_has_no_second_place_either(api):
-    current = api.create(of_pool(completions=2, parallelism=2))
-    runs = [RUN, {"index": 1, "attempt": 2, "workerUID": "u-1", "podUID": "p-1"}]
-    refused(api.put_status(current, status("Running", attempt=2, completions="0/2", runs=runs)), ONE_PLACE)
-
-
 @pytest.mark.parametrize("fields", [{"workerUID": "u-2", "workerName": "b"}, {"workerUID": None, "workerName": None},
                                     {"workerUID": None, "workerName": None, "podUID": "p-1", "podName": "a"}], ids=str)
 def test_the_next_attempt_has_another_place(api, placed, fields):
