@@ -92,7 +92,7 @@ PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status)
   // Between two tries no pod may be there. Then the last words stay.
   const bool fails = status.failed_starts > 0;
   std::string why = fails ? why_not_started(state, seen) : "";
-  if (fails && why.empty()) why = state.status.message;
+  if (fails && why.empty()) why = clean_text(state.status.message, kMessageLimit);
   count(state, seen, status);
   const std::int64_t live = status.busy + status.idle;
   const bool available = live >= state.spec.min_workers;
