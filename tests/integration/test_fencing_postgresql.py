@@ -1,74 +1,25 @@
 """examples/postgresql on a real PostgreSQL: what an attempt writes after its successor has begun is
 refused by the database."""
 
-import glob
-import os
 import pathlib
-import pwd
 import subprocess
 import uuid
 
 import pytest
 
 from localcluster import wait_for
+from postgresql import Database, socket_folder
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/postgresql"
-OWNER = "postgres"  # the server does not run as root
 
 
-class Database:
-    """A server of the test's own that listens on a Unix socket alone."""
+def work(database, job, attempt):
+    """What the example's worker does."""
+    return database.run(EXAMPLE / "work.sql", job=job, attempt=attempt)
 
-    def __init__(self, folder):
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
-        assert found, "PostgreSQL's server is not there: run `make setup`"
-        self._bin = pathlib.Path(found[-1]).parent
-        self.folder = pathlib.Path(folder)
-        self._data = self.folder / "data"
-        self._server = None
 
-    def _as_owner(self, argv):
-        return ["runuser", "-u", OWNER, "--", *map(str, argv)] if os.geteuid() == 0 else argv
-
-    def __enter__(self):
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam(OWNER)
-            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
-        subprocess.run(self._as_owner([self._bin / "initdb", "-D", self._data, "-U", OWNER,
-                                       "--auth=trust", "--no-sync"]),
-                       check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
-        self._server = subprocess.Popen(
-            self._as_owner([self._bin / "postgres", "-D", self._data, "-k", self.folder, "-h", "",
-                            "-c", "fsync=off"]),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
-        wait_for("PostgreSQL to answer", lambda: self.run("SELECT 1")[0] == 0, 60)
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(self._as_owner([self._bin / "pg_ctl", "-D", self._data, "-m", "immediate", "stop"]),
-                       check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
-        self._server.wait()
-
-    def psql(self, *arguments):
-        return [str(self._bin / "psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder), "-U", OWNER,
-                "-v", "ON_ERROR_STOP=1", *map(str, arguments)]
-
-    def run(self, *statements, **variables):
-        """(exit code, what was printed)"""
-        arguments = [word for name, value in variables.items() for word in ("-v", f"{name}={value}")]
-        for statement in statements:
-            is_file = isinstance(statement, pathlib.Path)
-            arguments += ["-f" if is_file else "-c", str(statement)]
-        done = subprocess.run(self.psql(*arguments), capture_output=True, text=True, timeout=60,
-                              check=False, cwd=self.folder)
-        return done.returncode, done.stdout + done.stderr
-
-    def work(self, job, attempt):
-        """What the example's worker does."""
-        return self.run(EXAMPLE / "work.sql", job=job, attempt=attempt)
-
-    def result(self, job):
-        return self.run(f"SELECT attempt FROM results WHERE job = '{job}'")[1].strip()
+def result(database, job):
+    return database.run(f"SELECT attempt FROM results WHERE job = '{job}'")[1].strip()
 
 
 class Session:
@@ -105,12 +56,7 @@ class Session:
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    # A socket's path has at most 107 characters.
-    folder = tmp_path_factory.mktemp("pg")
-    for above in [folder, *folder.parents]:
-        if str(above).startswith("/tmp/"):
-            above.chmod(above.stat().st_mode | 0o011)
-    with Database(folder) as database:
+    with Database(socket_folder(tmp_path_factory)) as database:
         for sql in (EXAMPLE / "fence.sql", EXAMPLE / "fence.sql"):  # twice: it may be run again
             assert database.run(sql)[0] == 0
         assert database.run("CREATE TABLE results (job uuid PRIMARY KEY, attempt bigint NOT NULL, "
@@ -130,17 +76,17 @@ def write(job, attempt):
 def test_each_attempt_writes_in_its_turn_and_again(database):
     job = uuid.uuid4()
     for attempt in (1, 1, 2, 5, 5):
-        assert database.work(job, attempt) == (0, "\n")
-        assert database.result(job) == str(attempt)
+        assert work(database, job, attempt) == (0, "\n")
+        assert result(database, job) == str(attempt)
 
 
 def test_a_zombie_that_comes_after_its_successor_is_refused_and_changes_nothing(database):
     job, other = uuid.uuid4(), uuid.uuid4()
-    database.work(job, 2)
-    code, said = database.work(job, 1)
+    work(database, job, 2)
+    code, said = work(database, job, 1)
     assert code != 0 and f"fenced: attempt 1 of job {job} is over, attempt 2 has begun" in said
-    assert database.result(job) == "2"
-    assert database.work(other, 1)[0] == 0, "other jobs' attempts do not matter"
+    assert result(database, job) == "2"
+    assert work(database, other, 1)[0] == 0, "other jobs' attempts do not matter"
 
 
 def test_a_zombie_that_is_caught_in_its_transaction_cannot_commit_after_its_successor_has_begun(database):
@@ -149,11 +95,11 @@ def test_a_zombie_that_is_caught_in_its_transaction_cannot_commit_after_its_succ
         zombie.tell(f"BEGIN; {fence(job, 1, '1 s')} {write(job, 1)}\n\\echo stands still")
         zombie.wait_said("stands still")
         # It holds the successor up for a second; then the server has ended its session.
-        assert database.work(job, 2)[0] == 0
+        assert work(database, job, 2)[0] == 0
         zombie.tell("COMMIT;")
         assert zombie.end() != 0
         assert "terminating connection due to idle-in-transaction timeout" in zombie.said()
-    assert database.result(job) == "2"
+    assert result(database, job) == "2"
 
 
 def test_what_an_attempt_commits_before_its_successor_begins_counts(database):
@@ -183,8 +129,8 @@ def test_transactions_of_one_attempt_run_side_by_side(database):
 
 def test_the_fence_cannot_be_turned_back(database):
     job = uuid.uuid4()
-    database.work(job, 3)
+    work(database, job, 3)
     for attempt in (2, 1):
-        assert database.work(job, attempt)[0] != 0
+        assert work(database, job, attempt)[0] != 0
     assert database.run(fence(job, 0))[0] != 0
-    assert database.work(job, 3)[0] == 0
+    assert work(database, job, 3)[0] == 0
