@@ -25,6 +25,13 @@ class Telemetry {
   // A queue admitted a job that had waited for so long.
   virtual void admitted(const std::string& namespace_, const std::string& queue,
                         Duration waited) = 0;
+  // Of pools of warm workers. An attempt's entry was written; its job had waited for so long for
+  // the slot. A worker gave an attempt back that it had not begun. A worker was cut off.
+  virtual void slot_taken(const std::string& /*namespace_*/, const std::string& /*pool*/,
+                          Duration /*waited*/) {}
+  virtual void handed_back(const std::string& /*namespace_*/, const std::string& /*pool*/) {}
+  virtual void cut_off(const std::string& /*namespace_*/, const std::string& /*pool*/,
+                       const std::string& /*reason*/) {}
   // A shard came to this replica or left it; `how` is one of kShardMoves.
   virtual void shard_moved(const std::string& how) = 0;
 };

@@ -185,6 +185,10 @@ kube::ObjectPtr decode_worker_pod(const JsonView& json) {
   worker.failed = pod.phase == reconciler::PodPhase::kFailed;
   worker.cannot_start = !pod.ended() && stuck_container(pod) != nullptr;
   worker.trouble = trouble_of(pod);
+  cached->dead = pod.ended() && !pod.containers.empty() &&
+                 std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& one) {
+                   return one.terminated && one.terminated->was_seen;
+                 });
   return cached;
 }
 

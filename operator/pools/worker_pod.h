@@ -51,6 +51,9 @@ struct CachedWorkerPod : kube::Object {
   std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
   // What the pod alone shows: all but state, served, attempts and idle_for.
   reconciler::PoolWorker worker;
+  // It has ended, and its kubelet saw all its containers terminate. Else a process may run on: the
+  // pod collector, for example, fails pods of lost nodes.
+  bool dead = false;
 };
 
 // What the cache of workers' pods watches.

@@ -7,13 +7,13 @@
 
 namespace holdfast::reconciler {
 
-void Placement::add(const std::string& uid, int slots, int used) {
+void SlotPlacement::add(const std::string& uid, int slots, int used) {
   workers_.push_back({uid, hash64(uid), slots, used});
   used_ += used;
   free_ += std::max(slots - used, 0);
 }
 
-std::optional<std::string> Placement::place(const std::string& key) {
+std::optional<std::string> SlotPlacement::place(const std::string& key) {
   const auto count = static_cast<std::int64_t>(workers_.size());
   if (count == 0) return std::nullopt;
   // 1.25 times the mean with this attempt, rounded up.

@@ -13,7 +13,7 @@
 
 namespace holdfast::reconciler {
 
-class Placement {
+class SlotPlacement {
  public:
   // A worker that takes attempts: alive, and not draining. `used`: attempts that it has.
   void add(const std::string& uid, int slots, int used);

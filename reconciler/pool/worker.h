@@ -31,7 +31,7 @@ class EchoLag {
 enum class PodIs {
   kUnknown,  // no pod is there, but the cache may be too old to show it
   kThere,
-  kDead,    // it has ended, and its kubelet saw all containers terminate
+  kDead,     // it has ended, and its kubelet saw all containers terminate
   kDoubted,  // it has ended, as somebody else says
   kGone,
 };

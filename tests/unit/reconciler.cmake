@@ -22,7 +22,7 @@ holdfast_test(
   reconciler/kstatus_test.cc
   reconciler/refusals_test.cc
   reconciler/requests_test.cc
-  reconciler/placement_test.cc reconciler/pool_size_test.cc reconciler/pool_world.cc reconciler/pool_property_test.cc reconciler/work_test.cc
+  reconciler/placement_test.cc reconciler/pool_size_test.cc reconciler/pool_world.cc reconciler/pool_property_test.cc reconciler/work_test.cc reconciler/worker_test.cc
   reconciler/queue_admission_test.cc reconciler/queue_line_test.cc reconciler/queues_test.cc
   reconciler/stages_test.cc
   reconciler/waiting_test.cc reconciler/workers_test.cc

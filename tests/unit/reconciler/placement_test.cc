@@ -12,16 +12,16 @@ namespace {
 
 std::string worker(int number) { return "worker-" + std::to_string(number); }
 
-Placement pool(int workers, int slots, int used = 0) {
-  Placement placement;
+SlotPlacement pool(int workers, int slots, int used = 0) {
+  SlotPlacement placement;
   for (int i = 0; i < workers; ++i) placement.add(worker(i), slots, used);
   return placement;
 }
 
 TEST(Placement, WithoutAFreeSlotThereIsNoPlace) {
-  Placement none;
+  SlotPlacement none;
   EXPECT_FALSE(none.place("job"));
-  Placement full = pool(3, 2, 2);
+  SlotPlacement full = pool(3, 2, 2);
   EXPECT_EQ(full.free(), 0);
   EXPECT_FALSE(full.place("job"));
   full.add("over", 1, 4);
@@ -29,7 +29,7 @@ TEST(Placement, WithoutAFreeSlotThereIsNoPlace) {
 }
 
 TEST(Placement, EverySlotIsUsedBeforeAJobWaits) {
-  Placement placement = pool(5, 3);
+  SlotPlacement placement = pool(5, 3);
   EXPECT_EQ(placement.free(), 15);
   std::map<std::string, int> load;
   for (int i = 0; i < 15; ++i) {
@@ -42,8 +42,8 @@ TEST(Placement, EverySlotIsUsedBeforeAJobWaits) {
 }
 
 TEST(Placement, TheSameKeyGoesToTheSameWorkerWhateverTheOrder) {
-  Placement one;
-  Placement other;
+  SlotPlacement one;
+  SlotPlacement other;
   for (int i = 0; i < 20; ++i) one.add(worker(i), 16, 4);
   for (int i = 19; i >= 0; --i) other.add(worker(i), 16, 4);
   EXPECT_EQ(one.place("customer-7"), other.place("customer-7"));
@@ -64,7 +64,7 @@ TEST(Placement, AWorkerThatGoesMovesOnlyItsOwnKeys) {
 
 // However uneven the keys are.
 TEST(Placement, NoWorkerHasMoreThanAQuarterAboveTheMean) {
-  Placement placement = pool(8, 16);
+  SlotPlacement placement = pool(8, 16);
   std::map<std::string, int> load;
   for (int placed = 1; placed <= 128; ++placed) {
     const auto place = placement.place(placed % 10 ? "popular" : "key-" + std::to_string(placed));
@@ -76,7 +76,7 @@ TEST(Placement, NoWorkerHasMoreThanAQuarterAboveTheMean) {
 }
 
 TEST(Placement, AFullWorkerBelowTheBoundStopsNobody) {
-  Placement placement;
+  SlotPlacement placement;
   placement.add("small", 1, 1);
   placement.add("large", 16, 10);
   EXPECT_EQ(placement.place("job"), "large");

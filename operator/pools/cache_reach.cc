@@ -1,0 +1,73 @@
+#include "operator/pools/cache_reach.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "operator/work/fair_share.h"
+
+namespace holdfast::controller {
+namespace {
+
+// Other events of the namespace usually bring the version sooner.
+constexpr std::chrono::milliseconds kOtherEvents{200};
+// A comparison may fail, and the watch may still have to bring what differs.
+constexpr std::chrono::milliseconds kNextLook{500};
+
+}  // namespace
+
+CacheReach::CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake)
+    : loop_(loop),
+      wake_(std::move(wake)),
+      check_(client, cache, std::move(log), [this] { look(); }) {}
+
+bool CacheReach::has(const std::string& ns, std::uint64_t version, const std::string& key) {
+  if (check_.shown(ns) >= version) return true;
+  waiting_.try_emplace(key, Waiting{version, loop_.now()}).first->second.version = version;
+  if (timer_ == 0 && !stopped_) {
+    timer_ = loop_.call_after(kOtherEvents, [this] { compare(); });
+  }
+  return false;
+}
+
+void CacheReach::on_progress() {
+  check_.on_progress();
+  look();
+}
+
+void CacheReach::look() {
+  std::vector<std::string> reached;
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    if (check_.shown(tenant_of(one->first)) < one->second.version) {
+      ++one;
+      continue;
+    }
+    reached.push_back(one->first);
+    one = waiting_.erase(one);
+  }
+  for (const std::string& key : reached) wake_(key);
+}
+
+void CacheReach::compare() {
+  timer_ = 0;
+  std::set<std::string> namespaces;
+  if (waiting_.empty() || stopped_) return;
+  for (const auto& [key, waiting] : waiting_) {
+    if (loop_.now() - waiting.since >= kOtherEvents) namespaces.insert(tenant_of(key));
+  }
+  timer_ = loop_.call_after(kNextLook, [this] { compare(); });
+  for (const std::string& ns : namespaces) check_.compare(ns);
+}
+
+void CacheReach::time_travelled() {
+  check_.time_travelled();
+  for (auto& [key, waiting] : waiting_) waiting.version = 0;
+  look();
+}
+
+void CacheReach::stop() {
+  stopped_ = true;
+  loop_.cancel(std::exchange(timer_, 0));
+}
+
+}  // namespace holdfast::controller

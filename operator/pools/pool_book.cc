@@ -1,0 +1,316 @@
+#include "operator/pools/pool_book.h"
+
+#include <algorithm>
+
+#include "reconciler/pool/placement.h"
+
+namespace holdfast::controller {
+namespace {
+
+bool has(const std::vector<AttemptId>& ids, const AttemptId& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+void note(std::vector<std::string>& touched, const std::string& worker) {
+  if (std::find(touched.begin(), touched.end(), worker) == touched.end()) touched.push_back(worker);
+}
+
+}  // namespace
+
+bool PoolBook::Worker::is_over(const AttemptId& id) const { return has(over, id); }
+bool PoolBook::Worker::has_entry(const AttemptId& id) const { return has(entries, id); }
+
+// ---- Jobs.
+
+std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
+  std::vector<std::string> touched;
+  Job& known = jobs_[job.uid];
+  known.name = job.name;
+  set_places(job, known, now, touched);
+  if (!known.promises.empty() && job.version > known.promised_at) drop_promises(known);
+  if (is_terminal(job.job.status.phase) || job.job.deleting) line_.leave(job.uid);
+  if (known.places.empty() && known.promises.empty()) jobs_.erase(job.uid);
+  watch_lag(now);
+  return touched;
+}
+
+void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
+                          std::vector<std::string>& touched) {
+  std::vector<Ref> places;
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (run.at_worker()) {
+      places.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, run.open()});
+    }
+  }
+  if (places == known.places) return;
+  std::vector<Ref> before;
+  std::swap(before, known.places);
+  known.places = std::move(places);
+  const auto in = [](const std::vector<Ref>& refs, const Ref& ref) {
+    const auto found =
+        std::lower_bound(refs.begin(), refs.end(), ref,
+                         [](const Ref& a, const Ref& b) { return a.id.run < b.id.run; });
+    return found != refs.end() && *found == ref;
+  };
+  for (const Ref& ref : before) {
+    if (in(known.places, ref)) continue;
+    note(touched, ref.worker);
+    const bool stays = std::any_of(known.places.begin(), known.places.end(), [&](const Ref& one) {
+      return one.worker == ref.worker && one.id == ref.id;
+    });
+    if (!stays) workers_[ref.worker].places.erase(ref.id);
+  }
+  for (const Ref& ref : known.places) {
+    if (in(before, ref)) continue;
+    note(touched, ref.worker);
+    const auto [place, added] = workers_[ref.worker].places.try_emplace(ref.id);
+    place->second.job_name = job.name;
+    place->second.open = ref.open;
+    if (added) place->second.since = known.waited_since.value_or(now);
+  }
+  for (const std::string& worker : touched) {
+    recount(workers_[worker]);
+    forget_if_empty(worker);
+  }
+}
+
+std::vector<std::string> PoolBook::erase(const std::string& job_uid) {
+  std::vector<std::string> touched;
+  line_.leave(job_uid);
+  const auto found = jobs_.find(job_uid);
+  if (found == jobs_.end()) return touched;
+  drop_promises(found->second);
+  for (const Ref& ref : found->second.places) {
+    workers_[ref.worker].places.erase(ref.id);
+    note(touched, ref.worker);
+  }
+  jobs_.erase(found);
+  for (const std::string& worker : touched) {
+    recount(workers_[worker]);
+    forget_if_empty(worker);
+  }
+  return touched;
+}
+
+void PoolBook::drop_promises(Job& job) {
+  for (const Ref& ref : std::exchange(job.promises, {})) {
+    const auto worker = workers_.find(ref.worker);
+    if (worker == workers_.end()) continue;
+    std::erase(worker->second.promised, ref.id);
+    recount(worker->second);
+    forget_if_empty(ref.worker);
+  }
+}
+
+std::optional<Duration> PoolBook::expire(SteadyTime now) {
+  while (!promises_.empty() && promises_.front().first <= now) {
+    const auto found = jobs_.find(promises_.front().second);
+    promises_.pop_front();
+    if (found == jobs_.end() || found->second.promised_until > now) continue;
+    drop_promises(found->second);
+    if (found->second.places.empty()) jobs_.erase(found);
+  }
+  watch_lag(now);
+  if (promises_.empty()) return std::nullopt;
+  return promises_.front().first - now;
+}
+
+std::string PoolBook::name_of(const std::string& job_uid) const {
+  const auto found = jobs_.find(job_uid);
+  return found == jobs_.end() ? "" : found->second.name;
+}
+
+// ---- Workers.
+
+void PoolBook::put_worker(const std::string& uid, const std::string& pod_name, std::int64_t slots,
+                          bool takes, const Work& work, const WorkerReport& report) {
+  Worker& worker = workers_[uid];
+  sum(worker, -1);
+  worker.there = true;
+  worker.pod_name = pod_name;
+  worker.slots = slots;
+  worker.takes = false;  // it is in no sum now
+  worker.entries.clear();
+  for (const WorkEntry& entry : work.entries) worker.entries.push_back(entry.id);
+  worker.over.clear();
+  for (const Answer& answer : report.answers) {
+    if (answer.kind != AnswerKind::kRunning) worker.over.push_back(answer.id);
+  }
+  recount(worker);
+  worker.takes = takes;
+  sum(worker, 1);
+}
+
+void PoolBook::erase_worker(const std::string& uid) {
+  const auto found = workers_.find(uid);
+  if (found == workers_.end()) return;
+  put_worker(uid, "", 0, false, {}, {});
+  found->second.there = false;
+  forget_if_empty(uid);
+}
+
+void PoolBook::forget_if_empty(const std::string& uid) {
+  const auto found = workers_.find(uid);
+  if (found == workers_.end() || found->second.there) return;
+  if (found->second.places.empty() && found->second.promised.empty()) workers_.erase(found);
+}
+
+std::int64_t PoolBook::count(const Worker& worker, bool all) {
+  std::int64_t sum = 0;
+  const auto add = [&](const AttemptId& id) { sum += all || !worker.is_over(id) ? 1 : 0; };
+  for (const AttemptId& id : worker.entries) add(id);
+  for (const auto& [id, place] : worker.places) {
+    if (place.open && !worker.has_entry(id)) add(id);
+  }
+  for (const AttemptId& id : worker.promised) {
+    if (!worker.has_entry(id) && worker.places.count(id) == 0) add(id);
+  }
+  return sum;
+}
+
+// A slot is used until the worker has answered with an end, whatever is on record by then.
+void PoolBook::recount(Worker& worker) {
+  sum(worker, -1);
+  worker.used = count(worker, /*all=*/false);
+  sum(worker, 1);
+}
+
+void PoolBook::sum(const Worker& worker, int sign) {
+  if (!worker.takes) return;
+  busy_ += sign * worker.used;
+  slots_ += sign * worker.slots;
+  free_ += sign * std::max<std::int64_t>(worker.slots - worker.used, 0);
+}
+
+const PoolBook::Places& PoolBook::places(const std::string& worker_uid) const {
+  static const Places kNone;
+  const auto found = workers_.find(worker_uid);
+  return found == workers_.end() ? kNone : found->second.places;
+}
+
+std::vector<reconciler::Placed> PoolBook::open_places(const std::string& worker_uid) const {
+  std::vector<reconciler::Placed> open;
+  for (const auto& [id, place] : places(worker_uid)) {
+    if (place.open) open.push_back({id, place.job_name});
+  }
+  return open;
+}
+
+std::int64_t PoolBook::attempts(const std::string& worker_uid) const {
+  const auto found = workers_.find(worker_uid);
+  return found == workers_.end() ? 0 : count(found->second, /*all=*/true);
+}
+
+bool PoolBook::is_named(const std::string& worker_uid) const {
+  const auto found = workers_.find(worker_uid);
+  if (found == workers_.end()) return false;
+  return !found->second.places.empty() || !found->second.promised.empty();
+}
+
+std::optional<Duration> PoolBook::waited(const std::string& worker_uid, const AttemptId& id,
+                                         SteadyTime now) const {
+  const Places& all = places(worker_uid);
+  const auto place = all.find(id);
+  if (place == all.end()) return std::nullopt;
+  return now - place->second.since;
+}
+
+std::vector<std::string> PoolBook::missing() const {
+  std::vector<std::string> uids;
+  for (const auto& [uid, worker] : workers_) {
+    if (!worker.there && !worker.places.empty()) uids.push_back(uid);
+  }
+  return uids;
+}
+
+// ---- The line.
+
+// Before it has asked, it may want as many as it may open.
+std::int64_t PoolBook::wants(const CachedJob& job) const {
+  const auto asked = line_.wants(job.uid);
+  const reconciler::Spec& spec = job.job.spec;
+  const std::int64_t most = asked.value_or(spec.many_runs() ? spec.parallelism : 1);
+  return std::clamp<std::int64_t>(most, 1, kMaxOffers);
+}
+
+reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
+  reconciler::PoolView view;
+  expire(now);
+  if (const auto since = line_.since(job.uid)) {
+    view.wait.waited = now - *since;
+    view.wait.since_turn = now - std::max(last_turn_.value_or(*since), *since);
+  }
+  line_.looks(job.uid);
+  const std::int64_t before = line_.wanted_before(job.uid, job.job.created, free_, now);
+  const std::int64_t most = std::min(free_ - before, wants(job));
+  if (most <= 0) return view;
+  reconciler::SlotPlacement placement;
+  for (const auto& [uid, worker] : workers_) {
+    if (!worker.takes) continue;
+    placement.add(uid, static_cast<int>(worker.slots), static_cast<int>(worker.used));
+  }
+  const auto& pool = job.job.spec.pool;
+  for (std::int64_t n = 0; n < most; ++n) {
+    std::string key = pool ? pool->key : "";
+    if (key.empty()) key = job.uid;
+    // The runs of one job spread.
+    if (job.job.spec.many_runs() && (!pool || pool->key.empty())) {
+      key += "/" + std::to_string(job.job.status.attempt + n);
+    }
+    const auto uid = placement.place(key);
+    if (!uid) break;
+    view.offers.push_back({workers_.at(*uid).pod_name, *uid});
+  }
+  return view;
+}
+
+void PoolBook::ask(const CachedJob& job, std::int64_t runs, SteadyTime now) {
+  const auto since = line_.since(job.uid);
+  if (runs <= 0 && since) {
+    Job& known = jobs_[job.uid];
+    known.name = job.name;
+    known.waited_since = since;
+  }
+  line_.ask(job.uid, job.name, job.job.created, runs, now);
+  watch_lag(now);
+}
+
+void PoolBook::placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now) {
+  std::vector<Ref> promises;
+  for (const reconciler::Run& run : next.runs) {
+    const bool is_new = run.open() && run.attempt > job.job.status.attempt;
+    if (!is_new || !run.at_worker()) continue;
+    promises.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, true});
+  }
+  if (promises.empty()) return;
+  Job& known = jobs_[job.uid];
+  known.name = job.name;
+  drop_promises(known);
+  known.promises = std::move(promises);
+  known.promised_at = job.version;
+  known.promised_until = now + kPromise;
+  if (!known.waited_since) known.waited_since = line_.since(job.uid).value_or(now);
+  promises_.emplace_back(known.promised_until, job.uid);
+  for (const Ref& ref : known.promises) {
+    Worker& worker = workers_[ref.worker];
+    worker.promised.push_back(ref.id);
+    recount(worker);
+  }
+  last_turn_ = now;
+  could_since_.reset();
+  watch_lag(now);
+}
+
+void PoolBook::watch_lag(SteadyTime now) {
+  if (line_.empty() || free_ <= 0) {
+    could_since_.reset();
+  } else if (!could_since_) {
+    could_since_ = now;
+  }
+}
+
+Duration PoolBook::lag(SteadyTime now) const {
+  return could_since_ ? now - *could_since_ : Duration::zero();
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,143 @@
+// What one replica knows of the slots of one pool: the attempts that the records of jobs and the
+// Leases of workers place there, the slots that are promised to jobs, and the jobs that wait. All
+// of it can be lost: the next owner makes it from the caches. An event costs what it changes, not
+// what there is. Loop only; times are parameters.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/time.h"
+#include "core/worker_protocol.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/pools/slot_line.h"
+#include "reconciler/pool/work.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+struct AttemptOrder {
+  bool operator()(const AttemptId& a, const AttemptId& b) const {
+    return std::tie(a.job_uid, a.run, a.attempt) < std::tie(b.job_uid, b.run, b.attempt);
+  }
+};
+
+class PoolBook {
+ public:
+  // A promise holds until the cache shows a later version of the job, or for this long.
+  static constexpr std::chrono::seconds kPromise{10};
+  // The most slots that one look at a job may take.
+  static constexpr std::int64_t kMaxOffers = 64;
+
+  // An attempt that a job's status places on a worker.
+  struct Place {
+    std::string job_name;
+    bool open = true;    // false: its end is on record
+    SteadyTime since{};  // when its job began to wait for the slot, as far as is known
+  };
+  using Places = std::map<AttemptId, Place, AttemptOrder>;
+
+  // The job as the cache has it now; gone. The UIDs of the workers whose places have changed.
+  std::vector<std::string> put(const CachedJob& job, SteadyTime now);
+  std::vector<std::string> erase(const std::string& job_uid);
+
+  // The worker as its Leases show it now. `takes`: it may get new attempts.
+  void put_worker(const std::string& uid, const std::string& pod_name, std::int64_t slots,
+                  bool takes, const Work& work, const WorkerReport& report);
+  void erase_worker(const std::string& uid);
+
+  // See Places (operator/jobs/places.h).
+  reconciler::PoolView offer(const CachedJob& job, SteadyTime now);
+  void ask(const CachedJob& job, std::int64_t runs, SteadyTime now);
+  void placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
+
+  // Drops promises that are too old. When the next one will be; none: there is none.
+  std::optional<Duration> expire(SteadyTime now);
+  // The names of jobs to look at because there are free slots.
+  std::vector<std::string> wake(SteadyTime now) { return line_.wake(free_, now); }
+
+  // The places on this worker.
+  const Places& places(const std::string& worker_uid) const;
+  std::vector<reconciler::Placed> open_places(const std::string& worker_uid) const;
+  // The attempts of this worker: entries, open places and promises, each once.
+  std::int64_t attempts(const std::string& worker_uid) const;
+  // A status names the worker, or will.
+  bool is_named(const std::string& worker_uid) const;
+  // Since the attempt's job began to wait for the slot; none: it has no place there.
+  std::optional<Duration> waited(const std::string& worker_uid, const AttemptId& id,
+                                 SteadyTime now) const;
+  // The workers that have places on record, but no Leases.
+  std::vector<std::string> missing() const;
+  // The name of the job; empty: it has no place here and does not wait.
+  std::string name_of(const std::string& job_uid) const;
+
+  const SlotLine& line() const { return line_; }
+  std::int64_t free() const { return free_; }
+  std::int64_t busy() const { return busy_; }
+  std::int64_t slots() const { return slots_; }
+  // For how long jobs have waited while a slot was free.
+  Duration lag(SteadyTime now) const;
+  bool empty() const { return jobs_.empty() && workers_.empty() && line_.empty(); }
+
+ private:
+  struct Worker {
+    bool there = false;  // its Leases are
+    std::string pod_name;
+    std::int64_t slots = 0;
+    bool takes = false;
+    std::vector<AttemptId> entries;
+    std::vector<AttemptId> over;  // answered by an end
+    Places places;
+    std::vector<AttemptId> promised;
+    std::int64_t used = 0;
+    bool is_over(const AttemptId& id) const;
+    bool has_entry(const AttemptId& id) const;
+  };
+  struct Ref {
+    std::string worker;
+    AttemptId id;
+    bool open = true;
+    friend bool operator==(const Ref& a, const Ref& b) {
+      return a.open == b.open && a.worker == b.worker && a.id == b.id;
+    }
+  };
+  struct Job {
+    std::string name;
+    std::vector<Ref> places;  // in the order of the runs
+    std::vector<Ref> promises;
+    std::uint64_t promised_at = 0;  // the version of the job
+    SteadyTime promised_until{};
+    std::optional<SteadyTime> waited_since;  // it has left the line
+  };
+
+  void set_places(const CachedJob& job, Job& known, SteadyTime now,
+                  std::vector<std::string>& touched);
+  void drop_promises(Job& job);
+  // Entries, open places and promises; all of them, or those without an end in the Lease.
+  static std::int64_t count(const Worker& worker, bool all);
+  void recount(Worker& worker);
+  void forget_if_empty(const std::string& uid);
+  void watch_lag(SteadyTime now);
+  std::int64_t wants(const CachedJob& job) const;
+  void sum(const Worker& worker, int sign);
+
+  std::unordered_map<std::string, Job> jobs_;  // with places or promises, by UID
+  std::unordered_map<std::string, Worker> workers_;
+  std::deque<std::pair<SteadyTime, std::string>> promises_;  // until when, of which job
+  SlotLine line_;
+  // Sums over the workers that take attempts.
+  std::int64_t free_ = 0;
+  std::int64_t busy_ = 0;
+  std::int64_t slots_ = 0;
+  std::optional<SteadyTime> last_turn_;
+  std::optional<SteadyTime> could_since_;
+};
+
+}  // namespace holdfast::controller

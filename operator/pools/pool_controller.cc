@@ -1,0 +1,228 @@
+#include "operator/pools/pool_controller.h"
+
+#include <algorithm>
+
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// Writes of workers and pools in flight, for one namespace.
+constexpr int kPoolWorkers = 32;
+// The first list of a kind may fail some times.
+constexpr std::chrono::seconds kReadingTime{60};
+// Of a pool that is gone, and none of whose Leases this process has seen: the longest that the
+// schema allows.
+constexpr std::chrono::seconds kLongestDuration{3600};
+
+std::string pool_key(const CachedJob& job) {
+  return job.namespace_ + "/" + job.job.spec.pool->name;
+}
+
+ReconcilePool::Config pool_config() {
+  ReconcilePool::Config config;
+  config.workers = kPoolWorkers;
+  return config;
+}
+
+}  // namespace
+
+PoolController::PoolController(Dependencies dependencies, Config config)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      log_(dependencies.log),
+      telemetry_(dependencies.telemetry),
+      events_(dependencies.events),
+      jobs_(dependencies.jobs),
+      pools_(dependencies.pools),
+      pods_(dependencies.pods),
+      leases_(dependencies.leases),
+      membership_(dependencies.membership),
+      look_at_(std::move(dependencies.look_at)),
+      config_(std::move(config)),
+      times_(config_.namespaces),
+      jobs_reach_(loop_, client_, jobs_, log_,
+                  [this](const std::string& key) { work_.queue().add(key); }),
+      pods_reach_(loop_, client_, pods_, log_,
+                  [this](const std::string& key) { work_.queue().add(key); }),
+      leases_reach_(loop_, client_, leases_, log_,
+                    [this](const std::string& key) { look_at_(key, Priority::kFresh); }),
+      work_({loop_, log_}, pool_config(),
+            [this](std::string key) { return reconcile(std::move(key)); }) {
+  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
+  pools_.on_change([this](const cache::Change& change) { on_pool(change); });
+  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
+  leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+}
+
+void PoolController::begin() {
+  began_ = loop_.now();
+  work_.start();
+}
+
+void PoolController::stop(std::function<void()> idle) {
+  jobs_reach_.stop();
+  pods_reach_.stop();
+  leases_reach_.stop();
+  work_.stop(std::move(idle));
+}
+
+void PoolController::look_at_all(int shard) {
+  const auto is_of_shard = [&](const std::string& key) {
+    return membership_.shard_of(namespace_of(key)) == shard;
+  };
+  for (const auto& [key, pool] : books_) {
+    if (is_of_shard(key)) work_.queue().add(key);
+  }
+  for (const auto& [key, worker] : workers_) {
+    if (is_of_shard(key)) work_.queue().add(worker->queue_key());
+  }
+  pools_.store().for_each([&](const kube::ObjectPtr& pool) {
+    if (is_of_shard(pool->key())) work_.queue().add(pool->key());
+  });
+}
+
+void PoolController::proof() {
+  times_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
+  times_.proof(loop_.now());
+}
+
+void PoolController::on_progress() {
+  times_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
+  jobs_reach_.on_progress();
+  pods_reach_.on_progress();
+  leases_reach_.on_progress();
+  look_at_unread();
+}
+
+// What the answers to our own writes have brought may never have been.
+void PoolController::time_travelled() {
+  jobs_reach_.time_travelled();
+  pods_reach_.time_travelled();
+  leases_reach_.time_travelled();
+  const auto all = workers_;
+  for (const auto& [key, worker] : all) {
+    const auto again = [&](const std::string& name) {
+      return leases_.store().get(worker->namespace_ + "/" + name);
+    };
+    if (!again(worker_lease_name(worker->pod_uid))) lease_is_gone(worker, /*is_work=*/false);
+    if (!again(work_lease_name(worker->pod_uid))) lease_is_gone(worker, /*is_work=*/true);
+    work_.queue().add(worker->queue_key());
+  }
+  for (auto& [key, pool] : books_) {
+    pool->written_version = 0;
+    work_.queue().add(key);
+  }
+}
+
+// ---- What the controller of jobs asks.
+
+// As for queues: pools that cannot be read for long are as good as missing.
+bool PoolController::has_read_pools(const std::string& ns) const {
+  return pools_.version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
+}
+
+reconciler::PoolView PoolController::of(const CachedJob& job) {
+  const std::string key = pool_key(job);
+  if (!cached(key)) {
+    reconciler::PoolView view;
+    view.no_pool = has_read_pools(job.namespace_);
+    Lacking& lacking = lacking_[key];
+    lacking.was_read = view.no_pool;
+    lacking.jobs.insert(job.key());
+    return view;
+  }
+  return pool_of(key)->book.offer(job, loop_.now());
+}
+
+void PoolController::ask(const CachedJob& job, std::int64_t runs) {
+  // It decided on this version, and a newer one may have come meanwhile.
+  const kube::ObjectPtr newest = jobs_.store().get(job.key());
+  if (!newest || newest->uid != job.uid || newest->version != job.version) return;
+  const std::string key = pool_key(job);
+  const std::shared_ptr<Pool> pool = pool_of(key);
+  const std::int64_t before = pool->book.line().wanted();
+  pool->book.ask(job, runs, loop_.now());
+  if (pool->book.line().wanted() == before) return;
+  wake(key, *pool);  // who comes after it may be at its turn now
+  look_at_pool_soon(key);
+}
+
+void PoolController::placed(const CachedJob& job, const reconciler::Status& next) {
+  const std::string key = pool_key(job);
+  const std::shared_ptr<Pool> pool = pool_of(key);
+  pool->book.placed(job, next, loop_.now());
+  work_.queue().add_after(key, PoolBook::kPromise);
+  look_at_pool_soon(key);
+}
+
+Duration PoolController::missing_after(const std::string& key) const {
+  const auto pool = find_pool(key);
+  const auto spec = cached(key);
+  std::chrono::seconds longest = pool ? pool->longest : std::chrono::seconds(0);
+  if (spec) longest = std::max(longest, spec->spec.lease_duration);
+  return longest.count() > 0 ? longest : kLongestDuration;
+}
+
+reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::Run& run) const {
+  reconciler::SlotView slot;
+  const auto found = by_lease_.find(run.worker_uid);
+  const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
+  const AttemptId id{job.uid, run.index, run.attempt};
+  if (found == by_lease_.end()) {
+    // Its agent's own deadlines come first: nothing runs there after this time.
+    const std::string key = job.namespace_ + "/" + run.worker_uid;
+    const std::string pool = job.job.spec.pool ? pool_key(job) : job.namespace_ + "/";
+    if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool)) return slot;
+    slot.at = reconciler::AtPlace::kLost;
+    slot.left = true;
+    return slot;
+  }
+  const Worker& worker = *found->second;
+  reconciler::WorkerView& view = found->second->view;
+  view.read_after = is_new && leases_.version(job.namespace_) >= worker.lease->version;
+  const Answer* answer = nullptr;
+  slot.at = at_place(id, view, &answer);
+  slot.left = has_left(id, view);
+  if (!answer) return slot;
+  slot.exit_code = answer->exit_code;
+  slot.result = answer->result;
+  slot.progress = answer->message;
+  slot.checkpoint = answer->checkpoint;
+  slot.stalled_for =
+      std::chrono::seconds(answer->age_seconds) + times_.silent_for(worker.key(), loop_.now());
+  return slot;
+}
+
+// ---- Metrics.
+
+std::vector<PoolCount> PoolController::counts() const {
+  using State = reconciler::WorkerState;
+  std::vector<PoolCount> all;
+  for (const auto& [key, pool] : books_) {
+    if (!membership_.holds(namespace_of(key)) || !cached(key)) continue;
+    PoolCount count;
+    count.namespace_ = namespace_of(key);
+    count.name = key.substr(count.namespace_.size() + 1);
+    count.slots = pool->book.slots();
+    count.busy_slots = pool->book.busy();
+    count.waiting = pool->book.line().wanted();
+    count.lag = pool->book.lag(loop_.now());
+    for (const auto& [uid, worker] : pool->workers) {
+      const State state = worker->state();
+      const bool is_busy = worker->lease && pool->book.attempts(worker->lease->uid) > 0;
+      const char* const name = state == State::kStarting   ? "starting"
+                               : state == State::kDraining ? "draining"
+                               : state == State::kCutOff   ? "cut_off"
+                               : is_busy                   ? "busy"
+                                                           : "idle";
+      ++count.workers[name];
+    }
+    all.push_back(std::move(count));
+  }
+  return all;
+}
+
+}  // namespace holdfast::controller

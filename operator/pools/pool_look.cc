@@ -1,0 +1,290 @@
+// One reconcile of one pool: its size and its status.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/side_by_side.h"
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "operator/pools/pool_controller.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::PoolStatus;
+
+// A condition's reason, and the Event's.
+constexpr const char* kCannotStart = "WorkersCannotStart";
+// Counts alone are written at most this often.
+constexpr std::chrono::seconds kStatusPause{1};
+// Jobs whose worker is missing are looked at this often, until their records have moved on.
+constexpr std::chrono::seconds kMissingPause{5};
+// Pods that are created or deleted at once.
+constexpr std::size_t kPodsAtOnce = 4;
+
+std::string pool_path(const CachedPool& pool) {
+  return kube::object_path(reconciler::kJobGroupPath, reconciler::kPoolPlural, pool.namespace_,
+                           pool.name);
+}
+
+// More than how much is done and waits.
+bool is_urgent(const PoolStatus& a, const PoolStatus& b) {
+  return a.workers != b.workers || a.holder != b.holder || a.conditions != b.conditions ||
+         a.failed_starts != b.failed_starts || a.next_start != b.next_start ||
+         a.observed_generation != b.observed_generation;
+}
+
+std::string exactly(const std::string& uid) {
+  return Json({{"apiVersion", "v1"},
+               {"kind", "DeleteOptions"},
+               {"propagationPolicy", "Background"},
+               {"preconditions", {{"uid", uid}}}})
+      .dump();
+}
+
+void wake_in(ReconcileResult& result, std::optional<Duration> after) {
+  if (after) result.wake_after = std::min(result.wake_after.value_or(*after), *after);
+}
+
+void fail(ReconcileResult& result, const Status& done) {
+  if (!done && !result.error) result.error = done.error();
+}
+
+}  // namespace
+
+Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
+  const std::string ns = namespace_of(key);
+  const auto claim = membership_.claim(ns);
+  const auto found = find_pool(key);
+  const auto spec = cached(key);
+  ReconcileResult result;
+  if (found) {
+    wake_in(result, found->book.expire(loop_.now()));
+    wake(key, *found);
+  }
+  if (!claim || !spec) {
+    if (found && claim) wake_in(result, look_for_missing(key, *found));
+    if (found && found->book.empty() && found->workers.empty()) books_.erase(key);
+    co_return result;
+  }
+  // Before the first lists are there, all workers would be missing.
+  const bool is_read = pods_.version(ns) > 0 && leases_.version(ns) > 0 && jobs_.version(ns) > 0;
+  if (!is_read) co_return result;
+  const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  const std::shared_ptr<Pool> pool = pool_of(key);
+  wake_in(result, look_for_missing(key, *pool));
+  forget_unseen_pods(*pool);
+  const reconciler::PoolState state = state_of(*spec, *pool);
+  reconciler::PoolPlan plan = plan_pool(state);
+  plan.status.holder = membership_.self() + "/" + std::to_string(claim->tenure);
+  wake_in(result, plan.wake_after);
+  const std::set<std::string> drain(plan.drain.begin(), plan.drain.end());
+  for (const auto& [uid, worker] : pool->workers) {
+    const bool wants = drain.count(uid) != 0;
+    if (std::exchange(worker->wants_drain, wants) == wants) continue;
+    refresh(*worker);
+    look_at_worker(*worker);
+  }
+  if (plan.status != state.status) {
+    const Duration since = pool->last_write ? loop_.now() - *pool->last_write : Duration::max();
+    if (is_urgent(plan.status, state.status) || since >= kStatusPause) {
+      auto task = write_status(spec, pool, plan.status, *claim);
+      fail(result, co_await task);
+    } else {
+      wake_in(result, kStatusPause - since);
+    }
+  }
+  if (plan.create > 0) {
+    auto task = create_pods(spec, pool, plan.create, *claim);
+    fail(result, co_await task);
+  }
+  for (const std::string& uid : plan.remove) {
+    const auto worker = pool->workers.find(uid);
+    if (worker == pool->workers.end()) continue;
+    auto task = remove_pod(worker->second, *claim);
+    fail(result, co_await task);
+  }
+  if (plan.create > 0 || !plan.remove.empty()) look_at_pool_soon(key);
+  co_return result;
+}
+
+// The places of a worker without a Lease are empty after its agent's deadlines.
+std::optional<Duration> PoolController::look_for_missing(const std::string& key, Pool& pool) {
+  std::optional<Duration> next;
+  const std::string ns = namespace_of(key);
+  for (const std::string& uid : pool.book.missing()) {
+    if (by_lease_.count(uid) != 0) continue;
+    const Duration left = missing_after(key) - times_.missing_for(ns + "/" + uid, loop_.now());
+    const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
+    next = std::min(next.value_or(wait), wait);
+    if (left > Duration::zero()) continue;
+    for (const auto& [id, place] : pool.book.places(uid)) {
+      look_at_(ns + "/" + place.job_name, Priority::kFresh);
+    }
+  }
+  return next;
+}
+
+reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& pool) {
+  if (pool.uid != cached.uid) {
+    pool.uid = cached.uid;
+    pool.written_version = 0;
+    pool.refusal.reset();
+  }
+  reconciler::PoolState state;
+  state.name = cached.name;
+  state.generation = cached.generation;
+  state.deleting = cached.deleting;
+  state.spec = cached.spec;
+  state.hash = cached.hash;
+  state.status = cached.version < pool.written_version ? pool.written : cached.status;
+  state.waiting = pool.book.line().wanted();
+  state.refusal = pool.refusal;
+  state.now = now();
+  for (const auto& [uid, worker] : pool.workers) {
+    if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
+    reconciler::PoolWorker seen = worker->pod->worker;
+    seen.state = worker->state();
+    seen.deleting = seen.deleting || worker->removed;
+    if (worker->lease) {
+      seen.served = !worker->lease->report.life.empty();
+      seen.attempts = pool.book.attempts(worker->lease->uid);
+      const bool is_known =
+          worker->is_readable() || (!worker->work && worker->lease->error.empty());
+      if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
+    }
+    if (worker->idle_since) seen.idle_for = loop_.now() - *worker->idle_since;
+    state.workers.push_back(std::move(seen));
+  }
+  return state;
+}
+
+// ---- Its pods.
+
+Task<Result<std::string>> PoolController::template_of(std::shared_ptr<const CachedPool> cached) {
+  if (cached->pod_template) co_return *cached->pod_template;
+  auto get = client_.get(pool_path(*cached));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  if (string_at(holdfast::at(*answer, "metadata"), "uid") != cached->uid) {
+    co_return make_error(ErrorCode::kConflict, "the pool has changed since it was cached");
+  }
+  co_return controller::template_of(*answer);
+}
+
+Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cached,
+                                         std::shared_ptr<Pool> pool, std::int64_t count,
+                                         Ownership::Claim claim) {
+  auto read = template_of(cached);
+  const Result<std::string> pod_template = co_await read;
+  if (!pod_template) co_return pod_template.error();
+  std::set<std::string> taken;
+  for (const auto& [uid, worker] : pool->workers) {
+    if (worker->pod) taken.insert(worker->pod->name);
+  }
+  const WorkerPool owner{cached->name, cached->namespace_, cached->uid, cached->hash, cached->spec};
+  std::optional<Error> failure;
+  std::vector<std::function<Task<void>()>> creations;
+  for (const std::string& name : free_worker_names(cached->name, cached->uid, taken, count)) {
+    creations.emplace_back([this, name, &owner, &pod_template, &failure, &claim,
+                            &pool]() -> Task<void> {
+      if (failure) co_return;
+      const Result<std::string> body =
+          worker_pod_body(owner, *pod_template, name, config_.agent_image);
+      kube::CallOptions options;
+      std::optional<Error> refused = may_write(claim, options);
+      if (!body) refused = body.error();
+      if (!refused) {
+        auto post = client_.post(kube::collection_path("/api/v1", "pods", owner.namespace_), *body,
+                                 options);
+        const Result<JsonDocument> answer = co_await post;
+        if (answer) {
+          pool->refusal.reset();
+          auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*answer));
+          if (pod) show_pod(std::move(pod));
+          co_return;
+        }
+        // The watch brings it.
+        if (answer.error().code == ErrorCode::kAlreadyExists) co_return;
+        refused = answer.error();
+      }
+      failure = refused;
+    });
+  }
+  auto together = side_by_side(loop_, kPodsAtOnce, std::move(creations));
+  co_await together;
+  if (!failure) co_return Unit{};
+  // The plan puts it on record, with a back-off.
+  if (failure->code == ErrorCode::kForbidden || failure->code == ErrorCode::kInvalid ||
+      failure->code == ErrorCode::kTerminal) {
+    pool->refusal = {failure->message, now()};
+    co_return Unit{};
+  }
+  co_return *failure;
+}
+
+Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim) {
+  if (!worker->pod || worker->removed) co_return Unit{};
+  kube::CallOptions options;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto del = client_.del(pod_path(worker->namespace_, worker->pod->name), exactly(worker->pod_uid),
+                         options);
+  const Result<JsonDocument> answer = co_await del;
+  // A conflict: the pod of this name is another one.
+  const bool is_done = answer || answer.error().code == ErrorCode::kNotFound ||
+                       answer.error().code == ErrorCode::kConflict;
+  if (!is_done) co_return answer.error();
+  worker->removed = true;
+  refresh(*worker);
+  co_return Unit{};
+}
+
+// ---- Its status.
+
+Task<Status> PoolController::write_status(std::shared_ptr<const CachedPool> cached,
+                                          std::shared_ptr<Pool> pool, PoolStatus status,
+                                          Ownership::Claim claim) {
+  kube::CallOptions options;
+  if (auto error = may_write(claim, options)) co_return *error;
+  std::string metadata = cached->metadata.value_or("");
+  if (!cached->metadata) {
+    auto get = client_.get(pool_path(*cached));
+    const Result<JsonDocument> live = co_await get;
+    if (!live) co_return live.error();
+    metadata = shared_metadata(holdfast::at(*live, "metadata"));
+  }
+  options.answer_with_metadata = true;
+  const std::uint64_t version = std::max(cached->version, pool->written_version);
+  auto put = client_.put(pool_path(*cached) + "/status",
+                         pool_status_body(*cached, version, metadata, status), options);
+  const Result<JsonDocument> answer = co_await put;
+  pool->last_write = loop_.now();
+  if (!answer) {
+    // A pool that is gone needs none. After a conflict the watch brings the newest one.
+    if (answer.error().code == ErrorCode::kNotFound) co_return Unit{};
+    co_return answer.error();
+  }
+  if (pool->uid != cached->uid) co_return Unit{};
+  if (status.failed_starts > pool->written.failed_starts && status.failed_starts > 0) {
+    tell_failed_start(*cached, status);
+  }
+  pool->written = std::move(status);
+  raise(pool->written_version, *answer);
+  co_return Unit{};
+}
+
+void PoolController::tell_failed_start(const CachedPool& pool, const PoolStatus& status) {
+  ObjectReference reference;
+  reference.kind = reconciler::kPoolKind;
+  reference.namespace_ = pool.namespace_;
+  reference.name = pool.name;
+  reference.uid = pool.uid;
+  std::string why = "a worker did not start";
+  for (const reconciler::Condition& condition : status.conditions) {
+    if (condition.reason == kCannotStart && !condition.message.empty()) why = condition.message;
+  }
+  events_.record(reference, /*warning=*/true, kCannotStart, "StartWorker", why);
+}
+
+}  // namespace holdfast::controller

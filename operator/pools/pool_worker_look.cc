@@ -1,0 +1,314 @@
+// One reconcile of one worker.
+#include <algorithm>
+#include <utility>
+
+#include "client/kube/lease_resource.h"
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "operator/pools/pool_controller.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// Entries that come within this time go with one write. The first one does not wait.
+constexpr std::chrono::milliseconds kCollection{5};
+// A record is older than an entry, or the watch will bring what a conflict was about.
+constexpr std::chrono::milliseconds kNextLook{500};
+
+std::string lease_path(const std::string& ns, const std::string& name) {
+  return kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, ns, name);
+}
+
+WorkerLeasePtr as_lease(const JsonView& json) {
+  return std::static_pointer_cast<const CachedWorkerLease>(decode_worker_lease(json));
+}
+
+WorkerPool pool_for(const CachedPool& pool) {
+  return {pool.name, pool.namespace_, pool.uid, pool.hash, pool.spec};
+}
+
+bool has_entry(const Work& work, const AttemptId& id) {
+  return std::any_of(work.entries.begin(), work.entries.end(),
+                     [&](const WorkEntry& entry) { return entry.id == id; });
+}
+
+ReconcileResult with(std::optional<Duration> wake_after) {
+  ReconcileResult result;
+  result.wake_after = wake_after;
+  return result;
+}
+
+}  // namespace
+
+Task<ReconcileResult> PoolController::reconcile(std::string key) {
+  const std::size_t mark = key.find('#');
+  if (mark == std::string::npos) {
+    auto task = reconcile_pool(std::move(key));
+    co_return co_await task;
+  }
+  const WorkerPtr worker = find_worker(namespace_of(key), key.substr(mark + 1));
+  if (!worker) co_return ReconcileResult{};
+  auto task = reconcile_worker(worker);
+  co_return co_await task;
+}
+
+Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
+  const auto claim = membership_.claim(worker->namespace_);
+  // Without the Leases nothing is known of it. It is looked at again when they are there.
+  if (!claim || leases_.version(worker->namespace_) == 0) co_return ReconcileResult{};
+  const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  const reconciler::WorkerDecision decision = refresh(*worker);
+  ReconcileResult result = with(decision.wake_after);
+  if (decision.step != reconciler::WorkerStep::kNone) {
+    auto task = take_step(worker, decision, *claim);
+    const Status done = co_await task;
+    if (!done) {
+      result.error = done.error();
+    } else {
+      work_.queue().add(worker->queue_key());
+    }
+    co_return result;
+  }
+  bool looks_again = false;
+  std::optional<Work> next = next_work_of(*worker, looks_again);
+  if (looks_again) {
+    result.wake_after = std::min<Duration>(result.wake_after.value_or(kNextLook), kNextLook);
+  }
+  if (!next) co_return result;
+  if (worker->last_write && loop_.now() - *worker->last_write < kCollection) {
+    co_return with(*worker->last_write + kCollection - loop_.now());
+  }
+  auto task = write_work(worker, std::move(*next), *claim);
+  const Status done = co_await task;
+  worker->last_write = loop_.now();
+  if (!done) {
+    result.error = done.error();
+  } else {
+    work_.queue().add(worker->queue_key());
+  }
+  co_return result;
+}
+
+// ---- Its Leases.
+
+std::optional<Error> PoolController::may_write(const Ownership::Claim& claim,
+                                               kube::CallOptions& options) const {
+  if (!membership_.holds(claim)) {
+    return make_error(ErrorCode::kCancelled, "this replica no longer holds the pool's shard");
+  }
+  options.timeout = std::min(options.timeout, membership_.time_left());
+  return std::nullopt;
+}
+
+Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                       Ownership::Claim claim) {
+  using reconciler::WorkerStep;
+  const auto pool = cached(worker->pool_key());
+  const std::string& uid = worker->pod_uid;
+  const bool makes = decision.step == WorkerStep::kMakeLease ||
+                     decision.step == WorkerStep::kMakeRevokedLease ||
+                     decision.step == WorkerStep::kMakeWork;
+  if (makes && !pool) co_return Unit{};
+  switch (decision.step) {
+    case WorkerStep::kNone:
+      co_return Unit{};
+    case WorkerStep::kMakeLease:
+    case WorkerStep::kMakeRevokedLease: {
+      const bool is_revoked = decision.step == WorkerStep::kMakeRevokedLease;
+      const std::string holder = is_revoked ? kRevokedHolder : worker_holder(worker->pod_name, uid);
+      auto task = make_lease(worker, /*is_work=*/false,
+                             new_worker_lease_body(pool_for(*pool), uid, holder), claim);
+      co_return co_await task;
+    }
+    case WorkerStep::kMakeWork: {
+      Work work;
+      work.seq = 1;
+      auto task = make_lease(worker, /*is_work=*/true,
+                             new_work_lease_body(pool_for(*pool), uid, work), claim);
+      co_return co_await task;
+    }
+    case WorkerStep::kForget: {
+      auto task = forget_leases(worker, claim);
+      co_return co_await task;
+    }
+    case WorkerStep::kRevoke:
+    case WorkerStep::kCutOff:
+      break;
+  }
+  const WorkerLeasePtr lease = worker->lease;
+  CachedWorkerLease ours = *lease;
+  if (!lease->refused.empty()) {
+    if (!pool) co_return Unit{};
+    ours.pool_name = pool->name;
+    ours.owner_uid = pool->uid;
+  }
+  const bool cuts_off = decision.step == WorkerStep::kCutOff;
+  auto task = put_lease(worker, lease,
+                        cuts_off ? cut_off_lease_body(ours) : revoked_lease_body(ours), claim);
+  const Status done = co_await task;
+  if (done) tell_end(*worker, decision);
+  co_return done;
+}
+
+Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::string body,
+                                        Ownership::Claim claim) {
+  kube::CallOptions options;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto post = client_.post(
+      kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, worker->namespace_),
+      std::move(body), options);
+  const Result<JsonDocument> answer = co_await post;
+  if (!answer) {
+    if (answer.error().code != ErrorCode::kAlreadyExists) co_return answer.error();
+    auto read = read_lease(worker, is_work);
+    co_return co_await read;
+  }
+  if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease));
+  co_return Unit{};
+}
+
+Task<Status> PoolController::read_lease(WorkerPtr worker, bool is_work) {
+  const std::string name =
+      is_work ? work_lease_name(worker->pod_uid) : worker_lease_name(worker->pod_uid);
+  auto get = client_.get(lease_path(worker->namespace_, name));
+  const Result<JsonDocument> answer = co_await get;
+  if (answer) {
+    if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease));
+    co_return Unit{};
+  }
+  if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  if (is_work ? worker->work != nullptr : worker->lease != nullptr) lease_is_gone(worker, is_work);
+  co_return Unit{};
+}
+
+// A conflict or a missing Lease is no failure: what is there now decides.
+Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
+                                       Ownership::Claim claim) {
+  kube::CallOptions options;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto put = client_.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
+  const Result<JsonDocument> answer = co_await put;
+  if (answer) {
+    if (WorkerLeasePtr written = as_lease(*answer)) show_lease(std::move(written));
+    co_return Unit{};
+  }
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kConflict || code == ErrorCode::kNotFound) {
+    auto read = read_lease(worker, lease->is_work);
+    const Status read_again = co_await read;
+    if (!read_again) co_return read_again;
+  }
+  co_return answer.error();
+}
+
+Task<Status> PoolController::forget_leases(WorkerPtr worker, Ownership::Claim claim) {
+  // The worker Lease goes last: it says that the worker is cut off.
+  for (const bool is_work : {true, false}) {
+    const WorkerLeasePtr lease = is_work ? worker->work : worker->lease;
+    if (!lease) continue;
+    kube::CallOptions options;
+    if (auto error = may_write(claim, options)) co_return *error;
+    auto del = client_.del(lease_path(lease->namespace_, lease->name),
+                           preconditions(lease->uid, lease->version), options);
+    const Result<JsonDocument> answer = co_await del;
+    if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+    const WorkerLeasePtr& known = is_work ? worker->work : worker->lease;
+    if (known && known->uid == lease->uid) lease_is_gone(worker, is_work);
+  }
+  co_return Unit{};
+}
+
+void PoolController::tell_end(const Worker& worker, const reconciler::WorkerDecision& decision) {
+  const bool cuts_off = decision.step == reconciler::WorkerStep::kCutOff;
+  const std::string name = worker.pod_name.empty() ? worker.pod_uid : worker.pod_name;
+  log_.info(cuts_off ? "a worker was cut off" : "a worker was revoked",
+            {{"pool", worker.pool_key()}, {"worker", name}, {"reason", decision.reason}});
+  const auto pool = cached(worker.pool_key());
+  const std::int64_t attempts =
+      pool && worker.lease ? pool_of(worker.pool_key())->book.attempts(worker.lease->uid) : 0;
+  if (cuts_off) telemetry_.cut_off(worker.namespace_, worker.pool_name, decision.reason);
+  // The end of a pod that held nothing is no news: each scale-in has one.
+  const bool is_usual = std::string(decision.reason) == "PodEnded" && attempts == 0;
+  if (!pool || is_usual) return;
+  ObjectReference reference;
+  reference.kind = reconciler::kPoolKind;
+  reference.namespace_ = worker.namespace_;
+  reference.name = worker.pool_name;
+  reference.uid = pool->uid;
+  events_.record(reference, /*warning=*/true, cuts_off ? "WorkerCutOff" : "WorkerRevoked",
+                 cuts_off ? "CutOff" : "Revoke",
+                 "worker " + name + (cuts_off ? " is cut off: " : " is revoked: ") +
+                     decision.message + "; it had " + std::to_string(attempts) + " attempts");
+}
+
+// ---- Its work.
+
+// What the cached record says. A job that is not in the cache is gone only if the cache is as new
+// as the entry.
+reconciler::RecordSays PoolController::record(const Worker& worker, const AttemptId& id,
+                                              const std::string& job_name) {
+  using reconciler::RecordSays;
+  const std::string key = worker.namespace_ + "/" + job_name;
+  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  if (!job || job->uid != id.job_uid) {
+    const bool is_gone =
+        jobs_reach_.has(worker.namespace_, worker.work->version, worker.queue_key());
+    return is_gone ? RecordSays::kOver : RecordSays::kUnknown;
+  }
+  const reconciler::Status& status = job->job.status;
+  if (id.attempt > status.attempt) return RecordSays::kUnknown;
+  const auto run = std::find_if(status.runs.begin(), status.runs.end(),
+                                [&](const auto& one) { return one.index == id.run; });
+  const bool is_open = run != status.runs.end() && run->attempt == id.attempt && run->open() &&
+                       run->worker_uid == worker.lease->uid && !is_terminal(status.phase);
+  return is_open ? RecordSays::kRun : RecordSays::kOver;
+}
+
+std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& looks_again) {
+  using reconciler::WorkerIs;
+  if (!worker.is_readable() || worker.lease->is() == WorkerIs::kCutOff) return std::nullopt;
+  const std::string& echoed = worker.lease->report.work_uid;
+  if (!echoed.empty() && echoed != worker.work->uid) return std::nullopt;
+  const Work& work = worker.work->work;
+  const auto pool = find_pool(worker.pool_key());
+  const bool drains = worker.wants_drain && !work.draining;
+  std::vector<reconciler::Placed> placed;
+  // A write that marks it adds nothing: whoever reads the mark knows that nothing comes any more.
+  if (pool && !drains && worker.lease->is() == WorkerIs::kLive) {
+    placed = pool->book.open_places(worker.lease->uid);
+  }
+  const auto name_of = [&](const AttemptId& id) {
+    for (const WorkEntry& entry : work.entries) {
+      if (entry.id == id) return entry.job_name;
+    }
+    return pool ? pool->book.name_of(id.job_uid) : std::string();
+  };
+  std::optional<Work> next =
+      next_work(work, worker.lease->report, placed, [&](const AttemptId& id) {
+        const reconciler::RecordSays says = record(worker, id, name_of(id));
+        if (says == reconciler::RecordSays::kUnknown) looks_again = true;
+        return says;
+      });
+  if (!drains) return next;
+  if (!next) return reconciler::drained(work);
+  next->draining = true;
+  return next;
+}
+
+Task<Status> PoolController::write_work(WorkerPtr worker, Work next, Ownership::Claim claim) {
+  const WorkerLeasePtr lease = worker->work;
+  const std::string lease_uid = worker->lease->uid;
+  auto task = put_lease(worker, lease, work_lease_body(*lease, next), claim);
+  const Status done = co_await task;
+  if (!done) co_return done;
+  const auto pool = find_pool(worker->pool_key());
+  for (const WorkEntry& entry : next.entries) {
+    if (!pool || has_entry(lease->work, entry.id)) continue;
+    const auto waited = pool->book.waited(lease_uid, entry.id, loop_.now());
+    if (waited) telemetry_.slot_taken(worker->namespace_, worker->pool_name, *waited);
+  }
+  co_return Unit{};
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,68 @@
+#include "operator/pools/pool_workers.h"
+
+#include <algorithm>
+
+namespace holdfast::controller {
+namespace {
+
+const Answer* answer_of(const reconciler::WorkerView& view, const AttemptId& id) {
+  const auto& answers = view.report.answers;
+  const auto found = std::find_if(answers.begin(), answers.end(),
+                                  [&](const Answer& answer) { return answer.id == id; });
+  return found == answers.end() ? nullptr : &*found;
+}
+
+bool has_entry(const reconciler::WorkerView& view, const AttemptId& id) {
+  return view.work && std::any_of(view.work->entries.begin(), view.work->entries.end(),
+                                  [&](const WorkEntry& entry) { return entry.id == id; });
+}
+
+bool is_clean(const WorkerLeasePtr& lease) {
+  return lease->refused.empty() && lease->error.empty();
+}
+
+}  // namespace
+
+bool Worker::is_readable() const { return lease && is_clean(lease) && work && is_clean(work); }
+
+bool Worker::is_draining() const {
+  return (work && work->work.draining) || (lease && lease->report.draining);
+}
+
+reconciler::WorkerState Worker::state() const {
+  using State = reconciler::WorkerState;
+  if (!lease) return pod && pod->worker.ended ? State::kCutOff : State::kStarting;
+  if (!lease->refused.empty()) return State::kDraining;
+  if (lease->is() == reconciler::WorkerIs::kCutOff) return State::kCutOff;
+  if (lease->is() == reconciler::WorkerIs::kRevoked || is_draining()) return State::kDraining;
+  return lease->renewed ? State::kLive : State::kStarting;
+}
+
+// What cannot be read proves nothing: neither that an attempt has left, nor that it never began.
+void Worker::set_view() {
+  view = {};
+  if (!lease) return;
+  if (!lease->refused.empty()) {
+    view.is = reconciler::WorkerIs::kRevoked;
+    return;
+  }
+  view.is = lease->is();
+  view.report = lease->report;
+  if (!is_readable()) return;
+  view.work = work->work;
+  view.work_uid = work->uid;
+}
+
+bool is_news(const AttemptId& id, const reconciler::WorkerView& before,
+             const reconciler::WorkerView& after) {
+  if (before.is != after.is || before.work.has_value() != after.work.has_value()) return true;
+  if (before.work && before.work->draining != after.work->draining) return true;
+  if (has_entry(before, id) && !has_entry(after, id)) return true;
+  const Answer* const then = answer_of(before, id);
+  const Answer* const now = answer_of(after, id);
+  if (!then || !now) return now != nullptr;
+  return then->kind != now->kind || then->message != now->message ||
+         then->checkpoint != now->checkpoint;
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,78 @@
+// What one replica knows of a pool and of its workers: the newest versions that a watch or an
+// answer to an own write has brought. Loop only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/time.h"
+#include "operator/pools/pool_book.h"
+#include "operator/pools/pool_codec.h"
+#include "operator/pools/worker_leases.h"
+#include "operator/pools/worker_pod.h"
+#include "reconciler/pool/size.h"
+#include "reconciler/pool/work.h"
+#include "reconciler/pool/worker.h"
+
+namespace holdfast::controller {
+
+using WorkerLeasePtr = std::shared_ptr<const CachedWorkerLease>;
+
+struct Worker {
+  std::string namespace_;
+  std::string pool_name;
+  std::string pod_uid;
+  std::string pod_name;  // empty: not known yet
+
+  // Null: none is there, as far as is known.
+  std::shared_ptr<const CachedWorkerPod> pod;
+  WorkerLeasePtr lease;
+  WorkerLeasePtr work;
+  bool pod_was_there = false;  // this process has seen its pod
+  bool removed = false;        // the API server has accepted its pod's deletion
+
+  // Of both Leases, for at_place(). `read_after` is not set.
+  reconciler::WorkerView view;
+  bool takes = false;        // new attempts
+  bool wants_drain = false;  // the pool's plan does
+  std::optional<SteadyTime> idle_since;
+  std::optional<SteadyTime> last_write;  // of the work Lease
+  std::optional<SteadyTime> cut_off_seen;
+
+  std::string key() const { return namespace_ + "/" + pod_uid; }
+  std::string pool_key() const { return namespace_ + "/" + pool_name; }
+  // In the queue of reconciles.
+  std::string queue_key() const { return pool_key() + "#" + pod_uid; }
+  // Its Leases can be read, and are as we have made them.
+  bool is_readable() const;
+  bool is_draining() const;
+  reconciler::WorkerState state() const;
+  // Sets `view` from the Leases.
+  void set_view();
+  std::int64_t slots() const { return pod ? pod->worker.slots : 0; }
+};
+using WorkerPtr = std::shared_ptr<Worker>;
+
+struct Pool {
+  PoolBook book;
+  std::map<std::string, WorkerPtr> workers;  // by pod UID
+  std::chrono::seconds longest{0};           // the longest duration of its worker Leases
+
+  // The answer to our own last write of the status of the pool with this UID.
+  std::string uid;
+  reconciler::PoolStatus written;
+  std::uint64_t written_version = 0;
+  std::optional<SteadyTime> last_write;
+  std::optional<reconciler::PoolState::Refusal> refusal;
+};
+
+// What the pool's jobs should hear of: a place's answer, entry, or the worker's state is another
+// one than before.
+bool is_news(const AttemptId& id, const reconciler::WorkerView& before,
+             const reconciler::WorkerView& after);
+
+}  // namespace holdfast::controller

@@ -1,0 +1,60 @@
+// The jobs that wait for free slots of one pool, in their order: creation, then UID. A job may take
+// slots if the jobs before it want fewer than there are. A job that was woken and does not look
+// holds up nobody for long. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/time.h"
+
+namespace holdfast::controller {
+
+class SlotLine {
+ public:
+  // A job that was woken has this long to look, then the next ones may go first.
+  static constexpr std::chrono::seconds kTurn{1};
+
+  // The job wants so many slots now. Zero: it leaves.
+  void ask(const std::string& uid, const std::string& name, Time created, std::int64_t wants,
+           SteadyTime now);
+  void leave(const std::string& uid);
+
+  // How many slots the jobs before this one want; counted up to `limit`. A job that does not wait
+  // has the place that it would have.
+  std::int64_t wanted_before(const std::string& uid, Time created, std::int64_t limit,
+                             SteadyTime now) const;
+  // None: it does not wait.
+  std::optional<std::int64_t> wants(const std::string& uid) const;
+  std::optional<SteadyTime> since(const std::string& uid) const;
+  // The job looks at what is free now.
+  void looks(const std::string& uid);
+
+  // The names of those to wake for so many free slots. None is woken twice before it looks.
+  std::vector<std::string> wake(std::int64_t free, SteadyTime now);
+  std::vector<std::string> names() const;
+
+  std::int64_t wanted() const { return wanted_; }
+  bool empty() const { return order_.empty(); }
+
+ private:
+  struct Asker {
+    std::string name;
+    std::int64_t wants = 0;
+    SteadyTime since{};
+    std::optional<SteadyTime> woken;
+    bool is_late(SteadyTime now) const { return woken && now - *woken >= kTurn; }
+  };
+  using Place = std::pair<Time, std::string>;
+
+  std::map<Place, Asker> order_;
+  std::unordered_map<std::string, Time> created_;  // by UID
+  std::int64_t wanted_ = 0;
+};
+
+}  // namespace holdfast::controller

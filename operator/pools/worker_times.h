@@ -1,0 +1,56 @@
+// For how long this replica has seen workers silent, behind, or missing. As in HeartbeatRecords,
+// time counts only while the watch is open and the renewals of our member Lease succeed. Without
+// I/O: times are parameters. Loop only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/time.h"
+#include "operator/observe/namespace_clocks.h"
+#include "operator/pools/worker_leases.h"
+#include "reconciler/pool/worker.h"
+#include "reconciler/staleness.h"
+
+namespace holdfast::controller {
+
+class WorkerTimes {
+ public:
+  explicit WorkerTimes(const std::vector<std::string>& namespaces = {}) : clocks_(namespaces) {}
+
+  void watch(const std::function<bool(const std::string& watched)>& is_live, SteadyTime now) {
+    clocks_.watch(is_live, now);
+  }
+  void proof(SteadyTime now) { clocks_.proof(now); }
+
+  // The worker's Leases were seen. `key`: "namespace/pod UID". `work` may be null.
+  void seen(const std::string& key, const CachedWorkerLease& lease, const CachedWorkerLease* work,
+            SteadyTime now);
+  void gone(const std::string& key);
+
+  // The worker Lease has stood still. Zero: unknown, or nobody needs to renew it.
+  Duration silent_for(const std::string& key, SteadyTime now);
+  Duration lags_for(const std::string& key, SteadyTime now);
+  // See RecordTracker::held_back().
+  bool held_back(const std::string& key, Duration window, SteadyTime now);
+
+  // There is no Lease with this UID. `key`: "namespace/UID". Counts from the first call.
+  Duration missing_for(const std::string& key, SteadyTime now);
+  void found(const std::string& key) { missing_.gone(key); }
+
+ private:
+  reconciler::LiveTime time(const std::string& key, SteadyTime now);
+
+  NamespaceClocks clocks_;
+  // Leases that agents should renew, in groups by namespace.
+  reconciler::RecordTracker renewed_{
+      [](const std::string& key) { return key.substr(0, key.find('/')); }};
+  reconciler::RecordTracker revoked_;  // Leases that nobody can renew
+  reconciler::RecordTracker missing_;
+  std::unordered_map<std::string, reconciler::EchoLag> lags_;
+};
+
+}  // namespace holdfast::controller

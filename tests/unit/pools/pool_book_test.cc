@@ -1,0 +1,233 @@
+// What a replica knows of the slots of a pool: from jobs, from Leases, and from its own promises.
+#include "operator/pools/pool_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace holdfast::controller {
+namespace {
+
+using reconciler::Phase;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+const SteadyTime kStart(seconds(100));
+
+CachedJob job(const std::string& uid, std::uint64_t version = 1) {
+  CachedJob job;
+  job.namespace_ = job.job.namespace_ = "media";
+  job.name = job.job.name = "job-" + uid;
+  job.uid = job.job.uid = uid;
+  job.version = job.job.version = version;
+  job.job.created = Time(seconds(uid[0]));
+  job.job.spec.pool = reconciler::PoolRef{"thumbnails", "", std::nullopt};
+  job.job.status.phase = Phase::kPending;
+  return job;
+}
+
+// Its only run has this attempt on the worker.
+CachedJob placed(const std::string& uid, const std::string& worker, std::uint64_t version = 2,
+                 bool open = true) {
+  CachedJob one = job(uid, version);
+  one.job.status.phase = Phase::kRunning;
+  one.job.status.attempt = 1;
+  reconciler::Run run;
+  run.attempt = 1;
+  run.worker_uid = worker;
+  if (!open) run.next_attempt_time = Time(seconds(1));
+  one.job.status.runs.push_back(run);
+  return one;
+}
+
+AttemptId id(const std::string& uid) { return {uid, 0, 1}; }
+
+class PoolBookTest : public ::testing::Test {
+ protected:
+  void worker(const std::string& uid, std::int64_t slots,
+              const std::vector<std::string>& entries = {},
+              const std::vector<std::string>& over = {}, bool takes = true) {
+    Work work;
+    for (const std::string& one : entries) work.entries.push_back({id(one), "job-" + one});
+    WorkerReport report;
+    for (const std::string& one : over) {
+      Answer answer;
+      answer.id = id(one);
+      answer.kind = AnswerKind::kEnded;
+      report.answers.push_back(answer);
+    }
+    book_.put_worker(uid, "pod-" + uid, slots, takes, work, report);
+  }
+  std::vector<std::string> offers(const CachedJob& job) {
+    std::vector<std::string> uids;
+    for (const auto& offer : book_.offer(job, now_).offers) uids.push_back(offer.uid);
+    return uids;
+  }
+  void promise(const std::string& uid, const std::string& to) {
+    book_.placed(job(uid), placed(uid, to).job.status, now_);
+  }
+
+  PoolBook book_;
+  SteadyTime now_ = kStart;
+};
+
+TEST_F(PoolBookTest, OpenAttemptsAndEntriesUseASlotOnce) {
+  worker("w", 4);
+  EXPECT_EQ(book_.free(), 4);
+  EXPECT_THAT(book_.put(placed("a", "w"), now_), ElementsAre("w"));
+  EXPECT_EQ(book_.free(), 3);
+  worker("w", 4, {"a", "b"});
+  EXPECT_EQ(book_.free(), 2) << "the record of b has moved on, but its entry is there";
+  EXPECT_EQ(book_.busy(), 2);
+  EXPECT_EQ(book_.attempts("w"), 2);
+  EXPECT_THAT(book_.put(placed("a", "w"), now_), IsEmpty()) << "nothing has changed";
+}
+
+TEST_F(PoolBookTest, ASlotIsFreeAsSoonAsTheWorkerHasAnsweredWithAnEnd) {
+  worker("w", 1, {"a"});
+  book_.put(placed("a", "w"), now_);
+  EXPECT_EQ(book_.free(), 0);
+  worker("w", 1, {"a"}, {"a"});
+  EXPECT_EQ(book_.free(), 1);
+  EXPECT_EQ(book_.attempts("w"), 1) << "it still has to be read";
+}
+
+TEST_F(PoolBookTest, AnAttemptThatIsOverUsesItsSlotAsLongAsItsEntryIsThere) {
+  worker("w", 1, {"a"});
+  EXPECT_THAT(book_.put(placed("a", "w", 3, /*open=*/false), now_), ElementsAre("w"));
+  EXPECT_EQ(book_.free(), 0);
+  worker("w", 1);
+  EXPECT_EQ(book_.free(), 1);
+  EXPECT_TRUE(book_.is_named("w")) << "its record still names the worker";
+  EXPECT_THAT(book_.open_places("w"), IsEmpty());
+}
+
+TEST_F(PoolBookTest, AWorkerThatDrainsHasNoFreeSlots) {
+  worker("w", 4, {}, {}, /*takes=*/false);
+  EXPECT_EQ(book_.free(), 0);
+  EXPECT_THAT(offers(job("a")), IsEmpty());
+  worker("w", 4);
+  EXPECT_EQ(book_.free(), 4);
+  book_.erase_worker("w");
+  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.slots(), 0);
+  EXPECT_TRUE(book_.empty());
+}
+
+TEST_F(PoolBookTest, APromiseHoldsUntilALaterVersionOfTheJobOrForSomeTime) {
+  worker("w", 2);
+  promise("a", "w");
+  EXPECT_EQ(book_.free(), 1);
+  book_.put(job("a", 1), now_);
+  EXPECT_EQ(book_.free(), 1) << "the same version says nothing";
+  book_.put(placed("a", "w"), now_);
+  EXPECT_EQ(book_.free(), 1) << "it is on record now";
+  promise("b", "w");
+  EXPECT_EQ(book_.free(), 0);
+  book_.put(job("b", 2), now_);
+  EXPECT_EQ(book_.free(), 1) << "somebody else has written the job";
+  promise("c", "w");
+  EXPECT_EQ(book_.expire(now_ + seconds(9)), seconds(1));
+  EXPECT_EQ(book_.free(), 0);
+  book_.expire(now_ + seconds(10));
+  EXPECT_EQ(book_.free(), 1);
+}
+
+TEST_F(PoolBookTest, ASecondPromiseToAJobReplacesTheFirst) {
+  worker("w", 2);
+  worker("x", 2);
+  promise("a", "w");
+  promise("a", "x");
+  EXPECT_EQ(book_.free(), 3);
+  book_.expire(now_ + seconds(10));
+  EXPECT_EQ(book_.free(), 4);
+}
+
+TEST_F(PoolBookTest, AJobThatIsGoneGivesEverythingBack) {
+  worker("w", 3);
+  book_.put(placed("a", "w"), now_);
+  promise("b", "w");
+  book_.ask(job("b"), 2, now_);
+  EXPECT_THAT(book_.erase("a"), ElementsAre("w"));
+  book_.erase("b");
+  EXPECT_EQ(book_.free(), 3);
+  EXPECT_TRUE(book_.line().empty());
+}
+
+TEST_F(PoolBookTest, AJobGetsSlotsOnlyAtItsTurn) {
+  worker("w", 2);
+  book_.ask(job("a"), 2, now_);
+  book_.ask(job("b"), 1, now_);
+  EXPECT_THAT(offers(job("b")), IsEmpty());
+  EXPECT_THAT(offers(job("a")), ElementsAre("w", "w"));
+  EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
+  promise("a", "w");
+  book_.ask(job("a"), 0, now_);
+  EXPECT_THAT(book_.wake(now_), ElementsAre("job-b"));
+  EXPECT_THAT(offers(job("b")), ElementsAre("w"));
+}
+
+TEST_F(PoolBookTest, TheRunsOfOneJobSpreadAndJobsWithAKeyDoNot) {
+  for (const char* const uid : {"u", "v", "w", "x"}) worker(uid, 4);
+  CachedJob many = job("a");
+  many.job.spec.completions = 100;
+  many.job.spec.parallelism = 8;
+  const auto got = offers(many);
+  EXPECT_EQ(got.size(), 8u);
+  EXPECT_GE(std::set<std::string>(got.begin(), got.end()).size(), 3u);
+  CachedJob one = job("b");
+  one.job.spec.pool->key = "customer-7";
+  CachedJob other = job("c");
+  other.job.spec.pool->key = "customer-7";
+  EXPECT_EQ(offers(one), offers(other));
+}
+
+TEST_F(PoolBookTest, NoLookTakesMoreThanSixtyFourSlots) {
+  for (int n = 0; n < 10; ++n) worker("w" + std::to_string(n), 16);
+  CachedJob many = job("a");
+  many.job.spec.completions = 1000;
+  many.job.spec.parallelism = 1000;
+  book_.ask(many, 1000, now_);
+  EXPECT_EQ(offers(many).size(), 64u);
+}
+
+TEST_F(PoolBookTest, ItKnowsHowLongAJobHasWaitedForItsEntry) {
+  worker("w", 1);
+  book_.ask(job("a"), 1, now_);
+  now_ += seconds(3);
+  book_.offer(job("a"), now_);
+  book_.ask(job("a"), 0, now_);  // it takes the offer
+  promise("a", "w");
+  book_.put(placed("a", "w"), now_);
+  EXPECT_EQ(book_.waited("w", id("a"), now_ + seconds(1)), seconds(4));
+  EXPECT_FALSE(book_.waited("w", id("b"), now_));
+}
+
+TEST_F(PoolBookTest, TimeWithAFreeSlotCountsOnlyWhileAJobWaits) {
+  worker("w", 1);
+  EXPECT_EQ(book_.lag(now_ + seconds(9)), seconds(0));
+  book_.ask(job("a"), 1, now_);
+  EXPECT_EQ(book_.lag(now_ + seconds(2)), seconds(2));
+  now_ += seconds(2);
+  book_.ask(job("a"), 0, now_);
+  promise("a", "w");
+  EXPECT_EQ(book_.lag(now_ + seconds(2)), seconds(0));
+}
+
+TEST_F(PoolBookTest, PlacesOfWorkersWithoutLeasesAreMissing) {
+  book_.put(placed("a", "gone"), now_);
+  EXPECT_THAT(book_.missing(), UnorderedElementsAre("gone"));
+  worker("gone", 1);
+  EXPECT_THAT(book_.missing(), IsEmpty());
+  EXPECT_EQ(book_.free(), 0);
+  book_.erase_worker("gone");
+  EXPECT_THAT(book_.missing(), UnorderedElementsAre("gone"));
+  book_.erase("a");
+  EXPECT_THAT(book_.missing(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace holdfast::controller
