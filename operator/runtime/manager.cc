@@ -19,6 +19,12 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       jobs_({loop_, deps.client, deps.random, log_}, controller::job_kind(), config.namespaces),
       pods_({loop_, deps.client, deps.random, log_}, controller::pod_kind(), config.namespaces),
       queues_({loop_, deps.client, deps.random, log_}, controller::queue_kind(), config.namespaces),
+      worker_pools_({loop_, deps.client, deps.random, log_}, controller::pool_kind(),
+                    config.namespaces),
+      worker_pods_({loop_, deps.client, deps.random, log_}, controller::worker_pod_kind(),
+                   config.namespaces),
+      worker_leases_({loop_, deps.client, deps.random, log_}, controller::worker_lease_kind(),
+                     config.namespaces),
       nodes_({loop_, deps.client, deps.random, log_, pods_, config.namespaces}),
       heartbeats_({loop_, deps.client, deps.random, log_}, config.namespaces,
                   [this](const auto& lease) { return job_controller_.is_worked_on(lease); }),
@@ -36,9 +42,15 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          [this](const std::string& key, controller::Priority priority) {
                            job_controller_.queue().add(key, priority);
                          }}),
+      pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events, jobs_, worker_pools_,
+                        worker_pods_, worker_leases_, membership_,
+                        [this](const std::string& key, controller::Priority priority) {
+                          job_controller_.queue().add(key, priority);
+                        }},
+                       {config.namespaces, config.jobs.agent_image}),
       job_controller_(
           {loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_, pods_, nodes_,
-           heartbeats_, windows_, membership_, readings_, queue_controller_},
+           heartbeats_, windows_, membership_, readings_, queue_controller_, &pool_controller_},
           std::move(config.jobs), std::move(metrics)) {
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
@@ -49,14 +61,23 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       look_for_time_travel();
       job_controller_.on_progress();
       queue_controller_.on_progress();
+      pool_controller_.on_progress();
     });
   }
   queues_.on_progress([this] { look_for_time_travel(); });
+  for (cache::Informer* informer : {&worker_pools_, &worker_pods_, &worker_leases_}) {
+    informer->on_progress([this] {
+      look_for_time_travel();
+      pool_controller_.on_progress();
+    });
+  }
 }
 
 std::vector<cache::Informer*> Manager::informers() {
   std::vector<cache::Informer*> all = needed();
-  all.push_back(&queues_);
+  for (cache::Informer* informer : {&queues_, &worker_pools_, &worker_pods_, &worker_leases_}) {
+    all.push_back(informer);
+  }
   return all;
 }
 
@@ -73,6 +94,9 @@ void Manager::start() {
   jobs_.start();
   pods_.start();
   queues_.start();
+  worker_pools_.start();
+  worker_pods_.start();
+  worker_leases_.start();
   nodes_.start();
   heartbeats_.leases().start();
   membership_.leases().start();
@@ -86,13 +110,14 @@ void Manager::begin() {
   membership_.join();
   job_controller_.begin();
   queue_controller_.begin();
+  pool_controller_.begin();
 }
 
 void Manager::stop(std::function<void()> stopped) {
   stopping_ = true;
   readings_.stop();
   membership_.take_no_more();
-  to_stop_ = 2;
+  to_stop_ = 3;
   const auto one_stopped = [this, stopped = std::move(stopped)] {
     if (--to_stop_ > 0) return;
     membership_.leave([this, stopped] {
@@ -101,6 +126,7 @@ void Manager::stop(std::function<void()> stopped) {
     });
   };
   queue_controller_.stop(one_stopped);
+  pool_controller_.stop(one_stopped);
   job_controller_.stop(one_stopped);
 }
 
@@ -121,6 +147,7 @@ controller::Membership::Handlers Manager::membership_handlers(std::function<void
   handlers.proof = [this] {
     nodes_.proof();
     heartbeats_.proof();
+    pool_controller_.proof();
   };
   handlers.record = [this](int shard) { return windows_.record(shard); };
   handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
@@ -132,6 +159,7 @@ controller::Membership::Handlers Manager::membership_handlers(std::function<void
 
 void Manager::look_at_all(int shard) {
   queue_controller_.look_at_all(shard);
+  pool_controller_.look_at_all(shard);
   job_controller_.look_at_all(shard);
 }
 
@@ -163,6 +191,7 @@ void Manager::on_time_travel() {
       "the API server's data was set back (restored from a snapshot?); checking all jobs again");
   job_controller_.time_travelled();
   queue_controller_.time_travelled();
+  pool_controller_.time_travelled();
   membership_.time_travelled();
   for (cache::Informer* informer : informers()) {
     std::uint64_t& seen = travelled_[informer];

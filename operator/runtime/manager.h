@@ -22,6 +22,7 @@
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
 #include "operator/observe/window_keeper.h"
+#include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
 
 namespace holdfast::runtime {
@@ -53,19 +54,21 @@ class Manager {
   void stop(std::function<void()> stopped);
 
   // The number of open watches. Per namespace that is watched by itself: jobs, pods, heartbeats,
-  // queues.
-  // Others: nodes, node Leases, this installation's Leases.
-  static constexpr std::size_t kWatchesPerNamespace = 4;
+  // queues, pools, workers' pods, workers' Leases. Others: nodes, node Leases, this installation's
+  // Leases.
+  static constexpr std::size_t kWatchesPerNamespace = 7;
   static constexpr std::size_t kOtherWatches = 3;
 
   // For probes: jobs, pods, nodes, node-leases, job-leases, leases. Without these no job is worked
   // on.
   std::vector<cache::Informer*> needed();
-  // For metrics: also queues. If they cannot be read (an older CRD), only jobs with queues wait.
+  // For metrics: also queues, and pools with their workers. If they cannot be read (an older CRD),
+  // only jobs with queues or pools wait.
   std::vector<cache::Informer*> informers();
   controller::Membership& membership() { return membership_; }
   controller::JobController& jobs() { return job_controller_; }
   controller::QueueController& queues() { return queue_controller_; }
+  controller::PoolController& pools() { return pool_controller_; }
 
  private:
   controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
@@ -82,12 +85,16 @@ class Manager {
   cache::Informer jobs_;
   cache::Informer pods_;
   cache::Informer queues_;
+  cache::Informer worker_pools_;
+  cache::Informer worker_pods_;
+  cache::Informer worker_leases_;
   controller::NodeMonitor nodes_;
   controller::HeartbeatMonitor heartbeats_;
   controller::WindowKeeper windows_;
   controller::Membership membership_;
   controller::NamespaceReadings readings_;
   controller::QueueController queue_controller_;
+  controller::PoolController pool_controller_;
   controller::JobController job_controller_;
   std::uint64_t time_travels_ = 0;
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "operator/runtime/pool_metrics.h"
 #include "operator/runtime/process_stats.h"
 #include "operator/runtime/version.h"
 
@@ -27,9 +28,9 @@ using prometheus::Labels;
 constexpr const char* kController = "durablejob";
 constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backoff",  "Suspended",
                                    "Cancelling", "Succeeded", "Failed",  "Cancelled"};
-constexpr const char* kOutcomes[] = {"Succeeded", "Failed",       "Lost",
-                                     "Hung",      "StartTimeout", "DeadlineExceeded",
-                                     "Suspended", "Cancelled",    "Deferred", "HandedBack"};
+constexpr const char* kOutcomes[] = {"Succeeded",    "Failed",           "Lost",      "Hung",
+                                     "StartTimeout", "DeadlineExceeded", "Suspended", "Cancelled",
+                                     "Deferred",     "HandedBack"};
 constexpr const char* kStagePhases[] = {"Succeeded", "Failed", "Skipped"};
 // Queues of a namespace with series of their own. All others share one.
 constexpr int kQueuesShown = 100;
@@ -179,6 +180,7 @@ struct Metrics::State {
   Family<Histogram>& queue_waits = histograms(registry, "holdfast_queue_wait_seconds",
                                               "How long admitted jobs have waited in the queue.");
   std::map<std::pair<std::string, std::string>, QueueSeries> queues;
+  PoolMetrics pools{registry};
   Family<Counter>& fenced = counters(registry, "holdfast_fenced_outcomes_total",
                                      "Ends that pods of old attempts reported; they do not count.");
   Gauge& overdue =
@@ -357,6 +359,7 @@ void Metrics::State::refresh() {
     }
   }
   if (sources.queues) refresh_queues(sources.queues());
+  if (sources.pools) pools.refresh(sources.pools());
   if (sources.ownership) refresh_ownership(sources.ownership());
   if (sources.events_dropped) {
     raise_to(events_dropped, static_cast<double>(sources.events_dropped()));
@@ -445,6 +448,19 @@ void Metrics::admitted(const std::string& namespace_, const std::string& queue, 
       state_->series_of(namespace_, state_->shown_queue(namespace_, queue));
   series.admissions->Increment();
   series.waits->Observe(to_seconds(waited));
+}
+
+void Metrics::slot_taken(const std::string& namespace_, const std::string& pool, Duration waited) {
+  state_->pools.slot_taken(namespace_, pool, waited);
+}
+
+void Metrics::handed_back(const std::string& namespace_, const std::string& pool) {
+  state_->pools.handed_back(namespace_, pool);
+}
+
+void Metrics::cut_off(const std::string& namespace_, const std::string& pool,
+                      const std::string& reason) {
+  state_->pools.cut_off(namespace_, pool, reason);
 }
 
 void Metrics::shard_moved(const std::string& how) {

@@ -24,6 +24,7 @@
 #include "core/time.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
+#include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
 #include "operator/work/reconcile_pool.h"
 
@@ -49,6 +50,7 @@ class Metrics : public controller::Telemetry {
     std::function<Duration()> unfinished_work;
     std::function<Duration()> longest_running;
     std::function<std::vector<controller::QueueCount>()> queues;
+    std::function<std::vector<controller::PoolCount>()> pools;
   };
 
   explicit Metrics(int workers);
@@ -66,6 +68,10 @@ class Metrics : public controller::Telemetry {
   void recovered(reconciler::OrphanClass orphan_class, Duration took) override;
   void fenced_outcome(const std::string& pod_phase) override;
   void admitted(const std::string& namespace_, const std::string& queue, Duration waited) override;
+  void slot_taken(const std::string& namespace_, const std::string& pool, Duration waited) override;
+  void handed_back(const std::string& namespace_, const std::string& pool) override;
+  void cut_off(const std::string& namespace_, const std::string& pool,
+               const std::string& reason) override;
   void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.

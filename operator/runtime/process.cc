@@ -281,6 +281,7 @@ Metrics::Sources Process::metric_sources() {
   sources.queue_depth = [this] { return manager_->jobs().queue().depth(); };
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
   sources.queues = [this] { return manager_->queues().counts(); };
+  sources.pools = [this] { return manager_->pools().counts(); };
   sources.longest_running = [this] { return manager_->jobs().queue().longest_running(); };
   return sources;
 }

@@ -7,10 +7,10 @@
 namespace holdfast::runtime {
 namespace {
 
-TEST(DescriptorsTest, EachNamespaceNeedsTwoConnectionsForEachOfItsFourWatches) {
+TEST(DescriptorsTest, EachNamespaceNeedsTwoConnectionsForEachOfItsSevenWatches) {
   const std::uint64_t one = descriptors_needed({1, 100});
-  EXPECT_EQ(descriptors_needed({2, 100}), one + 8);
-  EXPECT_EQ(descriptors_needed({500, 100}), one + 499 * 8);
+  EXPECT_EQ(descriptors_needed({2, 100}), one + 14);
+  EXPECT_EQ(descriptors_needed({500, 100}), one + 499 * 14);
 }
 
 TEST(DescriptorsTest, AllNamespacesTogetherAreWatchedAsOne) {
@@ -23,8 +23,8 @@ TEST(DescriptorsTest, EachRequestUnderWayNeedsOneMore) {
 
 // Beside watches: 64 probes at once, what the process itself holds, and what no namespace owns.
 TEST(DescriptorsTest, TheDefaultsFitIntoTheUsualLimit) {
-  EXPECT_EQ(descriptors_needed({1, 112}), 64u + 64u + 112u + 6u + 8u);
-  EXPECT_LE(descriptors_needed({97, 112}), 1024u);
+  EXPECT_EQ(descriptors_needed({1, 112}), 64u + 64u + 112u + 6u + 14u);
+  EXPECT_LE(descriptors_needed({55, 112}), 1024u);
 }
 
 TEST(DescriptorsTest, WhatFitsIsTheOppositeOfWhatIsNeeded) {

@@ -188,6 +188,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .unfinished_work = [] { return Duration(seconds(2)); },
       .longest_running = [] { return Duration(seconds(1)); },
       .queues = nullptr,
+      .pools = nullptr,
   });
   std::string text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 2.0);
@@ -230,6 +231,37 @@ TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {
   EXPECT_EQ(sample(text, "holdfast_queue_wait_seconds_sum" + labels), 2.0);
   queues.clear();
   EXPECT_THAT(metrics_.text(), Not(HasSubstr("encode"))) << "series must not pile up";
+}
+
+TEST_F(MetricsTest, APoolHasItsSeriesAsLongAsThisReplicaWorksOnIt) {
+  controller::PoolCount count;
+  count.namespace_ = "team";
+  count.name = "thumbnails";
+  count.workers = {{"busy", 2}, {"draining", 1}};
+  count.slots = 8;
+  count.busy_slots = 5;
+  count.waiting = 7;
+  count.lag = milliseconds(20);
+  std::vector<controller::PoolCount> pools = {count};
+  Metrics::Sources sources;
+  sources.pools = [&] { return pools; };
+  metrics_.set_sources(std::move(sources));
+  metrics_.slot_taken("team", "thumbnails", milliseconds(25));
+  metrics_.handed_back("team", "thumbnails");
+  metrics_.cut_off("team", "thumbnails", "Silent");
+  const std::string text = metrics_.text();
+  const std::string labels = "namespace=\"team\",pool=\"thumbnails\"";
+  EXPECT_EQ(sample(text, "holdfast_pool_workers{" + labels + ",state=\"busy\"}"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_workers{" + labels + ",state=\"idle\"}"), 0.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_slots{" + labels + "}"), 8.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_slots_busy{" + labels + "}"), 5.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_waiting{" + labels + "}"), 7.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_free_slot_wait_seconds{" + labels + "}"), 0.02);
+  EXPECT_EQ(sample(text, "holdfast_pool_start_wait_seconds_sum{" + labels + "}"), 0.025);
+  EXPECT_EQ(sample(text, "holdfast_pool_handbacks_total{" + labels + "}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_pool_cut_offs_total{" + labels + ",reason=\"Silent\"}"), 1.0);
+  pools.clear();
+  EXPECT_EQ(metrics_.text().find("thumbnails"), std::string::npos);
 }
 
 // A tenant may make any number of queues.

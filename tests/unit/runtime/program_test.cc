@@ -199,12 +199,12 @@ TEST_F(ProgramTest, WithoutAnApiServerItIsAliveNotReadyAndStopsCleanly) {
 TEST_F(ProgramTest, TheLimitOfOpenFilesIsRaisedToWhatTheNamespacesNeed) {
   Program program({"--kubeconfig=" + kubeconfig(), "--metrics-address=127.0.0.1:0",
                    "--watch-namespace=" + namespaces(20)},
-                  rlimit{128, 512});
+                  rlimit{128, 1024});
   const std::uint16_t port = program.port();
   ASSERT_NE(port, 0) << program.output();
-  EXPECT_THAT(program.output(), HasSubstr("raised the limit of open files from=128 to=446"));
+  EXPECT_THAT(program.output(), HasSubstr("raised the limit of open files from=128 to=566"));
   EXPECT_THAT(program.output(), Not(HasSubstr("too low")));
-  EXPECT_NE(get(port, "/metrics").find("process_max_fds 446\n"), std::string::npos);
+  EXPECT_NE(get(port, "/metrics").find("process_max_fds 566\n"), std::string::npos);
 }
 
 TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
@@ -215,7 +215,7 @@ TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
   EXPECT_THAT(program.output(), HasSubstr("from=128 to=512"));
   EXPECT_THAT(
       program.output(),
-      HasSubstr("limit=512 needed=1086 watched_namespaces=100 namespaces_within_the_limit=28"));
+      HasSubstr("limit=512 needed=1686 watched_namespaces=100 namespaces_within_the_limit=16"));
   EXPECT_THAT(program.output(), HasSubstr("raise the hard limit of open files"));
 }
 

@@ -1,0 +1,146 @@
+#include "operator/runtime/pool_metrics.h"
+
+#include <algorithm>
+
+namespace holdfast::runtime {
+namespace {
+
+// Pools of a namespace with series of their own. All others share one.
+constexpr int kPoolsShown = 100;
+constexpr const char* kOtherPools = "(others)";
+constexpr const char* kReasons[] = {"Silent", "PodEnded", "PodGone", "Revoked"};
+
+// A start on a warm worker takes milliseconds. A long wait is one for a slot.
+const prometheus::Histogram::BucketBoundaries& wait_buckets() {
+  static const auto* const buckets = new prometheus::Histogram::BucketBoundaries{
+      0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 5, 30, 300, 3600};
+  return *buckets;
+}
+
+prometheus::Family<prometheus::Gauge>& gauges(prometheus::Registry& registry, const char* name,
+                                              const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+prometheus::Family<prometheus::Counter>& counters(prometheus::Registry& registry, const char* name,
+                                                  const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+}  // namespace
+
+PoolMetrics::PoolMetrics(prometheus::Registry& registry)
+    : workers_(gauges(registry, "holdfast_pool_workers", "Workers of the pool by state.")),
+      slots_(gauges(registry, "holdfast_pool_slots", "Slots of workers that take attempts.")),
+      busy_(gauges(registry, "holdfast_pool_slots_busy", "Those of them that have an attempt.")),
+      waiting_(gauges(registry, "holdfast_pool_waiting", "Runs that wait for a free slot.")),
+      lag_(gauges(registry, "holdfast_pool_free_slot_wait_seconds",
+                  "For how long runs have waited while a slot was free; should be about 0.")),
+      waits_(prometheus::BuildHistogram()
+                 .Name("holdfast_pool_start_wait_seconds")
+                 .Help("From a run's first wait for a slot until its worker was told of it.")
+                 .Register(registry)),
+      handbacks_(counters(registry, "holdfast_pool_handbacks_total",
+                          "Attempts that workers gave back before they began.")),
+      cut_offs_(counters(registry, "holdfast_pool_cut_offs_total",
+                         "Workers that were cut off, by reason.")) {}
+
+// As for queues: each pool costs some twenty lines at each scrape.
+std::string PoolMetrics::shown(const std::string& namespace_, const std::string& pool) const {
+  if (series_.count({namespace_, pool}) != 0) return pool;
+  int shown = 0;
+  for (auto one = series_.lower_bound({namespace_, ""});
+       one != series_.end() && one->first.first == namespace_; ++one) {
+    ++shown;
+  }
+  return shown < kPoolsShown ? pool : kOtherPools;
+}
+
+PoolMetrics::Series& PoolMetrics::series_of(const std::string& namespace_,
+                                            const std::string& pool) {
+  const Key key(namespace_, shown(namespace_, pool));
+  const auto found = series_.find(key);
+  if (found != series_.end()) return found->second;
+  const prometheus::Labels labels = {{"namespace", key.first}, {"pool", key.second}};
+  const auto with = [&](const char* label, const char* value) {
+    prometheus::Labels more = labels;
+    more[label] = value;
+    return more;
+  };
+  Series series{{},
+                &slots_.Add(labels),
+                &busy_.Add(labels),
+                &waiting_.Add(labels),
+                &lag_.Add(labels),
+                &waits_.Add(labels, wait_buckets()),
+                &handbacks_.Add(labels),
+                {}};
+  for (const char* const state : controller::kWorkerStates) {
+    series.workers[state] = &workers_.Add(with("state", state));
+  }
+  for (const char* const reason : kReasons) {
+    series.cut_offs[reason] = &cut_offs_.Add(with("reason", reason));
+  }
+  return series_.emplace(key, std::move(series)).first->second;
+}
+
+void PoolMetrics::slot_taken(const std::string& namespace_, const std::string& pool,
+                             Duration waited) {
+  series_of(namespace_, pool).waits->Observe(to_seconds(waited));
+}
+
+void PoolMetrics::handed_back(const std::string& namespace_, const std::string& pool) {
+  series_of(namespace_, pool).handbacks->Increment();
+}
+
+void PoolMetrics::cut_off(const std::string& namespace_, const std::string& pool,
+                          const std::string& reason) {
+  const Series& series = series_of(namespace_, pool);
+  const auto counter = series.cut_offs.find(reason);
+  if (counter != series.cut_offs.end()) counter->second->Increment();
+}
+
+void PoolMetrics::refresh(const std::vector<controller::PoolCount>& counts) {
+  std::map<Key, controller::PoolCount> there;
+  for (const controller::PoolCount& count : counts) {
+    const Key key(count.namespace_, shown(count.namespace_, count.name));
+    series_of(key.first, key.second);
+    controller::PoolCount& sum = there[key];
+    for (const auto& [state, workers] : count.workers) sum.workers[state] += workers;
+    sum.slots += count.slots;
+    sum.busy_slots += count.busy_slots;
+    sum.waiting += count.waiting;
+    sum.lag = std::max(sum.lag, count.lag);
+  }
+  for (const auto& [key, sum] : there) {
+    const Series& series = series_.at(key);
+    for (const auto& [state, gauge] : series.workers) {
+      const auto workers = sum.workers.find(state);
+      gauge->Set(workers == sum.workers.end() ? 0 : static_cast<double>(workers->second));
+    }
+    series.slots->Set(static_cast<double>(sum.slots));
+    series.busy->Set(static_cast<double>(sum.busy_slots));
+    series.waiting->Set(static_cast<double>(sum.waiting));
+    series.lag->Set(to_seconds(sum.lag));
+  }
+  for (auto one = series_.begin(); one != series_.end();) {
+    if (there.count(one->first) != 0) {
+      ++one;
+      continue;
+    }
+    remove(one->second);
+    one = series_.erase(one);
+  }
+}
+
+void PoolMetrics::remove(const Series& series) {
+  for (const auto& [state, gauge] : series.workers) workers_.Remove(gauge);
+  slots_.Remove(series.slots);
+  busy_.Remove(series.busy);
+  waiting_.Remove(series.waiting);
+  lag_.Remove(series.lag);
+  waits_.Remove(series.waits);
+  handbacks_.Remove(series.handbacks);
+  for (const auto& [reason, counter] : series.cut_offs) cut_offs_.Remove(counter);
+}
+
+}  // namespace holdfast::runtime
