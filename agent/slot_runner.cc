@@ -1,5 +1,6 @@
 #include "agent/slot_runner.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -150,7 +151,10 @@ void SlotRunner::start(SteadyTime before) {
 
 std::vector<std::string> SlotRunner::environment() const {
   std::vector<std::string> ours;
-  for (const auto& [name, value] : assignment_.variables) ours.push_back(name + "=" + value);
+  for (const auto& [name, value] : assignment_.variables) {
+    ours.push_back(name);
+    ours.back().append("=").append(value);
+  }
   ours.push_back("HOLDFAST_PROGRESS_FILE=" + progress_path_);
   ours.push_back("HOLDFAST_RESULT_FILE=" + result_file_in(settings_.folder));
   ours.push_back("HOLDFAST_MESSAGE_FILE=" + message_file_in(settings_.folder));
@@ -167,7 +171,7 @@ std::vector<std::string> SlotRunner::environment() const {
 void SlotRunner::wait_for_news() {
   boost::system::error_code ignored;
   news_.close(ignored);
-  news_.assign(::dup(shepherd_.descriptor()), ignored);
+  news_.assign(::fcntl(shepherd_.descriptor(), F_DUPFD_CLOEXEC, 0), ignored);
   read_news();
 }
 
@@ -245,7 +249,7 @@ void SlotRunner::advance(SteadyTime now) {
       listener_.says(settings_.folder + " hangs: the result of job " + assignment_.job_name +
                      ", attempt " + std::to_string(id_.attempt) + " is not read");
     }
-    // What the order to kill the rest finds is for the next call.
+    // Its answer is the order to kill what is left.
     listener_.ended(slot_, *exit_code_, std::move(result_));
   }
   if (start != starts_ || !running_ || !gone_ || !(told_end_ || killed_)) return;

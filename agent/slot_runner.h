@@ -38,7 +38,7 @@ class SlotRunner {
     bool no_op = false;                    // each attempt ends at once, with 0
     Duration duration{};                   // of the Lease
   };
-  // Called in later turns of the loop, or from advance().
+  // Called from tick(), or in other turns of the loop.
   class Listener {
    public:
     virtual ~Listener() = default;

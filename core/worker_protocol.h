@@ -18,7 +18,7 @@ namespace holdfast {
 inline constexpr const char* kWorkAnnotation = "holdfast.dev/work";
 inline constexpr const char* kWorkerAnnotation = "holdfast.dev/worker";
 // The longest text of either.
-inline constexpr std::size_t kMaxProtocolBytes = 16 * 1024;
+inline constexpr std::size_t kMaxProtocolBytes = 16U << 10;
 // Entries of either: each slot's attempt, and those that end meanwhile.
 inline constexpr std::size_t kMaxProtocolEntries = 32;
 inline constexpr std::size_t kMaxResultBytes = 1024;
