@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from localcluster import wait_for
-from postgresql import Database, socket_folder
+from postgresql import Database
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/postgresql"
 
@@ -55,8 +55,8 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    with Database(socket_folder(tmp_path_factory)) as database:
+def database():
+    with Database() as database:
         for sql in (EXAMPLE / "fence.sql", EXAMPLE / "fence.sql"):  # twice: it may be run again
             assert database.run(sql)[0] == 0
         assert database.run("CREATE TABLE results (job uuid PRIMARY KEY, attempt bigint NOT NULL, "

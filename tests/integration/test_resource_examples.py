@@ -38,6 +38,8 @@ def test_there_are_examples_of_each_kind():
         "workerpool.yaml",
         "from-batch-job/job.yaml",
         "from-batch-job/durablejob.yaml",
+        "workers/pool.yaml",
+        "workers/job.yaml",
     }
 
 

@@ -1,6 +1,6 @@
 """A real PostgreSQL for a test.
 
-    with Database(socket_folder(tmp_path_factory)) as database:
+    with Database() as database:
         code, printed = database.run("SELECT 1")
 """
 
@@ -10,6 +10,7 @@ import pathlib
 import pwd
 import socket
 import subprocess
+import tempfile
 
 from localcluster import wait_for
 
@@ -18,13 +19,16 @@ OWNER = "postgres"  # the server does not run as root
 
 class Database:
     """A server of the test's own. It listens on a Unix socket in its folder, and with `tcp` on a port of
-    127.0.0.1 too, because JDBC knows no Unix sockets."""
+    127.0.0.1 too, because JDBC knows no Unix sockets.
 
-    def __init__(self, folder, tcp=False):
+    The folder is none of pytest's: each new pytest process closes those to other users again."""
+
+    def __init__(self, tcp=False):
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
         assert found, "PostgreSQL's server is not there: run `make setup`"
         self._bin = pathlib.Path(found[-1]).parent
-        self.folder = pathlib.Path(folder)
+        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-pg-")
+        self.folder = pathlib.Path(self._folder.name)
         self._data = self.folder / "data"
         self._log = self.folder / "log"
         self._server = None
@@ -54,6 +58,7 @@ class Database:
         subprocess.run(self._as_owner([self._bin / "pg_ctl", "-D", self._data, "-m", "immediate", "stop"]),
                        check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
         self._server.wait()
+        self._folder.cleanup()
 
     def psql(self, *arguments):
         return [str(self._bin / "psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder),
@@ -83,12 +88,3 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def socket_folder(tmp_path_factory):
-    """A folder whose path is short enough for a socket (107 characters), and that the server may enter."""
-    folder = tmp_path_factory.mktemp("pg")
-    for above in [folder, *folder.parents]:
-        if str(above).startswith("/tmp/"):
-            above.chmod(above.stat().st_mode | 0o011)
-    return folder
