@@ -27,6 +27,7 @@ bool is_current(const JobView& view, const Run& run, const RunView& seen, const 
 }  // namespace
 
 std::string known_pod_uid(const Run& run, const RunView& seen) {
+  if (run.at_worker()) return run.worker_uid;  // as slot_as_pod() shows it
   if (!run.pod_uid.empty()) return run.pod_uid;
   if (!seen.observed.pod_uid.empty()) return seen.observed.pod_uid;
   if (!seen.lease || seen.lease->attempt != run.attempt) return "";

@@ -57,6 +57,17 @@ JobView at_worker(const SlotView& seen) {
   return view;
 }
 
+// Its runs 0 and 1 are on worker-1 and worker-2.
+JobView two_runs_at_workers() {
+  JobView view = pooled(job_of_runs(2, 2, 2));
+  for (auto& run : view.job.status.runs) {
+    run.worker_name = worker(static_cast<int>(run.attempt)).name;
+    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
+    run.pod_uid.clear();
+  }
+  return view;
+}
+
 bool writes_only_status(const Decision& decision) {
   return decision.writes.size() == all<WriteStatus>(decision).size();
 }
@@ -268,12 +279,7 @@ TEST(Workers, AJobThatIsOutOfTimeFailsOnceItsPlaceIsEmpty) {
 
 TEST(Workers, AJobFailsOnceTheEarlierAttemptsOfItsRunsHaveLeft) {
   SlotView seen = slot(AtPlace::kRunning);
-  JobView view = pooled(job_of_runs(2, 2, 2));
-  for (auto& run : view.job.status.runs) {
-    run.worker_name = worker(static_cast<int>(run.attempt)).name;
-    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
-    run.pod_uid.clear();
-  }
+  JobView view = two_runs_at_workers();
   view.job.status.runs[0].next_attempt_time = now();
   view.job.spec.backoff_limit = 0;
   show(view, {seen, slot(AtPlace::kEnded, 1)});
@@ -300,12 +306,7 @@ TEST(Workers, CancelledMeansThatNothingRuns) {
 }
 
 TEST(Workers, AJobThatHasFailedWaitsForItsOtherRuns) {
-  JobView view = pooled(job_of_runs(2, 2, 2));
-  for (auto& run : view.job.status.runs) {
-    run.worker_name = worker(static_cast<int>(run.attempt)).name;
-    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
-    run.pod_uid.clear();
-  }
+  JobView view = two_runs_at_workers();
   view.job.spec.backoff_limit = 0;
   show(view, {slot(AtPlace::kEnded, 1), slot(AtPlace::kRunning)});
   view.job.status = after(view);
@@ -325,12 +326,7 @@ TEST(Workers, AJobThatHasFailedWaitsForItsOtherRuns) {
 
 // The record alone tells where the attempt runs.
 TEST(Workers, ARunFailsForGoodOnceItsPlaceIsEmpty) {
-  JobView view = pooled(job_of_runs(2, 2, 2));
-  for (auto& run : view.job.status.runs) {
-    run.worker_name = worker(static_cast<int>(run.attempt)).name;
-    run.worker_uid = worker(static_cast<int>(run.attempt)).uid;
-    run.pod_uid.clear();
-  }
+  JobView view = two_runs_at_workers();
   view.job.spec.indexed = true;
   view.job.spec.backoff_limit_per_index = 0;
   view.job.spec.pool->progress_deadline = seconds(30);
@@ -351,6 +347,20 @@ TEST(Workers, ARunFailsForGoodOnceItsPlaceIsEmpty) {
   const Status status = after(view);
   EXPECT_TRUE(status.failed.contains(0));
   EXPECT_EQ(status.runs.size(), 1U);
+}
+
+// Who may create pods can copy a name and a mark, and an edit of the status can remove the mark.
+TEST(Workers, TheWorkersUidAloneTellsThePlaceOfAnAttempt) {
+  JobView view = at_worker(slot(AtPlace::kEnded, 3));
+  PodView forged = view.pods[0];
+  forged.slot = false;
+  forged.uid = "forged";
+  forged.phase = PodPhase::kSucceeded;
+  view.pods.insert(view.pods.begin(), forged);
+  EXPECT_EQ(after(view).phase, Phase::kBackoff);
+  view.job.status.runs[0].start_time.reset();
+  show(view, {slot(AtPlace::kEnded)});
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
 }
 
 TEST(Workers, TheCheckpointGoesOnRecordWithTheEnd) {
