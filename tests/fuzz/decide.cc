@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reconciler/job/decide.h"
+#include "reconciler/run/slot.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
 #include "tests/unit/reconciler/rules.h"
@@ -41,8 +42,40 @@ bool in_schema(const reconciler::Status& status) {
   const reconciler::Status none;
   if (!reconciler::testing::refused_by_api(status, status).empty() && !(status == none))
     return false;
-  return between(status.attempt, 0, kInt32) && between(status.failures, 0, kInt32 + 1) &&
-         between(status.disruptions, 0, kInt32 + 1) && between(status.suspended, 0, kInt32);
+  const bool have_one_place = std::none_of(
+      status.runs.begin(), status.runs.end(),
+      [](const reconciler::Run& run) { return run.at_worker() && !run.pod_uid.empty(); });
+  return have_one_place && between(status.attempt, 0, kInt32) &&
+         between(status.failures, 0, kInt32 + 1) && between(status.disruptions, 0, kInt32 + 1) &&
+         between(status.suspended, 0, kInt32);
+}
+
+// What the replica knows of the job's pool, and of the place of each attempt on a worker.
+void observe_places(fuzz::Input& input, reconciler::JobView& view) {
+  reconciler::PoolView& pool = view.observed.pool;
+  const std::uint8_t bits = input.byte();
+  pool.no_pool = (bits & 7) == 7;
+  for (int i = 0; i < (bits & 3); ++i) {
+    const std::string number = std::to_string(i & bits >> 3);
+    pool.offers.push_back({"worker-" + number, "lease-" + number});
+  }
+  pool.wait.waited = pool.wait.since_turn = seconds(input.byte());
+  view.runs.resize(view.job.status.runs.size());
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    const reconciler::Run& run = view.job.status.runs[place];
+    if (!run.at_worker()) continue;
+    reconciler::SlotView slot;
+    const std::uint8_t seen = input.byte();
+    slot.at = static_cast<reconciler::AtPlace>(seen % 6);
+    slot.left = seen & 128;
+    slot.exit_code = (seen & 64) ? input.byte() : 0;
+    slot.stalled_for = seconds(input.byte());
+    if (seen & 32) slot.progress = slot.checkpoint = slot.result = "page " + std::to_string(seen);
+    view.runs[place].slot = slot;
+    view.runs[place].observed.confirmed = true;
+    if (!run.open() && slot.left) continue;
+    view.pods.push_back(reconciler::slot_as_pod(view.job, run, slot));
+  }
 }
 
 void observe(fuzz::Input input, reconciler::JobView& view) {
@@ -78,6 +111,7 @@ void observe(fuzz::Input input, reconciler::JobView& view) {
   result.permit.no_queue = queue & 4;
   result.permit.waited = std::chrono::milliseconds(input.byte() * 10);
   result.may_create = !(queue & 8);
+  observe_places(input, view);
 }
 
 kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),

@@ -76,6 +76,9 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
   if ((end.action == PolicyAction::kDefer) != (entry.outcome == Outcome::kDeferred)) {
     complain("an end is deferred without a rule that says so, or is not with one");
   }
+  if (entry.outcome == Outcome::kHandedBack && budget != Budget::kNone) {
+    complain("an attempt that was handed back spends a budget");
+  }
   Spent& spent = spent_[entry.index];
   if (budget == Budget::kFailures) ++spent.failures;
   if (budget == Budget::kDisruptions) ++spent.disruptions;
