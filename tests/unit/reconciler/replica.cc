@@ -38,6 +38,7 @@ void Replica::crash() {
   status_.reset();
   chains_.clear();
   wake_.reset();
+  cancelling_since_.reset();
   admitted_.reset();
   no_queue_ = false;
   asks_since_.reset();
@@ -101,10 +102,17 @@ JobView Replica::view() {
   }
   observe_pool(view);
   forget(view.job.status);
+  observe_cancel(view);
   observe_nodes(view);
   observe_queue(view);
   observe_runs({}, view);
   return view;
+}
+
+void Replica::observe_cancel(JobView& view) {
+  if (view.job.status.phase != Phase::kCancelling) return cancelling_since_.reset();
+  if (!cancelling_since_) cancelling_since_ = world_.now();
+  view.observed.cancelling_for = world_.now() - *cancelling_since_;
 }
 
 void Replica::observe_queue(JobView& view) const {

@@ -57,6 +57,7 @@ class Replica {
   void sync_workers(bool fully);
   void forget(const Status& status);
   void observe_nodes(JobView& view);
+  void observe_cancel(JobView& view);
   void observe_queue(JobView& view) const;
   void observe_pool(JobView& view) const;
   SlotView slot_of(const JobView& view, const Run& run);
@@ -97,6 +98,7 @@ class Replica {
   std::uint64_t decided_on_ = 0;
   std::int64_t decided_attempt_ = 0;
   std::optional<Time> wake_;
+  std::optional<Time> cancelling_since_;
   // Of the queue, as it has heard of it.
   std::optional<std::int64_t> admitted_;
   bool no_queue_ = false;
