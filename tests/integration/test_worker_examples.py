@@ -2,11 +2,8 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -14,39 +11,12 @@ from agent import LIMIT, agent_binary, descendants
 from fake_pool import Work, Worker, allow_workers
 from fence import expect
 from localcluster import wait_for
-from postgresql import Database
+from worker_examples import (  # noqa: F401
+    PAUSE, PAYLOAD, STOP, command, database, go_build, language, primes, rows,
+)
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-LANGUAGES = ("python", "go", "java")
 BAD_PAYLOAD = 65
-PAYLOAD = {"from": 1, "to": 1000, "pageSize": 100}
-PAUSE, STOP = '{"pause": true}', '{"stop": true}'
-# As hack/localcluster/tools.py builds its tools, so Go's own packages come from the same cache.
-GO_BUILD = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"]
-
-
-def primes(first, last):
-    return [n for n in range(max(first, 2), last + 1) if all(n % factor for factor in range(2, n))]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def go_build(tmp_path_factory):
-    """The Go program's compiler; it works while the cluster starts."""
-    program = tmp_path_factory.mktemp("go") / "primes"
-    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
-    with subprocess.Popen([*GO_BUILD, "-o", program, "."], cwd=EXAMPLES / "workers/go", env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as build:
-        yield build, program
-        build.kill()
-
-
-@pytest.fixture(scope="module")
-def database(go_build):
-    with Database(tcp=True) as database:
-        for sql in (EXAMPLES / "postgresql/fence.sql", EXAMPLES / "workers/table.sql"):
-            assert database.run(sql)[0] == 0
-        yield database
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +29,8 @@ def space(cluster):
     return name
 
 
-@pytest.fixture(scope="module", params=LANGUAGES)
-def language(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def command(language, go_build):
-    if language == "python":
-        return [sys.executable, EXAMPLES / "workers/python/primes.py"]
-    if language == "java":
-        jars = "/usr/share/java/postgresql.jar:/usr/share/java/gson.jar"
-        return ["java", "-cp", jars, EXAMPLES / "workers/java/Primes.java"]
-    build, program = go_build
-    printed, _ = build.communicate(timeout=600)
-    assert build.returncode == 0, printed
-    return [program]
-
-
-@pytest.fixture(scope="module")
-def serve(cluster, space, database, command, language, tmp_path_factory):
+def serve(cluster, space, database, command, language, tmp_path_factory):  # noqa: F811
     """Makes a worker, and its agent that runs the program."""
     with contextlib.ExitStack() as agents:
         def make(name):
@@ -96,50 +48,39 @@ def served(serve):
     return serve("first")
 
 
-def rows(database, job):
-    """Its numbers by the attempt that wrote them."""
-    code, printed = database.run(f"SELECT attempt, number FROM primes WHERE job = '{job.uid}' ORDER BY 2")
-    assert code == 0, printed
-    found = {}
-    for line in printed.split():
-        attempt, number = line.split("|")
-        found.setdefault(int(attempt), []).append(int(number))
-    return found
-
-
 def wait_paused(job, at):
     """Until the worker Lease has the checkpoint of the page after which it waits."""
     job.wait("running", lambda answer: answer.get("checkpoint") == str(at) and
              answer.get("message") == f"paused at {at}")
 
 
-def test_a_job_runs_to_its_end_with_its_rows_and_its_result(served, database, language):
+def test_a_job_runs_to_its_end_with_its_rows_and_its_result(served, database, language):  # noqa: F811
     worker, _ = served
     job = worker.run(f"{language}-whole", payload=json.dumps(PAYLOAD | {"pageSize": 300}))
     answer = job.wait("ended")
     assert answer["code"] == 0
     assert json.loads(answer["result"]) == {"primes": 168, "upTo": 1000}
-    assert rows(database, job) == {1: primes(1, 1000)}
+    assert rows(database, job.uid) == {1: primes(1, 1000)}
 
 
-def test_a_bad_payload_ends_with_its_own_code_and_says_why(served, database, language):
+def test_a_bad_payload_ends_with_its_own_code_and_says_why(served, database, language):  # noqa: F811
     worker, agent = served
-    texts = ["", "no JSON", "[1]", '{"from": 1, "to": "many", "pageSize": 1}', '{"from": 5, "to": 4, "pageSize": 1}']
+    texts = ["", '{"from": 1, "to": "many", "pageSize": 1}', '{"from": 5, "to": 4, "pageSize": 1}']
     jobs = worker.give(*(worker.make(f"{language}-bad-{i}", payload=text) for i, text in enumerate(texts)))
     for job in jobs:
         assert job.wait("ended")["code"] == BAD_PAYLOAD
         wait_for("the reason", lambda name=job.name: f"[{name} 1] bad payload: " in agent.stderr(), LIMIT)
-        assert rows(database, job) == {}
+        assert rows(database, job.uid) == {}
 
 
-def test_a_message_pauses_a_running_command_and_stops_it_after_a_page(served, database, language):
+def test_a_message_pauses_a_running_command_and_stops_it_after_a_page(served, database, language):  # noqa: F811
     worker, _ = served
     job = worker.run(f"{language}-message", payload=json.dumps(PAYLOAD), message=PAUSE)
     wait_paused(job, 100)
     job.tell(STOP)
     answer = job.wait("ended")
     assert answer["code"] == 0 and json.loads(answer["result"]) == {"primes": 25, "upTo": 100}
-    assert rows(database, job) == {1: primes(1, 100)}
+    assert rows(database, job.uid) == {1: primes(1, 100)}
 
 
 def replace(job, worker, checkpoint, message):
@@ -169,7 +110,7 @@ def command_runs(agent, job):
 
 
 def test_the_next_attempt_goes_on_from_the_checkpoint_and_the_database_refuses_the_last_one(
-        served, serve, database, language):
+        served, serve, database, language):  # noqa: F811
     worker, _ = served
     other, other_agent = serve("other")
     first = worker.run(f"{language}-replaced", payload=json.dumps(PAYLOAD), message=PAUSE)
@@ -185,12 +126,12 @@ def test_the_next_attempt_goes_on_from_the_checkpoint_and_the_database_refuses_t
     # A frozen agent cannot stop its command, which waits for another message.
     other_agent.signal(signal.SIGSTOP)
 
-    third = replace(second, worker, "200", "{}")
+    third = replace(second, worker, "200", STOP)  # so pages are left that the second one would write
     worker.give(third)
     answer = third.wait("ended")
-    assert answer["code"] == 0 and json.loads(answer["result"]) == {"primes": 168, "upTo": 1000}
-    expected = {1: primes(1, 100), 2: primes(101, 200), 3: primes(201, 1000)}
-    assert rows(database, third) == expected
+    assert answer["code"] == 0 and json.loads(answer["result"]) == {"primes": 62, "upTo": 300}
+    expected = {1: primes(1, 100), 2: primes(101, 200), 3: primes(201, 300)}
+    assert rows(database, third.uid) == expected
 
     # The second attempt's command goes on, and comes too late.
     assert command_runs(other_agent, second)
@@ -200,4 +141,4 @@ def test_the_next_attempt_goes_on_from_the_checkpoint_and_the_database_refuses_t
     news.rename(message)
     wait_for("the old command to end", lambda: not command_runs(other_agent, second), LIMIT)
     assert f"fenced: attempt 2 of job {second.uid} is over, attempt 3 has begun" in database.log()
-    assert rows(database, third) == expected
+    assert rows(database, third.uid) == expected
