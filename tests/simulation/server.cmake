@@ -9,6 +9,7 @@ add_library(simulation_server STATIC
             server/metadata.cc
             server/patch.cc
             server/pods.cc
+            server/pool_rules.cc
             server/query.cc
             server/queue_rules.cc
             server/reader.cc

@@ -44,6 +44,12 @@ bool blocks_rules(const Causes& causes) {
   });
 }
 
+// The server looks at the numbers of the scale subresource once more, in words of its own.
+void check_scale(const Json& number, const char* path, Causes& causes) {
+  if (!number.is_number_integer() || number.get<std::int64_t>() >= 0) return;
+  causes.push_back({"FieldValueInvalid", path, "should be a non-negative integer"});
+}
+
 const Json& schema_in(const Json& definition) {
   return definition.at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema");
 }
@@ -106,6 +112,10 @@ Causes validate_custom(const Resource& resource, const Json& object, const Json*
   if (object.contains("status") && !same_status) {
     schema.status().validate(object["status"], "status", causes);
   }
+  if (std::string_view(resource.plural) == "workerpools") {
+    if (!same_spec) check_scale(at(at(object, "spec"), "minWorkers"), ".spec.minWorkers", causes);
+    if (!same_status) check_scale(at(at(object, "status"), "workers"), ".status.workers", causes);
+  }
   if (blocks_rules(causes) || blocks_rules(earlier)) {
     causes.push_back({"FieldValueInvalid", "<nil>",
                       "Invalid value: null: some validation rules were not checked because the "
@@ -114,6 +124,8 @@ Causes validate_custom(const Resource& resource, const Json& object, const Json*
   }
   if (std::string_view(resource.plural) == "durablejobs") {
     check_job_rules(object, old, causes);
+  } else if (std::string_view(resource.plural) == "workerpools") {
+    if (!same_spec) check_pool_rules(object, causes);
   } else if (!same_spec) {
     check_queue_rules(object, causes);
   }

@@ -40,6 +40,16 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes);
 void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Causes& causes);
 void check_run_changes(const Json& spec, const Json& old, Causes& causes);
 
+void check_pool_rules(const Json& pool, Causes& causes);
+// On jobs that run in a WorkerPool, or have a stage that does.
+void check_job_in_pool(const Json& job, bool is_new, bool template_may_differ, Causes& causes);
+void check_pool_changes(const Json& job, const Json& old, Causes& causes);
+// On the places of a job with one run: "podUID" or "workerUID".
+void check_place_stays(const Json& status, const Json& old, const char* place, Causes& causes);
+void check_one_place(const Json& status, Causes& causes);
+// On spec.template.spec: no container restarts in place.
+void check_restarts(const Json& pod, Causes& causes);
+
 // On spec.queue of a job.
 void check_place(const Json& place, Causes& causes);
 void check_place_change(const Json& place, const Json& old, Causes& causes);

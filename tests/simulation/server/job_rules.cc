@@ -64,6 +64,7 @@ void check_name(const Json& job, Causes& causes) {
 bool same_in_any_order(const Json& spec, const Json& old) {
   if (spec == old) return true;
   const auto sorted = [](Json json) {
+    if (!json.contains("template")) return json;
     Json& pod = json["template"]["spec"];
     for (const char* list : {"containers", "initContainers"}) {
       if (!pod.contains(list)) continue;
@@ -100,23 +101,6 @@ void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
   check_run_changes(spec, old, causes);
 }
 
-void check_restarts(const Json& pod, Causes& causes) {
-  for (const std::string list : {"containers", "initContainers"}) {
-    const std::string path = "spec.template.spec." + list + "[";
-    std::size_t index = 0;
-    for (const Json& container : at(pod, list.c_str())) {
-      const std::string here = path + std::to_string(index++) + "]";
-      const std::string policy = string_at(container, "restartPolicy");
-      if (!policy.empty() && (list == "containers" || policy != "Always")) {
-        refuse(causes, (here + ".restartPolicy").c_str(), "containers do not restart in place");
-      }
-      if (container.contains("restartPolicyRules")) {
-        refuse(causes, (here + ".restartPolicyRules").c_str(), "containers do not restart");
-      }
-    }
-  }
-}
-
 void check_heartbeat_template(const Json& pod, Causes& causes) {
   const Json& containers = at(pod, "containers");
   if (containers.empty() || at(containers[0], "command").empty()) {
@@ -136,15 +120,12 @@ void check_spec(const Json& spec, bool template_may_differ, Causes& causes) {
   const Json& pod = at(at(spec, "template"), "spec");
   const Json& heartbeat = at(spec, "heartbeat");
   if (heartbeat.is_object()) {
-    if (template_may_differ) check_heartbeat_template(pod, causes);
+    if (template_may_differ && spec.contains("template")) check_heartbeat_template(pod, causes);
     if (heartbeat.contains("progressDeadlineSeconds") &&
         int_at(heartbeat, "progressDeadlineSeconds") < int_at(heartbeat, "leaseDurationSeconds")) {
       refuse(causes, "spec.heartbeat",
              "progressDeadlineSeconds must be at least leaseDurationSeconds");
     }
-  }
-  if (string_at(pod, "restartPolicy", "Never") != "Never") {
-    refuse(causes, "spec.template.spec.restartPolicy", "restartPolicy must be Never");
   }
   check_restarts(pod, causes);
   const Json& backoff = at(spec, "retryBackoff");
@@ -192,6 +173,7 @@ void check_status(const Json& status, Causes& causes) {
     refuse(causes, "status.runs", "no run has an attempt above status.attempt");
     break;
   }
+  check_one_place(status, causes);
 }
 
 // Deferrals in a row share an entry, so they are not judged.
@@ -269,13 +251,8 @@ void check_progress(const Json& status, const Json& old, Causes& causes) {
   if (risen > kMostAttempts) {
     forbid(causes, "status.attempt", "attempt rises by at most 10000 in one write");
   }
-  const Json& runs = at(status, "runs");
-  const Json& old_runs = at(old, "runs");
-  if (runs.size() == 1 && old_runs.size() == 1 && old_runs[0].contains("podUID") &&
-      int_at(runs[0], "attempt") <= int_at(old_runs[0], "attempt") &&
-      at(runs[0], "podUID") != old_runs[0]["podUID"]) {
-    forbid(causes, "status.runs", "podUID belongs to the run's attempt");
-  }
+  check_place_stays(status, old, "podUID", causes);
+  check_place_stays(status, old, "workerUID", causes);
   if (int_at(status, "suspendedSeconds") < int_at(old, "suspendedSeconds") ||
       (old.contains("suspendedSeconds") && !status.contains("suspendedSeconds"))) {
     forbid(causes, "status.suspendedSeconds", "suspendedSeconds never falls");
@@ -388,12 +365,14 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
     const bool open = status != old_status || template_may_differ;
     if (!open) check_template_change(at(job, "spec"), at(*old, "spec"), causes);
     check_spec_change(at(job, "spec"), at(*old, "spec"), causes);
+    check_pool_changes(job, *old, causes);
   }
   // A rule without a past is not asked again of what is the same, in whatever order.
   if (old == nullptr || !same_in_any_order(at(job, "spec"), at(*old, "spec"))) {
     check_spec(at(job, "spec"), template_may_differ, causes);
     check_place(at(at(job, "spec"), "queue"), causes);
     check_run_rules(job, old == nullptr, template_may_differ, causes);
+    check_job_in_pool(job, old == nullptr, template_may_differ, causes);
   }
   check_status(status, causes);
   if (old_status.is_object()) check_status_change(status, old_status, causes);

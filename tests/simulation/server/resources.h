@@ -73,6 +73,13 @@ inline constexpr Resource kResources[] = {
      .unconditional_update = true,
      .returns_deleted = true,
      .counts_generation = true},
+    {.plural = "workerpools",
+     .group = "holdfast.dev",
+     .version = "v1alpha1",
+     .kind = "WorkerPool",
+     .status = true,
+     .counts_generation = true,
+     .custom = true},
 };
 
 // Null: not served.

@@ -137,7 +137,7 @@ void check_new(const Json& job, Causes& causes) {
 void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Causes& causes) {
   const Json& spec = at(job, "spec");
   if (is_new) check_new(job, causes);
-  if (template_may_differ) check_containers(spec, causes);
+  if (template_may_differ && spec.contains("template")) check_containers(spec, causes);
   if (int_at(spec, "parallelism", 1) > 1 && !spec.contains("completions")) {
     refuse(causes, "spec.parallelism", "parallelism above 1 needs completions");
   }
