@@ -305,8 +305,9 @@ void World::calm_down() {
   nodes_[0].exists = nodes_[0].alive = true;
   for (PodView& pod : pods_) {
     if (pod.owner_uid.empty()) ledger_.excuse_creation(pod.name);
-    // What nobody sees any more is for `release-pods`.
-    if (!pod.job_uid_label.empty() || job_.status.run_of_pod(pod.name)) continue;
+    // What nobody sees any more is for `release-pods`. No pod is looked for in the place of a slot.
+    const Run* const run = job_.status.run_of_pod(pod.name);
+    if (!pod.job_uid_label.empty() || (run && !run->at_worker())) continue;
     pod.has_finalizer = false;
     pod.version = ++version_;
   }
