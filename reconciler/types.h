@@ -337,7 +337,10 @@ struct Job {
   std::int64_t generation = 0;
   Time created{};
   bool deleting = false;
-  bool has_pool = false;      // any of its stages
+  bool has_pool = false;  // any of its stages
+  // Rises each time spec.message may have changed: the commands of its attempts on workers read it
+  // again.
+  std::int64_t message = 0;
   Spec spec;                  // of the current stage
   std::vector<Stage> stages;  // all of them, the first one included; empty: there is one
   bool cancel = false;        // spec.cancel of the whole job

@@ -39,7 +39,8 @@ void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
   std::vector<Ref> places;
   for (const reconciler::Run& run : job.job.status.runs) {
     if (run.at_worker()) {
-      places.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, run.open()});
+      places.push_back(
+          {run.worker_uid, {job.uid, run.index, run.attempt}, run.open(), job.job.message});
     }
   }
   if (places == known.places) return;
@@ -66,6 +67,7 @@ void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
     const auto [place, added] = workers_[ref.worker].places.try_emplace(ref.id);
     place->second.job_name = job.name;
     place->second.open = ref.open;
+    place->second.message = ref.message;
     if (added) place->second.since = known.waited_since.value_or(now);
   }
   for (const std::string& worker : touched) {
@@ -191,7 +193,7 @@ const PoolBook::Places& PoolBook::places(const std::string& worker_uid) const {
 std::vector<reconciler::Placed> PoolBook::open_places(const std::string& worker_uid) const {
   std::vector<reconciler::Placed> open;
   for (const auto& [id, place] : places(worker_uid)) {
-    if (place.open) open.push_back({id, place.job_name});
+    if (place.open) open.push_back({id, place.job_name, place.message});
   }
   return open;
 }
@@ -275,14 +277,14 @@ void PoolBook::ask(const CachedJob& job, std::int64_t runs, SteadyTime now) {
   watch_lag(now);
 }
 
-void PoolBook::placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now) {
+bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now) {
   std::vector<Ref> promises;
   for (const reconciler::Run& run : next.runs) {
     const bool is_new = run.open() && run.attempt > job.job.status.attempt;
     if (!is_new || !run.at_worker()) continue;
-    promises.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, true});
+    promises.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, true, 0});
   }
-  if (promises.empty()) return;
+  if (promises.empty()) return false;
   Job& known = jobs_[job.uid];
   known.name = job.name;
   drop_promises(known);
@@ -299,6 +301,7 @@ void PoolBook::placed(const CachedJob& job, const reconciler::Status& next, Stea
   last_turn_ = now;
   could_since_.reset();
   watch_lag(now);
+  return true;
 }
 
 void PoolBook::watch_lag(SteadyTime now) {

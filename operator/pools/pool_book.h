@@ -39,8 +39,9 @@ class PoolBook {
   // An attempt that a job's status places on a worker.
   struct Place {
     std::string job_name;
-    bool open = true;    // false: its end is on record
-    SteadyTime since{};  // when its job began to wait for the slot, as far as is known
+    bool open = true;          // false: its end is on record
+    std::int64_t message = 0;  // Job::message
+    SteadyTime since{};        // when its job began to wait for the slot, as far as is known
   };
   using Places = std::map<AttemptId, Place, AttemptOrder>;
 
@@ -56,7 +57,8 @@ class PoolBook {
   // See Places (operator/jobs/places.h).
   reconciler::PoolView offer(const CachedJob& job, SteadyTime now);
   void ask(const CachedJob& job, std::int64_t runs, SteadyTime now);
-  void placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
+  // False: the status has no new attempt on a worker.
+  bool placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
 
   // Drops promises that are too old. When the next one will be; none: there is none.
   std::optional<Duration> expire(SteadyTime now);
@@ -104,8 +106,9 @@ class PoolBook {
     std::string worker;
     AttemptId id;
     bool open = true;
+    std::int64_t message = 0;
     friend bool operator==(const Ref& a, const Ref& b) {
-      return a.open == b.open && a.worker == b.worker && a.id == b.id;
+      return a.open == b.open && a.message == b.message && a.worker == b.worker && a.id == b.id;
     }
   };
   struct Job {

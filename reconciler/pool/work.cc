@@ -50,13 +50,18 @@ std::optional<Work> next_work(const Work& work, const WorkerReport& report,
     changes = changes || leaves || (is_over && !entry.stop);
     if (leaves) continue;
     entry.stop = entry.stop || is_over;
+    const auto there = find(placed, entry.id);
+    if (!entry.stop && there != placed.end() && there->message > entry.message) {
+      entry.message = there->message;
+      changes = true;
+    }
     next.entries.push_back(std::move(entry));
   }
   for (const Placed& one : placed) {
     if (work.draining || next.entries.size() >= kMaxProtocolEntries) break;
     if (find(work.entries, one.id) != work.entries.end()) continue;
     if (record(one.id) != RecordSays::kRun) continue;
-    next.entries.push_back({one.id, one.job_name, false});
+    next.entries.push_back({one.id, one.job_name, false, one.message});
     changes = true;
   }
   return changes ? std::optional(std::move(next)) : std::nullopt;

@@ -24,13 +24,15 @@ enum class RecordSays {
 struct Placed {
   AttemptId id;
   std::string job_name;
+  std::int64_t message = 0;  // Job::message
 };
 
 // The work Lease's next words; none: they stay. `work`: as it was read, for the compare-and-swap.
 // `placed`: all open attempts with this worker as their place, as the records say.
 //
 // The entry of an attempt that is over leaves with the worker's answer, and is `stop` until then.
-// A worker that drains gets no new entry: such an attempt is handed back.
+// A worker that drains gets no new entry: such an attempt is handed back. It still learns that a
+// message has changed.
 std::optional<Work> next_work(const Work& work, const WorkerReport& report,
                               const std::vector<Placed>& placed,
                               const std::function<RecordSays(const AttemptId&)>& record);

@@ -10,7 +10,9 @@ namespace holdfast::reconciler {
 namespace {
 
 AttemptId id(std::int64_t attempt) { return {"job-uid", 0, attempt}; }
-Placed placed(std::int64_t attempt) { return {id(attempt), "film"}; }
+Placed placed(std::int64_t attempt, std::int64_t message = 0) {
+  return {id(attempt), "film", message};
+}
 WorkEntry entry(std::int64_t attempt, bool stop = false) { return {id(attempt), "film", stop}; }
 WorkerReport reports(std::int64_t attempt, AnswerKind kind) {
   WorkerReport report;
@@ -45,6 +47,19 @@ TEST_F(NextWork, AnIntentGetsItsEntryOnce) {
   EXPECT_FALSE(next->entries[0].stop);
   work = *next;
   EXPECT_FALSE(step()) << "nothing is written without a change";
+}
+
+TEST_F(NextWork, AMessageThatHasChangedIsTold) {
+  there = {placed(1, 3)};
+  work = step().value();
+  EXPECT_EQ(work.entries[0].message, 3);
+  EXPECT_FALSE(step());
+  there = {placed(1, 4)};
+  work.draining = true;
+  work = step().value();
+  EXPECT_EQ(work.entries[0].message, 4) << "also to a worker that drains";
+  there = {placed(1, 2)};
+  EXPECT_FALSE(step()) << "an old view of the job takes nothing back";
 }
 
 // An old cache shows an attempt as open whose record has moved on.

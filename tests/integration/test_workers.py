@@ -1,0 +1,151 @@
+"""Jobs of a WorkerPool on a real API server, with real agents in worker pods that run as processes."""
+
+from agent import DURATION
+from host_worker import Lives
+from lives import outcomes
+from localcluster import wait_for
+from pools import (  # noqa: F401
+    LIMIT, jobs, lives, nodes, operator, pooled, pools, work,
+)
+
+CLUSTER = {"nodes": 0, "kwok": False}
+
+
+def place_of(jobs, name):
+    runs = jobs.status(name).get("runs") or [{}]
+    return runs[0]
+
+
+def ended(jobs, name, limit=LIMIT):
+    return jobs.wait(name, lambda s: s.get("phase") in ("Succeeded", "Failed", "Cancelled"), limit)
+
+
+def host_pod(nodes, jobs, name):
+    """The pod of the worker that the job is on."""
+    worker = wait_for(f"{name} to have a worker", lambda: place_of(jobs, name).get("workerName"), LIMIT)
+    return wait_for(f"{worker} to run", lambda: nodes.find(worker), LIMIT)
+
+
+def test_a_job_runs_on_a_warm_worker_without_a_pod_of_its_own(operator, jobs, pools, lives):
+    pools.apply("small")
+    pools.wait_live("small", 1)
+    jobs.apply(pooled("first", "small", lives, {"run": 0, "result": "42"}))
+    status = ended(jobs, "first")
+    assert (status["phase"], status["attempt"]) == ("Succeeded", 1)
+    assert status["history"][0]["workerName"] in pools.pods("small")
+    assert "podName" not in status["history"][0]
+    assert len(lives.all(1)) == 1
+    assert [pod for pod in jobs.pods() if "holdfast.dev/job-uid" in pod["metadata"].get("labels", {})] == []
+
+
+def test_a_command_that_fails_is_tried_again(operator, jobs, pools, lives):
+    pools.apply("small")
+    jobs.apply(pooled("again", "small", lives, {"run": 0, "exit": 3}, {"run": 0}))
+    status = ended(jobs, "again")
+    assert (status["phase"], status["failures"]) == ("Succeeded", 1)
+    assert outcomes(status) == ["Failed", "Succeeded"]
+    assert status["history"][0]["exitCode"] == 3
+
+
+def test_slots_run_side_by_side_and_others_wait(operator, jobs, pools, tmp_path):
+    pools.apply("two", slotsPerWorker=2, maxWorkers=1)
+    every = [Lives(tmp_path / f"lives-{number}") for number in range(4)]
+    for number, one in enumerate(every):
+        jobs.apply(pooled(f"side-{number}", "two", one, {"run": 1}))
+    for number in range(4):
+        assert ended(jobs, f"side-{number}")["phase"] == "Succeeded"
+    spans = [one.all(1)[0] for one in every]
+    most = max(sum(a.first <= b.first <= a.last for a in spans) for b in spans)
+    assert most == 2
+
+
+def test_a_worker_that_is_killed_loses_its_attempt_and_another_one_goes_on(
+    operator, nodes, jobs, pools, lives
+):
+    pools.apply("pair", minWorkers=2)
+    pools.wait_live("pair", 2)
+    jobs.apply(pooled("killed", "pair", lives, {}, {"run": 0}))
+    lives.wait(1)
+    host_pod(nodes, jobs, "killed").kill()
+    status = ended(jobs, "killed")
+    assert (status["phase"], status["disruptions"]) == ("Succeeded", 1)
+    assert outcomes(status) == ["Lost", "Succeeded"]
+    assert status["history"][0]["reason"] == "WorkerLost"
+    assert lives.overlaps() == []
+    pools.wait_live("pair", 2)
+
+
+def test_a_worker_that_is_cut_off_stops_before_its_successor_begins(operator, nodes, jobs, pools, lives):
+    pools.apply("pair", minWorkers=2)
+    pools.wait_live("pair", 2)
+    jobs.apply(pooled("cut", "pair", lives, {}, {"run": 0}))
+    lives.wait(1)
+    pod = host_pod(nodes, jobs, "cut")
+    pod.link.cut_off()
+    pod.lose()
+    status = ended(jobs, "cut", LIMIT + 2 * DURATION)
+    assert outcomes(status) == ["Lost", "Succeeded"]
+    assert lives.overlaps() == []
+    assert lives.living(1) == []
+    pod.find()
+
+
+def test_cancelled_means_that_nothing_runs(operator, jobs, pools, lives):
+    pools.apply("small")
+    jobs.apply(pooled("stop", "small", lives, {"deaf": True, "away": True}))
+    lives.wait(1, count=2)
+    jobs.patch("stop", cancel=True)
+    assert ended(jobs, "stop", LIMIT + 30)["phase"] == "Cancelled"
+    assert lives.living(1) == []
+
+
+def test_a_message_reaches_the_command(operator, jobs, pools, lives):
+    pools.apply("small")
+    jobs.apply(pooled("told", "small", lives, {"message": "enough"}))
+    lives.wait(1)
+    jobs.patch("told", message="enough")
+    assert ended(jobs, "told")["phase"] == "Succeeded"
+
+
+def test_the_next_attempt_goes_on_from_the_checkpoint(operator, nodes, jobs, pools, lives):
+    pools.apply("small")
+    jobs.apply(pooled("kept", "small", lives, {"checkpoint": "frame 12"}, {"expects": "frame 12", "run": 0}))
+    wait_for("the checkpoint", lambda: lives.times("kept", 1), LIMIT)
+    host_pod(nodes, jobs, "kept").kill()
+    status = ended(jobs, "kept")
+    assert outcomes(status) == ["Lost", "Succeeded"]
+
+
+def test_a_worker_that_is_deleted_finishes_or_hands_back(operator, nodes, jobs, pools, lives, cluster):
+    pools.apply("small")
+    jobs.apply(pooled("finish", "small", lives, {"run": 2}))
+    lives.wait(1)
+    worker = place_of(jobs, "finish")["workerName"]
+    cluster.api("DELETE", f"/api/v1/namespaces/{jobs.namespace}/pods/{worker}")
+    status = ended(jobs, "finish")
+    assert outcomes(status) == ["Succeeded"]
+    wait_for("the worker to be gone", lambda: worker not in pools.pods("small"), LIMIT)
+    pools.wait_live("small", 1)
+
+
+def test_an_operator_that_is_killed_forgets_nothing(operator, jobs, pools, lives):
+    pools.apply("small")
+    jobs.apply(pooled("on", "small", lives, {"run": 4}))
+    lives.wait(1)
+    operator.kill()
+    operator.start()
+    status = ended(jobs, "on")
+    assert outcomes(status) == ["Succeeded"]
+    assert len(lives.all()) == 1
+
+
+def test_a_job_of_many_runs_uses_all_slots(operator, jobs, pools, tmp_path):
+    pools.apply("wide", minWorkers=2, slotsPerWorker=4)
+    pools.wait_live("wide", 2)
+    lives = Lives(tmp_path / "many")
+    jobs.apply(pooled("many", "wide", lives, {"run": 0}, completions=40, parallelism=8,
+                      completionMode="Indexed"))
+    status = ended(jobs, "many", 2 * LIMIT)
+    assert status["phase"] == "Succeeded"
+    assert status["succeeded"] == 40
+    assert len(lives.all()) == 40
