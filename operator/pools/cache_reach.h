@@ -20,6 +20,9 @@ class CacheReach {
   CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake);
   ~CacheReach() { stop(); }
 
+  bool has(const std::string& namespace_, std::uint64_t version) const {
+    return check_.shown(namespace_) >= version;
+  }
   // The cache has everything of the namespace up to this version. If not, `wake` gets the key once
   // it has. The key begins with "<namespace>/".
   bool has(const std::string& namespace_, std::uint64_t version, const std::string& key);

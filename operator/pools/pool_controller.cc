@@ -104,6 +104,9 @@ void PoolController::time_travelled() {
   leases_reach_.time_travelled();
   const auto all = workers_;
   for (const auto& [key, worker] : all) {
+    worker->own_pod = worker->own_lease = worker->own_work = 0;
+  }
+  for (const auto& [key, worker] : all) {
     const auto again = [&](const std::string& name) {
       return leases_.store().get(worker->namespace_ + "/" + name);
     };
@@ -153,7 +156,7 @@ void PoolController::ask(const CachedJob& job, std::int64_t runs) {
 void PoolController::placed(const CachedJob& job, const reconciler::Status& next) {
   const std::string key = pool_key(job);
   const std::shared_ptr<Pool> pool = pool_of(key);
-  pool->book.placed(job, next, loop_.now());
+  if (!pool->book.placed(job, next, loop_.now())) return;
   work_.queue().add_after(key, PoolBook::kPromise);
   look_at_pool_soon(key);
 }
@@ -169,12 +172,12 @@ Duration PoolController::missing_after(const std::string& key) const {
 reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::Run& run) const {
   reconciler::SlotView slot;
   const auto found = by_lease_.find(run.worker_uid);
-  const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
   const AttemptId id{job.uid, run.index, run.attempt};
   if (found == by_lease_.end()) {
     // Its agent's own deadlines come first: nothing runs there after this time.
     const std::string key = job.namespace_ + "/" + run.worker_uid;
     const std::string pool = job.job.spec.pool ? pool_key(job) : job.namespace_ + "/";
+    const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
     if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool)) return slot;
     slot.at = reconciler::AtPlace::kLost;
     slot.left = true;
@@ -182,10 +185,20 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
   }
   const Worker& worker = *found->second;
   reconciler::WorkerView& view = found->second->view;
-  view.read_after = is_new && leases_.version(job.namespace_) >= worker.lease->version;
   const Answer* answer = nullptr;
-  slot.at = at_place(id, view, &answer);
-  slot.left = has_left(id, view);
+  const auto look = [&](bool read_after) {
+    view.read_after = read_after;
+    slot.at = at_place(id, view, &answer);
+    slot.left = has_left(id, view);
+    return run.open() ? is_empty(slot.at) : slot.left;
+  };
+  const std::uint64_t needed = std::max(job.version, worker.lease->version);
+  const bool is_new = leases_reach_.has(job.namespace_, needed);
+  // The job waits for newer Leases only if they can change something.
+  if (!look(is_new) && !is_new && look(true)) {
+    leases_reach_.has(job.namespace_, needed, job.key());
+    look(false);
+  }
   if (!answer) return slot;
   slot.exit_code = answer->exit_code;
   slot.result = answer->result;

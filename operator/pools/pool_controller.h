@@ -93,10 +93,10 @@ class PoolController : public Places {
   void on_pool(const cache::Change& change);
   void on_pod(const cache::Change& change);
   void on_lease(const cache::Change& change);
-  void show_pod(std::shared_ptr<const CachedWorkerPod> pod);
+  // `is_own`: the answer to a write or read of ours, which may be newer than the watch, or older.
+  void show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool is_own);
   void pod_is_gone(const WorkerPtr& worker);
-  // The Lease is the newest that is known. Older ones are ignored.
-  void show_lease(WorkerLeasePtr lease);
+  void show_lease(WorkerLeasePtr lease, bool is_own);
   void lease_is_gone(const WorkerPtr& worker, bool is_work);
   void leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
                       reconciler::WorkerState state_before);

@@ -21,6 +21,16 @@ std::string pool_key_of(const CachedJob* job) {
   return job && job->job.spec.pool ? job->namespace_ + "/" + job->job.spec.pool->name : "";
 }
 
+// The watch is the truth, but where our own writes are ahead of it. After a restore of the API
+// server's data it shows lower versions.
+bool is_old(const kube::ObjectPtr& known, const kube::Object& seen, std::uint64_t& own,
+            bool is_own) {
+  if (!is_own) return known && seen.version <= own;
+  if (known && known->version >= seen.version) return true;
+  own = std::max(own, seen.version);
+  return false;
+}
+
 // The agent has renewed its Lease, and says nothing else.
 bool is_bare_renewal(const CachedWorkerLease& before, const CachedWorkerLease& after) {
   return before.uid == after.uid && before.words == after.words && before.holder == after.holder &&
@@ -163,16 +173,16 @@ void PoolController::look_at_unread() {
 
 void PoolController::on_pod(const cache::Change& change) {
   if (change.after) {
-    show_pod(std::static_pointer_cast<const CachedWorkerPod>(change.after));
+    show_pod(std::static_pointer_cast<const CachedWorkerPod>(change.after), /*is_own=*/false);
     return;
   }
   const WorkerPtr worker = find_worker(change.before->namespace_, change.before->uid);
   if (worker) pod_is_gone(worker);
 }
 
-void PoolController::show_pod(std::shared_ptr<const CachedWorkerPod> pod) {
+void PoolController::show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool is_own) {
   const WorkerPtr worker = worker_of(pod->namespace_, pod->pool_name, pod->uid);
-  if (!worker || (worker->pod && worker->pod->version > pod->version)) return;
+  if (!worker || is_old(worker->pod, *pod, worker->own_pod, is_own)) return;
   worker->pod = std::move(pod);
   worker->pod_name = worker->pod->name;
   worker->pod_was_there = true;
@@ -218,7 +228,7 @@ reconciler::PodIs PoolController::pod_is(const Worker& worker) {
 
 void PoolController::on_lease(const cache::Change& change) {
   if (change.after) {
-    show_lease(std::static_pointer_cast<const CachedWorkerLease>(change.after));
+    show_lease(std::static_pointer_cast<const CachedWorkerLease>(change.after), /*is_own=*/false);
     return;
   }
   const auto& lease = static_cast<const CachedWorkerLease&>(*change.before);
@@ -228,12 +238,12 @@ void PoolController::on_lease(const cache::Change& change) {
   if (known && known->uid == lease.uid) lease_is_gone(worker, lease.is_work);
 }
 
-void PoolController::show_lease(WorkerLeasePtr lease) {
+void PoolController::show_lease(WorkerLeasePtr lease, bool is_own) {
   const WorkerPtr worker = worker_of(lease->namespace_, lease->pool_name, lease->pod_uid);
   if (!worker) return;
   const bool is_work = lease->is_work;
   WorkerLeasePtr& known = is_work ? worker->work : worker->lease;
-  if (known && known->version >= lease->version) return;
+  if (is_old(known, *lease, is_work ? worker->own_work : worker->own_lease, is_own)) return;
   const reconciler::WorkerState state = worker->state();
   const WorkerLeasePtr before = worker->lease;
   const bool is_bare = !is_work && known && is_bare_renewal(*known, *lease);

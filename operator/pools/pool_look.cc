@@ -113,14 +113,23 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
 std::optional<Duration> PoolController::look_for_missing(const std::string& key, Pool& pool) {
   std::optional<Duration> next;
   const std::string ns = namespace_of(key);
-  for (const std::string& uid : pool.book.missing()) {
-    if (by_lease_.count(uid) != 0) continue;
+  const std::vector<std::string> missing = pool.book.missing();
+  std::erase_if(pool.told_missing, [&](const std::string& uid) {
+    return std::find(missing.begin(), missing.end(), uid) == missing.end();
+  });
+  for (const std::string& uid : missing) {
+    const bool has_told = pool.told_missing.count(uid) != 0;
+    const PoolBook::Places& places = pool.book.places(uid);
+    const bool has_open =
+        std::any_of(places.begin(), places.end(), [](const auto& one) { return one.second.open; });
+    if (has_told && !has_open) continue;
     const Duration left = missing_after(key) - times_.missing_for(ns + "/" + uid, loop_.now());
     const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
     next = std::min(next.value_or(wait), wait);
     if (left > Duration::zero()) continue;
-    for (const auto& [id, place] : pool.book.places(uid)) {
-      look_at_(ns + "/" + place.job_name, Priority::kFresh);
+    pool.told_missing.insert(uid);
+    for (const auto& [id, place] : places) {
+      if (!has_told || place.open) look_at_(ns + "/" + place.job_name, Priority::kFresh);
     }
   }
   return next;
@@ -202,7 +211,7 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
         if (answer) {
           pool->refusal.reset();
           auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*answer));
-          if (pod) show_pod(std::move(pod));
+          if (pod) show_pod(std::move(pod), /*is_own=*/true);
           co_return;
         }
         // The watch brings it.

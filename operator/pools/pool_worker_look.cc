@@ -60,14 +60,12 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const reconciler::WorkerDecision decision = refresh(*worker);
   ReconcileResult result = with(decision.wake_after);
+  // What a write has changed brings the next reconcile.
   if (decision.step != reconciler::WorkerStep::kNone) {
     auto task = take_step(worker, decision, *claim);
     const Status done = co_await task;
-    if (!done) {
-      result.error = done.error();
-    } else {
-      work_.queue().add(worker->queue_key());
-    }
+    if (!done) result.error = done.error();
+    if (done && !result.wake_after) result.wake_after = kNextLook;
     co_return result;
   }
   bool looks_again = false;
@@ -82,11 +80,7 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   auto task = write_work(worker, std::move(*next), *claim);
   const Status done = co_await task;
   worker->last_write = loop_.now();
-  if (!done) {
-    result.error = done.error();
-  } else {
-    work_.queue().add(worker->queue_key());
-  }
+  if (!done) result.error = done.error();
   co_return result;
 }
 
@@ -138,6 +132,11 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
   }
   const WorkerLeasePtr lease = worker->lease;
   CachedWorkerLease ours = *lease;
+  if (decision.step == WorkerStep::kRevoke) {
+    // Somebody changes the Lease again and again.
+    if (worker->last_revoke && loop_.now() - *worker->last_revoke < kNextLook) co_return Unit{};
+    worker->last_revoke = loop_.now();
+  }
   if (!lease->refused.empty()) {
     if (!pool) co_return Unit{};
     ours.pool_name = pool->name;
@@ -164,7 +163,7 @@ Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::str
     auto read = read_lease(worker, is_work);
     co_return co_await read;
   }
-  if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease));
+  if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease), /*is_own=*/true);
   co_return Unit{};
 }
 
@@ -174,7 +173,7 @@ Task<Status> PoolController::read_lease(WorkerPtr worker, bool is_work) {
   auto get = client_.get(lease_path(worker->namespace_, name));
   const Result<JsonDocument> answer = co_await get;
   if (answer) {
-    if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease));
+    if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease), /*is_own=*/true);
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
@@ -190,7 +189,7 @@ Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, s
   auto put = client_.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
   const Result<JsonDocument> answer = co_await put;
   if (answer) {
-    if (WorkerLeasePtr written = as_lease(*answer)) show_lease(std::move(written));
+    if (WorkerLeasePtr written = as_lease(*answer)) show_lease(std::move(written), /*is_own=*/true);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;

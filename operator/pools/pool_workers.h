@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/time.h"
@@ -32,6 +33,10 @@ struct Worker {
   std::shared_ptr<const CachedWorkerPod> pod;
   WorkerLeasePtr lease;
   WorkerLeasePtr work;
+  // The versions that answers to our own writes have shown. The watch may be behind them.
+  std::uint64_t own_pod = 0;
+  std::uint64_t own_lease = 0;
+  std::uint64_t own_work = 0;
   bool pod_was_there = false;  // this process has seen its pod
   bool removed = false;        // the API server has accepted its pod's deletion
 
@@ -42,6 +47,7 @@ struct Worker {
   std::optional<SteadyTime> idle_since;
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;
+  std::optional<SteadyTime> last_revoke;  // our own last write
 
   std::string key() const { return namespace_ + "/" + pod_uid; }
   std::string pool_key() const { return namespace_ + "/" + pool_name; }
@@ -61,6 +67,7 @@ struct Pool {
   PoolBook book;
   std::map<std::string, WorkerPtr> workers;  // by pod UID
   std::chrono::seconds longest{0};           // the longest duration of its worker Leases
+  std::set<std::string> told_missing;        // workers' UIDs, of which all jobs have heard
 
   // The answer to our own last write of the status of the pool with this UID.
   std::string uid;
