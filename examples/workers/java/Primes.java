@@ -1,5 +1,5 @@
 import com.google.gson.Gson;
-import com.google.gson.JsonSyntaxException;
+import com.google.gson.JsonParseException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -42,7 +42,7 @@ public final class Primes {
         Payload payload = null;
         try {
             payload = GSON.fromJson(new String(System.in.readAllBytes(), StandardCharsets.UTF_8), Payload.class);
-        } catch (JsonSyntaxException error) {
+        } catch (JsonParseException error) {
             fail(BAD_PAYLOAD, "bad payload: " + error.getMessage());
         }
         if (payload == null || !payload.isUsable()) {
@@ -155,7 +155,7 @@ public final class Primes {
         Message message = null;
         try {
             message = GSON.fromJson(Files.readString(Path.of(ENV.get("HOLDFAST_MESSAGE_FILE"))), Message.class);
-        } catch (IOException | JsonSyntaxException ignored) {
+        } catch (IOException | JsonParseException ignored) {
             // Such a message is for somebody else.
         }
         return message == null ? new Message(false, false) : message;
