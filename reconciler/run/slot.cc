@@ -138,7 +138,8 @@ RunStep goes_on(const RunContext& context, const SlotView& slot) {
   step.waiting = describe_at(context, slot, has_limit ? &*first : nullptr);
   step.stalled = false;
   keep_words(context, slot, step);
-  if (slot.at == AtPlace::kRunning) record_start(context, *context.pod, step.run);
+  // An edited status may have one attempt twice. Then one of the two has no place.
+  if (slot.at == AtPlace::kRunning && context.pod) record_start(context, *context.pod, step.run);
   return step;
 }
 
