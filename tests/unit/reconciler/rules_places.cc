@@ -65,6 +65,9 @@ std::string broken_ends(const JobView& view, const WriteStatus& write) {
   for (const Ended& one : write.ended) {
     const Run* const run = one.outcome ? run_at(view.job.status, one.index) : nullptr;
     if (!run || !run->at_worker()) continue;
+    // Of two runs with one attempt, by an edit of the status, one has no place.
+    const auto same = [&](const Run& other) { return other.attempt == run->attempt; };
+    if (std::count_if(runs.begin(), runs.end(), same) > 1) continue;
     const RunView& seen = view.seen(static_cast<std::size_t>(run - runs.data()));
     const SlotView slot = seen.slot.value_or(SlotView());
     const std::string why =
