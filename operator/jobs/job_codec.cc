@@ -346,7 +346,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
                   [](const reconciler::Stage& stage) { return stage.spec.pool.has_value(); });
   job.has_pool = job.spec.pool || later_has_pool;
   // Each change of the spec raises the generation.
-  if (job.has_pool) job.message = std::max<std::int64_t>(job.generation - 1, 0);
+  if (job.has_pool) job.message = std::max<std::int64_t>(job.generation, 1) - 1;
   job.status = decode_status(job.spec, at(json, "status"));
   decode_stages(job.stages, at(json, "status"), job.status);
   if (job.spec.many_runs() && !is_terminal(job.status.phase)) {
