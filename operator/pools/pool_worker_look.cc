@@ -7,6 +7,7 @@
 #include "operator/jobs/writes.h"
 #include "operator/pools/pool_controller.h"
 #include "reconciler/names.h"
+#include "reconciler/refusals.h"
 
 namespace holdfast::controller {
 namespace {
@@ -43,14 +44,16 @@ ReconcileResult with(std::optional<Duration> wake_after) {
 
 Task<ReconcileResult> PoolController::reconcile(std::string key) {
   const std::size_t mark = key.find('#');
-  if (mark == std::string::npos) {
-    auto task = reconcile_pool(std::move(key));
-    co_return co_await task;
+  const WorkerPtr worker =
+      mark == std::string::npos ? nullptr : find_worker(namespace_of(key), key.substr(mark + 1));
+  if (mark != std::string::npos && !worker) co_return ReconcileResult{};
+  auto task = worker ? reconcile_worker(worker) : reconcile_pool(key);
+  ReconcileResult result = co_await task;
+  if (result.error && reconciler::person_must_help(result.error->code)) {
+    log_.warn("a write for a pool was refused; it is tried again",
+              {{"pool", key.substr(0, mark)}, {"error", result.error->message}});
   }
-  const WorkerPtr worker = find_worker(namespace_of(key), key.substr(mark + 1));
-  if (!worker) co_return ReconcileResult{};
-  auto task = reconcile_worker(worker);
-  co_return co_await task;
+  co_return result;
 }
 
 Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
