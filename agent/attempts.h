@@ -69,6 +69,7 @@ class Attempts {
   // A process of an attempt may be alive.
   bool alive() const;
   bool empty() const { return all_.empty(); }
+  int count() const { return static_cast<int>(all_.size()); }
   // Processes do not die. `only`: there is nothing else.
   bool stuck() const;
   bool only_stuck() const { return stuck() && all_stuck(); }

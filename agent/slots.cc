@@ -16,6 +16,9 @@ Duration time_to_end(Duration grace) { return grace - std::min<Duration>(grace /
 // The watch may be as quiet as this, without a read between two renewals. So attempts that end one
 // after the other do not cost a read each.
 Duration may_be_quiet(Duration duration) { return retry_pause(duration); }
+// The busier the worker is, the longer its next news wait for each other after a renewal, so that
+// they share one: so long for each other attempt.
+constexpr std::chrono::milliseconds kPauseForEach{25};
 
 }  // namespace
 
@@ -362,7 +365,10 @@ void Slots::plan_request(SteadyTime now) {
 SteadyTime Slots::request_due() const {
   if (phase_ == Phase::kStarting || !may_renew_) return not_before_;
   SteadyTime due = std::min(next_renewal_, attempts_.report_due(*renewed_));
-  if (attempts_.news() > told_news_ || (draining_ && !told_draining_)) due = SteadyTime{};
+  if (attempts_.news() > told_news_) {
+    due = std::min(due, *renewed_ + kPauseForEach * std::max(attempts_.count() - 1, 0));
+  }
+  if (draining_ && !told_draining_) due = SteadyTime{};
   return std::max(due, not_before_);
 }
 

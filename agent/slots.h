@@ -20,7 +20,8 @@
 // - If the worker Lease is refused, gone, or somebody else's, or the work Lease is gone or made
 //   again, the agent fences itself at once. Then everything is dead within D/6.
 // - Nothing undoes a fence.
-// - A renewal goes out each third of D, and at once if an attempt is over. Its answers go into each
+// - A renewal goes out each third of D, and at once if an attempt is over; of a busy worker 25 ms
+//   after the last one for each other attempt, so that ends share it. Its answers go into each
 //   report until their entries are gone. A start, progress and a checkpoint wait for it a little.
 // - A renewal never echoes what was read before the last one was sent, or only if that is younger
 //   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.

@@ -12,8 +12,9 @@
 namespace holdfast::controller {
 namespace {
 
-// Entries that come within this time go with one write. The first one does not wait.
-constexpr std::chrono::milliseconds kCollection{5};
+// The busier a worker is, the longer its next entries wait for each other after a write, so that
+// they share one: so long for each entry. The first one does not wait.
+constexpr std::chrono::milliseconds kCollectionForEach{25};
 // A record is older than an entry, or the watch will bring what a conflict was about.
 constexpr std::chrono::milliseconds kNextLook{500};
 
@@ -77,8 +78,10 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
     result.wake_after = std::min<Duration>(result.wake_after.value_or(kNextLook), kNextLook);
   }
   if (!next) co_return result;
-  if (worker->last_write && loop_.now() - *worker->last_write < kCollection) {
-    co_return with(*worker->last_write + kCollection - loop_.now());
+  const auto entries = static_cast<int>(worker->work->work.entries.size());
+  const Duration collects = kCollectionForEach * std::max(entries, 1);
+  if (worker->last_write && loop_.now() - *worker->last_write < collects) {
+    co_return with(*worker->last_write + collects - loop_.now());
   }
   auto task = write_work(worker, std::move(*next), *claim);
   const Status done = co_await task;

@@ -16,7 +16,7 @@ import objects
 from agent import agent_binary
 from at_once import WARM_UP, at_rest, batch, durable
 from fake_pool import allow_workers
-from fence import token_of
+from fence import grant, install_fence, lease_rules, token_of
 from holdfast import die_with_parent
 from localcluster import wait_for
 from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib, quantiles
@@ -122,6 +122,9 @@ class Warm:
         self.workers, self.slots, self.command, self.how = workers, slots, command, how
 
     def __enter__(self):
+        install_fence(self.plane.cluster, [self.namespace])
+        grant(self.plane.cluster, self.namespace, "bench-operator", lease_rules("create", "update", "delete"),
+              OPERATOR_USER)
         allow_workers(self.plane.cluster, self.namespace)
         self.operator = self.plane.operator(IMAGE)
         self.operator.start()

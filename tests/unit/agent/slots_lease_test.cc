@@ -177,6 +177,7 @@ TEST_F(SlotsLeaseRule, NewsIsCollectedWhileARenewalIsUnderWay) {
   serve();
   begin({run(kA), run(kB)}, kA);
   current(kB);
+  now += milliseconds(25);
   slots->ended(now, 0, 0, "");
   const SlotOrders first = slots->all_dead(now, 0);
   ASSERT_TRUE(first.put) << "at once; the watch has just spoken";
@@ -184,7 +185,11 @@ TEST_F(SlotsLeaseRule, NewsIsCollectedWhileARenewalIsUnderWay) {
   const SlotOrders second = slots->all_dead(now, 1);
   EXPECT_FALSE(second.put || second.get_work) << "one renewal at a time";
   now += milliseconds(3);
-  const SlotOrders next = acknowledge(*first.put);
+  const SlotOrders waits = acknowledge(*first.put);
+  EXPECT_FALSE(waits.put) << "more may come, and share the next one";
+  EXPECT_EQ(waits.wake_at, now + milliseconds(22));
+  now = waits.wake_at;
+  const SlotOrders next = slots->woke(now);
   ASSERT_TRUE(next.put) << "and no read in between: the watch spoke within the last second";
   EXPECT_EQ(answer_to(*next.put, kB)->kind, AnswerKind::kEnded);
   const SlotOrders quiet = acknowledge(*next.put);

@@ -102,6 +102,7 @@ TEST_F(SlotsRule, ALookThatIsNeverAnsweredIsGivenUp) {
 TEST_F(SlotsRule, AStopBeforeTheBeginIsAHandBack) {
   serve(1);
   watch({run(kA), run(kB)});
+  now += milliseconds(25);
   const SlotOrders orders = watch({stop(kA), stop(kB)});
   EXPECT_EQ(orders.abort_looks, std::vector<AttemptId>{kA});
   ASSERT_TRUE(orders.put);
@@ -173,6 +174,7 @@ TEST_F(SlotsRule, AnAttemptHasEndedWhenItsLastProcessIsDead) {
   const SlotOrders other = watch({run(kA), stop(kB)});
   EXPECT_EQ(answer_to(*other.put, kA)->kind, AnswerKind::kRunning);
   EXPECT_FALSE(acknowledge(*other.put).put);
+  now += milliseconds(25);
   EXPECT_EQ(answer_to(*slots->all_dead(now, 0).put, kA)->kind, AnswerKind::kEnded);
 }
 
@@ -225,6 +227,7 @@ TEST_F(SlotsRule, AWorkerThatDrainsHandsBackWhatHasNotBegun) {
   EXPECT_EQ(answer_to(*orders.put, kB)->kind, AnswerKind::kReturned);
   EXPECT_EQ(answer_to(*orders.put, kC)->kind, AnswerKind::kReturned);
   acknowledge(*orders.put);
+  now += milliseconds(75);
   const AttemptId late = attempt("late");
   const SlotOrders more = watch({run(kA), run(late)});
   EXPECT_TRUE(more.looks.empty());
@@ -380,10 +383,12 @@ TEST_F(SlotsRule, AnAnswerThatDidNotFitIsSentWhenAnotherEntryLeaves) {
   serve();
   begin({run(kA), run(kB)}, kA);
   current(kB);
+  now += milliseconds(25);
   slots->ended(now, 0, 0, "");
   const SlotOrders first = slots->all_dead(now, 0);
   slots->ended(now, 1, 0, "");
   slots->all_dead(now, 1);
+  now += milliseconds(25);
   const SlotOrders second = acknowledge(*first.put);
   ASSERT_TRUE(second.put);
   WorkerReport shortened = *second.put;
@@ -392,6 +397,7 @@ TEST_F(SlotsRule, AnAnswerThatDidNotFitIsSentWhenAnotherEntryLeaves) {
   }
   const SlotOrders quiet = acknowledge(shortened);
   EXPECT_FALSE(quiet.put || quiet.get_work) << "it would not fit again";
+  now += milliseconds(25);
   const SlotOrders orders = watch({run(kB)});
   ASSERT_TRUE(orders.put);
   EXPECT_EQ(answer_to(*orders.put, kB)->kind, AnswerKind::kEnded);
