@@ -84,6 +84,10 @@ void skip(const Context& context, std::size_t from, std::size_t to, Status& stat
   }
 }
 
+bool same_pool(const Spec& a, const Spec& b) {
+  return a.pool && b.pool && a.pool->name == b.pool->name && a.pool->key == b.pool->key;
+}
+
 // The first intents of the stage are in the same write, if they may be.
 void start_stage(const Context& context, std::size_t place, Status& status) {
   status.stage = place;
@@ -98,6 +102,8 @@ void start_stage(const Context& context, std::size_t place, Status& status) {
   view.job.status.suspended += uncounted_gate(context);
   view.job.status.waiting.reset();
   view.runs.clear();
+  // The slots are those that the stage before was offered.
+  if (!same_pool(context.spec, view.job.spec)) view.observed.pool = PoolView{};
   const std::vector<const PodView*> no_pods;
   Context next{view, view.job, view.job.spec, context.now, no_pods};
   next.deadline = active_deadline(next);
