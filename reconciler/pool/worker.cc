@@ -55,7 +55,8 @@ WorkerDecision revoked(const WorkerFacts& worker) {
 Duration quiet_after(const WorkerFacts& worker) { return worker.duration * 2 / 3; }
 
 WorkerDecision serving(const WorkerFacts& worker) {
-  if (worker.silent_for >= worker.duration && !worker.held_back) {
+  const Duration limit = worker.held_back ? 2 * worker.duration : worker.duration;
+  if (worker.silent_for >= limit) {
     return ends(WorkerStep::kCutOff, "Silent",
                 "it has not renewed its Lease for " + in_seconds(worker.duration));
   }
@@ -67,7 +68,7 @@ WorkerDecision serving(const WorkerFacts& worker) {
   WorkerDecision decision;
   const bool is_quiet = worker.silent_for >= quiet_after(worker);
   decision.takes = !is_quiet && worker.has_work;
-  Duration next = (is_quiet ? worker.duration : quiet_after(worker)) - worker.silent_for;
+  Duration next = (is_quiet ? limit : quiet_after(worker)) - worker.silent_for;
   if (worker.lags_for > Duration::zero()) next = std::min(next, worker.duration - worker.lags_for);
   decision.wake_after = next > Duration::zero() ? next : Duration(kLookAgain);
   return decision;

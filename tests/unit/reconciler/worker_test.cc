@@ -62,9 +62,16 @@ TEST(DecideWorker, ASilentWorkerIsCutOffAfterItsDurationAndGetsNothingSomeTimeBe
   EXPECT_EQ(decide_worker(worker).wake_after, seconds(10));
   worker.silent_for = seconds(30);
   EXPECT_EQ(step(worker), WorkerStep::kCutOff);
+}
+
+TEST(DecideWorker, AWorkerThatFellSilentWithTheOthersIsCutOffOneDurationLater) {
+  WorkerFacts worker = serving();
   worker.held_back = true;
+  worker.silent_for = seconds(45);
   EXPECT_EQ(step(worker), WorkerStep::kNone);
-  EXPECT_EQ(decide_worker(worker).wake_after, seconds(1));
+  EXPECT_EQ(decide_worker(worker).wake_after, seconds(15));
+  worker.silent_for = seconds(60);
+  EXPECT_EQ(step(worker), WorkerStep::kCutOff);
 }
 
 TEST(DecideWorker, AWorkerThatNeverRenewedIsNotSilent) {
