@@ -63,7 +63,16 @@ constexpr const char* kNames[] = {"create-job",
                                   "edit-queue",
                                   "hold-queue",
                                   "reprioritize",
-                                  "recreate-queue"};
+                                  "recreate-queue",
+                                  "edit-pool",
+                                  "recreate-pool",
+                                  "kill-worker",
+                                  "cut-worker",
+                                  "freeze-worker",
+                                  "lossy-workers",
+                                  "delete-worker-lease",
+                                  "touch-leases",
+                                  "send-message"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

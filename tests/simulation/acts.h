@@ -83,8 +83,18 @@ enum class Act {
   kHoldQueue,
   kReprioritize,
   kRecreateQueue,
+  // Pools of warm workers, the workers themselves, and their Leases.
+  kEditPool,
+  kRecreatePool,
+  kKillWorker,
+  kCutWorker,
+  kFreezeWorker,
+  kLossyWorkers,
+  kDeleteWorkerLease,
+  kTouchLeases,
+  kSendMessage,
 };
-inline constexpr int kActs = static_cast<int>(Act::kRecreateQueue) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kSendMessage) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

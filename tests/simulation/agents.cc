@@ -117,4 +117,24 @@ void Cluster::beat(const std::string& uid) {
   scheduler_.after(next, [this, uid] { beat(uid); });
 }
 
+// ---- Agents of warm workers: warm_workers.h has them.
+
+void Cluster::ask_worker_to_end(const std::string& uid, Duration grace) {
+  agents_->sigterm(uid);
+  scheduler_.after(grace, [this, uid] {
+    const auto still = processes_.find(uid);
+    if (still == processes_.end() || still->second.state != Process::State::kRunning) return;
+    agents_->kill(uid);
+    exit(uid, 137, "Error");
+  });
+}
+
+bool Cluster::kill_container(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end() || found->second.state != Process::State::kRunning) return false;
+  if (found->second.serves) agents_->kill(uid);
+  exit(uid, 137, "OOMKilled");
+  return true;
+}
+
 }  // namespace holdfast::simulation

@@ -145,6 +145,7 @@ void Cluster::silence(int index, bool power_off) {
       process.state = Process::State::kLost;
       process.reported = false;
     }
+    if (process.serves) agents_->kill(uid);
   }
 }
 
@@ -181,12 +182,7 @@ void Cluster::pod_changed(const Json* before, const Json* after) {
   if (!after) {
     if (!before) return;
     // Its kubelet finds out, and stops what still runs; nothing is told of it any more.
-    const auto found = processes_.find(uid_of(*before));
-    if (found == processes_.end()) return;
-    scheduler_.cancel(found->second.next);
-    scheduler_.cancel(found->second.report);
-    processes_.erase(found);
-    return;
+    return forget(uid_of(*before));
   }
   const Json& pod = *after;
   if (!string_at(at(pod, "spec"), "nodeName").empty()) return place(pod);
@@ -201,6 +197,15 @@ void Cluster::pod_changed(const Json* before, const Json* after) {
   }
   if (!binding_.insert(key).second) return;
   scheduler_.after(some(milliseconds(20), milliseconds(500)), [this, key] { bind(key); });
+}
+
+void Cluster::forget(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return;
+  scheduler_.cancel(found->second.next);
+  scheduler_.cancel(found->second.report);
+  if (found->second.serves) agents_->vanished(uid);
+  processes_.erase(found);
 }
 
 void Cluster::look_at_everything() {
@@ -324,6 +329,7 @@ void Cluster::place(const Json& pod) {
     if (const Node* const host = find_node(node)) process.skew = host->skew;
     process.plan = mix(std::stoull(plan), reconciler::hash64(attempt));
     read_agent(pod, process);
+    process.serves = agents_ && agents_->serves(pod);
     if (phase_is_final(pod)) process.state = Process::State::kLost;
     processes_.emplace(uid, std::move(process));
     if (!phase_is_final(pod) && !is_deleting(pod)) {
@@ -376,6 +382,11 @@ void Cluster::run(const std::string& uid) {
   process.started = gateway_.wall_clock();
   process.reason.clear();
   report_soon(uid);
+  if (process.serves) {
+    const Json* const pod = gateway_.server().find("pods", process.namespace_, process.name);
+    if (pod && uid_of(*pod) == uid) agents_->begin(*pod);
+    return;
+  }
   if (process.lease.empty()) return work(uid);
   scheduler_.after(some(milliseconds(50), milliseconds(500)), [this, uid] { beat(uid); });
 }
@@ -434,6 +445,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     return report_soon(uid);
   }
   const Duration grace = seconds(int_at(at(pod, "metadata"), "deletionGracePeriodSeconds", 30));
+  if (process.serves) return ask_worker_to_end(uid, grace);
   const std::uint64_t how = process.plan >> 50;
   if (process.silent || (how % 4 == 0 && !process.work)) {  // it ignores SIGTERM
     scheduler_.after(grace, [this, uid] {
@@ -631,6 +643,7 @@ void Cluster::evict(const std::string& key, std::uint64_t seed) {
     if (process == processes_.end()) return;
     scheduler_.cancel(std::exchange(process->second.next, 0));
     process->second.state = Process::State::kLost;
+    if (process->second.serves) agents_->kill(process->first);
     return;
   }
   fail_pod(pod, "preemption", "PreemptionByScheduler");

@@ -40,7 +40,27 @@ class Cluster {
     Duration skew{0};        // how far its kubelet's clock is ahead
     bool usable() const { return exists && reaches && powered; }
   };
+  // The agents of warm workers: what runs in their pods.
+  class Agents {
+   public:
+    virtual ~Agents() = default;
+    virtual bool serves(const Json& pod) const = 0;
+    virtual void begin(const Json& pod) = 0;
+    virtual void sigterm(const std::string& pod_uid) = 0;
+    // All processes of the container.
+    virtual void kill(const std::string& pod_uid) = 0;
+    virtual void vanished(const std::string& pod_uid) = 0;
+  };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
+
+  // Null: pods of warm workers are like others.
+  void agents(Agents* agents) { agents_ = agents; }
+  // By itself, or because it was killed.
+  void container_ended(const std::string& pod_uid, int exit_code) {
+    exit(pod_uid, exit_code, exit_code == 0 ? "Completed" : "Error");
+  }
+  // The kernel kills it. False: it does not run.
+  bool kill_container(const std::string& pod_uid);
 
   void start(int nodes);
   // Called for every write of a pod; either may be null.
@@ -120,6 +140,7 @@ class Cluster {
     bool silent = false;  // agent and child are dead, and the kubelet does not notice
     bool works = false;   // the child runs; true at once without an agent
     std::string message;  // the termination message
+    bool serves = false;  // an agent of a warm worker runs there
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
     std::string path() const;
@@ -136,6 +157,8 @@ class Cluster {
   void run(const std::string& uid);
   void work(const std::string& uid);
   void exit(const std::string& uid, int code, const std::string& reason);
+  void forget(const std::string& uid);
+  void ask_worker_to_end(const std::string& uid, Duration grace);
   void terminate(const std::string& uid, const Json& pod);
   void report_soon(const std::string& uid);
   void report(const std::string& uid);
@@ -159,6 +182,7 @@ class Cluster {
   Scheduler& scheduler_;
   Gateway& gateway_;
   Strikes& strikes_;
+  Agents* agents_ = nullptr;
   const std::uint64_t seed_;
   SeededRandom random_;
   std::vector<Node> nodes_;

@@ -37,9 +37,33 @@ bool is_queue(const ApiRequest& request) {
   return request.target.find("/jobqueues/") != std::string::npos;
 }
 
-// Of a job or a queue.
+bool is_pool(const ApiRequest& request) {
+  return request.target.find("/workerpools/") != std::string::npos;
+}
+
+bool is_worker_lease(const ApiRequest& request, const Json& meta) {
+  return request.target.find("/leases/holdfast-work") != std::string::npos ||
+         string_at(meta, "name").starts_with("holdfast-work");
+}
+
+bool is_of_pool(const Json& object) {
+  for (const Json& owner : at(at(object, "metadata"), "ownerReferences")) {
+    if (string_at(owner, "kind") == "WorkerPool") return true;
+  }
+  return false;
+}
+
+// In ".../namespaces/<namespace>/...".
+std::string namespace_in(const std::string& target) {
+  static const std::string kMark = "/namespaces/";
+  const std::size_t begin = target.find(kMark) + kMark.size();
+  return target.substr(begin, target.find('/', begin) - begin);
+}
+
+// Of a job, a queue or a pool.
 bool is_status_write(const ApiRequest& request) {
-  const bool ours = request.target.find("/durablejobs/") != std::string::npos || is_queue(request);
+  const bool ours = request.target.find("/durablejobs/") != std::string::npos ||
+                    is_queue(request) || is_pool(request);
   return request.method == "PUT" && ours && request.target.ends_with("/status");
 }
 
@@ -109,6 +133,7 @@ void Ledger::sent(const Delivery& delivery) {
     if (request.method == "PUT" && string_at(meta, "uid").empty()) {
       complain("S7 Precondition: a Lease is written without its UID: " + request.target);
     }
+    if (is_worker_lease(request, meta)) owner_acts(delivery, {namespace_in(request.target)});
     if (request.method == "POST" && string_at(meta, "name").starts_with(kMemberPrefix)) {
       members_[string_at(at(body, "spec"), "holderIdentity")] = {delivery.replica, delivery.life};
     }
@@ -118,8 +143,12 @@ void Ledger::sent(const Delivery& delivery) {
   if (request.method == "POST") return;
   if (request.method == "DELETE") {
     const Json& preconditions = at(body, "preconditions");
+    // What decides on a worker's pod are its Leases. A worker that drains gets nothing any more,
+    // whatever its pod's version.
+    const auto pod = pods_.find(string_at(preconditions, "uid"));
+    const bool is_worker = pod != pods_.end() && pod->second.of_pool;
     if (string_at(preconditions, "uid").empty() ||
-        string_at(preconditions, "resourceVersion").empty()) {
+        (string_at(preconditions, "resourceVersion").empty() && !is_worker)) {
       complain("S7 Precondition: a deletion without UID or version: " + request.target);
     }
   } else if (is_status_write(request)) {
@@ -141,10 +170,18 @@ void Ledger::sent(const Delivery& delivery) {
 
 std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const Json& body) const {
   std::vector<std::string> keys;
-  if (is_queue(request)) {
-    keys = {string_at(at(body, "metadata"), "namespace")};
+  const auto pod = pods_.find(string_at(at(body, "preconditions"), "uid"));
+  const bool is_worker = is_of_pool(body) || (pod != pods_.end() && pod->second.of_pool);
+  if (is_queue(request) || is_pool(request) || is_worker) {
+    keys = {namespace_in(request.target)};
   } else {
-    keys = permits_.shard_keys(job_uid_of(request, body));
+    const std::string uid = job_uid_of(request, body);
+    keys = permits_.shard_keys(uid);
+    if (const auto pooled = pooled_jobs_.find(uid); pooled != pooled_jobs_.end()) {
+      keys = {pooled->second.first};
+      // Nobody can read from its pods that it had a pool.
+      if (pooled->second.second) keys.push_back(uid);
+    }
   }
   return keys.front().empty() ? std::vector<std::string>() : keys;
 }
@@ -252,7 +289,11 @@ void Ledger::applied(const Applied& applied) {
   } else if (applied.resource == "pods") {
     permits_.pod_written(applied, by_replica(applied));
     pod_written(applied);
-  } else if (applied.after && applied.resource == "leases") {
+  } else if (applied.resource == "workerpools") {
+    if (applied.after) pool_written(*applied.after);
+  } else if (applied.resource == "leases") {
+    worker_lease_written(applied);
+    if (!applied.after) return;
     const Json& meta = at(*applied.after, "metadata");
     if (string_at(meta, "namespace") == "kube-node-lease") {
       node_renewals_[string_at(meta, "name")].push_back(scheduler_.now());
@@ -262,6 +303,7 @@ void Ledger::applied(const Applied& applied) {
 
 void Ledger::job_written(const Applied& applied) {
   ++checks_;
+  see_pooled(applied);
   if (!applied.before) {
     if (!at(*applied.after, "status").empty() &&
         int_at(at(*applied.after, "status"), "attempt") != 0) {
@@ -279,6 +321,7 @@ void Ledger::job_written(const Applied& applied) {
   const Json& after = *applied.after;
   if (is_deleting(after) && !is_deleting(before)) job_removed(before, by_replica(applied));
   if (at(before, "status") == at(after, "status")) return;
+  workers_.job_written(before, after);
   const Job was = read_job(before);
   const Job now = read_job(after);
   status_written({before, after, was.status, now.status, was.spec, now.spec, now.stages, now.cancel,

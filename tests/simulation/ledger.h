@@ -19,6 +19,7 @@
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/permits.h"
 #include "tests/simulation/scheduler.h"
+#include "tests/simulation/warm_workers.h"
 
 namespace holdfast::simulation {
 
@@ -27,10 +28,11 @@ inline constexpr std::chrono::seconds kClockTolerance{4};
 
 class Ledger {
  public:
-  Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster)
+  Ledger(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster, WarmWorkers& workers)
       : scheduler_(scheduler),
         gateway_(gateway),
         cluster_(cluster),
+        workers_(workers),
         permits_(scheduler, gateway, cluster, [this](const auto& what) { complain(what); }) {}
 
   // The rate of a replica's steady clock, in parts per million of the world's.
@@ -66,7 +68,8 @@ class Ledger {
     std::string namespace_, name, owner_uid;
     std::int64_t attempt = 0;
     reconciler::PodPhase phase = reconciler::PodPhase::kPending;
-    bool made = false;  // a replica made it
+    bool made = false;     // a replica made it
+    bool of_pool = false;  // it is a worker's
     Duration created{0};
     Time created_at{};  // in the API server's time, as the next one
     Time bound_at{};    // epoch: it never was
@@ -135,6 +138,26 @@ class Ledger {
   // Its UID is empty: it was never made.
   std::pair<std::string, PodBook> truth_of(const std::string& job_uid, const std::string& pod_name,
                                            const std::string& pod_uid) const;
+  static reconciler::PolicyAction action_of(const reconciler::Spec& spec,
+                                            std::optional<int> exit_code);
+  // ledger_workers.cc
+  void check_places(const StatusWrite& write);
+  void attempt_placed(const StatusWrite& write, const reconciler::Run& run);
+  void worker_attempt_ended(const StatusWrite& write, JobBook& book,
+                            const reconciler::HistoryEntry& entry, const reconciler::Run& run);
+  bool succeeded_at_worker(const StatusWrite& write, const reconciler::Run& run) const;
+  void check_hung(const StatusWrite& write, const reconciler::HistoryEntry& entry,
+                  const WarmWorkers::Truth* truth);
+  void see_pooled(const Applied& applied);
+  void pool_written(const Json& pool);
+  void worker_lease_written(const Applied& applied);
+  void work_lease_written(const Json& before, const Json& after);
+  void check_entries(const Json& lease, const Work& was, const Work& now);
+  void check_pool_size(const Json& pod);
+  void check_worker_deleted(const Json& pod);
+  bool is_over(const std::string& namespace_, const WorkEntry& entry,
+               const std::string& lease_uid) const;
+  bool gets_attempts(const Json& pod, const std::string& hash) const;
   // ledger_times.cc
   void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
   void check_heartbeat(const StatusWrite& write, const reconciler::HistoryEntry& entry,
@@ -161,12 +184,24 @@ class Ledger {
   Scheduler& scheduler_;
   Gateway& gateway_;
   const Cluster& cluster_;
+  WarmWorkers& workers_;
   Permits permits_;
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
   std::map<std::string, PodBook> pods_;
   std::multimap<std::string, std::string> pods_by_name_;  // to their UIDs
   std::set<std::string> excused_;
+  // Workers that are cut off, by the UID of their worker Lease: the report that counts.
+  std::map<std::string, WorkerReport> cut_off_;
+  // The limits of pools, by UID.
+  struct PoolSize {
+    std::int64_t most = 0;
+    std::int64_t before = 0;
+    Duration changed{0};
+  };
+  std::map<std::string, PoolSize> pool_sizes_;
+  // Of all jobs with a stage in a pool that ever were, by UID: whether the job is gone.
+  std::map<std::string, std::pair<std::string, bool>> pooled_jobs_;
   std::map<std::string, std::vector<Duration>> node_renewals_;
   std::set<std::string> gone_namespaces_;
   std::map<int, std::int64_t> rates_;

@@ -28,6 +28,8 @@ void Ledger::pod_written(const Applied& applied) {
     const std::string label = string_at(at(at(pod, "metadata"), "labels"), kAttemptLabel);
     std::from_chars(label.data(), label.data() + label.size(), book.attempt);
     book.made = by_replica(applied);
+    book.of_pool = workers_.serves(pod);
+    if (book.of_pool && book.made) check_pool_size(pod);
     pods_[uid_of(pod)] = book;
     pods_by_name_.emplace(book.name, uid_of(pod));
     if (by_replica(applied)) pod_created(pod);
@@ -45,7 +47,9 @@ void Ledger::pod_written(const Applied& applied) {
     const bool bound = !string_at(at(*applied.after, "spec"), "nodeName").empty();
     if (bound && found->second.bound_at == Time{}) found->second.bound_at = wall();
   }
-  if (by_replica(applied)) pod_touched(*applied.before, applied.after);
+  if (!by_replica(applied)) return;
+  if (found->second.of_pool) check_worker_deleted(*applied.before);
+  pod_touched(*applied.before, applied.after);
 }
 
 void Ledger::pod_created(const Json& pod) {

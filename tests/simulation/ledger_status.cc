@@ -32,17 +32,6 @@ std::string named(const std::string& job, std::int64_t index, std::int64_t attem
   return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
 }
 
-// What the drawn policies say of a failed pod: they have rules on exit codes alone.
-PolicyAction action_of(const Spec& spec, std::optional<int> exit_code) {
-  for (const PolicyRule& rule : spec.pod_failure_policy) {
-    if (!rule.exit_codes || !exit_code || *exit_code == 0) continue;
-    const auto& values = rule.exit_codes->values;
-    const bool listed = std::find(values.begin(), values.end(), *exit_code) != values.end();
-    if (listed == rule.exit_codes->in) return rule.action;
-  }
-  return PolicyAction::kCount;
-}
-
 // One old entry stays, so that all can see that nothing is missing in between. Deferrals do not
 // count for that, and take room, too.
 bool could_tell_more(const std::vector<HistoryEntry>& old, const std::vector<HistoryEntry>& next) {
@@ -67,6 +56,17 @@ bool is_met(const SuccessRule& rule, const IndexSet& completed) {
 
 }  // namespace
 
+// What the drawn policies say of a failed attempt: they have rules on exit codes alone.
+PolicyAction Ledger::action_of(const Spec& spec, std::optional<int> exit_code) {
+  for (const PolicyRule& rule : spec.pod_failure_policy) {
+    if (!rule.exit_codes || !exit_code || *exit_code == 0) continue;
+    const auto& values = rule.exit_codes->values;
+    const bool listed = std::find(values.begin(), values.end(), *exit_code) != values.end();
+    if (listed == rule.exit_codes->in) return rule.action;
+  }
+  return PolicyAction::kCount;
+}
+
 void Ledger::status_written(const StatusWrite& write) {
   JobBook& book = jobs_[write.uid];
   const std::string job = key_of(write.after) + " (" + to_string(write.old.phase) + " -> " +
@@ -81,6 +81,7 @@ void Ledger::status_written(const StatusWrite& write) {
   }
   attempts_ended(write, book);
   attempts_started(write, book);
+  check_places(write);
   check_indexes(write, book);
   const Condition* const failed = write.next.condition("Failed");
   if (write.next.phase == Phase::kFailed && failed && failed->reason == "PodTemplateInvalid" &&
@@ -167,10 +168,16 @@ void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
       const bool lowered = !succeeded && was && !was->open() &&
                            write.spec.backoff_limit_per_index &&
                            was->disruptions > write.spec.disruption_limit;
-      const bool ended = was && was->open();
+      // One that has failed stays on record until nothing of it is at its worker.
+      const bool left = !succeeded && was && was->at_worker();
+      const bool ended = was && (was->open() || left);
       if (!ended && !lowered) rule(*index, "is over without an attempt that ended");
-      if (was && succeeded &&
-          truth_of(write.uid, was->pod_name, was->pod_uid).second.phase != PodPhase::kSucceeded) {
+      const bool did =
+          was && succeeded &&
+          (was->at_worker() ? succeeded_at_worker(write, *was)
+                            : truth_of(write.uid, was->pod_name, was->pod_uid).second.phase ==
+                                  PodPhase::kSucceeded);
+      if (was && succeeded && !did) {
         complain("S2 FencedOutcome: a success that its pod did not tell: " +
                  named(write.name, *index, was->attempt));
       }
@@ -264,6 +271,10 @@ std::pair<std::string, Ledger::PodBook> Ledger::truth_of(const std::string& job_
 }
 
 void Ledger::attempt_ended(const StatusWrite& write, JobBook& book, const HistoryEntry& entry) {
+  const Run* const run = run_at(write.old, entry.index);
+  if (run && run->attempt == entry.attempt && run->at_worker()) {
+    return worker_attempt_ended(write, book, entry, *run);
+  }
   const std::string what = named(write.name, entry.index, entry.attempt) + ", " +
                            to_string(entry.outcome) + " (" + entry.reason.text() + ")";
   const auto [pod_uid, pod] = truth_of(write.uid, entry.pod_name, entry.pod_uid);
@@ -357,7 +368,9 @@ void Ledger::attempt_started(const StatusWrite& write, const Run& run, JobBook& 
   const auto known = book.attempts.try_emplace(
       run.attempt, AttemptBook{run.index, write.next.stage, {current_->replica, current_->life}});
   if (!known.second) complain("S3 Fence: two runs have one attempt: " + what);
-  if (run.pod_name != pod_name(write.name, write.uid, run.attempt)) {
+  if (write.next_spec.pool) {
+    attempt_placed(write, run);
+  } else if (run.pod_name != pod_name(write.name, write.uid, run.attempt)) {
     complain("S6 OnePod: another name than the attempt's: " + what);
   }
   const Spec& spec = write.next_spec;

@@ -19,7 +19,6 @@ namespace holdfast::simulation {
 namespace {
 
 using namespace reconciler;  // NOLINT: the words of the rules
-using JobStatus = reconciler::Status;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -144,6 +143,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   // Nobody is there to take anything over.
   if (replicas.empty() && !often_killed_) replica_changed();
   read_the_truth();
+  read_workers();
   std::map<std::string, std::vector<PodView>> pods;  // by owner
   for (const auto& [uid, pod] : pods_) {
     if (!is_at_rest(pod.second->pod)) pods[pod.second->owner_uid].push_back(pod.second->pod);
@@ -198,7 +198,10 @@ void Liveness::look_at_job(const Job& job) {
   }
   switch (status.phase) {
     case Phase::kNone:
-      holds(job, "not looked at", job.job.queue ? kQueueNotice : Duration::zero());
+      holds(job, "not looked at",
+            job.job.has_pool ? kPoolNotice
+            : job.job.queue  ? kQueueNotice
+                             : Duration::zero());
       break;
     case Phase::kRunning:
       for (std::size_t place = 0; place < status.runs.size(); ++place) {
@@ -237,6 +240,7 @@ void Liveness::look_at_opening(const Job& job) {
   const JobStatus& status = job.job.status;
   const Spec& spec = job.job.spec;
   if (spec.suspend || spec.cancel || job.open_runs() >= spec.parallelism) return;
+  if (spec.pool) return look_at_waiting(job);
   if (job.intents_without_pod() >= static_cast<std::ptrdiff_t>(kIntentsAtOnce)) return;
   // A large status is written less often.
   const Duration paced = seconds(job.job.stored_bytes / kBytesPerSecond + 1);
@@ -282,6 +286,7 @@ void Liveness::look_at_stopping(const Job& job, const char* gone) {
     alive = true;
     if (pod.deletion) last = std::max(last, instant(pod.deletion));
   }
+  alive = stops_at_workers(job) || alive;
   if (!alive) holds(job, gone, Duration::zero());
   if (alive && last > Duration::zero()) {
     holds(job, "cancelling with a dead worker",
@@ -293,6 +298,7 @@ void Liveness::look_at_running(const RunOfJob& one) {
   const JobStatus& status = one.job.job.status;
   const Spec& spec = one.job.job.spec;
   const PodView* const pod = one.pod;
+  if (one.run.at_worker()) return look_at_place(one);
   if (!pod) {
     // Whoever has just started knows nothing of a pod that was: it waits for another's creation.
     const bool refused = status.waiting && (status.waiting->reason == Reason::kPodCreationRefused ||

@@ -28,12 +28,13 @@ class Replica;
 class Liveness {
  public:
   Liveness(Scheduler& scheduler, Gateway& gateway, const Cluster& cluster, const Network& network,
-           Ledger& ledger)
+           Ledger& ledger, const WarmWorkers& workers)
       : scheduler_(scheduler),
         gateway_(gateway),
         cluster_(cluster),
         network_(network),
-        ledger_(ledger) {}
+        ledger_(ledger),
+        workers_(workers) {}
 
   void watch(bool on);
   // How much slower a replica's clock may run than the world's, in parts per million.
@@ -74,6 +75,23 @@ class Liveness {
   void look_at_start(const RunOfJob& one, const reconciler::PodView& pod);
   void look_at_heartbeat(const RunOfJob& one, const reconciler::PodView& pod);
   int silent_holders() const;
+  // liveness_workers.cc
+  using JobStatus = reconciler::Status;
+  // A worker Lease, with the work Lease beside it.
+  struct LeasedWorker {
+    std::string namespace_, pool, pod_uid, holder;
+    Duration duration{0};
+    std::optional<Time> renewed;
+    WorkerReport report;
+    std::optional<Work> work;
+  };
+  void read_workers();
+  bool lacks_slot(const std::string& job_uid) const;
+  bool is_empty_place(const Job& job, const reconciler::Run& run) const;
+  int silent_workers() const;
+  void look_at_place(const RunOfJob& one);
+  void look_at_waiting(const Job& job);
+  bool stops_at_workers(const Job& job);
   // liveness_queues.cc
   using Line = std::vector<const Permits::Job*>;  // the jobs of a queue, in their order
   void look_at_asking(const Job& job);
@@ -107,6 +125,7 @@ class Liveness {
   const Cluster& cluster_;
   const Network& network_;
   Ledger& ledger_;
+  const WarmWorkers& workers_;
   bool on_ = false;
   Duration on_since_{0};
   Duration replica_changed_{0};
@@ -114,6 +133,10 @@ class Liveness {
   std::int64_t slowest_ppm_ = 1'000'000;
   Decoded<controller::CachedPod> pods_;
   Decoded<controller::CachedJob> jobs_;
+  std::map<std::string, LeasedWorker> leased_;      // by the UID of the worker Lease
+  std::map<std::string, std::int64_t> free_slots_;  // by pool
+  // By the UID of the worker Lease: the last renewal of a silence that others shared.
+  std::map<std::string, std::optional<Time>> held_back_;
   std::map<std::string, Trouble> troubles_;  // by job and class
   std::map<std::string, double> slowest_;
 };

@@ -41,6 +41,9 @@ void Liveness::look_at_asking(const Job& job) {
   const bool old_lives =
       std::any_of(job.pods.begin(), job.pods.end(), [](const auto& pod) { return !pod.ended(); });
   if (is_strict && old_lives) return;
+  const bool runs_on = std::any_of(status.runs.begin(), status.runs.end(),
+                                   [&](const auto& run) { return !is_empty_place(job, run); });
+  if (runs_on) return;
   Duration due{0};
   for (const reconciler::Run& run : status.runs) {
     const Duration its = std::max(instant(run.next_attempt_time), Duration(1));
@@ -95,7 +98,7 @@ void Liveness::look_at_admissions(const std::string& name, const Permits::Queue&
                                   const Line& line) {
   const Permits& permits = ledger_.permits();
   for (const Permits::Job* const job : line) {
-    if (job->over || !permits.is_admitted(*job)) continue;
+    if (job->over || !permits.is_admitted(*job) || lacks_slot(job->uid)) continue;
     const std::string key = job->namespace_ + "/" + job->name + "#" + std::to_string(job->attempt);
     note(key, job->stands ? "its admission is not given back" : "it is admitted and does not start",
          Duration::zero(), std::nullopt);

@@ -79,6 +79,15 @@ constexpr Habit kHabits[] = {
     {kHoldQueue, 12, seconds(1), minutes(4)},
     {kReprioritize, 40},
     {kRecreateQueue, 10, milliseconds(100), minutes(2)},
+    {kEditPool, 30},
+    {kRecreatePool, 6, milliseconds(100), minutes(2)},
+    {kKillWorker, 60},
+    {kCutWorker, 20, milliseconds(500), minutes(2)},
+    {kFreezeWorker, 20, milliseconds(500), minutes(2)},
+    {kLossyWorkers, 8, seconds(20), minutes(4), 200},
+    {kDeleteWorkerLease, 20},
+    {kTouchLeases, 12, seconds(2), minutes(1)},
+    {kSendMessage, 40},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -100,6 +109,9 @@ const std::vector<Act> kForgers = {kForgePod, kStripOwner, kBrokenPods};
 const std::vector<Act> kHeartbeats = {kDeleteLease, kWorkerHangs, kAgentSilent, kNextImageError};
 // Not drawn one by one: worlds with queues have them all.
 constexpr Act kQueues[] = {kEditQueue, kHoldQueue, kReprioritize, kRecreateQueue};
+const std::vector<Act> kWorkers = {kEditPool,          kRecreatePool, kKillWorker,
+                                   kCutWorker,         kFreezeWorker, kLossyWorkers,
+                                   kDeleteWorkerLease, kTouchLeases,  kSendMessage};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -118,6 +130,7 @@ class Drawing {
     script_.kills_every = profile.kills_every;
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
+    script_.pools = profile.pools;
     script_.many_runs =
         profile.many_runs || (profile.draws_subset && mix(script_.seed, 0x3A11) % 3 == 0);
     script_.queues =
@@ -286,6 +299,22 @@ const std::vector<Profile>& profiles() {
        false,
        false,
        0,
+       true},
+      {"workers",
+       all_of({kWorkers,
+               kProcesses,
+               {kEditSpec,      kSuspend,        kCancel,       kDeleteJob,     kRecreateJob,
+                kDeletePod,     kForceDeletePod, kQuota,        kWorkerFails,   kWorkerHangs,
+                kImageError,    kEviction,       kNodeSilent,   kNodePowerLoss, kNodeDeleted,
+                kLoseRequest,   kLoseAnswer,     kDelayRequest, kDelayAnswer,   kDuplicate,
+                kRefuse503,     kCutSilently,    kSlowWatch,    kHalfOpenWatch, kBreakWatch,
+                kWatchCacheLag, kOutage,         kRestart,      kEtcdStall}}),
+       true,
+       {},
+       false,
+       true,
+       0,
+       false,
        true},
       {"volume",
        all_of({{kNodePowerLoss, kNodeDeleted, kEviction, kCrash, kCleanRestart, kLoseAnswer,

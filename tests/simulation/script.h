@@ -21,6 +21,7 @@ struct Profile {
   bool many_runs = false;   // jobs of 1 to 50 runs
   int volume = 0;           // the runs of one job that is there from the start
   bool queues = false;      // most jobs have a queue
+  bool pools = false;       // most jobs have a pool
 };
 
 const std::vector<Profile>& profiles();
@@ -37,6 +38,7 @@ struct Script {
   bool many_runs = false;              // the profile's; of "swarm" every third world has such jobs
   int volume = 0;                      // the profile's
   bool queues = false;                 // the profile's; of a drawn subset every fourth world has
+  bool pools = false;                  // the profile's
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // the faults stop after it

@@ -2,6 +2,7 @@
 
 #include "core/random.h"
 #include "reconciler/names.h"
+#include "tests/simulation/draw.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -11,20 +12,6 @@ using std::chrono::seconds;
 
 constexpr const char* kUser = "user";
 constexpr int kQueuesOfNamespace = 2;
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : seed_(seed) {}
-  std::uint64_t below(std::uint64_t bound) { return mix(seed_, ++count_) % bound; }
-  int between(int least, int most) {
-    return least + static_cast<int>(below(static_cast<std::uint64_t>(most - least) + 1));
-  }
-  bool percent(int chance) { return between(0, 99) < chance; }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t count_ = 0;
-};
 
 bool is_finished(const Json& job) {
   const std::string phase = string_at(at(job, "status"), "phase");
@@ -194,6 +181,7 @@ void Users::ensure_namespaces() {
                  {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}});
   }
   if (work_.queues) ensure_queues();
+  if (work_.pools) ensure_pools();
 }
 
 bool Users::create(const std::string& ns, const std::string& name, const Json& spec) {
@@ -387,6 +375,18 @@ bool Users::act(const ScriptEvent& event) {
     case Act::kReprioritize:
     case Act::kRecreateQueue:
       return fired(act_on_queue(event));
+    case Act::kEditPool:
+    case Act::kRecreatePool:
+      return fired(act_on_pool(event));
+    case Act::kDeleteWorkerLease:
+      return fired(!gateway_.in_trouble() && delete_worker_lease(event.seed));
+    case Act::kTouchLeases:
+      touches_ = true;
+      touch_leases(0);
+      return fired(true);
+    case Act::kSendMessage:
+      return fired(!key.empty() &&
+                   patch(ns, name, {{"message", "word " + std::to_string(event.seed % 100)}}));
     case Act::kBrokenPods:
       strikes_.fired(event.act);
       gateway_.broken_pods(true);
@@ -406,6 +406,11 @@ void Users::end(const ScriptEvent& event) {
   if (event.act == Act::kRecreateQueue) {
     away_.clear();
     if (!gateway_.in_trouble()) ensure_queues();
+  }
+  if (event.act == Act::kTouchLeases) touches_ = false;
+  if (event.act == Act::kRecreatePool) {
+    pools_away_.clear();
+    if (!gateway_.in_trouble() && work_.pools) ensure_pools();
   }
   // Whoever suspends jobs lets them go on: all of them.
   if (event.act != Act::kSuspend) return;
@@ -435,6 +440,8 @@ void Users::release_unseen_pods() {
 
 void Users::make_peace() {
   away_.clear();
+  pools_away_.clear();
+  touches_ = false;
   ensure_namespaces();
   release_queues();
   for (const std::string& squat : std::set<std::string>(squats_)) {
@@ -458,6 +465,7 @@ Json Users::spec_of(std::uint64_t seed) const {
     spec["stages"] = drawn_stages(mix(seed, 15), work_.many_runs, at(spec, "heartbeat"));
   }
   if (work_.queues && mix(seed, 16) % 5 > 0) spec["queue"] = drawn_place(mix(seed, 20));
+  if (work_.pools) draw_pool(mix(seed, 21), spec);
   return spec;
 }
 

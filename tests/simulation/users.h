@@ -24,6 +24,7 @@ class Users {
     bool heartbeats = false;
     bool many_runs = false;  // some of them
     bool queues = false;     // most of them, and the queues are there
+    bool pools = false;      // most of them, and the pools are there
   };
   void start(Work work);
   // False: not an act of users.
@@ -47,12 +48,22 @@ class Users {
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   // For the pod of one of the job's runs. False: its UID is not recorded yet.
   bool strip_owner(const std::string& job_key, std::uint64_t seed = 0);
+  // users_pools.cc
+  bool create_pool(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool patch_pool(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool delete_pool(const std::string& namespace_, const std::string& name);
+  // The job's attempts run in a pool, if it is one of those.
+  void draw_pool(std::uint64_t seed, Json& spec) const;
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
 
  private:
   void create_drawn(const std::string& name, std::uint64_t seed);
   bool act_on_queue(const ScriptEvent& event);
+  bool act_on_pool(const ScriptEvent& event);
+  void ensure_pools();
+  bool delete_worker_lease(std::uint64_t seed);
+  void touch_leases(std::uint64_t number);
   void ensure_queues();
   void release_queues();
   static Json one_run(const Json& job, std::uint64_t seed);  // of its status; empty: none
@@ -71,12 +82,17 @@ class Users {
   Ledger& ledger_;
   Strikes& strikes_;
   Work work_;
-  std::set<std::string> away_;    // queues by key: deleted, and not to be made again yet
+  // Queues and pools by key: deleted, and not to be made again yet.
+  std::set<std::string> away_;
+  std::set<std::string> pools_away_;
+  bool touches_ = false;
   std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 
 std::string job_target(const std::string& namespace_, const std::string& name = "");
 std::string queue_target(const std::string& namespace_, const std::string& name = "");
+std::string pool_target(const std::string& namespace_, const std::string& name = "");
+Json drawn_pool(std::uint64_t seed);
 // A spec with short windows; the worker behaves as `plan` says.
 Json drawn_spec(std::uint64_t seed);
 // The same, with nothing that ends the job or holds up its pods.

@@ -32,9 +32,10 @@ World::World(Options options)
       gateway_(scheduler_, server_, mix(options_.script.seed, 2)),
       network_(scheduler_, gateway_, strikes_, mix(options_.script.seed, 3)),
       cluster_(scheduler_, gateway_, strikes_, mix(options_.script.seed, 4)),
-      ledger_(scheduler_, gateway_, cluster_),
+      workers_(scheduler_, gateway_, cluster_, strikes_, mix(options_.script.seed, 5)),
+      ledger_(scheduler_, gateway_, cluster_, workers_),
       users_(scheduler_, gateway_, ledger_, strikes_),
-      liveness_(scheduler_, gateway_, cluster_, network_, ledger_),
+      liveness_(scheduler_, gateway_, cluster_, network_, ledger_, workers_),
       states_(gateway_, cluster_) {
   built_ = true;
   ledger_.on_violation = [this] {
@@ -46,6 +47,8 @@ World::World(Options options)
   cluster_.on_overlap = [this](const std::string& what) {
     ledger_.complain("S22 OnePlace: " + what);
   };
+  cluster_.agents(&workers_);
+  workers_.complain = [this](const std::string& what) { ledger_.complain(what); };
   server_.on_applied([this](const Applied& write) { applied(write); });
   network_.on_send = [this](const Delivery& delivery) { ledger_.sent(delivery); };
   network_.on_answer = [this](const Delivery& delivery, const ApiAnswer& answer) {
@@ -191,7 +194,8 @@ void World::stop_cleanly(int index, Duration down_for) {
 void World::set_up() {
   users_.start({.heartbeats = options_.script.heartbeats,
                 .many_runs = options_.script.many_runs,
-                .queues = options_.script.queues});
+                .queues = options_.script.queues,
+                .pools = options_.script.pools});
   cluster_.start(options_.script.nodes);
   if (options_.script.volume > 0) {
     users_.create_large_job(options_.script.volume, options_.script.seed);
@@ -278,7 +282,8 @@ void World::rest() {
                             std::to_string(ledger_.replica_writes() - before) + " times at rest");
   }
   std::size_t objects = 0;
-  for (const char* resource : {"durablejobs", "jobqueues", "pods", "nodes", "leases"}) {
+  for (const char* resource :
+       {"durablejobs", "jobqueues", "pods", "nodes", "leases", "workerpools"}) {
     server_.for_each(resource, [&](const Json&) { ++objects; });
   }
   for (const Seat& seat : seats_) {

@@ -8,8 +8,10 @@ add_library(simulation_world STATIC
             ledger_pods.cc
             ledger_status.cc
             ledger_times.cc
+            ledger_workers.cc
             liveness.cc
             liveness_queues.cc
+            liveness_workers.cc
             network.cc
             permits.cc
             replica.cc
@@ -19,9 +21,13 @@ add_library(simulation_world STATIC
             shrink.cc
             states.cc
             users.cc
+            users_pools.cc
+            warm_worker.cc
+            warm_workers.cc
             world.cc
             world_acts.cc)
-target_link_libraries(simulation_world PUBLIC simulation_server reconciler_rules holdfast_manager)
+target_link_libraries(simulation_world PUBLIC simulation_server reconciler_rules holdfast_manager
+                                              holdfast_agent_parts)
 target_compile_options(simulation_world PRIVATE -O2)
 
 add_executable(holdfast-simulate simulate.cc)

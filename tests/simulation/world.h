@@ -81,6 +81,7 @@ class World {
   Gateway& gateway() { return gateway_; }
   Network& network() { return network_; }
   Cluster& cluster() { return cluster_; }
+  WarmWorkers& workers() { return workers_; }
   Ledger& ledger() { return ledger_; }
   Users& users() { return users_; }
   Strikes& strikes() { return strikes_; }
@@ -105,6 +106,7 @@ class World {
   void begin(const ScriptEvent& event);
   void end(const ScriptEvent& event);
   void act_on_server(const ScriptEvent& event);
+  void act_on_workers(const ScriptEvent& event);
   void act_on_nodes(const ScriptEvent& event);
   void act_on_replicas(const ScriptEvent& event);
   Gateway::Fate fate_of(const ApiRequest& request);
@@ -125,6 +127,7 @@ class World {
   Gateway gateway_;
   Network network_;
   Cluster cluster_;
+  WarmWorkers workers_;
   Ledger ledger_;
   Users users_;
   Liveness liveness_;

@@ -29,6 +29,11 @@ void World::begin(const ScriptEvent& event) {
     case Act::kAgentSilent:
     case Act::kNextImageError:
       return act_on_nodes(event);
+    case Act::kKillWorker:
+    case Act::kCutWorker:
+    case Act::kFreezeWorker:
+    case Act::kLossyWorkers:
+      return act_on_workers(event);
     case Act::kOutage:
     case Act::kRestart:
     case Act::kEtcdStall:
@@ -42,12 +47,27 @@ void World::begin(const ScriptEvent& event) {
   }
 }
 
+void World::act_on_workers(const ScriptEvent& event) {
+  if (event.act == Act::kLossyWorkers) {
+    strikes_.fired(event.act);
+    return workers_.losing(event.permille);
+  }
+  const std::string pod = workers_.pick(event.seed);
+  if (pod.empty()) return;
+  if (event.act == Act::kKillWorker && !cluster_.kill_container(pod)) return;
+  if (event.act == Act::kCutWorker) workers_.cut_off(pod);
+  if (event.act == Act::kFreezeWorker) workers_.freeze(pod);
+  strikes_.fired(event.act);
+}
+
 void World::act_on_nodes(const ScriptEvent& event) {
   const int node = event.target % options_.script.nodes;
   switch (event.act) {
     case Act::kWorkerFails:
+      workers_.failing(event.permille);
       return cluster_.failing(event.permille);
     case Act::kWorkerHangs:
+      workers_.hanging(event.permille);
       return cluster_.hanging(event.permille);
     case Act::kAgentSilent:
       return cluster_.falling_silent(event.permille);
@@ -144,9 +164,17 @@ void World::end(const ScriptEvent& event) {
   users_.end(event);
   switch (event.act) {
     case Act::kWorkerFails:
+      workers_.failing(0);
       return cluster_.failing(0);
     case Act::kWorkerHangs:
+      workers_.hanging(0);
       return cluster_.hanging(0);
+    case Act::kCutWorker:
+      return workers_.reconnect_all();
+    case Act::kFreezeWorker:
+      return workers_.thaw_all();
+    case Act::kLossyWorkers:
+      return workers_.losing(0);
     case Act::kAgentSilent:
       return cluster_.falling_silent(0);
     case Act::kNextImageError:
@@ -243,6 +271,7 @@ void World::heal() {
   cluster_.next_image_errors(false);
   cluster_.unschedulable(false);
   cluster_.calm();
+  workers_.calm();
   for (int i = 0; i < options_.script.nodes; ++i) {
     if (!cluster_.nodes()[static_cast<std::size_t>(i)].usable()) cluster_.bring_back(i);
   }
@@ -266,8 +295,15 @@ void World::heal() {
 void World::examine() {
   const std::string ns = kNamespaces[0];
   users_.ensure_namespaces();
-  const auto on_pod_of = [this](const std::string& job, auto act) {
+  const auto on_pod_of = [this, ns](const std::string& job, auto act) {
     std::string key;
+    // One that runs at a worker: the worker's pod.
+    if (const Json* const its = server_.find("durablejobs", ns, job)) {
+      for (const Json& run : at(at(*its, "status"), "runs")) {
+        if (run.contains("workerName")) key = ns + "/" + string_at(run, "workerName");
+      }
+    }
+    if (!key.empty()) return act(key);
     server_.for_each("pods", [&](const Json& pod) {
       const std::string phase = string_at(at(pod, "status"), "phase");
       if (key_of(pod).find("/" + job + "-") == std::string::npos) return;
