@@ -214,8 +214,15 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
           if (pod) show_pod(std::move(pod), /*is_own=*/true);
           co_return;
         }
-        // The watch brings it.
-        if (answer.error().code == ErrorCode::kAlreadyExists) co_return;
+        if (answer.error().code == ErrorCode::kAlreadyExists) {
+          // It counts from now on. The watch may bring it after the next plan.
+          auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
+          const Result<JsonDocument> there = co_await get;
+          if (!there) co_return;
+          auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*there));
+          if (pod) show_pod(std::move(pod), /*is_own=*/true);
+          co_return;
+        }
         refused = answer.error();
       }
       failure = refused;
