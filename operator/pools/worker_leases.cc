@@ -134,12 +134,12 @@ kube::ObjectPtr decode_worker_lease(const JsonView& json) {
   const JsonView meta = at(json, "metadata");
   const JsonView spec = at(json, "spec");
   lease->holder = string_at(spec, "holderIdentity");
-  lease->refused = why_not_ours(meta, *lease);
-  if (!lease->refused.empty()) return lease;
-  // Zero is no duration: such a Lease was changed by somebody else.
+  // Zero is no duration: such a Lease was changed by somebody else. Whoever revokes it writes this.
   lease->duration = std::chrono::seconds(
       std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds"), reconciler::kMinLeaseSeconds,
                                reconciler::kMaxLeaseSeconds));
+  lease->refused = why_not_ours(meta, *lease);
+  if (!lease->refused.empty()) return lease;
   lease->renewed = time_at(spec, "renewTime");
   const char* const annotation = lease->is_work ? kWorkAnnotation : kWorkerAnnotation;
   decode_words(string_at(at(meta, "annotations"), annotation), *lease);

@@ -277,6 +277,10 @@ bool cannot_start(const Json& pod) {
   return false;
 }
 
+bool lacks_label(const Json* lease) {
+  return lease && !at(at(at(*lease, "metadata"), "labels"), kWorkerPoolLabel).is_string();
+}
+
 std::string hash_of(const Json& pod) {
   return string_at(at(at(pod, "metadata"), "labels"), kWorkerHashLabel);
 }
@@ -294,9 +298,6 @@ bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
   };
   const Json* const worker = lease(kWorkerPrefix);
   const Json* const work = lease(kWorkPrefix);
-  const auto lacks_label = [](const Json* one) {
-    return one && !at(at(at(*one, "metadata"), "labels"), kWorkerPoolLabel).is_string();
-  };
   if (lacks_label(worker) || lacks_label(work)) return false;
   if (worker && holder_of(*worker).find('/') == std::string::npos) return false;
   if (worker && report_of(*worker).draining) return false;
@@ -328,7 +329,12 @@ void Ledger::check_worker_deleted(const Json& pod) {
   const std::string uid = uid_of(pod);
   const Json* const worker = gateway_.server().find("leases", ns, std::string(kWorkerPrefix) + uid);
   const Json* const work = gateway_.server().find("leases", ns, std::string(kWorkPrefix) + uid);
-  if (!worker || !work || holder_of(*worker).empty() || is_final(pod_phase(pod))) return;
+  if (!worker || !work || is_final(pod_phase(pod))) return;
+  // One that is revoked, or whose Leases somebody has changed, goes with all that it has.
+  if (holder_of(*worker).find('/') == std::string::npos || lacks_label(worker) ||
+      lacks_label(work)) {
+    return;
+  }
   if (work_of(*work).entries.empty()) return;
   complain("a worker's pod is deleted while the worker has entries: " + key_of(pod));
 }
