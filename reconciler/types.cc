@@ -73,6 +73,8 @@ Budget budget_of(Outcome outcome) {
   return Budget::kNone;
 }
 
+bool is_empty(AtPlace place) { return place != AtPlace::kUnknown && place != AtPlace::kRunning; }
+
 bool ExitCodesMatch::matches(const std::string& name, int code) const {
   if (code == 0 || (!container.empty() && container != name)) return false;
   return in == (std::find(values.begin(), values.end(), code) != values.end());

@@ -12,7 +12,6 @@
 
 #include "core/time.h"
 #include "reconciler/index_set.h"
-#include "reconciler/pool/work.h"
 #include "reconciler/reason.h"
 
 namespace holdfast::reconciler {
@@ -553,6 +552,20 @@ struct RunObserved {
   // observers.
   Duration still_for{0};
 };
+
+// What is known of an attempt at its place, while its end is not on record.
+enum class AtPlace {
+  kUnknown,  // wait
+  kRunning,
+  kEnded,  // the answer has exit code and result
+  kStopped,
+  kReturned,  // it never began, or can never begin: no budget
+  kLost,
+};
+
+// True if no process of the attempt runs there, or ever will while its agent gets to run. Only then
+// the run's next attempt may begin.
+bool is_empty(AtPlace place);
 
 // What is known of a run's last attempt whose place is a slot of a warm worker.
 struct SlotView {

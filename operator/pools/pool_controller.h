@@ -127,6 +127,7 @@ class PoolController : public Places {
   // pool_worker_look.cc: one reconcile of a worker.
   Task<ReconcileResult> reconcile(std::string key);
   Task<ReconcileResult> reconcile_worker(WorkerPtr worker);
+  void tell_refused(const Worker& worker, const Error& error);
   Task<Status> take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
                          Ownership::Claim claim);
   Task<Status> make_lease(WorkerPtr worker, bool is_work, std::string body, Ownership::Claim claim);

@@ -69,6 +69,7 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
     auto task = take_step(worker, decision, *claim);
     const Status done = co_await task;
     if (!done) result.error = done.error();
+    if (!done && done.error().code == ErrorCode::kForbidden) tell_refused(*worker, done.error());
     if (done && !result.wake_after) result.wake_after = kNextLook;
     co_return result;
   }
@@ -88,6 +89,14 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   worker->last_write = loop_.now();
   if (!done) result.error = done.error();
   co_return result;
+}
+
+// Its worker cannot start without its Leases: the pool's status says why.
+void PoolController::tell_refused(const Worker& worker, const Error& error) {
+  const auto pool = find_pool(worker.pool_key());
+  if (!pool || worker.is_readable()) return;
+  pool->refusal = {error.message, now()};
+  work_.queue().add(worker.pool_key());
 }
 
 // ---- Its Leases.

@@ -92,7 +92,7 @@ struct PoolState {
   std::vector<PoolWorker> workers;
   std::int64_t waiting = 0;          // runs without a place
   std::optional<Time> oldest_since;  // of those
-  // The last pod could not be created: the template is refused, or a quota is full. The caller
+  // The last pod, or its Leases, could not be created: refused, or a quota is full. The caller
   // drops it with the next creation, and when the generation changes.
   struct Refusal {
     std::string why;

@@ -26,7 +26,7 @@ std::string why_not_started(const PoolState& state, const PoolSeen& seen) {
     return clean_text("pod " + (*first)->pod_name + ": " + (trouble.empty() ? late : trouble),
                       kMessageLimit);
   }
-  return state.refusal ? clean_text("no pod can be created: " + state.refusal->why, kMessageLimit)
+  return state.refusal ? clean_text("no worker can start: " + state.refusal->why, kMessageLimit)
                        : "";
 }
 

@@ -73,8 +73,6 @@ Work drained(Work work) {
   return work;
 }
 
-bool is_empty(AtPlace place) { return place != AtPlace::kUnknown && place != AtPlace::kRunning; }
-
 AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** answer) {
   const auto found = find(worker.report.answers, id);
   const bool is_told = found != worker.report.answers.end();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/worker_protocol.h"
+#include "reconciler/types.h"
 
 namespace holdfast::reconciler {
 
@@ -46,20 +47,6 @@ enum class WorkerIs {
   kRevoked,  // nobody; its children may still run
   kCutOff,   // nobody, and its children are dead or were frozen
 };
-
-// What is known of an attempt at its place, while its end is not on record.
-enum class AtPlace {
-  kUnknown,  // wait
-  kRunning,
-  kEnded,  // the answer has exit code and result
-  kStopped,
-  kReturned,  // it never began, or can never begin: no budget
-  kLost,
-};
-
-// True if no process of the attempt runs there, or ever will while its agent gets to run. Only then
-// the run's next attempt may begin.
-bool is_empty(AtPlace place);
 
 struct WorkerView {
   WorkerIs is = WorkerIs::kLive;

@@ -12,7 +12,7 @@ from localcluster import wait_for
 FUNCTIONS = {"absent", "by", "exported_namespace", "histogram_quantile", "le", "max", "max_over_time", "min", "queue", "rate",
              "sum"}
 ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
-          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong"}
+          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot"}
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +23,18 @@ def rules(helm):
 
 @pytest.fixture(scope="module")
 def samples(cluster):
-    """The names and labels of a running operator's /metrics, while a job waits in a queue."""
+    """The names and labels of a running operator's /metrics, while a job waits in a queue beside a pool."""
     install(cluster)
     queue = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "JobQueue", "metadata": {"name": "encode"},
              "spec": {"hold": True}}
     waits = job("waits", queue={"name": "encode"})
-    items = {"apiVersion": "v1", "kind": "List", "items": [queue, waits]}
+    pool = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "small"},
+            "spec": {"minWorkers": 0, "template": waits["spec"]["template"]}}
+    items = {"apiVersion": "v1", "kind": "List", "items": [queue, waits, pool]}
     cluster.kubectl("apply", "-f", "-", input=json.dumps(items))
     with Operator(cluster) as operator:
-        wait_for("the metrics of the queue", lambda: any("holdfast_queue_" in name for name in operator.metrics()), 30)
+        wait_for("the metrics of queue and pool", lambda: all(
+            any(kind in name for name in operator.metrics()) for kind in ("holdfast_queue_", "holdfast_pool_")), 30)
         return list(operator.metrics())
 
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/worker_protocol.h"
 #include "reconciler/types.h"
 #include "reconciler/write.h"
 
