@@ -9,8 +9,8 @@ from holdfast import Operator, install, job
 from localcluster import wait_for
 
 # PromQL's own words.
-FUNCTIONS = {"absent", "by", "exported_namespace", "histogram_quantile", "le", "max", "max_over_time", "min", "queue", "rate",
-             "sum"}
+FUNCTIONS = {"absent", "by", "exported_namespace", "histogram_quantile", "le", "max", "max_over_time", "min", "pool",
+             "queue", "rate", "sum"}
 ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
           "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot"}
 
