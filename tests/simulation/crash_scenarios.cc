@@ -488,6 +488,15 @@ void add_queues(std::vector<Scenario>& all) {
   all.push_back(missing);
 }
 
+void add_workers(std::vector<Scenario>& all) {
+  Scenario workers = named("workers", {kFails, kShort}, "Succeeded", {"Failed", "Succeeded"});
+  workers.pool = {
+      {"minWorkers", 2}, {"maxWorkers", 2}, {"slotsPerWorker", 1}, {"leaseDurationSeconds", 20}};
+  workers.calls["POST pods"] = 2;
+  workers.calls["PUT durablejobs.status"] = 3;
+  all.push_back(workers);
+}
+
 std::vector<Scenario> every_scenario() {
   std::vector<Scenario> all;
   add_stages(all);
@@ -498,6 +507,7 @@ std::vector<Scenario> every_scenario() {
   add_cancels(all);
   add_ends(all);
   add_queues(all);
+  add_workers(all);
   add_replicas(all);
   return all;
 }

@@ -32,6 +32,9 @@ struct Scenario {
   Json spec = Json::object();  // laid over a job with short windows
   // The spec of a queue that is made with the jobs. Null: there is none.
   Json queue;
+  // What is laid over the spec of a pool that is made with the jobs, and in which they run. Null:
+  // there is none.
+  Json pool;
   // The place of each job in this queue. Not set: the jobs have none.
   std::function<Json(int job)> place;
   // What the first, second, ... started pod of a job does. The last entry also counts for later

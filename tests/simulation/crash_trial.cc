@@ -18,6 +18,7 @@ constexpr std::uint64_t kSeed = 20;
 constexpr int kShards = 4;
 constexpr int kNodes = 3;
 constexpr const char* kQueue = "queue";
+constexpr const char* kPool = "pool";
 constexpr milliseconds kTick{500};
 constexpr seconds kRestartsAfter{1};
 constexpr seconds kLateCopy{3};
@@ -37,9 +38,10 @@ Trial::Trial(Options options)
       gateway_(scheduler_, server_, mix(kSeed, 2)),
       network_(scheduler_, gateway_, strikes_, mix(kSeed, 3)),
       cluster_(scheduler_, gateway_, strikes_, mix(kSeed, 4)),
-      ledger_(scheduler_, gateway_, cluster_),
+      workers_(scheduler_, gateway_, cluster_, strikes_, mix(kSeed, 5)),
+      ledger_(scheduler_, gateway_, cluster_, workers_),
       users_(scheduler_, gateway_, ledger_, strikes_),
-      liveness_(scheduler_, gateway_, cluster_, network_, ledger_) {
+      liveness_(scheduler_, gateway_, cluster_, network_, ledger_, workers_) {
   built_ = true;
   wire_up();
 }
@@ -47,6 +49,9 @@ Trial::Trial(Options options)
 Trial::~Trial() = default;
 
 void Trial::wire_up() {
+  cluster_.agents(&workers_);
+  workers_.complain = [this](const std::string& what) { complain(what); };
+  workers_.plan_of = [this](const AttemptId&) { return std::optional(next_plan()); };
   ledger_.shards(kShards);
   ledger_.on_violation = [this] {
     trace("VIOLATION " + ledger_.violation());
@@ -296,6 +301,10 @@ void Trial::set_up() {
       if (i == 0) {
         for (const auto& calls : calls_) before_jobs_.push_back(calls.size());
         if (!scenario_.queue.is_null()) make_queue(scenario_.queue);
+        if (!scenario_.pool.is_null() &&
+            !users_.create_pool(kNamespaces[0], kPool, drawn_pool(kSeed, scenario_.pool))) {
+          complain("the pool is not accepted");
+        }
       }
       if (!users_.create(kNamespaces[0], job_name(i), spec_of(i))) {
         complain("the job is not accepted");
@@ -304,6 +313,16 @@ void Trial::set_up() {
   }
   liveness_.watch(true);
   tick();
+}
+
+WarmWorker::Plan Trial::next_plan() {
+  const auto& works = scenario_.works;
+  const Cluster::Work& work = works[std::min(commands_started_++, works.size() - 1)];
+  WarmWorker::Plan plan;
+  plan.lasts = work.lasts;
+  plan.exit_code = work.exit_code;
+  plan.sigterm_takes = work.sigterm_takes;
+  return plan;
 }
 
 Json Trial::spec_of(int job) const {
@@ -317,6 +336,10 @@ Json Trial::spec_of(int job) const {
   Json& pod = spec["template"]["spec"];
   pod["terminationGracePeriodSeconds"] = 2;
   for (const char* drawn : {"schedulerName", "schedulingGates"}) pod.erase(drawn);
+  if (!scenario_.pool.is_null()) {
+    spec.erase("template");
+    spec["workerPool"] = {{"name", kPool}};
+  }
   spec.merge_patch(scenario_.spec);
   if (scenario_.place) {
     spec["queue"] = scenario_.place(job);

@@ -114,6 +114,7 @@ class Trial : private WireTap {
   std::string unfinished() const;
   std::string unheld() const;
   Json spec_of(int job) const;
+  WarmWorker::Plan next_plan();
   void check_end();
   void check_job(int job);
   void check_rest();
@@ -130,6 +131,7 @@ class Trial : private WireTap {
   Gateway gateway_;
   Network network_;
   Cluster cluster_;
+  WarmWorkers workers_;
   Ledger ledger_;
   Users users_;
   Liveness liveness_;
@@ -143,6 +145,7 @@ class Trial : private WireTap {
   Duration lease_deleted_at_{0};
   std::map<std::string, Json> jobs_;         // by name, as last seen
   std::map<std::string, int> pods_started_;  // by job
+  std::size_t commands_started_ = 0;         // by workers
 
   bool struck_ = false;
   bool mishap_over_ = false;

@@ -307,6 +307,8 @@ bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
 }
 
 void Ledger::check_pool_size(const Json& pod) {
+  // What was long under way was decided on another pool.
+  if (!current_ || scheduler_.now() - current_->sent > seconds(1)) return;
   const std::string owner = controller_uid(pod);
   const auto size = pool_sizes_.find(owner);
   if (size == pool_sizes_.end()) return;

@@ -92,7 +92,7 @@ class Users {
 std::string job_target(const std::string& namespace_, const std::string& name = "");
 std::string queue_target(const std::string& namespace_, const std::string& name = "");
 std::string pool_target(const std::string& namespace_, const std::string& name = "");
-Json drawn_pool(std::uint64_t seed);
+Json drawn_pool(std::uint64_t seed, const Json& over = Json::object());
 // A spec with short windows; the worker behaves as `plan` says.
 Json drawn_spec(std::uint64_t seed);
 // The same, with nothing that ends the job or holds up its pods.

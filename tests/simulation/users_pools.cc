@@ -35,21 +35,23 @@ std::string pool_target(const std::string& namespace_, const std::string& name) 
 }
 
 // Small, so that jobs wait, and with short times.
-Json drawn_pool(std::uint64_t seed) {
+Json drawn_pool(std::uint64_t seed, const Json& over) {
   Draw draw(seed);
   const int most = draw.between(1, 4);
   const Json container = {{"name", "main"},
                           {"image", "worker-" + std::to_string(draw.between(0, 3))},
                           {"command", {"/work"}}};
-  return {{"template",
-           {{"spec",
-             {{"containers", Json::array({container})},
-              {"terminationGracePeriodSeconds", draw.between(10, 30)}}}}},
-          {"minWorkers", draw.between(0, most)},
-          {"maxWorkers", most},
-          {"slotsPerWorker", draw.between(1, 3)},
-          {"idleSeconds", draw.between(2, 30)},
-          {"leaseDurationSeconds", draw.between(5, 20)}};
+  Json spec = {{"template",
+                {{"spec",
+                  {{"containers", Json::array({container})},
+                   {"terminationGracePeriodSeconds", draw.between(10, 30)}}}}},
+               {"minWorkers", draw.between(0, most)},
+               {"maxWorkers", most},
+               {"slotsPerWorker", draw.between(1, 3)},
+               {"idleSeconds", draw.between(2, 30)},
+               {"leaseDurationSeconds", draw.between(5, 20)}};
+  spec.merge_patch(over);
+  return spec;
 }
 
 bool Users::create_pool(const std::string& ns, const std::string& name, const Json& spec) {
