@@ -77,6 +77,8 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   forget_unseen_pods(*pool);
   const reconciler::PoolState state = state_of(*spec, *pool);
   reconciler::PoolPlan plan = plan_pool(state);
+  // Now, because a pod that comes meanwhile was not counted: its name must be tried again.
+  std::vector<std::string> names = free_names(*spec, *pool, plan.create);
   plan.status.holder = membership_.self() + "/" + std::to_string(claim->tenure);
   wake_in(result, plan.wake_after);
   const std::set<std::string> drain(plan.drain.begin(), plan.drain.end());
@@ -96,7 +98,7 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     }
   }
   if (plan.create > 0) {
-    auto task = create_pods(spec, pool, plan.create, *claim);
+    auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
   }
   for (const std::string& uid : plan.remove) {
@@ -182,20 +184,25 @@ Task<Result<std::string>> PoolController::template_of(std::shared_ptr<const Cach
   co_return controller::template_of(*answer);
 }
 
+std::vector<std::string> PoolController::free_names(const CachedPool& cached, const Pool& pool,
+                                                    std::int64_t count) {
+  std::set<std::string> taken;
+  for (const auto& [uid, worker] : pool.workers) {
+    if (worker->pod) taken.insert(worker->pod->name);
+  }
+  return free_worker_names(cached.name, cached.uid, taken, count);
+}
+
 Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cached,
-                                         std::shared_ptr<Pool> pool, std::int64_t count,
+                                         std::shared_ptr<Pool> pool, std::vector<std::string> names,
                                          Ownership::Claim claim) {
   auto read = template_of(cached);
   const Result<std::string> pod_template = co_await read;
   if (!pod_template) co_return pod_template.error();
-  std::set<std::string> taken;
-  for (const auto& [uid, worker] : pool->workers) {
-    if (worker->pod) taken.insert(worker->pod->name);
-  }
   const WorkerPool owner{cached->name, cached->namespace_, cached->uid, cached->hash, cached->spec};
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> creations;
-  for (const std::string& name : free_worker_names(cached->name, cached->uid, taken, count)) {
+  for (const std::string& name : names) {
     creations.emplace_back([this, name, &owner, &pod_template, &failure, &claim,
                             &pool]() -> Task<void> {
       if (failure) co_return;
