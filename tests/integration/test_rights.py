@@ -6,6 +6,7 @@ and has no right to is looked for after every file's tests, in conftest.py."""
 from fence import install_fence
 from holdfast import QUICK_LEASES, Jobs, Operator, job, runs
 from localcluster import wait_for
+from pools import Pools, pool
 from queues import Queues, queue
 from rights import granted
 
@@ -77,6 +78,14 @@ def take_turns(cluster, jobs):
     jobs.wait_phase("queued", "Succeeded", limit=60)
 
 
+def keep_warm(cluster, jobs):
+    """A pool whose metadata is too long for the cache, too."""
+    body = pool("warm")
+    body["metadata"]["annotations"] = {"example.com/notes": "x" * 100_000}
+    jobs.api("POST", Pools(cluster, jobs.namespace).path, body)
+    Pools(cluster, jobs.namespace).wait("warm", "its first worker", lambda status: status.get("starting") == 1)
+
+
 def lose_node(cluster, jobs):
     """Its Lease and its object are read live before the verdict."""
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
@@ -107,6 +116,7 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         hand_over(Jobs(cluster))
         end_run(Jobs(cluster))
         take_turns(cluster, Jobs(cluster))
+        keep_warm(cluster, Jobs(cluster))
         lose_node(cluster, Jobs(cluster))
         refuse_pods(Jobs(cluster, namespace))
         first.kill()
