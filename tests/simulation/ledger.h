@@ -153,6 +153,7 @@ class Ledger {
   void worker_lease_written(const Applied& applied);
   void work_lease_written(const Json& before, const Json& after);
   void check_entries(const Json& lease, const Work& was, const Work& now);
+  void worker_pod_written(const Json& pod);
   void check_pool_size(const Json& pod);
   void check_worker_deleted(const Json& pod);
   bool is_over(const std::string& namespace_, const WorkEntry& entry,
@@ -200,6 +201,8 @@ class Ledger {
     Duration changed{0};
   };
   std::map<std::string, PoolSize> pool_sizes_;
+  // Workers' pods that could not start, by UID: until when. A stale watch still shows that.
+  std::map<std::string, Duration> could_not_start_;
   // Of all jobs with a stage in a pool that ever were, by UID: whether the job is gone.
   std::map<std::string, std::pair<std::string, bool>> pooled_jobs_;
   std::map<std::string, std::vector<Duration>> node_renewals_;

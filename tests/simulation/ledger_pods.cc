@@ -40,6 +40,7 @@ void Ledger::pod_written(const Applied& applied) {
   if (!applied.after) {
     found->second.removed = scheduler_.now();
   } else {
+    if (found->second.of_pool) worker_pod_written(*applied.after);
     const PodPhase phase = pod_phase(*applied.after);
     if (is_final(phase) && !is_final(found->second.phase)) found->second.ended = scheduler_.now();
     found->second.phase = phase;

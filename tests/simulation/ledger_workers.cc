@@ -16,6 +16,8 @@ constexpr std::string_view kWorkPrefix = "holdfast-work-";
 constexpr std::string_view kWorkerPrefix = "holdfast-worker-";
 // A replica may not have seen a pool's new limit yet.
 constexpr seconds kEditTolerance{20};
+// A watch may be behind for so long.
+constexpr seconds kStale{60};
 
 std::string named(const std::string& job, std::int64_t index, std::int64_t attempt) {
   return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
@@ -287,10 +289,22 @@ std::string hash_of(const Json& pod) {
 
 }  // namespace
 
+void Ledger::worker_pod_written(const Json& pod) {
+  const std::string uid = uid_of(pod);
+  const auto known = could_not_start_.find(uid);
+  if (cannot_start(pod)) {
+    could_not_start_[uid] = Duration::max() / 2;
+  } else if (known != could_not_start_.end()) {
+    known->second = std::min(known->second, scheduler_.now());
+  }
+}
+
 // It serves, or will. One that has not begun yet goes if its template is another one than `hash`.
 bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
   const PodPhase phase = pod_phase(pod);
   if (is_deleting(pod) || is_final(phase) || cannot_start(pod)) return false;
+  const auto failed = could_not_start_.find(uid_of(pod));
+  if (failed != could_not_start_.end() && scheduler_.now() < failed->second + kStale) return false;
   const std::string ns = string_at(at(pod, "metadata"), "namespace");
   const std::string uid = uid_of(pod);
   const auto lease = [&](std::string_view prefix) {
