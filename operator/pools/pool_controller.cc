@@ -179,6 +179,8 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     const std::string pool = job.job.spec.pool ? pool_key(job) : job.namespace_ + "/";
     const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
     if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool)) return slot;
+    const auto book = find_pool(pool);
+    if (book && book->known_gone.count(run.worker_uid) == 0) return slot;
     slot.at = reconciler::AtPlace::kLost;
     slot.left = true;
     return slot;

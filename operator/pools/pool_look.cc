@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "client/kube/lease_resource.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"
@@ -64,7 +65,11 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     wake(key, *found);
   }
   if (!claim || !spec) {
-    if (found && claim) wake_in(result, look_for_missing(key, *found));
+    if (found && claim) {
+      auto task = read_missing(key, found);
+      fail(result, co_await task);
+      wake_in(result, look_for_missing(key, *found));
+    }
     if (found && found->book.empty() && found->workers.empty()) books_.erase(key);
     co_return result;
   }
@@ -73,6 +78,8 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   if (!is_read) co_return result;
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<Pool> pool = pool_of(key);
+  auto reads = read_missing(key, pool);
+  fail(result, co_await reads);
   wake_in(result, look_for_missing(key, *pool));
   forget_unseen_pods(*pool);
   const reconciler::PoolState state = state_of(*spec, *pool);
@@ -111,14 +118,47 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   co_return result;
 }
 
+// Somebody may have taken the label off a Lease: no cache shows it, and its agent renews it.
+// Nothing counts as lost before all Leases of the namespace were read. One that is found is
+// revoked.
+Task<Status> PoolController::read_missing(std::string key, std::shared_ptr<Pool> pool) {
+  const std::string ns = namespace_of(key);
+  std::set<std::string> wanted;
+  for (const std::string& uid : pool->book.missing()) {
+    const bool is_due = times_.missing_for(ns + "/" + uid, loop_.now()) >= missing_after(key);
+    if (is_due && pool->known_gone.count(uid) == 0) wanted.insert(uid);
+  }
+  if (wanted.empty()) co_return Unit{};
+  auto get = client_.get(kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, ns));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  std::set<std::string> found;
+  for (const JsonView item : holdfast::at(*answer, "items")) {
+    const std::string uid = string_at(holdfast::at(item, "metadata"), "uid");
+    if (wanted.count(uid) == 0) continue;
+    found.insert(uid);
+    const auto lease = std::static_pointer_cast<const CachedWorkerLease>(decode_worker_lease(item));
+    if (!lease) continue;
+    auto ours = std::make_shared<CachedWorkerLease>(*lease);
+    ours->pool_name = key.substr(ns.size() + 1);
+    show_lease(std::move(ours), /*is_own=*/true);
+  }
+  for (const std::string& uid : wanted) {
+    if (found.count(uid) == 0) pool->known_gone.insert(uid);
+  }
+  co_return Unit{};
+}
+
 // The places of a worker without a Lease are empty after its agent's deadlines.
 std::optional<Duration> PoolController::look_for_missing(const std::string& key, Pool& pool) {
   std::optional<Duration> next;
   const std::string ns = namespace_of(key);
   const std::vector<std::string> missing = pool.book.missing();
-  std::erase_if(pool.told_missing, [&](const std::string& uid) {
+  const auto is_there = [&](const std::string& uid) {
     return std::find(missing.begin(), missing.end(), uid) == missing.end();
-  });
+  };
+  std::erase_if(pool.told_missing, is_there);
+  std::erase_if(pool.known_gone, is_there);
   for (const std::string& uid : missing) {
     const bool has_told = pool.told_missing.count(uid) != 0;
     const PoolBook::Places& places = pool.book.places(uid);
@@ -128,7 +168,7 @@ std::optional<Duration> PoolController::look_for_missing(const std::string& key,
     const Duration left = missing_after(key) - times_.missing_for(ns + "/" + uid, loop_.now());
     const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
     next = std::min(next.value_or(wait), wait);
-    if (left > Duration::zero()) continue;
+    if (left > Duration::zero() || pool.known_gone.count(uid) == 0) continue;
     pool.told_missing.insert(uid);
     for (const auto& [id, place] : places) {
       if (!has_told || place.open) look_at_(ns + "/" + place.job_name, Priority::kFresh);

@@ -67,7 +67,9 @@ struct Pool {
   PoolBook book;
   std::map<std::string, WorkerPtr> workers;  // by pod UID
   std::chrono::seconds longest{0};           // the longest duration of its worker Leases
-  std::set<std::string> told_missing;        // workers' UIDs, of which all jobs have heard
+  // Workers' UIDs: a read of all Leases of the namespace has shown that they have none.
+  std::set<std::string> known_gone;
+  std::set<std::string> told_missing;  // workers' UIDs, of which all jobs have heard
 
   // The answer to our own last write of the status of the pool with this UID.
   std::string uid;

@@ -61,8 +61,9 @@ def test_a_job_runs_on_a_warm_worker_and_its_log_says_whose_lines_are_whose(clus
     status = end_of(jobs, "first")
     assert status["phase"] == "Succeeded", dump(status)
     worker = status["history"][0]["workerName"]
-    log = cluster.kubectl("-n", jobs.namespace, "logs", worker).stdout
-    assert "[first 1] hello from first" in log, log
+    # The worker may have run the job before its kubelet has said that it runs.
+    wait_for("the line in the worker's log", lambda: "[first 1] hello from first" in cluster.kubectl(
+        "-n", jobs.namespace, "logs", worker, check=False).stdout, 60)
     jobs.apply(pooled("fails", "exit 3", backoffLimit=0))
     status = end_of(jobs, "fails")
     assert (status["phase"], status["history"][0]["exitCode"]) == ("Failed", 3), dump(status)

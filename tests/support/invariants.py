@@ -115,9 +115,13 @@ def lost_intents(jobs):
 
 
 def _pod_name(status):
-    """The pod of a job's run; None: it has not begun, or has ended."""
+    """The pod of a job's run, or its worker's; None: it has not begun, or has ended."""
     runs = status.get("runs") or [{}]
-    return runs[0].get("podName")
+    return _pod_in(runs[0])
+
+
+def _pod_in(entry):
+    return entry.get("podName") or entry.get("workerName")
 
 
 def _one_outcome(before, after):
@@ -134,10 +138,11 @@ def _fenced_outcome(before, after, pods):
     """An outcome is of the attempt that was current, and its pod had ended so by then."""
     was, now = _status(before), _status(after)
     for entry in _new_entries(was, now):
-        if (entry["attempt"], entry.get("podName")) != (was.get("attempt"), _pod_name(was)):
+        if (entry["attempt"], _pod_in(entry)) != (was.get("attempt"), _pod_name(was)):
             yield (f"S2 FencedOutcome: {entry['outcome']} of attempt {entry['attempt']} was "
                    f"recorded while attempt {was.get('attempt')} was current")
-        if entry["outcome"] not in ("Succeeded", "Failed"):
+        # A warm worker's Lease says how a command ended, and its pod goes on.
+        if entry["outcome"] not in ("Succeeded", "Failed") or entry.get("workerName"):
             continue
         ended = [version for history in pods for version in history
                  if version.name == entry.get("podName") and version.revision < after.revision
@@ -206,6 +211,8 @@ def _budget(before, after):
 
 
 def _tenancy(pod, jobs):
+    if "holdfast.dev/worker-pool" in pod.object["metadata"].get("labels", {}):
+        return  # a worker's, which is its pool's
     owner = _owner(pod)
     if owner not in jobs:
         yield f"S5 NoLoss: pod {pod.name} has no job"
