@@ -185,7 +185,9 @@ class Planner {
     const std::int64_t lacking =
         whole(state_.waiting - free_of(live_) - free_of(starting_), state_.spec.slots);
     const std::int64_t wanted = std::max({state_.spec.min_workers - there, lacking, surge_});
-    const std::int64_t create = std::min(wanted, state_.spec.max_workers - there);
+    // Their marks are not written yet.
+    const auto draining = static_cast<std::int64_t>(plan_.drain.size());
+    const std::int64_t create = std::min(wanted, state_.spec.max_workers - there - draining);
     for (const PoolWorker* const worker : starting_) {
       if (worker->created + kStartLimit > state_.now) {
         wake(worker->created + kStartLimit - state_.now);

@@ -12,7 +12,8 @@
 // The rules.
 // - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots:
 //   workers of an older template may have more or fewer of them.
-// - Starting and live workers together are at most maxWorkers. Draining ones come on top.
+// - Starting and live workers together are at most maxWorkers. Draining ones come on top, once their
+//   marks are seen.
 // - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
 //   for all that runs and waits. A busy worker is never drained for it.
 // - More than maxWorkers, because the limit was lowered: starting workers go first, then idle ones,
