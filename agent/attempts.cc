@@ -225,6 +225,7 @@ void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
   if (!one || one->state != State::kRuns) return;
   if (one->kill_at) return die(now, *one, AnswerKind::kStopped, orders);
   one->reads_message = false;
+  one->not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   give_slot_back(*one);
   if (draining_) is_over(*one, AnswerKind::kReturned);
 }
@@ -340,7 +341,8 @@ void Attempts::told(const WorkerReport& report, SlotOrders& orders) {
         std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.id == answer.id; });
     if (found == all_.end()) continue;
     One& one = *found;
-    one.told = one.told || (one.state == State::kOver && answer.kind == one.kind);
+    // A later report may have had no more room for it.
+    one.told = one.state == State::kOver && answer.kind == one.kind;
     one.told_mark = std::max(one.told_mark, answer.mark);
     if (one.progress_deadline && answer.mark == one.mark &&
         seconds(answer.age_seconds) >= floor<seconds>(*one.progress_deadline)) {

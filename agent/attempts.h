@@ -42,7 +42,7 @@ class Attempts {
   // The job was read for its message, and the command has that. kNone: it has not.
   void message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
                     SlotOrders& orders);
-  // The command was ordered to start, and did not begin in time. It looks at its job again.
+  // The command was ordered to start, and did not begin. After a pause the job is looked at again.
   void missed(SteadyTime now, int slot, SlotOrders& orders);
   void progressed(SteadyTime now, int slot, std::string message);
   void checkpointed(int slot, std::int64_t number, std::string text);
@@ -98,7 +98,7 @@ class Attempts {
     AnswerKind kind = AnswerKind::kRunning;
     int exit_code = 0;
     std::string result;
-    bool told = false;  // the API server has the answer
+    bool told = false;  // the API server's last report has the answer
     // Progress.
     std::optional<Duration> progress_deadline;
     std::int64_t mark = 0;

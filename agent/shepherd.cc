@@ -146,7 +146,7 @@ bool reap(pid_t command, bool& runs) {
   if (pid == 0) become(start, self);
   if (pid < 0) {
     complain(start.words[0], errno);
-    say({Message::kExit, kCannotRun});
+    say({Message::kMissed, 0});
     ::_exit(0);
   }
   ::setpgid(pid, pid);  // in both processes: the first wins

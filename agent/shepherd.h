@@ -51,7 +51,7 @@ class Shepherd {
   void kill() const;
 
   struct News {
-    bool missed = false;           // it could not begin in time, and never will
+    bool missed = false;           // it did not begin: no time or no process; it never will
     std::optional<int> exit_code;  // of the command; 128 + n: by signal n
     bool closed = false;           // nothing more comes
   };

@@ -22,7 +22,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr int kCannotRun = 126;
 // How often the files are looked at. A small part of the Lease's duration.
 constexpr Duration kLongestLookPeriod = std::chrono::seconds(1);
 constexpr Duration kShortestLookPeriod = std::chrono::milliseconds(50);
@@ -144,9 +143,9 @@ void SlotRunner::start(SteadyTime before) {
     why = shepherd_.start({settings_.command, environment(), ends.in, ends.out, ends.err}, before);
   }
   if (why.empty()) return wait_for_news();
-  listener_.says("cannot run \"" + settings_.command.front() + "\": " + why);
-  gone_ = true;
-  end(kCannotRun, now);
+  // The machine lacks a process, a descriptor or memory. That is no failure of this job.
+  listener_.says("cannot start \"" + settings_.command.front() + "\": " + why);
+  missed_ = gone_ = true;
 }
 
 std::vector<std::string> SlotRunner::environment() const {

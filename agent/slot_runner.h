@@ -44,6 +44,7 @@ class SlotRunner {
     virtual ~Listener() = default;
     virtual void progressed(int slot, std::string message) = 0;
     virtual void checkpointed(int slot, std::int64_t number, std::string text) = 0;
+    // The command never began, and never will.
     virtual void missed(int slot) = 0;
     virtual void ended(int slot, int exit_code, std::string result) = 0;
     virtual void all_dead(int slot) = 0;
@@ -59,6 +60,7 @@ class SlotRunner {
   // Replaces the message of the attempt that runs.
   void write_message(const std::string& message, Then then);
 
+  // If the command cannot be started now, tick() calls missed().
   void start(SteadyTime before);
   void terminate();
   // Waits for no file any more.

@@ -79,7 +79,8 @@ class Slots {
   SlotOrders worker_answered(SteadyTime now, const WorkerReading& reading);
   SlotOrders looked(SteadyTime now, const AttemptId& id, const JobReading& reading);
 
-  // The command of the slot was to start, and no process of it has begun in time.
+  // The command of the slot was to start, and never began: there was no time, process or
+  // descriptor for it.
   SlotOrders missed(SteadyTime now, int slot);
   // The answer to `messages`, once the command has the message.
   SlotOrders message_read(SteadyTime now, const AttemptId& id, const JobReading& reading);
@@ -87,7 +88,7 @@ class Slots {
   SlotOrders progressed(SteadyTime now, int slot, std::string message);
   // Numbers of a slot's attempt rise from one. The renewal that carries it comes soon.
   SlotOrders checkpointed(SteadyTime now, int slot, std::int64_t number, std::string text);
-  // The command has ended. If it could not be started, that is its end, too.
+  // The command has ended. If it does not exist or is not executable, that is its end, too.
   SlotOrders ended(SteadyTime now, int slot, int exit_code, std::string result);
   // No process of the slot is left. Call it even if the command left none.
   SlotOrders all_dead(SteadyTime now, int slot);

@@ -31,7 +31,10 @@ void put_id(const AttemptId& id, Json& json) {
 
 Result<AttemptId> get_id(const Json& json) {
   AttemptId id{string_at(json, "job"), int_at(json, "run", -1), int_at(json, "attempt")};
-  if (id.job_uid.empty() || id.job_uid.size() > kMaxUidBytes) return wrong("no UID of a job");
+  // Without control characters, whose escapes would make 32 of them too long for a report.
+  if (id.job_uid.empty() || id.job_uid != clean_text(id.job_uid, kMaxUidBytes)) {
+    return wrong("no UID of a job");
+  }
   if (id.run < 0 || id.attempt < 1) return wrong("no run and attempt of a job");
   return id;
 }
@@ -92,6 +95,17 @@ bool repeats(const Entries& entries) {
   return false;
 }
 
+// The command's end is news. `returned` is not: a command that never began has no texts.
+bool is_end(const Answer& answer) {
+  return answer.kind == AnswerKind::kEnded || answer.kind == AnswerKind::kStopped;
+}
+
+void clear_texts(Answer& answer) {
+  answer.result.clear();
+  answer.message.clear();
+  answer.checkpoint.clear();
+}
+
 std::string report_text(const WorkerReport& report) {
   Json json = {{"work", report.work_uid}, {"seq", report.seq}, {"life", report.life}};
   if (report.draining) json["draining"] = true;
@@ -126,17 +140,12 @@ std::string encode_report(const WorkerReport& report) {
       text = report_text(fits);
     }
   };
-  shorten([](const Answer& one) { return one.kind == AnswerKind::kRunning; },
-          [](Answer& one) {
-            one.message.clear();
-            one.checkpoint.clear();
-          });
-  shorten([](const Answer& one) { return one.kind == AnswerKind::kEnded; },
-          [](Answer& one) {
-            one.kind = AnswerKind::kRunning;
-            one.exit_code = 0;
-            one.result.clear();
-          });
+  shorten([](const Answer& one) { return !is_end(one); }, clear_texts);
+  shorten(is_end, [](Answer& one) {
+    one.kind = AnswerKind::kRunning;
+    one.exit_code = 0;
+    clear_texts(one);
+  });
   return text;
 }
 

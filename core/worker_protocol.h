@@ -77,8 +77,14 @@ struct WorkerReport {
 };
 
 std::string encode_work(const Work& work);
-// At most kMaxProtocolBytes. If the texts are too long together, those of the last attempts that
-// run stay out first, then those of the last that ended come with a later report, as kRunning.
+// At most kMaxProtocolBytes, for up to kMaxProtocolEntries answers. If the texts are too long
+// together, two things happen, each from the last answer to the first, until the rest fits:
+// - Attempts that run or were returned lose their texts.
+// - Attempts that ended or were stopped become kRunning, without texts. The agent keeps the answer
+//   and sends it with a later report.
+// The first end always fits. 32 answers without texts, each with a UID of 36 bytes and numbers of
+// 19 digits, are less than 6 KB. One message and result without control characters and one
+// checkpoint are at most 2 * (256 + 1,024) + 6 * 1,024 bytes of JSON, less than 9 KB.
 std::string encode_report(const WorkerReport& report);
 
 // Errors name the first thing that is wrong. An empty text is an empty work of seq 0.

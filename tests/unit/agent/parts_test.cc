@@ -1,10 +1,13 @@
-// The small parts: files, progress, the state that `check` reads, the child.
+// The small parts: files, progress, the state that `check` reads, the child, a start of a slot that
+// fails.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
 #include <optional>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -12,6 +15,7 @@
 #include "agent/checkpoint.h"
 #include "agent/files.h"
 #include "agent/progress.h"
+#include "agent/slot_runner.h"
 #include "agent/state_file.h"
 #include "core/steady_now.h"
 #include "tests/unit/kube/temporary_folder.h"
@@ -208,6 +212,64 @@ TEST(CheckpointText, IsBoundedTextOfTheArgumentOrOfAFile) {
   EXPECT_FALSE(checkpoint_text(std::string(1025, 'x')).ok());
   EXPECT_FALSE(checkpoint_text("\xff").ok());
   EXPECT_FALSE(checkpoint_text("@" + folder.path() + "/none").ok());
+}
+
+class Heard : public SlotRunner::Listener {
+ public:
+  void progressed(int /*slot*/, std::string /*message*/) override {}
+  void checkpointed(int /*slot*/, std::int64_t /*number*/, std::string /*text*/) override {}
+  void missed(int /*slot*/) override { ++starts_missed; }
+  void ended(int /*slot*/, int /*exit_code*/, std::string /*result*/) override { ++ends; }
+  void all_dead(int /*slot*/) override { ++deaths; }
+  void says(std::string /*line*/) override { ++lines; }
+
+  int starts_missed = 0;
+  int ends = 0;
+  int deaths = 0;
+  int lines = 0;
+};
+
+// No descriptor can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(SlotRunnerRule, AStartWithoutADescriptorIsMissedAndIsNoEnd) {
+  const test::TemporaryFolder folder;
+  boost::asio::io_context io;
+  Output out(STDOUT_FILENO);
+  Output err(STDERR_FILENO);
+  Heard heard;
+  SlotRunner runner(io,
+                    {.folder = folder.path() + "/0",
+                     .command = {"true"},
+                     .environment = {"PATH=/usr/bin:/bin"},
+                     .no_op = false,
+                     .duration = seconds(60)},
+                    0, out, err, heard);
+  {
+    const NoDescriptors none;
+    runner.start(steady_now() + seconds(30));
+  }
+  EXPECT_EQ(heard.starts_missed, 0) << "not while the order to start is obeyed";
+  runner.tick(steady_now(), std::nullopt);
+  EXPECT_EQ(heard.starts_missed, 1);
+  EXPECT_EQ(heard.ends, 0);
+  EXPECT_EQ(heard.deaths, 1);
+  EXPECT_EQ(heard.lines, 1);
+  EXPECT_EQ(runner.tick(steady_now(), std::nullopt), SteadyTime::max());
+  EXPECT_EQ(heard.starts_missed, 1);
 }
 
 }  // namespace

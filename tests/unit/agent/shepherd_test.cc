@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -45,8 +49,12 @@ class ShepherdRule : public ::testing::Test {
 
   std::string start(Shepherd& shepherd, const std::string& script,
                     SteadyTime before = steady_now() + kLimit) const {
+    return start_words(shepherd, {"sh", "-c", script}, before);
+  }
+  std::string start_words(Shepherd& shepherd, std::vector<std::string> words,
+                          SteadyTime before = steady_now() + kLimit) const {
     return shepherd.start(
-        {{"sh", "-c", script}, {"PATH=/usr/bin:/bin", "DIR=" + folder.path()}, null_, null_, null_},
+        {std::move(words), {"PATH=/usr/bin:/bin", "DIR=" + folder.path()}, null_, null_, null_},
         before);
   }
   // Until it has said something.
@@ -109,6 +117,39 @@ TEST_F(ShepherdRule, ACommandThatCannotBeginInTimeNeverRuns) {
   EXPECT_TRUE(late.missed);
   reap(first);
   EXPECT_FALSE(exists("begun"));
+}
+
+// As a user whose processes are all used up by the shepherd. Root has no such limit.
+TEST_F(ShepherdRule, ACommandWithoutAProcessIsAMissedStart) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobodyElse = 54321;
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const rlimit most = {2, 2};  // this process and the shepherd
+    ::setrlimit(RLIMIT_NPROC, &most);
+    if (::setresuid(kNobodyElse, kNobodyElse, kNobodyElse) != 0) ::_exit(1);
+    if (!start(first, "exit 0").empty()) ::_exit(2);
+    const Shepherd::News late = news(first);
+    if (!late.missed || late.exit_code) ::_exit(3);
+    int status = 0;
+    if (::waitpid(first.pid(), &status, 0) != first.pid()) ::_exit(4);
+    first.reaped(status);
+    ::_exit(first.ended_well() ? 0 : 5);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+TEST_F(ShepherdRule, ACommandThatCannotBeRunHasAnExitCode) {
+  ASSERT_EQ(start_words(first, {"/no/such/command"}), "");
+  EXPECT_EQ(news(first).exit_code, 127);
+  reap(first);
+  ASSERT_EQ(start_words(first, {"/etc/passwd"}), "");
+  const Shepherd::News ended = news(first);
+  EXPECT_EQ(ended.exit_code, 126);
+  EXPECT_FALSE(ended.missed);
+  reap(first);
 }
 
 TEST_F(ShepherdRule, ItEndsWhenTheLastDescendantDoes) {

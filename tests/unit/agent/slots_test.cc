@@ -403,5 +403,28 @@ TEST_F(SlotsRule, AnAnswerThatDidNotFitIsSentWhenAnotherEntryLeaves) {
   EXPECT_EQ(answer_to(*orders.put, kB)->kind, AnswerKind::kEnded);
 }
 
+TEST_F(SlotsRule, AnAnswerThatALaterReportHadNoRoomForIsSentAgain) {
+  serve();
+  begin({run(kA), run(kB)}, kA);
+  current(kB);
+  now += milliseconds(25);
+  slots->ended(now, 1, 0, "");
+  const SlotOrders first = slots->all_dead(now, 1);
+  slots->ended(now, 0, 0, "");
+  slots->all_dead(now, 0);
+  now += milliseconds(25);
+  const SlotOrders second = acknowledge(*first.put);
+  ASSERT_TRUE(second.put);
+  WorkerReport shortened = *second.put;
+  for (holdfast::Answer& one : shortened.answers) {
+    if (one.id == kB) one.kind = AnswerKind::kRunning;
+  }
+  acknowledge(shortened);
+  now += milliseconds(25);
+  const SlotOrders orders = watch({run(kB)});
+  ASSERT_TRUE(orders.put);
+  EXPECT_EQ(answer_to(*orders.put, kB)->kind, AnswerKind::kEnded);
+}
+
 }  // namespace
 }  // namespace holdfast::agent::testing

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 namespace holdfast {
@@ -149,6 +150,79 @@ TEST(WorkerProtocol, AReportNeverBecomesTooLongAndKeepsEachAttempt) {
   }
   EXPECT_GE(whole, 8);
   EXPECT_EQ(read->answers[16].kind, AnswerKind::kEnded) << "the first that ended come first";
+}
+
+// Each answer with the longest UID and numbers, and texts of `character` as long as they may be.
+WorkerReport longest_report(AnswerKind kind, std::size_t uid_bytes, char character) {
+  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
+  WorkerReport report{std::string(36, 'w'), kLongest, std::string(36, 'l'), true, {}};
+  for (std::size_t i = 0; i < kMaxProtocolEntries; ++i) {
+    Answer one = answer(kLongest - static_cast<std::int64_t>(i), kind);
+    one.id.job_uid = std::string(uid_bytes, 'u');
+    one.id.run = one.mark = one.age_seconds = kLongest;
+    one.exit_code = 255;
+    one.message = std::string(256, character);
+    one.checkpoint = std::string(1024, '\x01');
+    if (kind == AnswerKind::kEnded) one.result = std::string(kMaxResultBytes, character);
+    report.answers.push_back(one);
+  }
+  return report;
+}
+
+TEST(WorkerProtocol, AReportOfTheLongestAnswersOfEveryKindIsNeverTooLong) {
+  for (const AnswerKind kind :
+       {AnswerKind::kRunning, AnswerKind::kEnded, AnswerKind::kStopped, AnswerKind::kReturned}) {
+    for (const char character : {'m', '"', '\x01'}) {
+      const WorkerReport report = longest_report(kind, 128, character);
+      const std::string text = encode_report(report);
+      EXPECT_LE(text.size(), kMaxProtocolBytes);
+      const Result<WorkerReport> read = decode_report(text);
+      ASSERT_TRUE(read) << read.error().message;
+      ASSERT_EQ(read->answers.size(), kMaxProtocolEntries);
+      for (std::size_t i = 0; i < kMaxProtocolEntries; ++i) {
+        EXPECT_EQ(read->answers[i].id, report.answers[i].id);
+        EXPECT_EQ(read->answers[i].mark, report.answers[i].mark);
+        if (kind == AnswerKind::kReturned) {
+          EXPECT_EQ(read->answers[i].kind, kind);
+        }
+      }
+    }
+  }
+}
+
+TEST(WorkerProtocol, AnEndComesWithItsCheckpointOrLater) {
+  for (const AnswerKind kind : {AnswerKind::kEnded, AnswerKind::kStopped}) {
+    const WorkerReport report = longest_report(kind, 36, '"');
+    const Result<WorkerReport> read = decode_report(encode_report(report));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->answers[0].kind, kind) << "the first end always fits";
+    for (const Answer& one : read->answers) {
+      EXPECT_EQ(one.checkpoint.empty(), one.kind == AnswerKind::kRunning);
+      EXPECT_EQ(one.message.empty(), one.kind == AnswerKind::kRunning);
+    }
+    EXPECT_EQ(read->answers.back().kind, AnswerKind::kRunning);
+  }
+}
+
+// Fifteen of these are 17,095 bytes.
+TEST(WorkerProtocol, EndsWithLongCheckpointsWaitForALaterReport) {
+  WorkerReport report{"lease-uid", 7, "life-1", false, {}};
+  for (int i = 1; i <= 15; ++i) {
+    report.answers.push_back(answer(i, AnswerKind::kEnded));
+    report.answers.back().checkpoint = std::string(1024, 'c');
+  }
+  const std::string text = encode_report(report);
+  EXPECT_LE(text.size(), kMaxProtocolBytes);
+  const Result<WorkerReport> read = decode_report(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->answers[13].kind, AnswerKind::kEnded);
+  EXPECT_EQ(read->answers[14].kind, AnswerKind::kRunning);
+}
+
+TEST(WorkerProtocol, AUidWithControlCharactersIsNotRead) {
+  Work work{7, false, {entry(1)}};
+  work.entries[0].id.job_uid = "a\x01z";
+  EXPECT_FALSE(decode_work(encode_work(work)));
 }
 
 }  // namespace
