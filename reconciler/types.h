@@ -570,6 +570,9 @@ bool is_empty(AtPlace place);
 // What is known of a run's last attempt whose place is a slot of a warm worker.
 struct SlotView {
   AtPlace at = AtPlace::kUnknown;
+  // The worker lives, and its Leases were read as they are now. Only then kUnknown says that it has
+  // not begun the attempt.
+  bool is_known = false;
   int exit_code = 0;        // kEnded
   std::string result;       // kEnded
   std::string progress;     // the last message

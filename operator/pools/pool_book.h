@@ -34,7 +34,7 @@ class PoolBook {
   // A promise holds until the cache shows a later version of the job, or for this long.
   static constexpr std::chrono::seconds kPromise{10};
   // The most slots that one look at a job may take.
-  static constexpr std::int64_t kMaxOffers = 64;
+  static constexpr std::int64_t kMaxOffers = SlotLine::kMostAtOnce;
 
   // An attempt that a job's status places on a worker.
   struct Place {

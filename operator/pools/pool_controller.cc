@@ -201,6 +201,8 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     leases_reach_.has(job.namespace_, needed, job.key());
     look(false);
   }
+  slot.is_known = is_new && leases_.live(job.namespace_) && worker.is_readable() &&
+                  worker.lease->is() == reconciler::WorkerIs::kLive;
   if (!answer) return slot;
   slot.exit_code = answer->exit_code;
   slot.result = answer->result;

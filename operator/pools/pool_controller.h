@@ -144,8 +144,8 @@ class PoolController : public Places {
   // pool_look.cc: one reconcile of a pool.
   Task<ReconcileResult> reconcile_pool(std::string key);
   reconciler::PoolState state_of(const CachedPool& cached, Pool& pool);
-  static std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
-                                             std::int64_t count);
+  std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
+                                      std::int64_t count);
   Task<Status> create_pods(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,
                            std::vector<std::string> names, Ownership::Claim claim);
   Task<Status> remove_pod(WorkerPtr worker, Ownership::Claim claim);

@@ -94,10 +94,12 @@ void PoolController::on_job(const cache::Change& change) {
     if (const auto pool = find_pool(key_before)) {
       look_at_workers(key_before, pool->book.erase(before->uid));
       wake(key_before, *pool);
+      if (pool->book.empty() && pool->workers.empty()) books_.erase(key_before);
     }
   }
   if (const auto lacking = lacking_.find(key_before); lacking != lacking_.end() && !after) {
     lacking->second.jobs.erase(before->key());
+    if (lacking->second.jobs.empty()) lacking_.erase(lacking);
   }
   if (key.empty()) return;
   const std::shared_ptr<Pool> pool = pool_of(key);
@@ -248,6 +250,7 @@ void PoolController::show_lease(WorkerLeasePtr lease, bool is_own) {
   const WorkerLeasePtr before = worker->lease;
   const bool is_bare = !is_work && known && is_bare_renewal(*known, *lease);
   known = std::move(lease);
+  if (known->refused.empty()) worker->pool_uid = known->owner_uid;
   if (is_bare) {
     times_.seen(worker->key(), *known, worker->work.get(), loop_.now());
     if (!worker->takes) refresh(*worker);

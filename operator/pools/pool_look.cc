@@ -19,6 +19,10 @@ using reconciler::PoolStatus;
 constexpr const char* kCannotStart = "WorkersCannotStart";
 // Counts alone are written at most this often.
 constexpr std::chrono::seconds kStatusPause{1};
+// An empty list is no event.
+constexpr std::chrono::seconds kUnreadPause{1};
+// A name that is taken by a pod that no cache shows is left alone for so long.
+constexpr std::chrono::minutes kTakenName{1};
 // Jobs whose worker is missing are looked at this often, until their records have moved on.
 constexpr std::chrono::seconds kMissingPause{5};
 // Pods that are created or deleted at once.
@@ -75,7 +79,10 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   }
   // Before the first lists are there, all workers would be missing.
   const bool is_read = pods_.version(ns) > 0 && leases_.version(ns) > 0 && jobs_.version(ns) > 0;
-  if (!is_read) co_return result;
+  if (!is_read) {
+    wake_in(result, kUnreadPause);
+    co_return result;
+  }
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<Pool> pool = pool_of(key);
   auto reads = read_missing(key, pool);
@@ -191,6 +198,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   state.hash = cached.hash;
   state.status = cached.version < pool.written_version ? pool.written : cached.status;
   state.waiting = pool.book.line().wanted();
+  if (const auto since = pool.book.line().oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();
   for (const auto& [uid, worker] : pool.workers) {
@@ -230,6 +238,9 @@ std::vector<std::string> PoolController::free_names(const CachedPool& cached, co
   for (const auto& [uid, worker] : pool.workers) {
     if (worker->pod) taken.insert(worker->pod->name);
   }
+  for (const auto& [name, until] : pool.taken_names) {
+    if (loop_.now() < until) taken.insert(name);
+  }
   return free_worker_names(cached.name, cached.uid, taken, count);
 }
 
@@ -262,7 +273,10 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
           co_return;
         }
         if (answer.error().code == ErrorCode::kAlreadyExists) {
-          // It counts from now on. The watch may bring it after the next plan.
+          // If it is ours, it counts from now on. The watch may bring it after the next plan.
+          std::erase_if(pool->taken_names,
+                        [&](const auto& one) { return one.second <= loop_.now(); });
+          pool->taken_names[name] = loop_.now() + kTakenName;
           auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
           const Result<JsonDocument> there = co_await get;
           if (!there) co_return;

@@ -60,7 +60,8 @@ Task<ReconcileResult> PoolController::reconcile(std::string key) {
 Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   const auto claim = membership_.claim(worker->namespace_);
   // Without the Leases nothing is known of it. It is looked at again when they are there.
-  if (!claim || leases_.version(worker->namespace_) == 0) co_return ReconcileResult{};
+  if (!claim) co_return ReconcileResult{};
+  if (leases_.version(worker->namespace_) == 0) co_return with(std::chrono::seconds(1));
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const reconciler::WorkerDecision decision = refresh(*worker);
   ReconcileResult result = with(decision.wake_after);
@@ -153,9 +154,10 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
     worker->last_revoke = loop_.now();
   }
   if (!lease->refused.empty()) {
-    if (!pool) co_return Unit{};
-    ours.pool_name = pool->name;
-    ours.owner_uid = pool->uid;
+    // Of a pool that was deleted without its Leases: with its owner back, they go, too.
+    ours.pool_name = worker->pool_name;
+    ours.owner_uid = pool ? pool->uid : worker->pool_uid;
+    if (ours.owner_uid.empty()) co_return Unit{};
   }
   const bool cuts_off = decision.step == WorkerStep::kCutOff;
   auto task = put_lease(worker, lease,
@@ -270,6 +272,7 @@ reconciler::RecordSays PoolController::record(const Worker& worker, const Attemp
         jobs_reach_.has(worker.namespace_, worker.work->version, worker.queue_key());
     return is_gone ? RecordSays::kOver : RecordSays::kUnknown;
   }
+  if (job->job.deleting) return RecordSays::kOver;
   const reconciler::Status& status = job->job.status;
   if (id.attempt > status.attempt) return RecordSays::kUnknown;
   const auto run = std::find_if(status.runs.begin(), status.runs.end(),

@@ -28,6 +28,7 @@ struct Worker {
   std::string pool_name;
   std::string pod_uid;
   std::string pod_name;  // empty: not known yet
+  std::string pool_uid;  // as its Leases last had it; empty: not known
 
   // Null: none is there, as far as is known.
   std::shared_ptr<const CachedWorkerPod> pod;
@@ -69,6 +70,8 @@ struct Pool {
   std::chrono::seconds longest{0};           // the longest duration of its worker Leases
   // Workers' UIDs: a read of all Leases of the namespace has shown that they have none.
   std::set<std::string> known_gone;
+  // Names of pods that are not ours, or that lost our label: until when they count as taken.
+  std::map<std::string, SteadyTime> taken_names;
   std::set<std::string> told_missing;  // workers' UIDs, of which all jobs have heard
 
   // The answer to our own last write of the status of the pool with this UID.

@@ -35,7 +35,7 @@ std::int64_t SlotLine::wanted_before(const std::string& uid, Time created, std::
   std::int64_t sum = 0;
   for (const auto& [before, asker] : order_) {
     if (sum >= limit || !(before < place)) break;
-    if (!asker.is_late(now)) sum += asker.wants;
+    if (!asker.is_late(now)) sum += asker.takes_at_once();
   }
   return std::min(sum, limit);
 }
@@ -62,7 +62,7 @@ std::vector<std::string> SlotLine::wake(std::int64_t free, SteadyTime now) {
   for (auto& [place, asker] : order_) {
     if (free <= 0) break;
     if (asker.is_late(now)) continue;
-    free -= asker.wants;
+    free -= asker.takes_at_once();
     if (asker.woken) continue;
     asker.woken = now;
     names.push_back(asker.name);

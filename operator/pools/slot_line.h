@@ -3,6 +3,7 @@
 // holds up nobody for long. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,6 +20,9 @@ class SlotLine {
  public:
   // A job that was woken has this long to look, then the next ones may go first.
   static constexpr std::chrono::seconds kTurn{1};
+  // A look takes so many slots at most. What a large job wants beyond that keeps no slot from the
+  // next ones, because its next look may be seconds away.
+  static constexpr std::int64_t kMostAtOnce = 64;
 
   // The job wants so many slots now. Zero: it leaves.
   void ask(const std::string& uid, const std::string& name, Time created, std::int64_t wants,
@@ -40,6 +44,10 @@ class SlotLine {
   std::vector<std::string> names() const;
 
   std::int64_t wanted() const { return wanted_; }
+  // Since when the oldest job exists that waits; none: none waits.
+  std::optional<Time> oldest() const {
+    return order_.empty() ? std::nullopt : std::optional(order_.begin()->first.first);
+  }
   bool empty() const { return order_.empty(); }
 
  private:
@@ -48,6 +56,7 @@ class SlotLine {
     std::int64_t wants = 0;
     SteadyTime since{};
     std::optional<SteadyTime> woken;
+    std::int64_t takes_at_once() const { return std::min(wants, kMostAtOnce); }
     bool is_late(SteadyTime now) const { return woken && now - *woken >= kTurn; }
   };
   using Place = std::pair<Time, std::string>;

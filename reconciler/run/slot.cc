@@ -59,6 +59,7 @@ std::vector<Limit> limits_at(const RunContext& context, const SlotView& slot) {
     limits.push_back({std::move(verdict), window - age, age});
   };
   if (slot.at == AtPlace::kUnknown) {
+    if (!slot.is_known) return limits;
     add(verdict_of(Outcome::kStartTimeout, Reason::kStartTimeout,
                    worker_of(context) + " did not begin the attempt for " +
                        in_seconds(context.spec.start_deadline),

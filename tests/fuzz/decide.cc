@@ -67,6 +67,7 @@ void observe_places(fuzz::Input& input, reconciler::JobView& view) {
     reconciler::SlotView slot;
     const std::uint8_t seen = input.byte();
     slot.at = static_cast<reconciler::AtPlace>(seen % 6);
+    slot.is_known = seen < 128;
     slot.left = seen & 128;
     slot.exit_code = (seen & 64) ? input.byte() : 0;
     slot.stalled_for = seconds(input.byte());

@@ -81,6 +81,7 @@ SlotView Replica::slot_of(const JobView& view, const Run& run) {
   const WorkerView worker = view_of(*found, is_new);
   const holdfast::Answer* answer = nullptr;
   slot.at = at_place(id, worker, &answer);
+  slot.is_known = worker.is == WorkerIs::kLive;
   slot.left = has_left(id, worker);
   if (!answer) return slot;
   slot.exit_code = answer->exit_code;

@@ -29,6 +29,7 @@ JobView offered(JobView view, int slots = 1) {
 SlotView slot(AtPlace at, int exit_code = 0) {
   SlotView seen;
   seen.at = at;
+  seen.is_known = true;
   seen.exit_code = exit_code;
   return seen;
 }
@@ -190,6 +191,9 @@ TEST(Workers, AnUntoldAttemptWaitsForItsStartDeadline) {
   view.job.spec.start_deadline = seconds(101);
   EXPECT_EQ(after(view).phase, Phase::kRunning);
   view.job.spec.start_deadline = seconds(99);
+  view.runs[0].slot->is_known = false;
+  EXPECT_EQ(after(view).phase, Phase::kRunning) << "its Leases are not known";
+  view.runs[0].slot->is_known = true;
   EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kStartTimeout);
 }
 
