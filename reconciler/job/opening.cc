@@ -51,6 +51,15 @@ Opening::Wait place_is_free(const Context& context, std::size_t slots_taken) {
   return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
 }
 
+// What keeps the run from a permit of its queue. No permit helps a job whose pool does not exist,
+// and the permits of many such jobs would block the queue. Of a pool that is only full the permit
+// comes before the slot: a slot is reserved for a moment only, a permit until the job gives it
+// back.
+Opening::Wait wait_for_permit(const Context& context) {
+  const bool no_pool = context.spec.pool && context.view.observed.pool.no_pool;
+  return no_pool ? Opening::Wait::kWorker : Opening::Wait::kPermit;
+}
+
 // What keeps the run from its next attempt; none: nothing.
 Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
                         std::size_t slots_taken) {
@@ -63,7 +72,7 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
     if (is_coming || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The job keeps its permit by any pod, and asks for none before that has ended.
     if (!context.has_permit) {
-      return any_pod_lives(context) ? Opening::Wait::kOldPod : Opening::Wait::kPermit;
+      return any_pod_lives(context) ? Opening::Wait::kOldPod : wait_for_permit(context);
     }
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(place).observed.confirmed;
@@ -71,7 +80,7 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
       return Opening::Wait::kConfirm;
     }
   }
-  return context.has_permit ? turn : Opening::Wait::kPermit;
+  return context.has_permit ? turn : wait_for_permit(context);
 }
 
 // The runs that may be opened, by index: those that wait, and the first one that has not begun.

@@ -1,7 +1,10 @@
 #include "reconciler/job/status_limits.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "core/utf8.h"
@@ -16,22 +19,82 @@ constexpr std::size_t kRunFrame = 180;
 // Enough to see that the attempt's pod was refused, and mostly why.
 constexpr std::size_t kShortRefusal = 32;
 
-// A text as JSON may have an escape for each character.
-bool are_large(const std::vector<Run>& runs) {
+// Field names of an attempt's place on a worker, and of a checkpoint.
+constexpr std::size_t kWorkerFrame = 32;
+constexpr std::size_t kCheckpointFrame = 16;
+
+// The most bytes that this text takes as JSON. The API server stores it by Go's encoder, which also
+// escapes <, > and &, and U+2028 and U+2029: those two have three bytes, and the first is 0xe2.
+std::size_t encoded_size(const std::string& text) {
   std::size_t bytes = 0;
-  for (const Run& run : runs) {
-    bytes += kRunFrame + run.pod_name.size() + run.pod_uid.size() + run.node_name.size() +
-             2 * (run.refused.size() + run.progress.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_short = c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t';
+    if (is_short) {
+      bytes += 2;
+    } else if (byte < 0x20 || c == '<' || c == '>' || c == '&') {
+      bytes += 6;
+    } else {
+      bytes += byte == 0xe2 ? 4 : 1;
+    }
   }
-  return bytes > kRunsBytes;
+  return bytes;
 }
+
+std::size_t checkpoint_size(const Run& run) {
+  return run.checkpoint.empty() ? 0 : kCheckpointFrame + encoded_size(run.checkpoint);
+}
+
+// The fields that the operator encodes: an attempt on a worker has no pod of its own on record.
+std::size_t size_of(const Run& run) {
+  const std::size_t place = run.at_worker()
+                                ? kWorkerFrame + run.worker_name.size() + run.worker_uid.size()
+                                : run.pod_name.size() + run.pod_uid.size() + run.node_name.size();
+  return kRunFrame + place + encoded_size(run.refused) + encoded_size(run.progress) +
+         checkpoint_size(run);
+}
+
+std::size_t size_of(const std::vector<Run>& runs) {
+  std::size_t bytes = 0;
+  for (const Run& run : runs) bytes += size_of(run);
+  return bytes;
+}
+
+bool are_large(const std::vector<Run>& runs) { return size_of(runs) > kRunsBytes; }
 
 std::string cut(std::string text, std::size_t limit) {
   if (text.size() <= limit) return text;
   return utf8_prefix(std::move(text), limit - 3) + "...";
 }
 
-void keep_small(std::vector<Run>& runs) {
+// Leaves out checkpoints until the runs are small. First come new ones of first attempts, then
+// other new ones, because these may have replaced one on record, then the rest. Among equals the
+// one of the latest attempt comes first.
+void drop_newest_checkpoints(std::vector<Run>& runs, const std::vector<Ended>& ended) {
+  std::unordered_set<std::int64_t> just_ended;
+  for (const Ended& one : ended) just_ended.insert(one.index);
+  std::vector<Run*> newest_first;
+  for (Run& run : runs) {
+    if (!run.checkpoint.empty()) newest_first.push_back(&run);
+  }
+  const auto age = [&](const Run& run) {
+    const bool is_new = just_ended.count(run.index) > 0;
+    // The run's next attempt may start with this write.
+    const std::int64_t had = run.attempts - (run.open() ? 1 : 0);
+    return std::make_tuple(is_new && had <= 1, is_new, run.attempt);
+  };
+  std::stable_sort(newest_first.begin(), newest_first.end(),
+                   [&](const Run* a, const Run* b) { return age(*a) > age(*b); });
+  std::size_t bytes = size_of(runs);
+  for (Run* const run : newest_first) {
+    if (bytes <= kRunsBytes) return;
+    bytes -= checkpoint_size(*run);
+    run->checkpoint.clear();
+  }
+}
+
+// `ended`: the attempts that end with this write. Only their runs have a new checkpoint.
+void keep_small(std::vector<Run>& runs, const std::vector<Ended>& ended) {
   if (!are_large(runs)) return;
   for (Run& run : runs) run.progress.clear();
   if (!are_large(runs)) return;
@@ -41,6 +104,15 @@ void keep_small(std::vector<Run>& runs) {
   for (Run& run : runs) {
     if (!run.pod_uid.empty()) run.node_name.clear();
   }
+  drop_newest_checkpoints(runs, ended);
+}
+
+void keep_waiting_small(Status& status) {
+  if (!status.waiting) return;
+  Waiting& waiting = *status.waiting;
+  if (waiting.deadline) waiting.deadline = std::min(*waiting.deadline, kLatestTime);
+  waiting.reason = bounded(waiting.reason);
+  waiting.message = bounded(std::move(waiting.message));
 }
 
 bool is_foreign(const Condition& condition) {
@@ -70,16 +142,13 @@ AnyReason bounded(const AnyReason& reason) {
 }
 
 void keep_within_limits(Status& status) {
-  keep_small(status.runs);
-  if (!status.waiting) return;
-  Waiting& waiting = *status.waiting;
-  if (waiting.deadline) waiting.deadline = std::min(*waiting.deadline, kLatestTime);
-  waiting.reason = bounded(waiting.reason);
-  waiting.message = bounded(std::move(waiting.message));
+  keep_small(status.runs, {});
+  keep_waiting_small(status);
 }
 
 void keep_within_limits(WriteStatus& write) {
-  keep_within_limits(write.status);
+  keep_small(write.status.runs, write.ended);
+  keep_waiting_small(write.status);
   drop_foreign_conditions(write.status.conditions);
   for (Event& event : write.events) event.note = bounded(std::move(event.note));
 }

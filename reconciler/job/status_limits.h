@@ -23,9 +23,11 @@ AnyReason bounded(const AnyReason& reason);
 
 // Cuts what the job waits for. If status.runs would take more than kRunsBytes, it first leaves out
 // all progress messages, then cuts all refusals short, then leaves out the nodes of runs whose pods
-// are known. A refusal stays: without it the next holder of the shard would take the attempt for
+// are known, and then as many checkpoints as needed. A run without its checkpoint starts from the
+// beginning. A refusal stays: without it the next holder of the shard would take the attempt for
 // one whose pod nobody has asked for.
 void keep_within_limits(Status& status);
+// The checkpoints of the attempts that this write ends are left out before those of other runs.
 // Also cuts Events, and drops conditions of other programs that leave ours no room.
 void keep_within_limits(WriteStatus& write);
 
