@@ -72,7 +72,9 @@ JobController::Live JobController::runs_to_look_at(const CachedJob& job,
 Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
                                  JobMemory& memory, Live& live) {
   const SteadyTime begin_by = loop_.now() + kBeginLooks;
-  const SteadyTime by = loop_.now() + (runs.size() > 1 ? kLookAtSeveral : kLiveLook);
+  // Other runs may lose their pods while this look at one of them lasts.
+  const bool has_others = runs.size() > 1 || job.job.spec.many_runs();
+  const SteadyTime by = loop_.now() + (has_others ? kLookAtSeveral : kLiveLook);
   Live seen = runs_to_look_at(job, runs, memory);
   const auto pod_is_known = [&](const LiveRun& one) {
     const AttemptMemory* const known = memory.find_attempt(one.attempt);

@@ -172,7 +172,9 @@ std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const 
   std::vector<std::string> keys;
   const auto pod = pods_.find(string_at(at(body, "preconditions"), "uid"));
   const bool is_worker = is_of_pool(body) || (pod != pods_.end() && pod->second.of_pool);
-  if (is_queue(request) || is_pool(request) || is_worker) {
+  if (is_queue(request)) {
+    keys = {string_at(at(body, "metadata"), "namespace")};
+  } else if (is_pool(request) || is_worker) {
     keys = {namespace_in(request.target)};
   } else {
     const std::string uid = job_uid_of(request, body);

@@ -185,7 +185,7 @@ void Ledger::worker_lease_written(const Applied& applied) {
 bool Ledger::is_over(const std::string& namespace_, const WorkEntry& entry,
                      const std::string& lease_uid) const {
   const Json* const job = gateway_.server().find("durablejobs", namespace_, entry.job_name);
-  if (!job || uid_of(*job) != entry.id.job_uid) return true;
+  if (!job || uid_of(*job) != entry.id.job_uid || is_deleting(*job)) return true;
   for (const Json& run : at(at(*job, "status"), "runs")) {
     if (int_at(run, "index") != entry.id.run) continue;
     if (!lease_uid.empty() && string_at(run, "workerUID") != lease_uid) return true;
