@@ -1,7 +1,7 @@
-// What one replica knows of the slots of one pool: the attempts that the records of jobs and the
-// Leases of workers place there, the slots that are promised to jobs, and the jobs that wait. All
-// of it can be lost: the next owner makes it from the caches. An event costs what it changes, not
-// what there is. Loop only; times are parameters.
+// The slots of one pool, as one replica knows them. It has the attempts that jobs' records and
+// workers' Leases place there, the slots that are promised, and the jobs that wait. All of it can
+// be lost: the next owner makes it from the caches. An event costs what it changes, not what there
+// is. Loop only; times are parameters.
 #pragma once
 
 #include <cstdint>

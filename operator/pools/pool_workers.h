@@ -1,5 +1,5 @@
-// What one replica knows of a pool and of its workers: the newest versions that a watch or an
-// answer to an own write has brought. Loop only.
+// A pool and its workers, as one replica knows them. Each object is the newest version that a watch
+// or the answer to an own write has brought. Loop only.
 #pragma once
 
 #include <chrono>
