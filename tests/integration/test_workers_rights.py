@@ -2,9 +2,9 @@
 
 from fence import wait_allowed
 from fake_pool import allow_workers
-from holdfast import OPERATOR_USER, Operator, allow_heartbeats
+from holdfast import OPERATOR_USER, Jobs, Operator, allow_heartbeats
 from host_worker import IMAGE, Lives
-from pools import Jobs, Pools, nodes, pooled  # noqa: F401
+from pools import Pools, nodes, pooled  # noqa: F401
 
 CLUSTER = {"nodes": 0, "kwok": False}
 NAMESPACE = "elsewhere"

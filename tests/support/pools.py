@@ -7,15 +7,14 @@ write down when they lived.
 """
 
 import json
-import pathlib
 
 import pytest
 
 from agent import DURATION, python, work  # noqa: F401
 from fake_pool import allow_workers
-from holdfast import QUICK_LEASES, Jobs, Operator
-from host_node import HOSTED, HostNodes
-from host_worker import IMAGE, SOON, Lives  # noqa: F401
+from holdfast import QUICK_LEASES, Operator
+from host_node import HOSTED
+from host_worker import IMAGE, SOON, jobs, lives, nodes  # noqa: F401
 from localcluster import wait_for
 
 LIMIT = 60
@@ -154,21 +153,10 @@ class Pools:
 
 
 @pytest.fixture(scope="module")
-def nodes(cluster, tmp_path_factory):
-    with HostNodes(cluster, tmp_path_factory.mktemp("hosts"), 2) as nodes:
-        yield nodes
-
-
-@pytest.fixture(scope="module")
 def operator(cluster, work, nodes):  # noqa: F811
     allow_workers(cluster, work)
     with Operator(cluster, f"--agent-image={IMAGE}", leases=QUICK_LEASES) as operator:
         yield operator
-
-
-@pytest.fixture()
-def jobs(cluster, work):  # noqa: F811
-    return Jobs(cluster, work)
 
 
 @pytest.fixture()
@@ -179,8 +167,3 @@ def pools(cluster, work):  # noqa: F811
     status, answer = cluster.api("GET", pools.path)
     for one in answer.get("items", []) if status == 200 else []:
         pools.delete(one["metadata"]["name"])
-
-
-@pytest.fixture()
-def lives(tmp_path):
-    return Lives(pathlib.Path(tmp_path) / "lives")
