@@ -19,10 +19,10 @@ from real_cluster import RealCluster  # noqa: E402
 from real_record import WatchRecorder  # noqa: E402
 
 _numbers = itertools.count(1)
-# Namespaces that the chart is told of: their jobs may have a heartbeat. Each run has its own.
 _RUN = secrets.token_hex(2)
-TENANTS = [f"e2e-{_RUN}-{number}" for number in range(1, 41)]
-VALUES = ["--set", "workerNamespaces={" + ",".join(TENANTS) + "}"]
+# Namespaces that the chart is told of: their jobs may have a heartbeat. One for each test that was collected.
+TENANTS = []
+VALUES = []
 # What a busy machine, and looking from outside ten times a second, may add to a bound.
 NOISE = 4
 RESULTS = ROOT / "build/e2e/recovery.json"
@@ -34,6 +34,11 @@ def pytest_sessionstart():
                if not os.environ.get(name)]
     if missing:
         pytest.exit(f"{', '.join(missing)} not set: run hack/e2e (make e2e), which says more", 2)
+
+
+def pytest_collection_finish(session):
+    TENANTS[:] = [f"e2e-{_RUN}-{number}" for number in range(1, len(session.items) + 1)]
+    VALUES[:] = ["--set", "workerNamespaces={" + ",".join(TENANTS) + "}"]
 
 
 @pytest.fixture(scope="session")
