@@ -205,6 +205,13 @@ Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Limit
   co_return json;
 }
 
+Task<Result<std::string>> Client::State::text_call(http::Request request, Limits limits) {
+  Task<Result<Response>> calling = call(std::move(request), std::move(limits));
+  Result<Response> response = co_await calling;
+  if (!response.ok()) co_return response.error();
+  co_return std::move(response->body);
+}
+
 Task<Result<ListPage>> Client::State::list(std::shared_ptr<const Kind> kind, http::Request request,
                                            Limits limits) {
   request.make_reader = [kind] { return std::make_unique<ListReader>(kind); };
@@ -222,6 +229,11 @@ Client::~Client() = default;
 Task<Result<JsonDocument>> Client::get(std::string path, const CallOptions& options) {
   return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
                            State::limits(options));
+}
+Task<Result<std::string>> Client::get_text(std::string path, const CallOptions& options) {
+  http::Request request = make_request(state_->deps, "GET", std::move(path), "", options);
+  request.headers[0].second = "*/*";
+  return state_->text_call(std::move(request), State::limits(options));
 }
 Task<Result<JsonDocument>> Client::post(std::string path, std::string body,
                                         const CallOptions& options) {

@@ -91,6 +91,8 @@ class Client {
   // `path` is encoded (object_path) and may carry a query. The JSON is the object in the answer,
   // null if there is none.
   Task<Result<JsonDocument>> get(std::string path, const CallOptions& options = {});
+  // The answer as it is: a pod's log, say.
+  Task<Result<std::string>> get_text(std::string path, const CallOptions& options = {});
   Task<Result<JsonDocument>> post(std::string path, std::string body,
                                   const CallOptions& options = {});
   Task<Result<JsonDocument>> put(std::string path, std::string body,

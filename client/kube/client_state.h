@@ -39,6 +39,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
 
   Task<Result<http::Response>> call(http::Request request, Limits limits);
   Task<Result<JsonDocument>> json_call(http::Request request, Limits limits);
+  Task<Result<std::string>> text_call(http::Request request, Limits limits);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Limits limits);
   Task<bool> pause(Duration delay, const Limits& limits);

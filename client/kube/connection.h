@@ -57,6 +57,8 @@ class Connection {
   // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }
+  // Of the context or the service account; never empty.
+  const std::string& context_namespace() const { return config_.namespace_; }
 
   // Requests and watches end with kCancelled in later turns of the loop, and new ones are refused.
   // No timer is left. A second call does nothing.

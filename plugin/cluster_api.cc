@@ -1,0 +1,246 @@
+#include "plugin/cluster_api.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "client/cache/informer.h"
+#include "client/cache/list_query.h"
+#include "client/kube/connection.h"
+#include "core/json_view.h"
+#include "plugin/loop_thread.h"
+
+namespace holdfast::plugin {
+namespace {
+
+// kubectl's page. A smaller page costs a round trip more.
+constexpr int kPageSize = 500;
+constexpr std::chrono::seconds kLimit{60};
+
+// An object of any kind, whole.
+struct WholeObject : kube::Object {
+  std::shared_ptr<const Json> json;
+};
+
+kube::ObjectPtr decode_whole(const JsonView& view) {
+  auto object = std::make_shared<WholeObject>();
+  if (!kube::decode_meta(view, *object)) return nullptr;
+  Result<Json> json = parse_json(view.text());
+  if (!json.ok()) return nullptr;
+  object->json = std::make_shared<const Json>(std::move(*json));
+  return object;
+}
+
+const std::shared_ptr<const Json>& json_of(const kube::ObjectPtr& object) {
+  return static_cast<const WholeObject&>(*object).json;
+}
+
+kube::Kind kind_of(const Resource& resource, const Selector& selector) {
+  kube::Kind kind;
+  kind.name = kind.plural = resource.plural;
+  kind.group_path = resource.group_path;
+  kind.label_selector = selector.labels;
+  kind.field_selector = selector.fields;
+  kind.decode = decode_whole;
+  return kind;
+}
+
+Result<Json> as_json(const Result<JsonDocument>& answer) {
+  if (!answer.ok()) return answer.error();
+  return parse_json(answer->text());
+}
+
+kube::CallOptions options(const char* content_type = "application/json") {
+  kube::CallOptions options;
+  options.timeout = kLimit;
+  options.content_type = content_type;
+  return options;
+}
+
+}  // namespace
+
+struct ClusterApi::Cluster {
+  ~Cluster() {
+    thread.run([this] { connection.reset(); });
+  }
+
+  kube::Client& client() { return connection->client(); }
+
+  SeededRandom random{std::random_device{}()};
+  std::unique_ptr<kube::Connection> connection;  // made and ended on the loop
+  LoopThread thread;                             // ends first: no turn of the loop comes after it
+};
+
+class ClusterApi::ClusterMirror : public Mirror {
+ public:
+  ClusterMirror(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_)
+      : cluster_(cluster) {
+    cluster_.thread.run([&] {
+      std::vector<std::string> namespaces;
+      if (!namespace_.empty()) namespaces.push_back(namespace_);
+      informer_ = std::make_unique<cache::Informer>(
+          cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
+                                        Log()},
+          kind, namespaces);
+      informer_->on_change([this](const cache::Change&) { note(); });
+      informer_->on_progress([this] {
+        if (informer_->synced() && !std::exchange(was_synced_, true)) note();
+      });
+      informer_->start();
+    });
+  }
+  ~ClusterMirror() override {
+    cluster_.thread.run([this] { informer_.reset(); });
+  }
+
+  bool wait(Duration at_most) override {
+    std::unique_lock lock(mutex_);
+    const bool changed = changed_.wait_for(lock, at_most, [this] { return is_changed_; });
+    is_changed_ = false;
+    return changed;
+  }
+
+  std::vector<std::shared_ptr<const Json>> objects() override {
+    return cluster_.thread.run([this] {
+      std::vector<std::shared_ptr<const Json>> all;
+      informer_->store().for_each(
+          [&](const kube::ObjectPtr& object) { all.push_back(json_of(object)); });
+      return all;
+    });
+  }
+
+  std::string trouble() override {
+    return cluster_.thread.run([this] { return informer_->trouble(); });
+  }
+
+ private:
+  // A list changes many objects in one turn of the loop. The main thread reads after it.
+  void note() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_changed_ = was_synced_;
+    }
+    changed_.notify_one();
+  }
+
+  Cluster& cluster_;
+  std::unique_ptr<cache::Informer> informer_;  // loop only
+  bool was_synced_ = false;                    // loop only
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_changed_ = false;  // under the mutex
+};
+
+ClusterApi::ClusterApi(std::string kubeconfig, std::string context)
+    : kubeconfig_(std::move(kubeconfig)), context_(std::move(context)) {}
+
+ClusterApi::~ClusterApi() = default;
+
+Result<ClusterApi::Cluster*> ClusterApi::cluster() {
+  if (cluster_) return cluster_.get();
+  auto made = std::make_unique<Cluster>();
+  const Status connected = made->thread.run([&]() -> Status {
+    kube::ConnectOptions options;
+    options.kubeconfig = kubeconfig_;
+    options.context = context_;
+    options.user_agent = "kubectl-holdfast/" HOLDFAST_VERSION;
+    auto connection = kube::Connection::connect(
+        {made->thread.loop(), made->random, Log::create(LogLevel::kWarn, LogFormat::kText), {}},
+        options);
+    if (!connection.ok()) return connection.error();
+    made->connection = std::move(*connection);
+    return Unit{};
+  });
+  if (!connected.ok()) return connected.error();
+  cluster_ = std::move(made);
+  return cluster_.get();
+}
+
+Result<std::string> ClusterApi::context_namespace() {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  return (*cluster)->connection->context_namespace();
+}
+
+Result<Json> ClusterApi::get(const Resource& resource, const std::string& namespace_,
+                             const std::string& name) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>([&] {
+    return (*cluster)->client().get(
+        kube::object_path(resource.group_path, resource.plural, namespace_, name), options());
+  }));
+}
+
+Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::string& namespace_,
+                                           const Selector& selector) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  const kube::Kind kind = kind_of(resource, selector);
+  std::vector<Json> all;
+  std::string token;
+  do {
+    const std::string query = cache::list_query(cache::Freshness::kConsistent, 0, token, kPageSize);
+    const auto page = (*cluster)->thread.await<Result<kube::ListPage>>(
+        [&] { return (*cluster)->client().list(kind, namespace_, query, options()); });
+    if (!page.ok()) return page.error();
+    for (const kube::ObjectPtr& item : page->items) all.push_back(*json_of(item));
+    token = page->continue_token;
+  } while (!token.empty());
+  return all;
+}
+
+Result<Json> ClusterApi::create(const Resource& resource, const std::string& namespace_,
+                                const Json& object, bool dry_run) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  std::string path = kube::collection_path(resource.group_path, resource.plural, namespace_);
+  path += "?fieldManager=kubectl-holdfast&fieldValidation=Strict";
+  if (dry_run) path += "&dryRun=All";
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>(
+      [&] { return (*cluster)->client().post(path, object.dump(), options()); }));
+}
+
+Result<Json> ClusterApi::patch(const Resource& resource, const std::string& namespace_,
+                               const std::string& name, const Json& merge_patch) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  const std::string path =
+      kube::object_path(resource.group_path, resource.plural, namespace_, name) +
+      "?fieldManager=kubectl-holdfast";
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>([&] {
+    return (*cluster)->client().patch(path, merge_patch.dump(),
+                                      options("application/merge-patch+json"));
+  }));
+}
+
+Result<std::string> ClusterApi::text(const std::string& path) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  return (*cluster)->thread.await<Result<std::string>>(
+      [&] { return (*cluster)->client().get_text(path, options()); });
+}
+
+Result<std::unique_ptr<Mirror>> ClusterApi::mirror(const Resource& resource,
+                                                   const std::string& namespace_,
+                                                   const Selector& selector) {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  return std::unique_ptr<Mirror>(
+      std::make_unique<ClusterMirror>(**cluster, kind_of(resource, selector), namespace_));
+}
+
+Time ClusterApi::now() {
+  if (cluster_) {
+    const auto known = cluster_->thread.run([this]() -> std::optional<Time> {
+      const ServerClock& clock = cluster_->client().server_clock();
+      if (!clock.known()) return std::nullopt;
+      return clock.now(cluster_->thread.loop().now());
+    });
+    if (known) return *known;
+  }
+  return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
+}
+
+}  // namespace holdfast::plugin

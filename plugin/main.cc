@@ -1,0 +1,23 @@
+// kubectl-holdfast. kubectl runs it for `kubectl holdfast`.
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "plugin/cluster_api.h"
+#include "plugin/std_terminal.h"
+#include "plugin/verbs.h"
+
+int main(int argc, char** argv) {
+  using namespace holdfast;
+  using namespace holdfast::plugin;
+  StdTerminal terminal;
+  try {
+    const Result<Command> command =
+        parse_command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    if (!command.ok()) return refuse(terminal, {}, command.error().message);
+    ClusterApi api(command->text("kubeconfig"), command->text("context"));
+    return function_of(command->verb)(*command, api, terminal);
+  } catch (const std::exception& exception) {
+    return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
+  }
+}

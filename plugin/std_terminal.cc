@@ -1,0 +1,122 @@
+#include "plugin/std_terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "core/file_reader.h"
+
+namespace holdfast::plugin {
+namespace {
+
+// The alternate screen keeps what was on the terminal before. The cursor would flicker.
+constexpr std::string_view kFullScreen = "\x1b[?1049h\x1b[?25l";
+constexpr std::string_view kBack = "\x1b[?25h\x1b[?1049l";
+constexpr int kInterrupted = 130;  // as a shell reports SIGINT
+
+void write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody reads it any more
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Only what a signal handler may call.
+void leave_screen(int) {
+  write_all(STDOUT_FILENO, kBack);
+  _exit(kInterrupted);
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What the terminal says, or the fallback.
+winsize size_of_terminal() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
+
+}  // namespace
+
+StdTerminal::StdTerminal() {
+  const std::string term = environment("TERM");
+  interactive_ = ::isatty(STDOUT_FILENO) == 1 && !term.empty() && term != "dumb";
+  colour_ = interactive_ && environment("NO_COLOR").empty();
+}
+
+StdTerminal::~StdTerminal() {
+  if (full_screen_) write_all(STDOUT_FILENO, kBack);
+}
+
+void StdTerminal::out(std::string_view text) { write_all(STDOUT_FILENO, text); }
+void StdTerminal::err(std::string_view text) { write_all(STDERR_FILENO, text); }
+
+int StdTerminal::width() const {
+  const int columns = size_of_terminal().ws_col;
+  return columns > 0 ? columns : 80;
+}
+
+int StdTerminal::height() const {
+  const int rows = size_of_terminal().ws_row;
+  return rows > 0 ? rows : 24;
+}
+
+void StdTerminal::show(const std::vector<std::string>& lines) {
+  std::string frame;
+  if (!full_screen_) {
+    full_screen_ = true;
+    struct sigaction action {};
+    action.sa_handler = leave_screen;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    frame = kFullScreen;
+  }
+  // One write, and each line is erased only behind its new text: nothing flickers.
+  frame += "\x1b[H";
+  const auto rows = static_cast<std::size_t>(height());
+  const int columns = width();
+  for (std::size_t i = 0; i < std::min(lines.size(), rows); ++i) {
+    if (i > 0) frame += "\r\n";
+    frame += cut_to(lines[i], columns) + "\x1b[K";
+  }
+  frame += "\x1b[J";
+  write_all(STDOUT_FILENO, frame);
+}
+
+bool StdTerminal::wait(Duration delay) {
+  std::this_thread::sleep_for(delay);
+  return true;
+}
+
+Result<std::string> StdTerminal::read(const std::string& path, std::size_t max_bytes) {
+  if (path != "-") return system_files().read(path, max_bytes);
+  std::string text;
+  char buffer[64 * 1024];
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return make_error(ErrorCode::kTransient,
+                        std::string("standard input: ") + std::strerror(errno));
+    }
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > max_bytes) {
+      return make_error(ErrorCode::kInvalid,
+                        "standard input has more than " + std::to_string(max_bytes) + " bytes");
+    }
+  }
+}
+
+}  // namespace holdfast::plugin

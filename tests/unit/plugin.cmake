@@ -1,0 +1,2 @@
+file(GLOB PLUGIN_TESTS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS plugin/*_test.cc)
+holdfast_test(plugin_test SOURCES ${PLUGIN_TESTS} LIBRARIES holdfast_plugin)
