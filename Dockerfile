@@ -13,6 +13,7 @@ COPY client client
 COPY reconciler reconciler
 COPY operator operator
 COPY agent agent
+COPY plugin plugin
 RUN cmake --preset release && cmake --build --preset release
 # The programs, what they are linked with, and whose these are.
 COPY hack/image-root hack/image-root

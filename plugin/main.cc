@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
         parse_command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
     if (!command.ok()) return refuse(terminal, {}, command.error().message);
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
-    return function_of(command->verb)(*command, api, terminal);
+    const VerbFunction run = function_of(command->verb);
+    if (run == nullptr) return refuse(terminal, *command, "this build has no such command yet");
+    return run(*command, api, terminal);
   } catch (const std::exception& exception) {
     return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
   }
