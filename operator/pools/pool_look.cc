@@ -206,6 +206,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
     reconciler::PoolWorker seen = worker->pod->worker;
     seen.state = worker->state();
     seen.deleting = seen.deleting || worker->removed;
+    seen.marking = worker->marking;
     if (worker->lease) {
       seen.served = !worker->lease->report.life.empty();
       seen.attempts = pool.book.attempts(worker->lease->uid);

@@ -316,8 +316,10 @@ std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& loo
 Task<Status> PoolController::write_work(WorkerPtr worker, Work next, Ownership::Claim claim) {
   const WorkerLeasePtr lease = worker->work;
   const std::string lease_uid = worker->lease->uid;
+  worker->marking = worker->marking || (next.draining && !lease->work.draining);
   auto task = put_lease(worker, lease, work_lease_body(*lease, next), claim);
   const Status done = co_await task;
+  if (done || !done.error().maybe_applied) worker->marking = false;
   if (!done) co_return done;
   const auto pool = find_pool(worker->pool_key());
   for (const WorkEntry& entry : next.entries) {

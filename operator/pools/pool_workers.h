@@ -45,6 +45,7 @@ struct Worker {
   reconciler::WorkerView view;
   bool takes = false;        // new attempts
   bool wants_drain = false;  // the pool's plan does
+  bool marking = false;      // the write that says so is on its way, or its answer was lost
   std::optional<SteadyTime> idle_since;
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;

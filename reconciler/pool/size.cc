@@ -42,6 +42,7 @@ class Planner {
 
   PoolPlan plan() {
     if (!state_.deleting) {
+      keep_marks();
       remove_what_is_over();
       hold_maximum();
       shrink();
@@ -102,6 +103,14 @@ class Planner {
     std::sort(seen_.starting.begin(), seen_.starting.end(), goes_before);
     live_ = seen_.live;
     starting_ = seen_.starting;
+  }
+
+  void keep_marks() {
+    for (const PoolWorker* const worker : seen_.live) {
+      if (!worker->marking) continue;
+      drain(*worker);
+      if (is_old(*worker)) ++rolling_;
+    }
   }
 
   void remove_what_is_over() {

@@ -69,6 +69,9 @@ struct PoolWorker {
   std::string hash;        // kWorkerHashLabel
   std::int64_t slots = 1;  // of its agent
   WorkerState state = WorkerState::kStarting;
+  // A write that marks it as draining is on its way. It counts as drained: a second choice would
+  // drain two.
+  bool marking = false;
   bool served = false;  // its worker Lease bears an agent's mark
   // Entries of its work Lease, and open attempts with it as their place: each attempt once. It is
   // not known how many there are if one of its Leases could not be read: then 1 at least.

@@ -124,6 +124,15 @@ TEST_F(PoolSize, TheYoungestIdleWorkerGoesFirstAndTheMinimumStays) {
   EXPECT_THAT(plan().drain, ElementsAre("b"));
 }
 
+TEST_F(PoolSize, AWorkerThatIsBeingMarkedCountsAsDrained) {
+  for (const char* const uid : {"a", "b"}) add(uid).idle_for = minutes(10);
+  state.workers[1].created += minutes(5);
+  state.workers[0].marking = true;
+  EXPECT_THAT(plan().drain, ElementsAre("a")) << "not the younger one, and not both";
+  state.spec.min_workers = 2;
+  EXPECT_THAT(plan().drain, ElementsAre("a")) << "the write cannot be taken back";
+}
+
 TEST_F(PoolSize, AStartingWorkerIsNoReasonToLoseALiveOne) {
   add("a").idle_for = minutes(10);
   add_starting("b");

@@ -97,6 +97,11 @@ void PoolWorld::pass(Duration time) {
       worker.cannot_start = true;
       worker.trouble = "ImagePullBackOff";
     }
+    // The answer to the write that marks it. A frozen API server may take long.
+    if (worker.marking && random_.percent(60)) {
+      worker.marking = false;
+      if (worker.state == WorkerState::kLive && !lost()) worker.state = WorkerState::kDraining;
+    }
     for (std::int64_t i = worker.attempts; !endless_ && i > 0; --i) {
       if (random_.percent(40)) --worker.attempts;
     }
@@ -110,7 +115,8 @@ void PoolWorld::pass(Duration time) {
 void PoolWorld::place() {
   for (auto& [number, pod] : pods_) {
     PoolWorker& worker = pod.worker;
-    if (worker.state != WorkerState::kLive || worker.deleting || pod.frozen) continue;
+    const bool takes = worker.state == WorkerState::kLive && !worker.marking;
+    if (!takes || worker.deleting || pod.frozen) continue;
     while (state_.waiting > 0 && worker.attempts < worker.slots) {
       ++worker.attempts;
       --state_.waiting;
@@ -140,7 +146,12 @@ void PoolWorld::apply(const PoolPlan& plan) {
     const std::string& uid = pod.worker.pod_uid;
     if (has(plan.remove, uid) && !lost()) pod.worker.deleting = true;
     const bool may_drain = pod.worker.state == WorkerState::kLive;
-    if (may_drain && has(plan.drain, uid) && !lost()) pod.worker.state = WorkerState::kDraining;
+    if (!may_drain || !has(plan.drain, uid) || lost()) continue;
+    if (random_.percent(50)) {
+      pod.worker.marking = true;
+    } else {
+      pod.worker.state = WorkerState::kDraining;
+    }
   }
   // The lowest names that were free when the state was seen.
   const std::size_t target = state_.workers.size() + static_cast<std::size_t>(plan.create);
@@ -177,8 +188,9 @@ void PoolWorld::check(const PoolPlan& plan) {
   std::int64_t live = 0;
   bool loses = false;
   for (const PoolWorker& worker : state_.workers) {
-    const bool goes = has(plan.remove, worker.pod_uid) || has(plan.drain, worker.pod_uid);
-    loses = loses || (goes && serves(worker) && worker.hash == state_.hash &&
+    const bool goes =
+        worker.marking || has(plan.remove, worker.pod_uid) || has(plan.drain, worker.pod_uid);
+    loses = loses || (goes && !worker.marking && serves(worker) && worker.hash == state_.hash &&
                       worker.state == WorkerState::kLive);
     if (serves(worker) && !goes) {
       ++serve;
@@ -214,7 +226,7 @@ void PoolWorld::check_drains(const PoolPlan& plan) {
   std::int64_t pool = 0;
   bool rolls = false;
   for (const PoolWorker& worker : state_.workers) {
-    const bool drains = has(plan.drain, worker.pod_uid);
+    const bool drains = has(plan.drain, worker.pod_uid) && !worker.marking;
     const bool is_old = worker.hash != state_.hash;
     if (drains && worker.attempts > 0 && !worker.deleting && !is_old &&
         serving() <= state_.spec.max_workers) {
@@ -222,8 +234,9 @@ void PoolWorld::check_drains(const PoolPlan& plan) {
     }
     rolls = rolls || (drains && is_old && worker.attempts > 0 && !worker.deleting);
     if (worker.ended || worker.state == WorkerState::kCutOff) continue;
-    const bool is_rolling = is_old && (drains || worker.state == WorkerState::kDraining ||
-                                       (worker.deleting && worker.attempts > 0));
+    const bool is_rolling =
+        is_old && (drains || worker.marking || worker.state == WorkerState::kDraining ||
+                   (worker.deleting && worker.attempts > 0));
     if (is_rolling && worker.attempts > 0) ++rolling;
     if (is_rolling || worker.state == WorkerState::kLive) ++pool;
   }
