@@ -21,19 +21,6 @@ def delete_operators(cluster, count, *flags):
     return names
 
 
-def spread_operators(cluster):
-    """One on each worker: after a node was away both may be on the other one."""
-    def where():
-        return [pod["spec"]["nodeName"] for pod in cluster.operators()]
-
-    cluster.await_operators()
-    if len(set(where())) < 2:
-        cluster.kubectl("-n", SYSTEM, "rollout", "restart", "deployment/holdfast")
-        cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/holdfast")
-        cluster.await_operators()
-    assert len(set(where())) == 2, f"the scheduler put new replicas on one node: {where()}"
-
-
 def run_on(cluster, jobs, node, prefix, **spec):
     """Names of jobs that run there, whose second attempts succeed at once."""
     names = [f"{prefix}-{number}" for number in range(MANY)]
@@ -91,7 +78,7 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
 def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take_over(
     cluster, nodes, jobs, measured
 ):
-    spread_operators(cluster)
+    cluster.spread_operators()
     victim, other = nodes
     names = run_on(cluster, jobs, other, "elsewhere")
     with cluster.lost(victim, "kill", "start"):
@@ -111,7 +98,7 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
 def test_a_node_that_takes_its_jobs_replica_along_costs_the_later_of_window_and_take_over(
     cluster, nodes, jobs, measured
 ):
-    spread_operators(cluster)
+    cluster.spread_operators()
     victim, _ = nodes
     names = run_on(cluster, jobs, victim, "together", lostAfterSeconds=LEASE)
     for name in names:

@@ -2,11 +2,15 @@
 
 import time
 
+import pytest
+
 from localcluster import wait_for
 
-from real_jobs import POD_SECURITY, container, dump, end_of, on
+from real_jobs import POD_SECURITY, container, dump, end_of
+from replicas import holders, shard_of
 
 LEASE, REACTION = 10, 1
+TAKE_OVER = 17
 POOL = "small"
 # The payload is a script: the pool's command runs it, and leaves with its exit code.
 RUNS_ITS_PAYLOAD = 'payload=$(cat); eval "$payload"'
@@ -43,7 +47,7 @@ def wait_on_worker(jobs, name):
 
 
 def wait_attempt(jobs, name, attempt, limit):
-    wait_for(f"attempt {attempt} of {name}", lambda: jobs.status(name).get("attempt", 0) >= attempt, limit, poll=0.05)
+    jobs.wait(name, lambda s: s.get("attempt", 0) >= attempt, limit, f"attempt {attempt} of {name}")
     return time.monotonic()
 
 
@@ -112,18 +116,44 @@ def test_a_command_without_progress_is_hung(cluster, jobs, measured):
     assert end_of(jobs, "hung")["phase"] == "Succeeded"
 
 
-def test_a_workers_node_that_loses_power_costs_the_lease(cluster, nodes, jobs, measured):
-    victim, other = nodes
-    make_pool(cluster, jobs, "there", pod=on(victim))
-    jobs.apply(pooled("power", "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; echo at work; sleep 1000", "there"))
-    running_on(cluster, jobs, "power")
+def node_of_owner(cluster, namespace):
+    """The node of the replica that works on the namespace's pools."""
+    shard = shard_of(namespace)
+
+    def node():
+        replica = holders(cluster)[shard]
+        return next((pod["spec"]["nodeName"] for pod in cluster.operators() if pod["metadata"]["name"] == replica), None)
+
+    return wait_for(f"a replica to hold shard {shard}", node, 60)
+
+
+# With the worker goes the replica that judges it, or the other one. Its successor watches the worker's silence anew.
+@pytest.mark.parametrize("together, bound", [(False, LEASE + REACTION), (True, TAKE_OVER + LEASE + REACTION)],
+                         ids=["alone", "together with its operator"])
+def test_a_workers_node_that_loses_power(cluster, nodes, jobs, measured, together, bound):
+    cluster.spread_operators()
+    owner = node_of_owner(cluster, jobs.namespace)
+    victim = next(node for node in nodes if (node == owner) == together)
+    spread = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                                             "whenUnsatisfiable": "DoNotSchedule",
+                                             "labelSelector": {"matchLabels": {"holdfast.dev/worker-pool": POOL}}}]}
+    make_pool(cluster, jobs, pod=spread, minWorkers=2, slotsPerWorker=2)
+    # Three jobs for two times two slots: each worker has one at least. One of the survivor's makes room.
+    names = [f"power-{number}" for number in range(3)]
+    for name in names:
+        jobs.apply(pooled(name, "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; echo at work; sleep 1000"))
+    places = {name: running_on(cluster, jobs, name)["spec"]["nodeName"] for name in names}
+    lost = next(name for name in names if places[name] == victim)
+    survives = next(name for name in names if places[name] != victim)
+    jobs.patch(survives, cancel=True)
+    jobs.wait_phase(survives, "Cancelled")
     with cluster.lost(victim, "kill", "start"):
-        lost = time.monotonic()
-        wait_for("the attempt to be lost", lambda: jobs.status("power").get("disruptions", 0) == 1, 120, poll=0.05)
-        # Half of the shards may be the lost node's: then the take-over comes first.
-        measured("a warm worker's node loses power", 18 + LEASE + REACTION, time.monotonic() - lost)
-    status = end_of(jobs, "power", limit=240)
+        killed = time.monotonic()
+        measured(f"a warm worker's node loses power{' with its operator' if together else ''}", bound,
+                 wait_attempt(jobs, lost, 2, 90) - killed)
+        status = end_of(jobs, lost)
     assert status["phase"] == "Succeeded", dump(status)
+    assert [entry["outcome"] for entry in status["history"]] == ["Lost", "Succeeded"], dump(status)
 
 
 def test_a_worker_that_is_deleted_finishes_its_job(cluster, jobs):

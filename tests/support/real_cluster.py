@@ -131,6 +131,18 @@ class RealCluster:
 
         wait_for(f"{count} operators to hold all shards", at_work, limit, poll=0.5)
 
+    def spread_operators(self):
+        """One on each of the two workers: after a node was away both may be on the other one."""
+        def where():
+            return [pod["spec"]["nodeName"] for pod in self.operators()]
+
+        self.await_operators()
+        if len(set(where())) < 2:
+            self.kubectl("-n", SYSTEM, "rollout", "restart", "deployment/holdfast")
+            self.kubectl("-n", SYSTEM, "rollout", "status", "deployment/holdfast")
+            self.await_operators()
+        assert len(set(where())) == 2, f"the scheduler put new replicas on one node: {where()}"
+
     def operators_said(self, seconds, lines=60):
         """The last lines that the operators have logged in this time, but those on single jobs that go well."""
         said = self.kubectl("-n", SYSTEM, "logs", "-l", "app.kubernetes.io/component=operator", "--prefix",
