@@ -5,6 +5,7 @@ import json
 
 from holdfast import place
 from real_jobs import (container, describe, dump, end_of, logs_of, outcomes, shell_job, sleeps)
+from test_many_runs import run_example
 
 ONE_TRY = {"backoffLimit": 0}
 
@@ -69,6 +70,17 @@ def test_a_native_sidecar_ends_with_the_main_container(cluster, jobs):
     jobs.apply(shell_job(cluster, "accompanied", "sleep 1", pod={
         "initContainers": [container(cluster, sleeps(1000), name="proxy", restartPolicy="Always")]}))
     assert end_of(jobs, "accompanied")["phase"] == "Succeeded"
+
+
+def test_the_example_of_a_sidecar_ends_with_its_main_container_which_is_killed_once(cluster, nodes, jobs):
+    run_example(cluster, jobs, "sidecar")
+    pod = jobs.wait_running("sidecar")
+    _, pid = cluster.container_of(pod["spec"]["nodeName"], pod)
+    cluster.on_node(pod["spec"]["nodeName"], "kill", "-9", str(pid))
+    status = end_of(jobs, "sidecar")
+    assert [(attempt, outcome) for attempt, outcome, _ in outcomes(status)] == [(1, "Failed"), (2, "Succeeded")]
+    said = logs_of(cluster, jobs.namespace, place(status)["podName"], "logs")
+    assert said == "attempt 2 works\ndone\n"
 
 
 def test_a_volume_keeps_what_an_attempt_wrote_for_the_next(cluster, jobs):

@@ -38,6 +38,8 @@ def run_example(cluster, jobs, name, command=None, servers=None):
                 continue
             its = servers if body["kind"] == "Deployment" else commands.get(part.get("name", "main"))
             part["template"]["spec"]["securityContext"] = POD_SECURITY
+            for container in part["template"]["spec"].get("initContainers", []):
+                container |= {"image": cluster.workload, "securityContext": RESTRICTED}
             for container in part["template"]["spec"]["containers"]:
                 container |= {"image": cluster.workload, "securityContext": RESTRICTED}
                 container["command"] = its or container["command"]
