@@ -39,6 +39,8 @@ KUBERNETES_TOOLS = ["kube-apiserver", "kubectl", "kube-controller-manager", "kub
 HELM_PLAN = [("helm", "helm", "helm.sh/helm/v3/cmd/helm")]
 # What Helm, Flux and kpt make of an object; a program of our own around their library.
 KSTATUS_PLAN = [("kstatus", "kstatus", "holdfast.dev/hack/tools/kstatus")]
+# An S3 server in memory, for the examples' test; a program of our own around a library.
+S3_PLAN = [("s3", "s3", "holdfast.dev/hack/tools/s3")]
 
 
 class ToolError(Exception):
@@ -134,6 +136,11 @@ def ensure_helm(say=None):
 def ensure_kstatus(say=None):
     """Builds kstatus (hack/tools/kstatus/main.go) if it is missing and returns its path."""
     return _ensure(KSTATUS_PLAN, say)["kstatus"]
+
+
+def ensure_s3(say=None):
+    """Builds s3 (hack/tools/s3/main.go) if it is missing and returns its path."""
+    return _ensure(S3_PLAN, say)["s3"]
 
 
 def _ensure(plan, say):

@@ -40,6 +40,11 @@ def test_there_are_examples_of_each_kind():
         "from-batch-job/durablejob.yaml",
         "workers/pool.yaml",
         "workers/job.yaml",
+        "s3-publish/job.yaml",
+        "queue-consumer/job.yaml",
+        "checkpoints/job.yaml",
+        "gpu-spot.yaml",
+        "sidecar.yaml",
     }
 
 

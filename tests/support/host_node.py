@@ -72,10 +72,13 @@ class HostNodes:
 
 
 class HostNode:
-    """One node. What it does is done as the user that a kubelet is."""
+    """One node. What it does is done as the user that a kubelet is. `labels`, `taints` and `extra` (resources beside
+    the usual ones) say what is different in it."""
 
-    def __init__(self, cluster, name, folder):
+    def __init__(self, cluster, name, folder, labels=None, taints=(), extra=None):
         self.cluster, self.name, self.folder = cluster, name, folder
+        self._labels = {"kubernetes.io/hostname": name, HOST: "true"} | (labels or {})
+        self._taints, self._extra = list(taints), extra or {}
         self.client = cluster.client(f"system:node:{name}", ("system:nodes",))
         self.pods = {}  # by name; those that are gone too
         self.stopping = threading.Event()
@@ -85,10 +88,9 @@ class HostNode:
         self._seen = {}
 
     def start(self):
-        size = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
-        labels = {"kubernetes.io/hostname": self.name, HOST: "true"}
+        size = {"cpu": "64", "memory": "256Gi", "pods": "1000"} | self._extra
         status, answer = self.cluster.api("POST", "/api/v1/nodes", {
-            "metadata": {"name": self.name, "labels": labels},
+            "metadata": {"name": self.name, "labels": self._labels}, "spec": {"taints": self._taints},
             "status": {"capacity": size, "allocatable": size}})
         assert status == 201, answer
         for work in (self._renew, self._follow):
