@@ -64,11 +64,15 @@ def durable(plane, count, namespace=None, shape="tiny", send=None):
 def batch(plane, count, shape="tiny"):
     """So many batch/v1 Jobs."""
     namespace = plane.namespace("batch")
+    # One that has not succeeded: the API server finds it without encoding all the others.
+    unfinished = f"/apis/batch/v1/namespaces/{namespace}/jobs?fieldSelector=status.successful%3D0&limit=1"
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     part = "kube-controller-manager"
     offset = plane.cluster.audit_offset()
     cpu, server = plane.cpu(part), plane.cpu(*SERVER)
     plane.send(objects.ending_batch_jobs(namespace, shape), count)
+    wait_for("all batch/v1 Jobs to succeed", lambda: not plane.cluster.api("GET", unfinished)[1]["items"], LIMIT,
+             poll=0.5)
     wait_for("all batch/v1 Jobs to end", lambda: sum(
         1 for item in plane.cluster.api("GET", path)[1]["items"]
         if item["status"].get("completionTime")) >= count, LIMIT, poll=2)

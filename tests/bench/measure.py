@@ -14,11 +14,11 @@ JOBS = "durablejobs"
 OPERATOR_USER = "system:serviceaccount:holdfast-system:holdfast"
 
 
-def cpu_seconds(pid):
-    """User and system time that the process has used."""
+def cpu_seconds(pid, children=False):
+    """User and system time that the process has used; and its children that it has waited for, if wanted."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return sum(map(int, fields[11:15 if children else 13])) / TICKS
 
 
 def precise_cpu_seconds(pid):

@@ -219,8 +219,66 @@ def mode_j(figures):
                  "renewals of Leases"), *lines)
 
 
+QUANTILES = {"median": "median_ms", "95 %": "p95_ms", "99 %": "p99_ms", "max": "max_ms"}
+
+
+def _warm_starts(figures):
+    started = {"warm worker": ("job of a pool, to its command's first line", figures["start_warm"]),
+               "pod": ("job with a pod, until the pod is bound to a node", figures["start_durable"]),
+               "batch/v1": ("batch/v1 Job, until the pod is bound to a node", figures["start_batch"])}
+    groups = {label: {name: triple(values(rounds, QUANTILES[label])) for name, (_, rounds) in started.items()}
+              for label in ("median", "99 %")}
+    return [rows((f"created to started (ms), {figures['rate']} jobs/s", *QUANTILES),
+                 *((label, *(spread(values(rounds, key)) for key in QUANTILES.values()))
+                   for label, rounds in started.values())),
+            plot("warm-start", svg.bars("From creation to start", "ms", groups), "milliseconds from creation to start")]
+
+
+def _warm_burst(figures, pool):
+    warm, pods, batch = (figures[key] for key in ("burst", "durable", "batch"))
+    # (label, key of a pool's jobs, key of the others, digits)
+    measured = (("jobs/s", "per_second", "jobs_per_second", 1),
+                ("CPU of API server and etcd per job (ms)", "server_cpu_ms", "server_cpu_ms_per_job", 1),
+                ("controller's CPU per job (ms)", "operator_cpu_ms", "cpu_ms_per_job", 2),
+                ("CPU of agents and commands per job (ms)", "agents_cpu_ms", None, 1),
+                ("API writes per job, of controller and agents", "writes_each", "writes_per_job", 2))
+
+    def line(label, key, theirs, digits):
+        others = [spread(values(one, theirs), digits) for one in (pods, batch)] if theirs else ["", ""]
+        against = statistics.median(values(warm, key)) / statistics.median(values(batch, theirs)) if theirs else None
+        return (label, spread(values(warm, key), digits), *others, f"{against:.2f}" if theirs else "")
+
+    return rows((f"jobs at once, {pool}", f"warm ({warm[0]['count']:,} jobs)", f"pods ({pods[0]['jobs']:,} jobs)",
+                 f"batch/v1 unthrottled ({batch[0]['jobs']:,} jobs)", "warm / batch/v1"),
+                *(line(*one) for one in measured))
+
+
+def _warm_runs(figures, pool):
+    runs = [figures["no_op_runs"], figures["runs"]]
+    measured = (("runs/s", "per_second", 1), ("API writes per run, of operator and agents", "writes_each", 3),
+                ("status writes of the job", "status_writes", 0), ("API server's CPU per run (ms)", "api_server_cpu_ms", 2),
+                ("etcd's CPU per run (ms)", "etcd_cpu_ms", 2), ("operator's CPU per run (ms)", "operator_cpu_ms", 2),
+                ("CPU of agents and commands per run (ms)", "agents_cpu_ms", 2))
+    return rows((f"one Indexed job of {runs[0]['count']:,} runs, {pool}", "`--no-op`", "a process for each run"),
+                *((label, *(f"{one[key]:,.{digits}f}" for one in runs)) for label, key, digits in measured))
+
+
+def _warm_rest(rest):
+    parts = ("api_server", "etcd", "operator", "agents")
+    sides = {"no workers": rest["without"], f"{rest['workers']} workers with {rest['slots']} slots": rest["with"]}
+    return rows(("at rest, % of a core", "API server", "etcd", "operator", "all agents", "operator's memory (MiB)"),
+                *((label, *(f"{100 * one[part]:.1f}" for part in parts), one["memory_mib"])
+                  for label, one in sides.items()))
+
+
+def mode_w(figures):
+    pool = "{} workers with {} slots".format(*figures["pool"])
+    return "\n\n".join([*_warm_starts(figures), _warm_burst(figures, pool), _warm_runs(figures, pool),
+                        _warm_rest(figures["rest"])])
+
+
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
-            "h": mode_h, "i": mode_i, "q": mode_q, "j": mode_j}
+            "h": mode_h, "i": mode_i, "q": mode_q, "j": mode_j, "w": mode_w}
 
 
 def origin(result):

@@ -1,244 +1,216 @@
 """Mode w: jobs of a WorkerPool, with real agents as processes, beside batch/v1 Jobs and DurableJobs with pods.
 
-start: from the job's creation to its command's first line, at 20 jobs a second.
+start: from the job's creation to its command's first line, at 20 jobs a second. Simulated pods run no command: theirs
+       ends when the pod is bound to its node, from where on a kubelet would start it.
 burst: jobs whose command ends at once, all applied at once.
 runs:  one Indexed job of very many runs, with the agent's built-in no-op and with real processes.
-rest:  very many workers that have nothing to do.
+rest:  very many workers that have nothing to do, and the same operator before it has any.
 """
 
-import os
 import pathlib
-import subprocess
 import tempfile
+import threading
 import time
 
 import objects
-from agent import agent_binary
 from at_once import WARM_UP, at_rest, batch, durable
-from fake_pool import allow_workers
-from fence import grant, install_fence, lease_rules, token_of
-from holdfast import die_with_parent
 from localcluster import wait_for
-from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib, quantiles
+from measure import JOBS, Audit, cpu_seconds, memory_mib, quantiles
 from plane import LIMIT, SERVER
 from standing import SETTLE_SECONDS
+from warm_pool import OPERATOR_USER, Warm, jobs_path, pooled_job
 
-POOL = "bench"
-IMAGE = "--agent-image=holdfast/agent:bench"
-GROUP = "/apis/holdfast.dev/v1alpha1"
-
-
-class Agents:
-    """The agents of a pool's pods: each runs as a process, with the environment and a token of its pod. The pods
-    themselves are simulated."""
-
-    def __init__(self, plane, namespace, command=None):
-        self.plane, self.namespace, self.command = plane, namespace, command
-        self.folder = tempfile.TemporaryDirectory()
-        self.running = {}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.running.values():
-            process.kill()
-        for process in self.running.values():
-            process.wait()
-        self.folder.cleanup()
-
-    def pods(self):
-        items = self.plane.cluster.api(
-            "GET", f"/api/v1/namespaces/{self.namespace}/pods?labelSelector=holdfast.dev/worker-pool={POOL}")[1]["items"]
-        return [pod for pod in items if pod["status"].get("phase") == "Running"]
-
-    def start(self, count):
-        """Until so many workers have their agents."""
-        def started():
-            for pod in self.pods():
-                if pod["metadata"]["uid"] not in self.running:
-                    self.running[pod["metadata"]["uid"]] = self._spawn(pod)
-            return len(self.running) >= count
-
-        wait_for(f"{count} workers to start", started, LIMIT, poll=0.2)
-
-    def _spawn(self, pod):
-        folder = pathlib.Path(self.folder.name) / pod["metadata"]["uid"]
-        folder.mkdir()
-        (folder / "ca.crt").write_bytes((self.plane.cluster.folder / "pki/ca.crt").read_bytes())
-        (folder / "token").write_text(token_of(
-            self.plane.cluster, self.namespace, pod["spec"].get("serviceAccountName", "default"),
-            {"kind": "Pod", "metadata": pod["metadata"]}))
-        (folder / "termination-log").touch()
-        main = pod["spec"]["containers"][0]
-        given = {variable["name"]: variable.get("value", pod["metadata"]["uid"])
-                 for variable in main.get("env", [])}
-        words = main["command"] if self.command is None else [main["command"][0], "serve", *self.command]
-        with open(folder / "output", "wb") as output:
-            return subprocess.Popen(
-                [agent_binary(), *words[1:]], stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder,
-                preexec_fn=die_with_parent, env=given | {
-                    "PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-                    "KUBERNETES_SERVICE_PORT": str(self.plane.cluster.ports["kube-apiserver"]),
-                    "HOLDFAST_CREDENTIALS": str(folder), "HOLDFAST_SLOTS_FOLDER": str(folder / "slots"),
-                    "HOLDFAST_TERMINATION_LOG": str(folder / "termination-log")})
-
-    def cpu(self):
-        return sum(cpu_seconds(process.pid) for process in self.running.values())
+RATE = 20  # jobs a second
+WORKERS, SLOTS = 8, 8
+SLOTS_AT_REST = 4
 
 
-def _pool(plane, namespace, workers, slots, command):
-    template = {"spec": {"containers": [{"name": "worker", "image": "busybox:1.36", "command": command}],
-                         "restartPolicy": "Never"}}
-    status, answer = plane.cluster.api("POST", f"{GROUP}/namespaces/{namespace}/workerpools", {
-        "apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": POOL},
-        "spec": {"template": template, "minWorkers": workers, "maxWorkers": workers, "slotsPerWorker": slots}})
-    assert status == 201, answer
+class Meter:
+    """What each part has used since it was made. `parts`: {name: its CPU seconds so far}"""
+
+    def __init__(self, plane, operator, agents=None):
+        self._parts = {"api_server": lambda: plane.cpu("kube-apiserver"), "etcd": lambda: plane.cpu("etcd"),
+                       "operator": lambda: cpu_seconds(operator.process.pid),
+                       "agents": agents.cpu if agents else lambda: 0.0}
+        self._before = {name: cpu() for name, cpu in self._parts.items()}
+        self._began = time.monotonic()
+
+    def read(self):
+        """CPU seconds by part, and the seconds that have passed."""
+        used = {name: cpu() - self._before[name] for name, cpu in self._parts.items()}
+        return used, time.monotonic() - self._began
+
+    def shares(self):
+        """{part: share of a core}"""
+        used, seconds = self.read()
+        return {name: round(cpu / seconds, 4) for name, cpu in used.items()}
 
 
-def _pool_status(plane, namespace):
-    return plane.cluster.api("GET", f"{GROUP}/namespaces/{namespace}/workerpools/{POOL}")[1].get("status", {})
+# ---- start
+
+def _trickle(count, make):
+    """make(number) so many times, at the rate."""
+    began = time.monotonic()
+    for number in range(count):
+        time.sleep(max(0.0, began + number / RATE - time.monotonic()))
+        make(number)
 
 
-def _await_idle(plane, namespace, count):
-    wait_for(f"{count} workers to be idle", lambda: _pool_status(plane, namespace).get("idle", 0) >= count, LIMIT,
-             poll=0.5)
+def _created_to(started, audit, resource):
+    created = {name: when for when, name in audit.moments("create", resource)}
+    return quantiles([when - created[name] for name, when in started.items()])
 
 
-def _job(name, **spec):
-    return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "metadata": {"name": name},
-            "spec": {"workerPool": {"name": POOL}, **spec}}
-
-
-def _jobs_path(namespace):
-    return f"{GROUP}/namespaces/{namespace}/durablejobs"
-
-
-class Warm:
-    """A pool in a namespace of its own, an operator, and all workers idle."""
-
-    def __init__(self, plane, workers, slots, command, how=None):
-        self.plane, self.namespace = plane, plane.namespace("warm")
-        self.workers, self.slots, self.command, self.how = workers, slots, command, how
-
-    def __enter__(self):
-        install_fence(self.plane.cluster, [self.namespace])
-        grant(self.plane.cluster, self.namespace, "bench-operator", lease_rules("create", "update", "delete"),
-              OPERATOR_USER)
-        allow_workers(self.plane.cluster, self.namespace)
-        self.operator = self.plane.operator(IMAGE)
-        self.operator.start()
-        wait_for("the operator to be at rest", lambda: at_rest([self.operator]), LIMIT, poll=0.2)
-        _pool(self.plane, self.namespace, self.workers, self.slots, self.command)
-        self.agents = Agents(self.plane, self.namespace, self.how)
-        self.agents.start(self.workers)
-        _await_idle(self.plane, self.namespace, self.workers)
-        return self
-
-    def __exit__(self, *error):
-        self.operator.__exit__(*error)
-        self.agents.__exit__(*error)
-
-    def audit(self, offset):
-        return Audit(self.plane.cluster, offset, self.namespace)
-
-
-def _start(plane, count, rate):
+def _start_warm(plane, count):
     """Quantiles from the API server's receipt of the job to the command's own first line."""
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "started"
+        log.touch()
         command = ["/bin/sh", "-c", f"echo $HOLDFAST_JOB_NAME $(date +%s.%N) >> {log}"]
         with Warm(plane, 2, 8, command) as warm:
             offset, jobs = plane.cluster.audit_offset(), plane.jobs(warm.namespace)
-            began = time.monotonic()
-            for number in range(count):
-                time.sleep(max(0.0, began + number / rate - time.monotonic()))
-                jobs.apply(_job(f"job-{number}"))
+            _trickle(count, lambda number: jobs.apply(pooled_job(f"job-{number}")))
             wait_for("all commands to have run", lambda: len(log.read_text().splitlines()) >= count, LIMIT, poll=0.5)
-            created = {name: when for when, name in warm.audit(offset).moments("create", JOBS)}
             started = dict(line.split() for line in log.read_text().splitlines())
-            return quantiles([float(when) - created[name] for name, when in started.items()])
+            return _created_to({name: float(when) for name, when in started.items()}, warm.audit(offset), JOBS)
 
 
-def _ends(audit, resource=JOBS):
-    return audit.moments("update", resource, "status", OPERATOR_USER, "stageTimestamp")
+class _Bound(threading.Thread):
+    """When the pod of each job there was bound to a node, by the job's name."""
+
+    def __init__(self, plane, namespace, label):
+        super().__init__(daemon=True)
+        self.cluster, self.path, self.label = plane.cluster, f"/api/v1/namespaces/{namespace}/pods", label
+        self.moments = {}
+
+    def run(self):
+        version = self.cluster.api("GET", self.path)[1]["metadata"]["resourceVersion"]
+        for event in self.cluster.watch(self.path, version, timeout=LIMIT):
+            pod = event["object"]
+            if pod.get("spec", {}).get("nodeName"):
+                self.moments.setdefault(pod["metadata"]["labels"][self.label], time.time())
+
+
+def _start_pods(plane, namespace, count, request, resource, label):
+    bound = _Bound(plane, namespace, label)
+    bound.start()
+    offset = plane.cluster.audit_offset()
+
+    def make(number):
+        body = {**request["body"], "metadata": {"name": f"job-{number}"}}
+        status, answer = plane.cluster.api("POST", request["path"], body)
+        assert status == 201, answer
+
+    _trickle(count, make)
+    wait_for("all pods to be bound", lambda: len(bound.moments) >= count, LIMIT, poll=0.5)
+    return _created_to(bound.moments, Audit(plane.cluster, offset, namespace), resource)
+
+
+def _start_durable(plane, count):
+    namespace = plane.namespace("start-durable")
+    with plane.operator() as operator:
+        wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
+        return _start_pods(plane, namespace, count, objects.ending_jobs(namespace)[0], JOBS, "holdfast.dev/job-name")
+
+
+def _start_batch(plane, count):
+    namespace = plane.namespace("start-batch")
+    return _start_pods(plane, namespace, count, objects.ending_batch_jobs(namespace)[0], "jobs",
+                       "batch.kubernetes.io/job-name")
+
+
+# ---- burst and runs
+
+def _ends(audit):
+    return audit.moments("update", JOBS, "status", OPERATOR_USER, "stageTimestamp")
+
+
+def _costs(warm, offset, count, cpu):
+    """Of so many jobs or runs since that offset of the audit log."""
+    audit = warm.audit(offset)
+    seconds = _ends(audit)[-1][0] - audit.moments("create", JOBS)[0][0]
+    writes, workers = audit.writes(OPERATOR_USER), audit.writes(warm.worker_user)
+    each = {f"{part}_cpu_ms": round(1000 * used / count, 3) for part, used in cpu.items()}
+    return {"count": count, "seconds": round(seconds, 2), "per_second": round(count / seconds, 2), **each,
+            "server_cpu_ms": round(each["api_server_cpu_ms"] + each["etcd_cpu_ms"], 3),
+            "writes_each": round((sum(writes.values()) + sum(workers.values())) / count, 3),
+            "writes": writes, "workers_writes": workers,
+            "memory_peak_mib": memory_mib(warm.operator.process.pid)["peak"]}
 
 
 def _burst(plane, count):
-    with Warm(plane, 8, 8, ["/bin/true"]) as warm:
+    with Warm(plane, WORKERS, SLOTS, ["/bin/true"]) as warm:
         before = warm.operator.metric("holdfast_jobs", phase="Succeeded")
-        offset, pid = plane.cluster.audit_offset(), warm.operator.process.pid
-        cpu, server, agents = cpu_seconds(pid), plane.cpu(*SERVER), warm.agents.cpu()
-        plane.send([objects.post(_jobs_path(warm.namespace), _job("job-$N"))], count)
+        offset, meter = plane.cluster.audit_offset(), Meter(plane, warm.operator, warm.agents)
+        plane.send([objects.post(jobs_path(warm.namespace), pooled_job("job-$N"))], count)
         wait_for("all jobs to end", lambda: warm.operator.metric("holdfast_jobs", phase="Succeeded") - before >= count,
                  LIMIT, poll=0.5)
-        cpu, server, agents = (cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server, warm.agents.cpu() - agents)
-        audit = warm.audit(offset)
-        seconds = _ends(audit)[-1][0] - audit.moments("create", JOBS)[0][0]
-        writes = audit.writes(OPERATOR_USER)
-        workers = audit.writes(f"system:serviceaccount:{warm.namespace}:default")
-        return {"jobs": count, "seconds": round(seconds, 2), "jobs_per_second": round(count / seconds, 2),
-                "cpu_ms_per_job": round(1000 * cpu / count, 3),
-                "server_cpu_ms_per_job": round(1000 * server / count, 2),
-                "agents_cpu_ms_per_job": round(1000 * agents / count, 2),
-                "memory_peak_mib": memory_mib(pid)["peak"],
-                "writes_per_job": round((sum(writes.values()) + sum(workers.values())) / count, 3),
-                "writes": writes, "workers_writes": workers}
+        cpu, _ = meter.read()
+        return _costs(warm, offset, count, cpu)
 
 
-def _runs(plane, count, how):
-    with Warm(plane, 8, 8, ["/bin/true"], how) as warm:
-        offset, pid = plane.cluster.audit_offset(), warm.operator.process.pid
-        cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
-        agents = warm.agents.cpu()
-        jobs = plane.jobs(warm.namespace)
-        jobs.apply(_job("many", completions=count, parallelism=64, completionMode="Indexed"))
-        jobs.wait("many", lambda status: status.get("phase") == "Succeeded", LIMIT)
-        cpu, server, agents = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server, warm.agents.cpu() - agents
-        audit = warm.audit(offset)
-        ends = _ends(audit)
-        seconds = ends[-1][0] - audit.moments("create", JOBS)[0][0]
-        return {"runs": count, "seconds": round(seconds, 2), "runs_per_second": round(count / seconds, 1),
-                "status_writes": len(ends), "writes": audit.writes(OPERATOR_USER),
-                "workers_writes": audit.writes(f"system:serviceaccount:{warm.namespace}:default"),
-                "operator_cpu_share": round(cpu / seconds, 3), "server_cpu_share": round(server / seconds, 3),
-                "agents_cpu_share": round(agents / seconds, 3)}
+def _runs(plane, count, serve):
+    with Warm(plane, WORKERS, SLOTS, ["/bin/true"], serve) as warm:
+        offset, jobs = plane.cluster.audit_offset(), plane.jobs(warm.namespace)
+        meter = Meter(plane, warm.operator, warm.agents)
+        jobs.apply(pooled_job("many", completions=count, parallelism=WORKERS * SLOTS, completionMode="Indexed"))
+        jobs.wait_phase("many", "Succeeded", limit=LIMIT)
+        cpu, seconds = meter.read()
+        shares = {part: round(used / seconds, 3) for part, used in cpu.items()}
+        return _costs(warm, offset, count, cpu) | {
+            "status_writes": len(_ends(warm.audit(offset))), "shares": shares}
 
+
+# ---- rest
 
 def _rest(plane, workers, seconds):
-    with Warm(plane, workers, 4, ["/bin/true"], ["--no-op"]) as warm:
+    result = {"workers": workers, "slots": SLOTS_AT_REST, "seconds": seconds}
+    with plane.operator() as operator:
+        wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
         time.sleep(SETTLE_SECONDS)
-        offset, pid = plane.cluster.audit_offset(), warm.operator.process.pid
-        cpu, server, agents = cpu_seconds(pid), plane.cpu(*SERVER), warm.agents.cpu()
-        began = time.monotonic()
-        time.sleep(seconds)
-        took = time.monotonic() - began
-        cpu, server, agents = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server, warm.agents.cpu() - agents
-        return {"workers": workers, "seconds": round(took, 1), "operator_cpu_share": round(cpu / took, 4),
-                "server_cpu_share": round(server / took, 4), "agents_cpu_share": round(agents / took, 4),
-                "operators_writes": warm.audit(offset).writes(OPERATOR_USER),
-                "memory_mib": memory_mib(pid)["now"]}
+        result["without"] = _shares(plane, operator, None, seconds)
+    with Warm(plane, workers, SLOTS_AT_REST, ["/bin/true"], ["--no-op"]) as warm:
+        time.sleep(SETTLE_SECONDS)
+        offset = plane.cluster.audit_offset()
+        result["with"] = _shares(plane, warm.operator, warm.agents, seconds)
+        audit = warm.audit(offset)
+        return result | {"operators_writes": audit.writes(OPERATOR_USER),
+                         "workers_writes": audit.writes(warm.worker_user)}
+
+
+def _shares(plane, operator, agents, seconds):
+    meter = Meter(plane, operator, agents)
+    time.sleep(seconds)
+    return meter.shares() | {"memory_mib": memory_mib(operator.process.pid)["now"]}
+
+
+# ---- the mode
+
+SIDES = {
+    "start_warm": lambda plane, options: _start_warm(plane, options.samples),
+    "start_durable": lambda plane, options: _start_durable(plane, options.samples),
+    "start_batch": lambda plane, options: _start_batch(plane, options.samples),
+    "burst": lambda plane, options: _burst(plane, options.warm_jobs),
+    "durable": lambda plane, options: durable(plane, options.jobs),
+    "batch": lambda plane, options: batch(plane, options.warm_jobs),
+}
 
 
 def mode_w(plane, options, say):
-    """{"start", "burst", "batch", "durable", "no_op_runs", "runs", "rest"}."""
-    say("  warming up ...")
+    """Rounds of each side, by turns; "no_op_runs", "runs" and "rest" once."""
+    say("  warming up ...")  # whoever comes first on a new control plane is slower
     durable(plane, WARM_UP)
     batch(plane, WARM_UP)
-    result = {"start": [], "burst": [], "batch": [], "durable": []}
+    _burst(plane, WARM_UP)
+    result = {"rate": RATE, "pool": [WORKERS, SLOTS], **{side: [] for side in SIDES}}
     for number in range(options.rounds_of_workers):
-        say(f"  round {number + 1}: {options.samples} jobs, 20 a second ...")
-        result["start"].append(_start(plane, options.samples, 20))
-        say(f"  round {number + 1}: {options.warm_jobs} jobs on 8 workers with 8 slots ...")
-        result["burst"].append(_burst(plane, options.warm_jobs))
-        say(f"  round {number + 1}: {options.warm_jobs} batch/v1 Jobs, unthrottled ...")
-        result["batch"].append(batch(plane, options.warm_jobs))
-        say(f"  round {number + 1}: {options.jobs} DurableJobs with pods ...")
-        result["durable"].append(durable(plane, options.jobs))
-    say(f"  {options.warm_runs} runs without processes ...")
-    result["no_op_runs"] = _runs(plane, options.warm_runs, ["--no-op"])
-    say(f"  {options.warm_runs} runs ...")
-    result["runs"] = _runs(plane, options.warm_runs, None)
-    say(f"  {options.warm_workers} workers at rest ...")
+        # Finished jobs become more from measurement to measurement: no side is always the later one.
+        for side in list(SIDES)[::1 if number % 2 == 0 else -1]:
+            say(f"  round {number + 1}: {side} ...")
+            result[side].append(SIDES[side](plane, options))
+    for name, serve in (("no_op_runs", ["--no-op"]), ("runs", None)):
+        say(f"  {name}: {options.warm_runs} of one job ...")
+        result[name] = _runs(plane, options.warm_runs, serve)
+    say(f"  rest: {options.warm_workers} workers ...")
     result["rest"] = _rest(plane, options.warm_workers, options.idle_seconds)
     return result
