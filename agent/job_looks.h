@@ -3,7 +3,8 @@
 //   std::uint64_t look = looks.get("/apis/...", [](ApiReply reply) { ... });
 //   looks.cancel(look);   // its handler is not called any more
 //
-// The caller sets time limits with cancel().
+// Looks at the same job share a GET that has not been sent yet: many runs of one job begin at once.
+// So each answer is newer than its call of get(). The caller sets time limits with cancel().
 #pragma once
 
 #include <cstdint>
@@ -25,22 +26,31 @@ class JobLooks {
   void cancel(std::uint64_t look);  // 0: none
 
  private:
+  struct Look {
+    std::uint64_t number = 0;
+    ApiClient::Handler handler;
+  };
+  using Looks = std::deque<Look>;
   struct Client {
     Client(boost::asio::io_context& io, const ApiServer& server) : api(io, server) {}
     ApiClient api;
-    std::uint64_t look = 0;  // in progress; 0: none
+    bool is_busy = false;
+    Looks looks;  // that its request answers
   };
   struct Waiting {
-    std::uint64_t look = 0;
     std::string path;
-    ApiClient::Handler handler;
+    Looks looks;  // never empty
   };
 
+  void go_on_soon();
   void go_on();
+  void answered(Client& client, const ApiReply& reply);
 
+  boost::asio::io_context& io_;
   std::list<Client> clients_;
   std::deque<Waiting> waiting_;  // as many as there are slots at most
   std::uint64_t looks_ = 0;
+  bool goes_on_ = false;  // go_on() comes in a later turn of the loop
 };
 
 }  // namespace holdfast::agent

@@ -87,6 +87,7 @@ def arguments():
     add("--warm-runs", type=int, default=20000, help="of one job, in w; default 20000")
     add("--warm-workers", type=int, default=500, help="at rest, in w; default 500")
     add("--rounds-of-workers", type=int, default=2, help="of w; default 2")
+    add("--parts", nargs="+", choices=warm_workers.PARTS, default=warm_workers.PARTS, help="of w; default: all")
     add("--beside", metavar="REVISION", help="in g: measure this git revision's CRD by turns with the tree's")
     add("--durable-only", action="store_true", help="in g: leave pods, Leases and batch/v1 Jobs out")
     add("--template", choices=NAMES, default="tiny",

@@ -4,7 +4,7 @@
     tests/bench/report.py [--results build/bench/results]
 
 It writes only between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->`. A mode without results keeps what the document
-has. The README's table needs results of a, b and c.
+has. Mode w has a place for each of its parts (`bench:w-start`). The README's table needs results of a, b and c.
 """
 
 import argparse
@@ -228,10 +228,11 @@ def _warm_starts(figures):
                "batch/v1": ("batch/v1 Job, until the pod is bound to a node", figures["start_batch"])}
     groups = {label: {name: triple(values(rounds, QUANTILES[label])) for name, (_, rounds) in started.items()}
               for label in ("median", "99 %")}
-    return [rows((f"created to started (ms), {figures['rate']} jobs/s", *QUANTILES),
-                 *((label, *(spread(values(rounds, key)) for key in QUANTILES.values()))
-                   for label, rounds in started.values())),
-            plot("warm-start", svg.bars("From creation to start", "ms", groups), "milliseconds from creation to start")]
+    return "\n\n".join([
+        rows((f"created to started (ms), {figures['rate']} jobs/s", *QUANTILES),
+             *((label, *(spread(values(rounds, key)) for key in QUANTILES.values()))
+               for label, rounds in started.values())),
+        plot("warm-start", svg.bars("From creation to start", "ms", groups), "milliseconds from creation to start")])
 
 
 def _warm_burst(figures, pool):
@@ -272,9 +273,13 @@ def _warm_rest(rest):
 
 
 def mode_w(figures):
+    """A place for each part, of those that were measured."""
     pool = "{} workers with {} slots".format(*figures["pool"])
-    return "\n\n".join([*_warm_starts(figures), _warm_burst(figures, pool), _warm_runs(figures, pool),
-                        _warm_rest(figures["rest"])])
+    parts = {"w-start": ("start_warm", lambda: _warm_starts(figures)),
+             "w-burst": ("burst", lambda: _warm_burst(figures, pool)),
+             "w-runs": ("no_op_runs", lambda: _warm_runs(figures, pool)),
+             "w-rest": ("rest", lambda: _warm_rest(figures["rest"]))}
+    return {place: text() for place, (key, text) in parts.items() if key in figures}
 
 
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
@@ -332,7 +337,9 @@ def main():
         if path.exists():
             result = json.loads(path.read_text(encoding="utf-8"))
             all_figures[mode] = result["figures"]
-            document = fill_in(document, mode, f"{section(result['figures'])}\n\n{origin(result)}")
+            texts = section(result["figures"])
+            for place, text in (texts if isinstance(texts, dict) else {mode: texts}).items():
+                document = fill_in(document, place, f"{text}\n\n{origin(result)}")
             print(f"mode {mode}: written")
     DOCUMENT.write_text(document, encoding="utf-8")
     if all(mode in all_figures for mode in "abc"):

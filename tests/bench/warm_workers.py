@@ -186,31 +186,35 @@ def _shares(plane, operator, agents, seconds):
 
 # ---- the mode
 
-SIDES = {
-    "start_warm": lambda plane, options: _start_warm(plane, options.samples),
-    "start_durable": lambda plane, options: _start_durable(plane, options.samples),
-    "start_batch": lambda plane, options: _start_batch(plane, options.samples),
-    "burst": lambda plane, options: _burst(plane, options.warm_jobs),
-    "durable": lambda plane, options: durable(plane, options.jobs),
-    "batch": lambda plane, options: batch(plane, options.warm_jobs),
+# Sides that take turns, by part.
+TURNS = {
+    "start": {"start_warm": lambda plane, options: _start_warm(plane, options.samples),
+              "start_durable": lambda plane, options: _start_durable(plane, options.samples),
+              "start_batch": lambda plane, options: _start_batch(plane, options.samples)},
+    "burst": {"burst": lambda plane, options: _burst(plane, options.warm_jobs),
+              "durable": lambda plane, options: durable(plane, options.jobs),
+              "batch": lambda plane, options: batch(plane, options.warm_jobs)},
 }
+PARTS = (*TURNS, "runs", "rest")
 
 
 def mode_w(plane, options, say):
-    """Rounds of each side, by turns; "no_op_runs", "runs" and "rest" once."""
+    """Rounds of each side of "start" and "burst"; "no_op_runs", "runs" and "rest" once."""
     say("  warming up ...")  # whoever comes first on a new control plane is slower
     durable(plane, WARM_UP)
     batch(plane, WARM_UP)
     _burst(plane, WARM_UP)
-    result = {"rate": RATE, "pool": [WORKERS, SLOTS], **{side: [] for side in SIDES}}
-    for number in range(options.rounds_of_workers):
-        # Finished jobs become more from measurement to measurement: no side is always the later one.
-        for side in list(SIDES)[::1 if number % 2 == 0 else -1]:
-            say(f"  round {number + 1}: {side} ...")
-            result[side].append(SIDES[side](plane, options))
-    for name, serve in (("no_op_runs", ["--no-op"]), ("runs", None)):
+    result = {"rate": RATE, "pool": [WORKERS, SLOTS]}
+    for part, sides in TURNS.items():
+        for number in range(options.rounds_of_workers if part in options.parts else 0):
+            # Finished jobs become more from measurement to measurement: no side is always the later one.
+            for side in list(sides)[::1 if number % 2 == 0 else -1]:
+                say(f"  {part}, round {number + 1}: {side} ...")
+                result.setdefault(side, []).append(sides[side](plane, options))
+    for name, serve in (("no_op_runs", ["--no-op"]), ("runs", None)) if "runs" in options.parts else ():
         say(f"  {name}: {options.warm_runs} of one job ...")
         result[name] = _runs(plane, options.warm_runs, serve)
-    say(f"  rest: {options.warm_workers} workers ...")
-    result["rest"] = _rest(plane, options.warm_workers, options.idle_seconds)
+    if "rest" in options.parts:
+        say(f"  rest: {options.warm_workers} workers ...")
+        result["rest"] = _rest(plane, options.warm_workers, options.idle_seconds)
     return result

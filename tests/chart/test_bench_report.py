@@ -11,6 +11,7 @@ sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tes
 
 import bench  # noqa: E402
 import report  # noqa: E402
+import warm_workers  # noqa: E402
 
 DOCUMENT = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
 
@@ -23,8 +24,9 @@ def test_each_mode_of_the_benchmark_has_a_section():
 def test_each_mode_is_told_of_and_has_a_place(mode):
     assert re.search(rf"^{mode}  \w", bench.__doc__, re.MULTILINE), "bench.py --help does not say what it measures"
     assert f"({mode})\n" in DOCUMENT, "no heading in docs/performance.md names it"
-    filled = report.fill_in(DOCUMENT, mode, "| figures |")
-    assert f"<!-- bench:{mode} -->\n| figures |\n<!-- /bench:{mode} -->" in filled
+    for place in [f"w-{part}" for part in warm_workers.PARTS] if mode == "w" else [mode]:
+        filled = report.fill_in(DOCUMENT, place, "| figures |")
+        assert f"<!-- bench:{place} -->\n| figures |\n<!-- /bench:{place} -->" in filled
 
 
 def _starts(median):
@@ -55,7 +57,9 @@ WARM = {
 
 def test_warm_workers_stand_beside_pods_and_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "PLOTS", tmp_path)
-    text = report.mode_w(WARM)
+    places = report.mode_w(WARM)
+    assert set(places) == {f"w-{part}" for part in warm_workers.PARTS}
+    text = "\n\n".join(places.values())
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     of = {line[0]: line[1:] for line in lines}
     assert of["job of a pool, to its command's first line"] == [
@@ -67,3 +71,7 @@ def test_warm_workers_stand_beside_pods_and_batch(tmp_path, monkeypatch):
     assert all(len({line.count("|") for line in table.splitlines()}) == 1
                for table in text.split("\n\n") if table.startswith("|")), "a row has another number of cells"
     assert [one.name for one in tmp_path.iterdir()] == ["warm-start.svg"]
+
+
+def test_parts_of_warm_workers_that_were_not_measured_keep_their_places():
+    assert set(report.mode_w({"rate": 20, "pool": [8, 8], "rest": WARM["rest"]})) == {"w-rest"}

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from agent import LIMIT, Beats, agent_binary, beats, python
-from fake_pool import Worker, allow_workers
+from fake_pool import Work, Worker, allow_workers
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
@@ -74,6 +74,23 @@ def test_a_payload_of_64_kib_arrives_whole_and_a_command_need_not_read_it(worker
         every, none = worker.run("all", payload=payload), worker.run("none", payload=payload)
         assert every.wait("ended")["code"] == 1
         assert none.wait("ended")["code"] == 0
+
+
+def test_runs_of_one_job_that_begin_together_share_a_look_at_it(cluster, space, tmp_path):
+    worker, began = Worker(cluster, space, tmp_path, slots=8), "2026-01-02T03:04:05Z"
+    runs = [{"index": index, "attempt": index + 1, "workerName": worker.pod.name, "workerUID": worker.uid,
+             "startTime": began} for index in range(8)]
+    with worker.agent(python("import os, sys; sys.exit(int(os.environ['JOB_COMPLETION_INDEX']))")):
+        worker.wait_renewed()
+        offset = cluster.audit_offset()
+        job = worker.make("many", completions=8, parallelism=8, completionMode="Indexed",
+                          status={"attempt": 8, "active": 8, "runs": runs})
+        works = worker.give(*(Work(worker, "many", job.uid, run["attempt"], run["index"]) for run in runs))
+        assert [work.wait("ended")["code"] for work in works] == list(range(8))
+    looks = [event for event in cluster.audit_events(offset)[0] if event["verb"] == "get"
+             and event["objectRef"].get("name") == "many"
+             and event["user"]["username"].startswith("system:serviceaccount:")]
+    assert len(looks) == 1
 
 
 def test_a_command_of_a_later_stage_gets_its_payload_and_earlier_results(worker):

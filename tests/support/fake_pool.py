@@ -177,12 +177,12 @@ class Worker:
 class Work:
     """An attempt that a worker is to run."""
 
-    def __init__(self, worker, name, uid, attempt):
-        self.worker, self.name, self.uid, self.attempt = worker, name, uid, attempt
+    def __init__(self, worker, name, uid, attempt, run=0):
+        self.worker, self.name, self.uid, self.attempt, self.run = worker, name, uid, attempt, run
         self.path = f"/apis/holdfast.dev/v1alpha1/namespaces/{worker.namespace}/durablejobs/{name}"
 
     def entry(self):
-        return {"name": self.name, "job": self.uid, "run": 0, "attempt": self.attempt, "do": "run"}
+        return {"name": self.name, "job": self.uid, "run": self.run, "attempt": self.attempt, "do": "run"}
 
     def _change_entry(self, change):
         def in_work(work):
@@ -209,7 +209,7 @@ class Work:
     def answer(self):
         """The worker's; None: it has none."""
         report = self.worker.report() or {"attempts": []}
-        return next((one for one in report["attempts"] if one["job"] == self.uid), None)
+        return next((one for one in report["attempts"] if (one["job"], one["run"]) == (self.uid, self.run)), None)
 
     def wait(self, what, check=lambda answer: True):
         """Until its answer is this, and the check likes it."""
