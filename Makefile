@@ -51,6 +51,12 @@ configure: setup
 build: configure ## Build everything (PRESET=dev, release, asan, tsan)
 	@cmake --build --preset $(PRESET)
 
+.PHONY: plugin
+plugin: setup ## Build kubectl-holdfast as one static program, and pack it for krew (URL=https://...)
+	@hack/static-libraries >/dev/null
+	@cmake --preset release >/dev/null && cmake --build --preset release --target kubectl-holdfast
+	@hack/krew build/release/plugin/kubectl-holdfast build/krew $(URL)
+
 .PHONY: unit
 unit: build ## Run the unit tests
 	@ctest --test-dir $(BUILD) --output-on-failure --progress --timeout 300 -j2 | tr '\r' '\n' | grep -vE '^\[ *[0-9]+%\]|^ *[0-9]+/[0-9]+ Test .* Passed|^$$|^ *Start *[0-9]+:'; exit $${PIPESTATUS[0]}

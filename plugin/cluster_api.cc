@@ -1,6 +1,7 @@
 #include "plugin/cluster_api.h"
 
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <random>
 #include <utility>
@@ -17,6 +18,7 @@ namespace {
 // kubectl's page. A smaller page costs a round trip more.
 constexpr int kPageSize = 500;
 constexpr std::chrono::seconds kLimit{60};
+constexpr std::size_t kMaxDeleted = 1000;
 
 // An object of any kind, whole.
 struct WholeObject : kube::Object {
@@ -83,7 +85,13 @@ class ClusterApi::ClusterMirror : public Mirror {
           cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
                                         Log()},
           kind, namespaces);
-      informer_->on_change([this](const cache::Change&) { note(); });
+      informer_->on_change([this](const cache::Change& change) {
+        if (!change.after && change.before) {
+          deleted_.push_back(json_of(change.before));
+          if (deleted_.size() > kMaxDeleted) deleted_.pop_front();
+        }
+        note();
+      });
       informer_->on_progress([this] {
         if (informer_->synced() && !std::exchange(was_synced_, true)) note();
       });
@@ -110,6 +118,14 @@ class ClusterApi::ClusterMirror : public Mirror {
     });
   }
 
+  std::vector<std::shared_ptr<const Json>> deleted() override {
+    return cluster_.thread.run([this] {
+      std::vector<std::shared_ptr<const Json>> all(deleted_.begin(), deleted_.end());
+      deleted_.clear();
+      return all;
+    });
+  }
+
   std::string trouble() override {
     return cluster_.thread.run([this] { return informer_->trouble(); });
   }
@@ -125,8 +141,9 @@ class ClusterApi::ClusterMirror : public Mirror {
   }
 
   Cluster& cluster_;
-  std::unique_ptr<cache::Informer> informer_;  // loop only
-  bool was_synced_ = false;                    // loop only
+  std::unique_ptr<cache::Informer> informer_;        // loop only
+  bool was_synced_ = false;                          // loop only
+  std::deque<std::shared_ptr<const Json>> deleted_;  // loop only
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_changed_ = false;  // under the mutex

@@ -1,19 +1,65 @@
 // kubectl-holdfast. kubectl runs it for `kubectl holdfast`.
+#include <nss.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "plugin/cluster_api.h"
+#include "plugin/completion.h"
 #include "plugin/std_terminal.h"
 #include "plugin/verbs.h"
 
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::plugin;
+
+// What the shells' scripts call: prints what may stand in place of the last word. kubectl calls
+// kubectl_complete-holdfast, and wants to know that no file may stand there.
+int complete(const std::vector<std::string>& words, bool for_kubectl, Terminal& terminal) {
+  ClusterApi api("", "");
+  std::string text;
+  for (const std::string& word : candidates(words, api)) {
+    if (word == ":files" && for_kubectl) return terminal.out(":0\n"), kExitDone;
+    text += word + "\n";
+  }
+  terminal.out(for_kubectl ? text + ":4\n" : text);
+  return kExitDone;
+}
+
+// A static program must not load the modules that /etc/nsswitch.conf may name: they belong to
+// another libc. Its own has /etc/hosts and DNS. And the authorities of public servers are not
+// everywhere where Debian's OpenSSL looks for them.
+void stand_alone() {
+#ifdef HOLDFAST_STATIC
+  __nss_configure_lookup("hosts", "files dns");
+#endif
+  for (const char* const bundle :
+       {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (::access(bundle, R_OK) != 0) continue;
+    ::setenv("SSL_CERT_FILE", bundle, 0);
+    return;
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace holdfast;
-  using namespace holdfast::plugin;
+  stand_alone();
   StdTerminal terminal;
   try {
-    const Result<Command> command =
-        parse_command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+    if (argc > 0 && std::string_view(argv[0]).ends_with("kubectl_complete-holdfast")) {
+      return complete(words, true, terminal);
+    }
+    if (!words.empty() && words[0] == "__complete") {
+      return complete({words.begin() + 1, words.end()}, false, terminal);
+    }
+    const Result<Command> command = parse_command(words);
     if (!command.ok()) return refuse(terminal, {}, command.error().message);
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
     const VerbFunction run = function_of(command->verb);

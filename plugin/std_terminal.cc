@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -41,6 +42,18 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// As setlocale() chooses the locale of characters.
+bool has_utf8_locale() {
+  for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string locale = environment(name);
+    if (locale.empty()) continue;
+    std::transform(locale.begin(), locale.end(), locale.begin(),
+                   [](unsigned char character) { return std::tolower(character); });
+    return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
 // What the terminal says, or the fallback.
 winsize size_of_terminal() {
   winsize size{};
@@ -54,6 +67,7 @@ StdTerminal::StdTerminal() {
   const std::string term = environment("TERM");
   interactive_ = ::isatty(STDOUT_FILENO) == 1 && !term.empty() && term != "dumb";
   colour_ = interactive_ && environment("NO_COLOR").empty();
+  unicode_ = has_utf8_locale();
 }
 
 StdTerminal::~StdTerminal() {

@@ -16,6 +16,7 @@ class StdTerminal : public Terminal {
   void err(std::string_view text) override;
   bool is_interactive() const override { return interactive_; }
   bool has_colour() const override { return colour_; }
+  bool is_unicode() const override { return unicode_; }
   int width() const override;
   int height() const override;
   void show(const std::vector<std::string>& lines) override;
@@ -25,6 +26,7 @@ class StdTerminal : public Terminal {
  private:
   bool interactive_ = false;
   bool colour_ = false;
+  bool unicode_ = false;
   bool full_screen_ = false;
 };
 

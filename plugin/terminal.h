@@ -22,6 +22,8 @@ class Terminal {
   // Standard output is a terminal that can move its cursor. If not, text is written plainly.
   virtual bool is_interactive() const = 0;
   virtual bool has_colour() const = 0;
+  // The user's locale has UTF-8; else only ASCII is written for drawings.
+  virtual bool is_unicode() const = 0;
   // Columns and rows; 80 and 24 where nobody knows.
   virtual int width() const = 0;
   virtual int height() const = 0;

@@ -59,6 +59,24 @@ std::string advice(const Error& error, const Subject& subject) {
   return error.message;
 }
 
+Result<Json> job_of(const Command& command, Api& api) {
+  // "dj/encode-7" and the like, as kubectl prints them.
+  std::string name = command.arguments[0];
+  const std::size_t slash = name.find('/');
+  if (slash != std::string::npos) {
+    const std::string kind = name.substr(0, slash);
+    if (kind != "dj" && kind != "djob" && !kind.starts_with("durablejob")) {
+      return make_error(ErrorCode::kInvalid, name + " is no DurableJob; give a name, or dj/NAME");
+    }
+    name = name.substr(slash + 1);
+  }
+  const Result<std::string> namespace_ = namespace_of(command, api);
+  if (!namespace_.ok()) return namespace_.error();
+  Result<Json> job = api.get(kJobs, *namespace_, name);
+  if (job.ok()) return job;
+  return make_error(job.error().code, advice(job.error(), {"get", kJobs, *namespace_, name}));
+}
+
 int refuse(Terminal& terminal, const Command& command, std::string_view message) {
   std::string line = "kubectl holdfast";
   if (!command.verb.empty()) line += " " + command.verb;

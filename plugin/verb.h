@@ -33,6 +33,9 @@ struct Subject {
 // One line that says what to do, without its end.
 std::string advice(const Error& error, const Subject& subject);
 
+// The job of the first argument. The error has its line already.
+Result<Json> job_of(const Command& command, Api& api);
+
 // Writes "kubectl holdfast VERB: MESSAGE" to standard error and returns kExitRefused.
 int refuse(Terminal& terminal, const Command& command, std::string_view message);
 

@@ -21,8 +21,9 @@ int version(const Command&, Api&, Terminal& terminal) {
 
 VerbFunction function_of(std::string_view verb) {
   static constexpr std::pair<std::string_view, VerbFunction> kFunctions[] = {
-      {"help", help},
-      {"version", version},
+      {"submit", submit},         {"logs", logs},       {"retry", retry},
+      {"cancel", cancel},         {"suspend", suspend}, {"resume", resume},
+      {"completion", completion}, {"help", help},       {"version", version},
   };
   for (const auto& [name, function] : kFunctions) {
     if (name == verb) return function;

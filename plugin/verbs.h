@@ -5,6 +5,13 @@
 
 namespace holdfast::plugin {
 
+int submit(const Command& command, Api& api, Terminal& terminal);
+int logs(const Command& command, Api& api, Terminal& terminal);
+int retry(const Command& command, Api& api, Terminal& terminal);
+int cancel(const Command& command, Api& api, Terminal& terminal);
+int suspend(const Command& command, Api& api, Terminal& terminal);
+int resume(const Command& command, Api& api, Terminal& terminal);
+int completion(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/json.h"
 #include "core/result.h"
@@ -15,5 +16,9 @@ inline constexpr int kMaxYamlDepth = 50;
 
 // Returns JSON in which each scalar is a string. kInvalid names line and column, never the text.
 Result<Json> parse_yaml(const std::string& text);
+
+// The documents of a manifest, each with the types that kubectl reads: YAML 1.1, so that yes and on
+// are true, and quoted scalars are strings. Empty documents are left out.
+Result<std::vector<Json>> parse_manifest(const std::string& text);
 
 }  // namespace holdfast::kube

@@ -67,5 +67,54 @@ TEST(Yaml, AnErrorNamesThePlaceAndNotTheText) {
   }
 }
 
+Json manifest(const std::string& text) {
+  const Result<std::vector<Json>> documents = parse_manifest(text);
+  EXPECT_TRUE(documents.ok()) << text;
+  return documents.ok() ? Json(*documents) : Json();
+}
+
+TEST(Manifest, PlainScalarsHaveTheTypesThatKubectlReads) {
+  const Json expected = {{{"i", 3},
+                          {"n", -3},
+                          {"x", 31},
+                          {"o", 8},
+                          {"f", 1.5},
+                          {"e", 1000.0},
+                          {"t", true},
+                          {"y", true},
+                          {"off", false},
+                          {"z", nullptr},
+                          {"none", nullptr},
+                          {"s", "1.2.3"},
+                          {"q", "3"},
+                          {"b", "yes"},
+                          {"m", "500m"},
+                          {"ip", "10.0.0.1"},
+                          {"big", 18446744073709551615U}}};
+  EXPECT_EQ(manifest("i: 3\nn: -3\nx: 0x1F\no: 010\nf: 1.5\ne: 1e3\nt: true\ny: yes\n'off': off\n"
+                     "z: ~\nnone:\ns: 1.2.3\nq: '3'\nb: \"yes\"\nm: 500m\nip: 10.0.0.1\n"
+                     "big: 18446744073709551615\n"),
+            expected);
+}
+
+TEST(Manifest, DocumentsAreApartAndEmptyOnesLeftOut) {
+  EXPECT_EQ(manifest("---\n# nothing\n---\na: 1\n---\n---\nb: 2\n...\n"),
+            Json({{{"a", 1}}, {{"b", 2}}}));
+  EXPECT_EQ(manifest(""), Json::array());
+}
+
+TEST(Manifest, MergeKeysAddWhatIsNotThere) {
+  EXPECT_EQ(manifest("[&a {x: 1, y: 2}, {<<: *a, y: 3}]\n"),
+            Json({{{{"x", 1}, {"y", 2}}, {{"x", 1}, {"y", 3}}}}));
+}
+
+TEST(Manifest, WhatIsMalformedNamesItsPlaceAndNotItsText) {
+  const Result<std::vector<Json>> broken = parse_manifest("a: 1\nb: [secret\n");
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().message.find("secret"), std::string::npos);
+  EXPECT_NE(broken.error().message.find("line"), std::string::npos);
+  EXPECT_FALSE(parse_manifest("a: 1\na: 2\n").ok());
+}
+
 }  // namespace
 }  // namespace holdfast::kube

@@ -15,6 +15,7 @@ class TextTerminal : public plugin::Terminal {
   void err(std::string_view text) override { errors += text; }
   bool is_interactive() const override { return interactive; }
   bool has_colour() const override { return false; }
+  bool is_unicode() const override { return unicode; }
   int width() const override { return columns; }
   int height() const override { return rows; }
   void show(const std::vector<std::string>& lines) override { frames.push_back(lines); }
@@ -29,6 +30,7 @@ class TextTerminal : public plugin::Terminal {
   std::vector<std::vector<std::string>> frames;
   std::map<std::string, std::string> files;
   bool interactive = false;
+  bool unicode = true;
   int columns = 80, rows = 24;
   int waits = 1;  // how often wait() is called until the user stops
 };

@@ -1,0 +1,155 @@
+#include "plugin/outcome.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/steady_now.h"
+#include "core/utf8.h"
+#include "plugin/print.h"
+#include "plugin/verb.h"
+
+namespace holdfast::plugin {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 400;
+// How often a silent wait looks whether the watch has trouble.
+constexpr std::chrono::seconds kLook{1};
+
+std::string uid_of(const Json& job) { return string_at(at(job, "metadata"), "uid"); }
+
+// What the condition of the outcome says.
+std::string why(const Json& job) {
+  const std::string phase = phase_of(job);
+  for (const Json& condition : at(at(job, "status"), "conditions")) {
+    const std::string type = string_at(condition, "type");
+    if (string_at(condition, "status") != "True") continue;
+    if (type != phase && !(phase == "Succeeded" && type == "Complete")) continue;
+    const std::string reason = string_at(condition, "reason");
+    const std::string message = clean_text(string_at(condition, "message"), kMaxTextBytes);
+    return message.empty() ? reason : reason + ": " + message;
+  }
+  return "";
+}
+
+class Wait {
+ public:
+  Wait(const Command& command, Api& api, Terminal& terminal, const Json& job,
+       const std::string& wanted)
+      : command_(command),
+        api_(api),
+        terminal_(terminal),
+        last_(job),
+        uid_(uid_of(job)),
+        name_(string_at(at(job, "metadata"), "name")),
+        wanted_(wanted) {}
+
+  int run() {
+    if (has_ended(last_)) return ended(last_);
+    const std::string namespace_ = string_at(at(last_, "metadata"), "namespace");
+    auto mirror =
+        api_.mirror(kJobs, namespace_, {.labels = "", .fields = "metadata.name=" + name_});
+    if (!mirror.ok()) return refuse(terminal_, command_, mirror.error().message);
+    const std::optional<Duration> limit = command_.duration("timeout");
+    const SteadyTime begun = steady_now();
+    for (;;) {
+      Duration step = kLook;
+      if (limit) step = std::min<Duration>(step, begun + *limit - steady_now());
+      if (step <= Duration::zero()) return too_late(*limit);
+      const bool changed = (*mirror)->wait(step);
+      if (!changed) {
+        say_trouble((*mirror)->trouble());
+        continue;
+      }
+      if (const auto code = look(**mirror)) return *code;
+    }
+  }
+
+ private:
+  std::optional<int> look(Mirror& mirror) {
+    // A job with ttlSecondsAfterFinished 0 ends and goes in one moment.
+    for (const auto& gone : mirror.deleted()) {
+      if (uid_of(*gone) != uid_) continue;
+      if (has_ended(*gone)) return ended(*gone);
+      return refuse(terminal_, command_,
+                    "somebody has deleted " + job_reference(name_) +
+                        " before it ended; submit it again if you need it");
+    }
+    const auto objects = mirror.objects();
+    const auto found = std::find_if(objects.begin(), objects.end(),
+                                    [&](const auto& one) { return uid_of(*one) == uid_; });
+    if (found == objects.end()) {
+      return refuse(terminal_, command_,
+                    job_reference(name_) +
+                        " is gone, and nobody has seen how it ended; submit it "
+                        "again if you need it");
+    }
+    if (has_ended(**found)) return ended(**found);
+    last_ = **found;
+    const Json& waiting = at(at(last_, "status"), "waiting");
+    const std::string told = phase_of(last_) + string_at(waiting, "reason");
+    if (told != told_) terminal_.err(job_reference(name_) + ": " + state_of(last_) + "\n");
+    told_ = told;
+    return std::nullopt;
+  }
+
+  int ended(const Json& job) {
+    const bool is_wanted = phase_of(job) == wanted_;
+    terminal_.err(job_reference(name_) + ": " + state_of(job) + "\n");
+    return is_wanted ? kExitDone : kExitJobFailed;
+  }
+
+  int too_late(Duration limit) {
+    return refuse(terminal_, command_,
+                  job_reference(name_) + " has not ended after " + human_duration(limit) + ", " +
+                      state_of(last_) +
+                      "; it goes on: wait again, or see kubectl holdfast explain " + name_);
+  }
+
+  void say_trouble(const std::string& trouble) {
+    if (!trouble.empty() && trouble != trouble_) {
+      terminal_.err("the API server does not answer (" + clean_text(trouble, kMaxTextBytes) +
+                    "); still waiting\n");
+    }
+    trouble_ = trouble;
+  }
+
+  const Command& command_;
+  Api& api_;
+  Terminal& terminal_;
+  Json last_;
+  const std::string uid_, name_, wanted_;
+  std::string told_, trouble_;
+};
+
+}  // namespace
+
+std::string phase_of(const Json& job) { return string_at(at(job, "status"), "phase", "Pending"); }
+
+bool has_ended(const Json& job) {
+  const std::string phase = phase_of(job);
+  return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
+}
+
+bool is_being_deleted(const Json& job) {
+  return !string_at(at(job, "metadata"), "deletionTimestamp").empty();
+}
+
+std::string state_of(const Json& job) {
+  std::string text = "it is " + phase_of(job);
+  if (has_ended(job)) {
+    const std::string reason = why(job);
+    return reason.empty() ? text : text + ": " + reason;
+  }
+  const Json& waiting = at(at(job, "status"), "waiting");
+  const std::string reason = string_at(waiting, "reason");
+  if (reason.empty()) return text;
+  return text + ": " + reason + ": " + clean_text(string_at(waiting, "message"), kMaxTextBytes);
+}
+
+int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Json& job,
+                 const std::string& wanted) {
+  return Wait(command, api, terminal, job, wanted).run();
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,121 @@
+"""kubectl holdfast on jobs that run: waiting for their end, steering and retrying them."""
+
+import pytest
+from holdfast import indexed, job, runs
+from localcluster import wait_for
+from plugin import Plugin
+
+CLUSTER = {"nodes": 2}
+LIMIT = 60
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+@pytest.fixture()
+def plugin(cluster, namespace):
+    return Plugin(cluster).within(namespace)
+
+
+def test_wait_ends_with_the_outcome_as_its_exit_code(plugin):
+    good = plugin("submit", "-f", "-", "--wait", input=job("good", annotations=runs(0)))
+    assert good.code == 0, good.err
+    assert good.out == "durablejob.holdfast.dev/good created\n"
+    assert good.err.splitlines()[-1].startswith("durablejob.holdfast.dev/good: it is Succeeded")
+    bad = plugin("submit", "-f", "-", "--wait", input=job("bad", annotations=runs(0, 3), backoffLimit=0))
+    assert bad.code == 1, bad.err
+    assert "it is Failed: BackoffLimitExceeded" in bad.err.splitlines()[-1]
+
+
+def test_wait_sees_the_end_of_a_job_that_is_deleted_at_once(plugin):
+    quick = job("quick", annotations=runs(0), ttlSecondsAfterFinished=0)
+    done = plugin("submit", "-f", "-", "--wait", input=quick)
+    assert done.code == 0, done.err
+
+
+def test_wait_that_is_too_short_says_so_and_the_job_goes_on(plugin, jobs):
+    late = plugin("submit", "-f", "-", "--wait", "--timeout", "2s", input=job("long", annotations=runs(600)))
+    assert late.code == 2
+    assert "has not ended after 2s, it is " in late.err.splitlines()[-1]
+    assert jobs.status("long").get("phase") not in ("Failed", "Cancelled")
+
+
+def test_wait_for_a_job_that_somebody_deletes_ends(plugin, jobs):
+    process = plugin.start("submit", "-f", "-", "--key", "deleted", "--wait", input=job("x", annotations=runs(600)))
+    name = wait_for("the job", lambda: next((one["metadata"]["name"] for one in jobs.list()), None), LIMIT)
+    jobs.wait_running(name)
+    jobs.delete(name)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 2
+    assert "somebody has deleted" in err.splitlines()[-1]
+
+
+def test_suspend_resume_and_cancel(plugin, jobs):
+    jobs.apply(job("steered", annotations=runs(600)))
+    jobs.wait_running("steered")
+    assert plugin("suspend", "steered").out == "durablejob.holdfast.dev/steered is being suspended\n"
+    jobs.wait_phase("steered", "Suspended")
+    again = plugin("suspend", "dj/steered")
+    assert (again.code, again.out) == (0, "durablejob.holdfast.dev/steered is suspended already\n")
+    assert plugin("resume", "steered").out == "durablejob.holdfast.dev/steered is resumed\n"
+    jobs.wait_running("steered")
+    cancelled = plugin("cancel", "steered", "--wait")
+    assert cancelled.code == 0, cancelled.err
+    assert jobs.status("steered")["phase"] == "Cancelled"
+    late = plugin("suspend", "steered")
+    assert late.code == 2
+    assert late.line == ("durablejob.holdfast.dev/steered has ended, it is Cancelled: JobCancelled; to run it again: "
+                         "kubectl holdfast retry steered") or "has ended, it is Cancelled" in late.line
+
+
+def test_cancelled_meanwhile_is_exit_code_1_for_who_waits(plugin, jobs):
+    process = plugin.start("submit", "-f", "-", "--wait", input=job("victim", annotations=runs(600)))
+    wait_for("the job", lambda: jobs.get("victim"), LIMIT)
+    jobs.wait_running("victim")
+    assert plugin("cancel", "victim").code == 0
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 1, err
+    assert "it is Cancelled" in err.splitlines()[-1]
+
+
+def test_a_failed_job_is_retried_as_a_new_one(plugin, jobs):
+    jobs.apply(job("flaky", annotations=runs(0, "1"), backoffLimit=0))
+    early = plugin("retry", "flaky")
+    source = jobs.wait_phase("flaky", "Failed") and jobs.get("flaky")
+    assert early.code == 2 and "has not ended" in early.line
+    retried = plugin("retry", "flaky")
+    assert (retried.code, retried.out) == (0, "durablejob.holdfast.dev/flaky-retry-1 created, a retry of flaky\n")
+    made = jobs.get("flaky-retry-1")
+    assert made["metadata"]["annotations"] == {"holdfast.dev/retry-of": "flaky",
+                                               "holdfast.dev/retry-of-uid": source["metadata"]["uid"]}
+    assert made["spec"]["template"] == source["spec"]["template"]
+    jobs.wait_phase("flaky-retry-1", "Failed")
+    again = plugin("retry", "flaky")
+    assert again.code == 2 and "kubectl holdfast retry flaky-retry-1" in again.line
+    assert plugin("retry", "flaky-retry-1", "-o", "name").out == "durablejob.holdfast.dev/flaky-retry-2\n"
+
+
+def test_retry_of_the_failed_indexes_runs_those_alone(plugin, jobs):
+    bad = {"holdfast-test/run-for": "0s", "holdfast-test/exit-code": "1"}
+    jobs.apply(indexed("sweep", 3, 3, annotations=bad, backoffLimitPerIndex=0, backoffLimit=100))
+    status = jobs.wait_phase("sweep", "Failed")
+    assert status["failedIndexes"] == "0-2"
+    result = plugin("retry", "sweep", "--failed-indexes", "--wait")
+    assert result.code == 1, result.err
+    made = jobs.get("sweep-retry-1")
+    assert made["spec"]["indexes"] == "0-2"
+    assert made["status"]["failedIndexes"] == "0-2"
+
+
+def test_retry_of_failed_indexes_is_refused_where_none_failed(plugin, jobs):
+    jobs.apply(indexed("fine", 2, 2, annotations=runs(0)))
+    jobs.wait_phase("fine", "Succeeded")
+    result = plugin("retry", "fine", "--failed-indexes")
+    assert result.code == 2 and "no index of durablejob.holdfast.dev/fine failed" in result.line
+
+
+def test_a_wrong_flag_gets_one_line(plugin):
+    for arguments, line in [
+            (["cancel", "x", "--force"], "there is no flag --force; kubectl holdfast cancel --help shows what it takes"),
+            (["cancel"], "something is missing: kubectl holdfast cancel JOB"),
+            (["logs", "x", "--attempt", "two"], "--attempt takes a number from 0, not 'two'")]:
+        result = plugin(*arguments)
+        assert (result.code, result.line) == (2, line)
