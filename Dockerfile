@@ -14,7 +14,7 @@ COPY reconciler reconciler
 COPY operator operator
 COPY agent agent
 COPY plugin plugin
-RUN cmake --preset release && cmake --build --preset release
+RUN cmake --preset release && cmake --build --preset release --target holdfast-operator holdfast-agent
 # The programs, what they are linked with, and whose these are.
 COPY hack/image-root hack/image-root
 RUN hack/image-root /image build/release operator/runtime/holdfast-operator agent/holdfast-agent

@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <random>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "client/cache/list_query.h"
 #include "client/kube/connection.h"
 #include "core/json_view.h"
+#include "core/thread_annotations.h"
 #include "plugin/loop_thread.h"
 
 namespace holdfast::plugin {
@@ -103,10 +103,11 @@ class ClusterApi::ClusterMirror : public Mirror {
   }
 
   bool wait(Duration at_most) override {
-    std::unique_lock lock(mutex_);
-    const bool changed = changed_.wait_for(lock, at_most, [this] { return is_changed_; });
-    is_changed_ = false;
-    return changed;
+    const auto limit = std::chrono::steady_clock::now() + at_most;
+    MutexLock lock(mutex_);
+    while (!is_changed_ && changed_.wait_until(mutex_, limit) == std::cv_status::no_timeout) {
+    }
+    return std::exchange(is_changed_, false);
   }
 
   std::vector<std::shared_ptr<const Json>> objects() override {
@@ -134,7 +135,7 @@ class ClusterApi::ClusterMirror : public Mirror {
   // A list changes many objects in one turn of the loop. The main thread reads after it.
   void note() {
     {
-      const std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       is_changed_ = was_synced_;
     }
     changed_.notify_one();
@@ -144,9 +145,9 @@ class ClusterApi::ClusterMirror : public Mirror {
   std::unique_ptr<cache::Informer> informer_;        // loop only
   bool was_synced_ = false;                          // loop only
   std::deque<std::shared_ptr<const Json>> deleted_;  // loop only
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_changed_ = false;  // under the mutex
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_changed_ HOLDFAST_GUARDED_BY(mutex_) = false;
 };
 
 ClusterApi::ClusterApi(std::string kubeconfig, std::string context)

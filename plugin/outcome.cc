@@ -67,30 +67,38 @@ class Wait {
 
  private:
   std::optional<int> look(Mirror& mirror) {
-    // A job with ttlSecondsAfterFinished 0 ends and goes in one moment.
-    for (const auto& gone : mirror.deleted()) {
-      if (uid_of(*gone) != uid_) continue;
-      if (has_ended(*gone)) return ended(*gone);
-      return refuse(terminal_, command_,
-                    "somebody has deleted " + job_reference(name_) +
-                        " before it ended; submit it again if you need it");
-    }
     const auto objects = mirror.objects();
-    const auto found = std::find_if(objects.begin(), objects.end(),
-                                    [&](const auto& one) { return uid_of(*one) == uid_; });
-    if (found == objects.end()) {
-      return refuse(terminal_, command_,
-                    job_reference(name_) +
-                        " is gone, and nobody has seen how it ended; submit it "
-                        "again if you need it");
-    }
-    if (has_ended(**found)) return ended(**found);
-    last_ = **found;
+    const auto found = find(objects);
+    if (found == nullptr) return gone(mirror);
+    if (has_ended(*found)) return ended(*found);
+    last_ = *found;
     const Json& waiting = at(at(last_, "status"), "waiting");
     const std::string told = phase_of(last_) + string_at(waiting, "reason");
     if (told != told_) terminal_.err(job_reference(name_) + ": " + state_of(last_) + "\n");
     told_ = told;
     return std::nullopt;
+  }
+
+  using Objects = std::vector<std::shared_ptr<const Json>>;
+
+  const Json* find(const Objects& objects) const {
+    const auto found = std::find_if(objects.begin(), objects.end(),
+                                    [&](const auto& one) { return uid_of(*one) == uid_; });
+    return found == objects.end() ? nullptr : found->get();
+  }
+
+  // A job with ttlSecondsAfterFinished 0 ends and goes in one moment.
+  int gone(Mirror& mirror) {
+    const Objects deleted = mirror.deleted();
+    const Json* const last = find(deleted);
+    if (last != nullptr && has_ended(*last)) return ended(*last);
+    return refuse(terminal_, command_,
+                  last != nullptr
+                      ? "somebody has deleted " + job_reference(name_) +
+                            " before it ended; submit it again if you need it"
+                      : job_reference(name_) +
+                            " is gone, and nobody has seen how it ended; submit it again if you "
+                            "need it");
   }
 
   int ended(const Json& job) {

@@ -1,5 +1,8 @@
 #include "plugin/yaml_text.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "client/kube/yaml.h"
 
 namespace holdfast::plugin {
@@ -12,11 +15,13 @@ bool is_plain(const std::string& text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||
            c == '/' || c == '=' || c == '+' || c == '$' || c == '(' || c == ')';
   };
-  if (std::isalnum(static_cast<unsigned char>(text[0])) == 0 && text[0] != '/' && text[0] != '$') {
-    return false;
-  }
-  for (const char c : text) {
-    if (!is_inside(c)) return false;
+  // "-c" is a word, "- c" is a list.
+  const std::size_t first = text.find_first_not_of('-');
+  if (first == std::string::npos || first > 2) return false;
+  const char c = text[first];
+  if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '/' && c != '$') return false;
+  for (const char one : text) {
+    if (!is_inside(one)) return false;
   }
   // "yes", "1e3" and "~" would change their type. The reader itself says which do.
   const auto read = kube::parse_manifest(text);
@@ -37,6 +42,10 @@ bool is_block(const std::string& text) {
   return !text.ends_with("\n\n") && !text.ends_with(' ');
 }
 
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string block(const std::string& text, const std::string& indent) {
   std::string lines = text.ends_with('\n') ? "|" : "|-";
   std::size_t begin = 0;
@@ -53,7 +62,7 @@ std::string scalar(const Json& json, const std::string& indent) {
   if (!json.is_string()) return json.dump();
   const auto& text = json.get_ref<const std::string&>();
   if (is_plain(text)) return text;
-  return is_block(text) ? block(text, indent) : json.dump();
+  return is_block(text) ? block(text, indent) : quoted(text);
 }
 
 void write(const Json& json, const std::string& indent, std::string& text);
@@ -62,7 +71,7 @@ void write(const Json& json, const std::string& indent, std::string& text);
 void write_value(const Json& json, const std::string& indent, bool in_list, std::string& text) {
   if (json.is_object() && !json.empty()) {
     std::string inner;
-    write(json, in_list ? indent + "  " : indent + "  ", inner);
+    write(json, indent + "  ", inner);
     // The first member of an object in a list stands behind the dash.
     text += in_list ? " " + inner.substr(indent.size() + 2) : "\n" + inner;
   } else if (json.is_array() && !json.empty()) {
@@ -76,7 +85,7 @@ void write_value(const Json& json, const std::string& indent, bool in_list, std:
 void write(const Json& json, const std::string& indent, std::string& text) {
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
-      text += indent + scalar(Json(key), indent) + ":";
+      text += indent + (is_plain(key) ? key : quoted(key)) + ":";
       write_value(value, indent, false, text);
     }
   } else {

@@ -31,10 +31,11 @@ def with_status(bare_cluster):
     def make(name, **fields):
         status, answer = bare_cluster.api("POST", PATH, job(name))
         assert status == 201, answer
-        body = {"status": {"phase": "Running", "startTime": SINCE, "completions": "0/1", "observedGeneration": 1,
-                           "failures": 0, "disruptions": 0, **fields}}
-        status, answer = bare_cluster.api("PATCH", f"{PATH}/{name}/status", body, content_type="merge")
-        assert status == 200, answer
+        running = {"phase": "Running", "startTime": SINCE, "completions": "0/1", "observedGeneration": 1,
+                   "failures": 0, "disruptions": 0, "attempt": fields["attempt"]}
+        for one in (running, running | fields):
+            status, answer = bare_cluster.api("PATCH", f"{PATH}/{name}/status", {"status": one}, content_type="merge")
+            assert status == 200, answer
         return answer
 
     return make

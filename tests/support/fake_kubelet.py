@@ -47,6 +47,8 @@ class FakeKubelet:
 
     def __enter__(self):
         self.thread.start()
+        # No controller makes it where there is no controller manager.
+        self.cluster.api("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
         node = {"metadata": {"name": self.node}, "spec": {}}
         status, answer = self.cluster.api("POST", "/api/v1/nodes", node)
         assert status == 201, answer
