@@ -163,9 +163,10 @@ Result<ClusterApi::Cluster*> ClusterApi::cluster() {
     options.kubeconfig = kubeconfig_;
     options.context = context_;
     options.user_agent = "kubectl-holdfast/" HOLDFAST_VERSION;
-    auto connection = kube::Connection::connect(
-        {made->thread.loop(), made->random, Log::create(LogLevel::kWarn, LogFormat::kText), {}},
-        options);
+    // No log: what goes wrong is in the answer's error, which becomes the one line that people
+    // read.
+    auto connection =
+        kube::Connection::connect({made->thread.loop(), made->random, Log(), {}}, options);
     if (!connection.ok()) return connection.error();
     made->connection = std::move(*connection);
     return Unit{};

@@ -47,6 +47,9 @@ std::string advice(const Error& error, const Subject& subject) {
              (subject.namespace_.empty() ? " -A" : " -n " + subject.namespace_) + " must say yes";
     case ErrorCode::kTransient:
       if (error.http_status != 0) break;
+      if (error.message.find("exec plugin") != std::string::npos) {
+        return "cannot log in: " + error.message + "; log in again, or correct the kubeconfig";
+      }
       return "cannot reach the API server (" + error.message +
              "); check the network, the proxy and the --context";
     case ErrorCode::kThrottled:

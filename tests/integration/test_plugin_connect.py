@@ -35,6 +35,12 @@ class ConnectProxy:
             threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
 
     def _tunnel(self, client):
+        try:
+            self._carry(client)
+        except OSError:  # one of the two ends is away
+            client.close()
+
+    def _carry(self, client):
         head = b""
         while b"\r\n\r\n" not in head:
             head += client.recv(4096)

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 
 import pytest
 from fake_kubelet import FakeKubelet
@@ -129,12 +128,3 @@ def test_help_and_version_need_no_cluster():
         done = subprocess.run([plugin_binary(), *arguments], text=True, capture_output=True, env={}, check=False)
         assert done.returncode == 0 and "holdfast" in done.stdout
 
-
-def test_explain_is_quick(plugin, with_status):
-    """One page costs a handful of requests."""
-    name = unique_name("quick")
-    with_status(name, attempt=1, runs=[{"index": 0, "attempt": 1, "podName": f"{name}-1", "startTime": SINCE}])
-    begun = time.monotonic()
-    result = plugin("explain", name)
-    assert result.code == 0, result.err
-    assert time.monotonic() - begun < 10
