@@ -12,6 +12,8 @@ int cancel(const Command& command, Api& api, Terminal& terminal);
 int suspend(const Command& command, Api& api, Terminal& terminal);
 int resume(const Command& command, Api& api, Terminal& terminal);
 int completion(const Command& command, Api& api, Terminal& terminal);
+int explain(const Command& command, Api& api, Terminal& terminal);
+int top(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 

@@ -1,0 +1,44 @@
+// `explain`: one page about one job. What it waits for, why, since when, what comes next and by
+// when, and what a person can do; then its runs, its stages and the timeline of its attempts.
+//
+//   ExplainFacts facts;
+//   facts.job = ...;                       // the rest may be missing
+//   for (const std::string& line : explain(facts, now, Page{})) terminal.out(line + "\n");
+//
+// Pure. Whatever is missing or malformed in the objects is left out. Texts of the cluster are
+// cleaned of control characters, so that no pod's message can steer the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/time.h"
+
+namespace holdfast::plugin {
+
+// Objects as the API server returns them; null or empty: not read, or there is none.
+struct ExplainFacts {
+  Json job;
+  Json queue;                    // the JobQueue of spec.queue
+  std::vector<Json> queue_jobs;  // the jobs of the namespace, to compute the place in the queue
+  Json pool;                     // the WorkerPool of the current stage
+  std::vector<Json> pods;        // of the job
+  std::vector<Json> events;      // about the job, of either API group
+  Json lease;                    // of the heartbeat of a job with one run
+  Json node_lease;               // of the node of a job with one run
+  // The operator's own, with the label holdfast.dev/lease. They say who should be acting.
+  std::vector<Json> operator_leases;
+};
+
+struct Page {
+  std::size_t width = 80;
+  // The page is kept to so many lines, by leaving out older attempts, ended stages and long texts;
+  // 0: no limit.
+  std::size_t height = 23;
+  bool unicode = true;
+};
+
+std::vector<std::string> explain(const ExplainFacts& facts, Time now, const Page& page);
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,37 @@
+// What each reason means, and what a person can do about it. docs/troubleshooting.md says the same
+// at more length.
+//
+//   const Advice& advice = advice_on(Reason::kQueued);
+//
+// Texts and commands have gaps, such as {job}. fill_gaps() puts the job's own names in.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reconciler/reason.h"
+
+namespace holdfast::plugin {
+
+struct Advice {
+  const char* means;  // a clause: "no node fits the pod"
+  const char* act;    // sentences for a person; "" only for ends that need nobody
+  // Shell commands that help, most useful first; null: none. Each can be pasted as it stands.
+  std::array<const char*, 2> commands = {nullptr, nullptr};
+};
+
+const Advice& advice_on(reconciler::Reason reason);
+
+// The same for one of our reasons, for a kubelet's word ("ImagePullBackOff", "OOMKilled"), and for
+// any other word.
+const Advice& advice_on(const reconciler::AnyReason& reason);
+
+// Gaps: {job} {ns} {pod} {node} {attempt} {index} {queue} {pool} {worker} {uid}. None: the text has
+// a gap that has no value.
+using Gaps = std::map<std::string, std::string, std::less<>>;
+std::optional<std::string> fill_gaps(std::string_view text, const Gaps& gaps);
+
+}  // namespace holdfast::plugin

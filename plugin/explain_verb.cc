@@ -1,0 +1,172 @@
+// The verb `explain`: reads what the page needs, and shows it once or again and again.
+#include <algorithm>
+
+#include "plugin/explain.h"
+#include "plugin/job_text.h"
+#include "plugin/print.h"
+#include "plugin/verbs.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kOperatorNamespace = "holdfast-system";
+constexpr const char* kNodeLeases = "kube-node-lease";
+// Times on the page move each second.
+constexpr seconds kRedraw{1};
+// A change of the job shows at once. What stands beside it is read again now and then.
+constexpr seconds kReadAgain{5};
+// All jobs of a namespace may be many megabytes.
+constexpr seconds kListAgain{30};
+
+// What is only useful may be missing: no rights, no such object.
+Json get_or_null(Api& api, const Resource& resource, const std::string& namespace_,
+                 const std::string& name) {
+  if (name.empty()) return {};
+  Result<Json> object = api.get(resource, namespace_, name);
+  return object.ok() ? std::move(*object) : Json();
+}
+
+std::vector<Json> list_or_none(Api& api, const Resource& resource, const std::string& namespace_,
+                               const Selector& selector) {
+  Result<std::vector<Json>> list = api.list(resource, namespace_, selector);
+  return list.ok() ? std::move(*list) : std::vector<Json>();
+}
+
+class Facts {
+ public:
+  Facts(Api& api, Json job)
+      : api_(api),
+        namespace_(string_at(at(job, "metadata"), "namespace")),
+        name_(string_at(at(job, "metadata"), "name")) {
+    take(std::move(job));
+  }
+
+  // Reads all of it again. The error is that of the job itself.
+  Status read() {
+    Result<Json> job = api_.get(kJobs, namespace_, name_);
+    if (!job.ok()) return job.error();
+    take(std::move(*job));
+    return Unit{};
+  }
+
+  const ExplainFacts& facts() const { return facts_; }
+  Subject subject() const { return {"get", kJobs, namespace_, name_}; }
+
+ private:
+  void take(Json job) {
+    facts_.job = std::move(job);
+    const JobText text = read_job(facts_.job);
+    read_places(text);
+    read_run(text);
+    facts_.events = list_or_none(
+        api_, kEvents, namespace_,
+        {.labels = "", .fields = "involvedObject.kind=DurableJob,involvedObject.name=" + name_});
+    facts_.operator_leases = text.has_ended()
+                                 ? std::vector<Json>()
+                                 : list_or_none(api_, kLeases, kOperatorNamespace,
+                                                {.labels = "holdfast.dev/lease", .fields = ""});
+  }
+
+  void read_places(const JobText& job) {
+    const std::string reason = job.waiting ? job.waiting->reason : "";
+    facts_.queue = reason == "Queued" ? get_or_null(api_, kQueues, namespace_, job.queue) : Json();
+    facts_.pool =
+        reason == "WorkerAwaited" ? get_or_null(api_, kPools, namespace_, job.pool) : Json();
+    if (!facts_.queue.is_object()) {
+      facts_.queue_jobs.clear();
+      return;
+    }
+    const Time now = api_.now();
+    if (listed_ && now - *listed_ < kListAgain) return;
+    facts_.queue_jobs = list_or_none(api_, kJobs, namespace_, {});
+    listed_ = now;
+  }
+
+  // The pod of the last end has its last words, and Leases have the bounds of the open attempt.
+  void read_run(const JobText& job) {
+    facts_.pods.clear();
+    facts_.lease = Json();
+    facts_.node_lease = Json();
+    if (!job.history.empty() && job.history.back().outcome != "Succeeded") {
+      facts_.pods.push_back(get_or_null(api_, kPods, namespace_, job.history.back().pod));
+    }
+    if (job.many_runs() || job.runs.empty() || job.runs.front().next_attempt) return;
+    if (at(job.spec, "heartbeat").is_object()) {
+      facts_.lease = get_or_null(api_, kLeases, namespace_, "holdfast-" + job.uid);
+    }
+    facts_.node_lease = get_or_null(api_, kLeases, kNodeLeases, job.runs.front().node);
+  }
+
+  Api& api_;
+  const std::string namespace_;
+  const std::string name_;
+  ExplainFacts facts_;
+  std::optional<Time> listed_;
+};
+
+Page page_for(const Command& command, const Terminal& terminal, bool live) {
+  Page page;
+  page.unicode = terminal.is_unicode();
+  page.width = static_cast<std::size_t>(std::max(terminal.width(), 40));
+  // The last row is the shell's prompt.
+  page.height = static_cast<std::size_t>(std::max(terminal.height() - (live ? 0 : 1), 10));
+  if (command.text("output") == "wide") page.height = 0;
+  return page;
+}
+
+void print(const std::vector<std::string>& lines, Terminal& terminal) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  terminal.out(text);
+}
+
+// On a terminal the page stays and changes. Piped, each change of the job is a page, until it ends.
+int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
+  const Subject subject = facts.subject();
+  const Result<std::unique_ptr<Mirror>> mirror = api.mirror(
+      kJobs, subject.namespace_, {.labels = "", .fields = "metadata.name=" + subject.name});
+  if (!mirror.ok()) return refuse(terminal, command, mirror.error().message);
+  const bool live = terminal.is_interactive();
+  std::string printed;
+  Time read = api.now();
+  do {
+    const auto lines = explain(facts.facts(), api.now(), page_for(command, terminal, live));
+    const std::string version = string_at(at(facts.facts().job, "metadata"), "resourceVersion");
+    if (live) {
+      terminal.show(lines);
+    } else if (version != printed) {
+      if (!printed.empty()) terminal.out("\n");
+      print(lines, terminal);
+      printed = version;
+    }
+    if (!live && read_job(facts.facts().job).has_ended()) return kExitDone;
+    if (!(*mirror)->wait(kRedraw) && api.now() - read < kReadAgain) continue;
+    read = api.now();
+    const Status again = facts.read();
+    // A server that is away comes back. A job that is gone does not.
+    if (!again.ok() && again.error().code == ErrorCode::kNotFound) {
+      return refuse(terminal, command, advice(again.error(), subject));
+    }
+  } while (terminal.wait(Duration::zero()));
+  return kExitDone;
+}
+
+}  // namespace
+
+int explain(const Command& command, Api& api, Terminal& terminal) {
+  Result<Json> job = job_of(command, api);
+  if (!job.ok()) return refuse(terminal, command, job.error().message);
+  const std::string form = command.text("output");
+  if (form == "json" || form == "yaml") {
+    terminal.out(rendered(*job, form));
+    return kExitDone;
+  }
+  Facts facts(api, std::move(*job));
+  if (command.has("watch")) return watch(command, facts, api, terminal);
+  print(explain(facts.facts(), api.now(), page_for(command, terminal, false)), terminal);
+  return kExitDone;
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,107 @@
+#include "plugin/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "plugin/cells.h"
+#include "tests/unit/plugin/situations.h"
+
+namespace holdfast::plugin {
+namespace {
+
+std::string page_of(const Situation& situation, const Page& page = {}) {
+  std::string text;
+  for (const std::string& line : explain(situation.facts, noon(), page)) text += line + "\n";
+  return text;
+}
+
+class Explain : public testing::TestWithParam<std::string> {};
+
+// A change of the page shows as a change of these texts. To accept it:
+// HOLDFAST_WRITE_GOLDEN=1 plugin_test --gtest_filter='*Golden*', and read the difference.
+TEST_P(Explain, SaysTheGoldenText) {
+  const std::string path = std::string(GOLDEN_FOLDER) + "/" + GetParam() + ".txt";
+  const std::string text = page_of(situation(GetParam()));
+  if (std::getenv("HOLDFAST_WRITE_GOLDEN")) std::ofstream(path) << text;
+  std::ifstream file(path);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str());
+}
+
+TEST_P(Explain, FitsOntoOneScreen) {
+  for (const bool unicode : {true, false}) {
+    const auto lines = explain(situation(GetParam()).facts, noon(), {80, 23, unicode});
+    EXPECT_LE(lines.size(), 23U);
+    for (const std::string& line : lines) EXPECT_LE(cells(line), 80U) << line;
+  }
+}
+
+TEST_P(Explain, IsAsciiIfAsked) {
+  const std::string text = page_of(situation(GetParam()), {80, 23, false});
+  for (const char character : text) {
+    EXPECT_TRUE(character == '\n' || (character >= ' ' && character <= '~')) << text;
+  }
+}
+
+TEST_P(Explain, SaysWhatAPersonCanDo) {
+  EXPECT_NE(page_of(situation(GetParam())).find("You can"), std::string::npos);
+}
+
+// Whatever is missing from the objects, nothing breaks.
+TEST_P(Explain, ReadsObjectsWithAnyMemberMissing) {
+  const auto& all = situation(GetParam()).facts;
+  const std::function<void(const ExplainFacts&, Json::json_pointer)> without =
+      [&](const ExplainFacts& facts, const Json::json_pointer& at_pointer) {
+        const Json& whole = all.job[at_pointer];
+        if (!whole.is_structured()) return;
+        for (const auto& [key, value] : whole.items()) {
+          ExplainFacts fewer = facts;
+          Json& part = fewer.job[at_pointer];
+          if (part.is_object()) {
+            part[key] = 7;
+            explain(fewer, noon(), {});
+            part.erase(key);
+            explain(fewer, noon(), {});
+          }
+          without(facts, whole.is_array() ? at_pointer / std::stoul(key) : at_pointer / key);
+        }
+      };
+  without(all, Json::json_pointer());
+}
+
+// People compare the page of the manual with theirs.
+TEST(ExplainInTheManual, IsWhatExplainSays) {
+  std::ifstream file(std::string(GOLDEN_FOLDER) + "/../../../../docs/kubectl.md");
+  std::stringstream manual;
+  manual << file.rdbuf();
+  for (const char* const name : {"back-off", "waits-in-queue"}) {
+    std::string page;
+    for (const std::string& line : explain(situation(name).facts, noon(), {})) {
+      page += (line.empty() ? "" : "    ") + line + "\n";
+    }
+    EXPECT_NE(manual.str().find(page), std::string::npos) << name << ":\n" << page;
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> names;
+  for (const Situation& one : situations()) names.push_back(one.name);
+  return names;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& one) {
+  std::string name = one.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Situations, Explain, testing::ValuesIn(names()), test_name);
+
+}  // namespace
+}  // namespace holdfast::plugin
