@@ -24,7 +24,7 @@ VerbFunction function_of(std::string_view verb) {
       {"submit", submit},         {"logs", logs},       {"retry", retry},
       {"cancel", cancel},         {"suspend", suspend}, {"resume", resume},
       {"completion", completion}, {"help", help},       {"version", version},
-      {"explain", explain},       {"top", top},
+      {"explain", explain},       {"top", top},         {"convert", convert},
   };
   for (const auto& [name, function] : kFunctions) {
     if (name == verb) return function;

@@ -14,6 +14,7 @@ int resume(const Command& command, Api& api, Terminal& terminal);
 int completion(const Command& command, Api& api, Terminal& terminal);
 int explain(const Command& command, Api& api, Terminal& terminal);
 int top(const Command& command, Api& api, Terminal& terminal);
+int convert(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 

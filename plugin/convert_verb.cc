@@ -1,0 +1,22 @@
+// The verb `convert`: the DurableJob on standard output, what differs on standard error.
+#include "plugin/convert.h"
+#include "plugin/job_file.h"
+#include "plugin/print.h"
+#include "plugin/verbs.h"
+
+namespace holdfast::plugin {
+
+int convert(const Command& command, Api&, Terminal& terminal) {
+  const Result<Json> object = read_manifest(command, terminal);
+  if (!object.ok()) return refuse(terminal, command, object.error().message);
+  const Conversion conversion = convert(*object);
+  if (!conversion.errors.empty()) {
+    for (const std::string& error : conversion.errors) refuse(terminal, command, error);
+    return kExitRefused;
+  }
+  for (const std::string& note : conversion.notes) terminal.err("differs: " + note + "\n");
+  terminal.out(rendered(conversion.job, command.text("output", "yaml")));
+  return kExitDone;
+}
+
+}  // namespace holdfast::plugin
