@@ -33,7 +33,7 @@ def _costs(audit, user, count, cpu, server, memory):
 def _released(operators, audit, done_before, count):
     """Whether all have ended and their pods were released; the log is read once the first is so."""
     ended = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators)
-    return ended - done_before >= count and audit().writes(OPERATOR_USER).get("patch pods", 0) >= count
+    return ended - done_before >= count and audit().writes(OPERATOR_USER, timed_out=True).get("patch pods", 0) >= count
 
 
 def at_rest(operators):

@@ -46,7 +46,7 @@ def durable(plane, case):
         def ended():
             if operator.metric("holdfast_jobs", phase="Succeeded") - before < case[0]:
                 return False
-            return Audit(plane.cluster, offset, namespace).writes(OPERATOR_USER).get("patch pods", 0) >= count
+            return Audit(plane.cluster, offset, namespace).writes(OPERATOR_USER, timed_out=True).get("patch pods", 0) >= count
 
         wait_for("all runs to end and their pods to be released", ended, 20 * LIMIT, poll=1)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server

@@ -53,15 +53,18 @@ class Audit:
     """The accepted writes in the audit log since an offset."""
 
     def __init__(self, cluster, offset, namespace):
-        self.events = [event for event in cluster.audit_events(offset)[0]
-                       if event["verb"] not in ("get", "list", "watch")
-                       and event.get("objectRef", {}).get("namespace") == namespace
-                       and 200 <= event.get("responseStatus", {}).get("code", 0) < 300]
+        writes = [event for event in cluster.audit_events(offset)[0]
+                  if event["verb"] not in ("get", "list", "watch")
+                  and event.get("objectRef", {}).get("namespace") == namespace]
+        code = lambda event: event.get("responseStatus", {}).get("code", 0)
+        self.events = [event for event in writes if 200 <= code(event) < 300]
+        # The API server gave up waiting for etcd; they may have been written all the same.
+        self.timed_out = [event for event in writes if code(event) == 504]
 
-    def writes(self, user):
-        """{"verb resource/subresource": how many} of this user."""
+    def writes(self, user, timed_out=False):
+        """{"verb resource/subresource": how many} of this user, with those that timed out if wanted."""
         counted = collections.Counter()
-        for event in self.events:
+        for event in self.events + (self.timed_out if timed_out else []):
             if event["user"]["username"] == user:
                 about = event["objectRef"]
                 resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
