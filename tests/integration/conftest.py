@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 # Files are shared out among processes in this order: one that takes minutes must not come last.
 LONGEST_FIRST = ["test_replicas.py", "test_outage_five_minutes.py", "test_crash_points.py",
-                 "test_chaos_etcd_often.py", "test_chaos_crash.py", "test_chaos_thousand.py"]
+                 "test_chaos_etcd_often.py", "test_chaos_workers.py", "test_chaos_crash.py", "test_chaos_thousand.py"]
 
 
 def pytest_configure(config):

@@ -19,11 +19,11 @@ OWNER = "postgres"  # the server does not run as root
 
 class Database:
     """A server of the test's own. It listens on a Unix socket in its folder, and with `tcp` on a port of
-    127.0.0.1 too, because JDBC knows no Unix sockets.
+    127.0.0.1 too, because JDBC knows no Unix sockets. `connections`: how many at once.
 
     The folder is none of pytest's: each new pytest process closes those to other users again."""
 
-    def __init__(self, tcp=False):
+    def __init__(self, tcp=False, connections=100):
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
         assert found, "PostgreSQL's server is not there: run `make setup`"
         self._bin = pathlib.Path(found[-1]).parent
@@ -34,6 +34,7 @@ class Database:
         self._server = None
         self.port = free_port() if tcp else 5432
         self._address = "127.0.0.1" if tcp else ""
+        self._connections = connections
 
     def _as_owner(self, argv):
         return [*(["runuser", "-u", OWNER, "--"] if os.geteuid() == 0 else []), *map(str, argv)]
@@ -48,7 +49,8 @@ class Database:
         with open(self._log, "wb") as log:
             self._server = subprocess.Popen(
                 self._as_owner([self._bin / "postgres", "-D", self._data, "-k", self.folder,
-                                "-h", self._address, "-p", self.port, "-c", "fsync=off"]),
+                                "-h", self._address, "-p", self.port, "-c", "fsync=off",
+                                "-c", f"max_connections={self._connections}"]),
                 stdout=log, stderr=log, cwd=self.folder)
         wait_for("PostgreSQL to answer", lambda: self.run("SELECT 1")[0] == 0, 60, log=self._log,
                  alive=lambda: self._server.poll() is None)
