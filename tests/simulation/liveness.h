@@ -47,6 +47,9 @@ class Liveness {
   // Twice a second.
   void look(const std::vector<Replica*>& replicas);
 
+  // A queue's status was written; the ledger has seen it.
+  void queue_written(const std::string& name);
+
   // What is wrong at rest; empty: nothing.
   std::string unsettled() const;
   std::string untidy() const;
@@ -99,6 +102,9 @@ class Liveness {
   void look_at_words(const Permits::Queue& queue, const Line& line);
   void look_at_admissions(const std::string& name, const Permits::Queue& queue, const Line& line);
   void look_at_numbers(const std::string& name, const Permits::Queue& queue, const Line& line);
+  // What the status says and is not so.
+  std::vector<std::string> old_numbers(const std::string& name, const Permits::Queue& queue,
+                                       const Line& line) const;
   bool has_token(const Permits::Queue& queue) const;
   std::string untidy_queues() const;
   void look_at_pods(const Job& job);

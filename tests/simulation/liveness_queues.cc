@@ -14,6 +14,8 @@ namespace {
 using reconciler::Phase;
 using std::chrono::seconds;
 
+constexpr const char* kOldNumbers = "what its queue's status says is old";
+
 bool says_queued(const std::string& reason) {
   return reason == "Queued" || reason == "QueueMissing";
 }
@@ -117,11 +119,31 @@ void Liveness::look_at_admissions(const std::string& name, const Permits::Queue&
 
 void Liveness::look_at_numbers(const std::string& name, const Permits::Queue& queue,
                                const Line& line) {
-  const Duration bound = reconciler::kQueueRefresh;
+  for (const std::string& what : old_numbers(name, queue, line)) {
+    note(name + " " + what, kOldNumbers, reconciler::kQueueRefresh, std::nullopt);
+  }
+}
+
+// A number that was right when it was written is as old as that write, even if it was right for a
+// moment only.
+void Liveness::queue_written(const std::string& name) {
+  const auto queue = ledger_.permits().queues().find(name);
+  if (!on_ || queue == ledger_.permits().queues().end() || queue->second.uid.empty()) return;
+  const auto old = old_numbers(name, queue->second, ledger_.permits().lines()[name]);
+  std::erase_if(troubles_, [&](const auto& entry) {
+    const std::string& key = entry.first;
+    if (!key.starts_with(name + " ") || !key.ends_with(kOldNumbers)) return false;
+    return std::none_of(old.begin(), old.end(), [&](const std::string& what) {
+      return key == name + " " + what + " " + kOldNumbers;
+    });
+  });
+}
+
+std::vector<std::string> Liveness::old_numbers(const std::string& name, const Permits::Queue& queue,
+                                               const Line& line) const {
+  std::vector<std::string> old;
   const Permits& permits = ledger_.permits();
-  const auto is_old = [&](const std::string& what) {
-    note(name + " " + what, "what its queue's status says is old", bound, std::nullopt);
-  };
+  const auto is_old = [&](const std::string& what) { old.push_back(what); };
   // Of a pod that is lost nobody is sure.
   const bool sure = std::none_of(line.begin(), line.end(), [](const Permits::Job* job) {
     return job->outlasts && !Permits::runs(*job) && !job->pods.empty();
@@ -153,11 +175,12 @@ void Liveness::look_at_numbers(const std::string& name, const Permits::Queue& qu
     if (at_place < place) is_old("head has " + entry.get<std::string>() + " too late");
     place = std::max(place, at_place);
   }
-  if (!sure || head.size() >= reconciler::kHeadLimit) return;
+  if (!sure || head.size() >= reconciler::kHeadLimit) return old;
   for (const Permits::Job* const job : line) {
     const bool missing = std::find(head.begin(), head.end(), Json(job->name)) == head.end();
     if (waits(*job) && !permits.is_admitted(*job) && missing) is_old("head has no " + job->name);
   }
+  return old;
 }
 
 std::string Liveness::untidy_queues() const {

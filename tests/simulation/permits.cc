@@ -86,7 +86,10 @@ void Permits::read(const Json& json, Job& job) {
   const bool cleans_up = cancelled && string_at(stage, "when") == "Always";
   job.stands = (cancelled && !cleans_up) || (bool_at(spec, "suspend") && !cleans_up) ||
                int_at(stage, "parallelism", 1) == 0;
-  job.outlasts = !ended && string_at(stage, "podReplacementPolicy") == "Failed";
+  // An attempt on a warm worker waits for the old pod of the stage before.
+  const bool is_strict =
+      string_at(stage, "podReplacementPolicy") == "Failed" || stage.contains("workerPool");
+  job.outlasts = !ended && is_strict;
 }
 
 bool Permits::lives(const Job& job, const std::string& pod_uid, const std::string& pod_name) const {

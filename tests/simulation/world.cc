@@ -109,6 +109,7 @@ void World::applied(const Applied& write) {
   }
   trace(line);
   ledger_.applied(write);
+  if (write.resource == "jobqueues") liveness_.queue_written(key_of(object));
   gateway_.changed();
   std::uint64_t up = 0;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
