@@ -125,7 +125,9 @@ void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, P
   const bool is_told = status.waiting && status.waiting->reason == words.reason;
   const Duration left = until_turn_is_told(context, wait);
   if (!is_told && left > Duration::zero()) {
-    plan.wake_in(wait.waited < kTurnNotice ? left : std::max<Duration>(left, kTurnLook));
+    // Seldom, but the minute is kept.
+    const Duration seldom = std::min<Duration>(kTurnLook, kTurnPatience - wait.waited);
+    plan.wake_in(wait.waited < kTurnNotice ? left : std::max(left, seldom));
     return;
   }
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;

@@ -199,7 +199,7 @@ void Liveness::look_at_job(const Job& job) {
   switch (status.phase) {
     case Phase::kNone:
       holds(job, "not looked at",
-            job.job.has_pool ? kPoolNotice
+            job.job.has_pool ? own(kPoolNotice)
             : job.job.queue  ? kQueueNotice
                              : Duration::zero());
       break;

@@ -96,6 +96,14 @@ TEST(Workers, AJobWithoutASlotAsksForOneAndSaysSoLater) {
   EXPECT_FALSE(status.holds("Stalled"));
 }
 
+TEST(Workers, AJobWithoutASlotSaysSoAfterAMinuteHoweverTheLineMoves) {
+  JobView view = pooled(new_job());
+  view.observed.pool.wait = {seconds(10), seconds(0)};
+  EXPECT_EQ(settle(view).wake_after, seconds(20)) << "seldom";
+  view.observed.pool.wait = {seconds(52), seconds(0)};
+  EXPECT_EQ(settle(view).wake_after, seconds(8));
+}
+
 TEST(Workers, AMissingPoolIsTroubleForAPersonAndOverOnceThereIsOne) {
   JobView view = pooled(new_job());
   view.observed.pool.no_pool = true;
