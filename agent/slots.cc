@@ -54,7 +54,7 @@ SlotOrders Slots::watched(SteadyTime now, const WorkReading& reading) {
     if (reading.kind != WorkReading::Kind::kRead) return;
     const bool news = reading.work && (reading.uid != work_uid_ || reading.work->seq > seq_);
     if (news) heard_ = now;
-    read_work(now, reading);
+    read_work(now, reading, std::nullopt);
   });
 }
 
@@ -67,7 +67,7 @@ SlotOrders Slots::work_answered(SteadyTime now, const WorkReading& reading) {
     }
     if (reading.kind == WorkReading::Kind::kGone) return work_is_gone(now, reading.why);
     heard_ = request.sent;
-    read_work(now, reading);
+    read_work(now, reading, request.sent);
   });
 }
 
@@ -186,7 +186,7 @@ SteadyTime Slots::begin_before() const { return *renewed_ + terminate_after(sett
 
 // -- answers -----------------------------------------------------------------------------------
 
-void Slots::read_work(SteadyTime now, const WorkReading& reading) {
+void Slots::read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked) {
   if (reading.uid != work_uid_) {
     if (named_) return work_is_gone(now, "the work Lease was deleted and created again");
     work_uid_ = reading.uid;
@@ -201,11 +201,21 @@ void Slots::read_work(SteadyTime now, const WorkReading& reading) {
     return;
   }
   not_understood_.clear();
+  if (is_set_back(*reading.work, asked)) return work_is_gone(now, "the work Lease was set back");
   // The watch and the reads may overtake each other.
   if (reading.work->seq <= seq_) return;
   seq_ = reading.work->seq;
+  words_ = encode_work(*reading.work);
+  applied_ = now;
   attempts_.apply(now, *reading.work, orders_);
   if (reading.work->draining) drain("the operator asks for it");
+}
+
+// What was asked for later shows no earlier version.
+bool Slots::is_set_back(const Work& work, std::optional<SteadyTime> asked) const {
+  if (!named_) return false;
+  if (work.seq == seq_) return encode_work(work) != words_;
+  return work.seq < seq_ && asked && *asked > applied_;
 }
 
 // The operator makes the Leases once it knows the pod. Afterwards it never makes them again for

@@ -19,6 +19,8 @@
 //   nothing before the next renewal, which may come after an outage of any length.
 // - If the worker Lease is refused, gone, or somebody else's, or the work Lease is gone or made
 //   again, the agent fences itself at once. Then everything is dead within D/6.
+// - The seq of the work Lease never falls, and each seq has one text. Else somebody has changed the
+//   Lease, or the cluster's data were set back: the agent fences itself at once.
 // - Nothing undoes a fence.
 // - A renewal goes out each third of D, and at once if an attempt is over; of a busy worker 25 ms
 //   after the last one for each other attempt, so that ends share it. Its answers go into each
@@ -122,7 +124,9 @@ class Slots {
   SteadyTime begin_before() const;
   SteadyTime stop_at() const;
 
-  void read_work(SteadyTime now, const WorkReading& reading);
+  // `asked`: when it was asked for; none: the watch has it.
+  void read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked);
+  bool is_set_back(const Work& work, std::optional<SteadyTime> asked) const;
   void work_is_gone(SteadyTime now, const std::string& why);
   void worker_is_gone(SteadyTime now, const std::string& why);
   void renewed(const Pending& request);
@@ -158,6 +162,8 @@ class Slots {
   std::string worker_uid_;
   std::string work_uid_;
   std::int64_t seq_ = -1;  // that was applied
+  std::string words_;      // the same version's
+  SteadyTime applied_{};   // when
   // When the work Lease was asked for that was read last, or its event came.
   std::optional<SteadyTime> heard_;
   std::string not_understood_;  // why the last version was not

@@ -30,10 +30,11 @@ AtPlace place_of(const Answer& answer) {
   return AtPlace::kUnknown;
 }
 
-// Not if it is another work Lease than the one that the agent reads.
+// Not if it is another work Lease than the one that the agent reads, or was set back since.
 bool has_no_entry(const WorkerView& worker, const AttemptId& id) {
   const std::string& read = worker.report.work_uid;
   return worker.work && (read.empty() || read == worker.work_uid) &&
+         worker.report.seq <= worker.work->seq &&
          find(worker.work->entries, id) == worker.work->entries.end();
 }
 

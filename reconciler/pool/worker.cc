@@ -6,6 +6,9 @@
 namespace holdfast::reconciler {
 namespace {
 
+// In place of the seq that is awaited: the echo is ahead of the work Lease, which was changed or
+// set back since. Its agent ignores what it says, so the echo lags as long as that lasts.
+constexpr std::int64_t kAhead = -1;
 // While a verdict is held back, or the others' state decides.
 constexpr std::chrono::seconds kLookAgain{1};
 
@@ -95,9 +98,13 @@ WorkerDecision live(const WorkerFacts& worker) {
 void EchoLag::seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report,
                    LiveTime time) {
   const bool is_same = !work_uid.empty() && report.work_uid == work_uid;
-  if (is_same && report.seq >= seq) {
+  const bool was_ahead = awaited_ == kAhead;
+  if (is_same && report.seq == seq) {
     since_.reset();
-  } else if (!since_ || (is_same && report.seq >= awaited_)) {
+  } else if (is_same && report.seq > seq) {
+    if (!since_ || !was_ahead) since_ = time.now;
+    awaited_ = kAhead;
+  } else if (!since_ || was_ahead || (is_same && report.seq >= awaited_)) {
     since_ = time.now;
     awaited_ = seq;
   }

@@ -235,7 +235,7 @@ TEST_F(SlotsLeaseRule, AnOlderVersionOfTheWorkLeaseChangesNothing) {
   begin({run(kA)}, kA);
   const SlotOrders old = slots->watched(now, work_lease(4, {}));
   EXPECT_TRUE(old.kill.empty());
-  EXPECT_EQ(next_put({}).seq, 5);
+  EXPECT_EQ(next_put({run(kA)}).seq, 5);
 }
 
 TEST_F(SlotsLeaseRule, AVersionThatIsNotUnderstoodChangesNothingAndIsNotEchoed) {
@@ -385,6 +385,27 @@ TEST_F(SlotsLeaseRule, AfterAPauseOfAnyLengthTheDeadlinesComeFirst) {
   EXPECT_TRUE(orders.starts.empty());
   EXPECT_EQ(orders.terminate, std::vector<int>{0});
   EXPECT_TRUE(orders.kill_everything);
+}
+
+// Somebody has changed it, or a backup of the cluster's data was restored.
+TEST_F(SlotsLeaseRule, AWorkLeaseWhoseSeqFallsFences) {
+  serve();
+  begin({run(kA)}, kA);
+  slots->watched(now, work_lease(0, {}));
+  EXPECT_EQ(slots->phase(), Slots::Phase::kServing) << "a read may overtake the watch";
+  now += kTwoThirds / 2 + seconds(1);
+  ASSERT_TRUE(slots->woke(now).get_work);
+  slots->work_answered(now, work_lease(0, {}));
+  EXPECT_EQ(slots->phase(), Slots::Phase::kFencing);
+}
+
+TEST_F(SlotsLeaseRule, AWorkLeaseWithOtherWordsOfTheSameSeqFences) {
+  serve();
+  begin({run(kA)}, kA);
+  slots->watched(now, work_lease(seq, {run(kA)}));
+  EXPECT_EQ(slots->phase(), Slots::Phase::kServing);
+  slots->watched(now, work_lease(seq, {run(attempt("b"))}));
+  EXPECT_EQ(slots->phase(), Slots::Phase::kFencing);
 }
 
 }  // namespace

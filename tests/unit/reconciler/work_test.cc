@@ -239,6 +239,8 @@ TEST(AtPlace, AnAttemptThatWasEndedEarlyHasLeftIfItHasNoEntry) {
   worker.report.work_uid = "another";
   EXPECT_FALSE(has_left(id(3), worker)) << "the agent reads another work Lease";
   worker.report.work_uid = "work-uid";
+  worker.report.seq = worker.work->seq + 1;
+  EXPECT_FALSE(has_left(id(3), worker)) << "the work Lease was set back";
   worker.work.reset();
   EXPECT_FALSE(has_left(id(3), worker)) << "it is gone: nobody knows";
 }

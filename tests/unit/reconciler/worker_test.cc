@@ -169,6 +169,17 @@ TEST(EchoLag, ABusyWorkerThatIsAlwaysALittleBehindDoesNotLag) {
   }
 }
 
+// Its agent ignores a work Lease that was set back.
+TEST(EchoLag, AnEchoThatIsAheadLags) {
+  EchoLag lag;
+  lag.seen("work", 9, echo(9), at(0));
+  lag.seen("work", 3, echo(9), at(10));
+  lag.seen("work", 4, echo(9), at(13));
+  EXPECT_EQ(lag.lags_for(at(15)), seconds(5));
+  lag.seen("work", 9, echo(9), at(16));
+  EXPECT_EQ(lag.lags_for(at(20)), seconds(0));
+}
+
 TEST(EchoLag, AnotherWorkLeaseIsNeverEchoed) {
   EchoLag lag;
   lag.seen("other", 1, echo(9), at(0));
