@@ -1,9 +1,9 @@
 // Thousands of random histories of one job with one run or many: two operators with caches that
 // lag, which crash, lose answers and repeat requests, pods that end, vanish or are taken away,
-// nodes that die, a queue that comes, goes and takes its time, warm workers that fall silent, drain
-// and hand back, a user who changes his mind. After every write the rules S1-S13, S16-S18, S22 and
-// the job's part of S19 are checked; at the end, with the faults stopped, the job ends (L1, L2),
-// its pods are released (L5) and nothing more is written (L6).
+// nodes that die, a queue that comes, goes and takes its time, warm workers that fall silent,
+// drain, hand back and are shared with other jobs, a user who changes his mind. After every write
+// the rules S1-S13, S16-S18, S22 and the job's part of S19 are checked; at the end, with the faults
+// stopped, the job ends (L1, L2), its pods are released (L5) and nothing more is written (L6).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -191,6 +191,7 @@ class History {
       if (pod.has_finalizer) world_.ledger().complain("L5: " + pod.name + " keeps our finalizer");
       if (!pod.ended()) world_.ledger().complain("L5: " + pod.name + " still runs");
     }
+    if (world_.workers().has_others()) world_.ledger().complain("L1: another job never goes on");
     const int before = writes();
     for (int i = 0; i < 60; ++i) {
       settle_now();

@@ -11,6 +11,11 @@ namespace {
 
 SteadyTime steady(Time time) { return SteadyTime(time.time_since_epoch()); }
 
+bool is_placed(const std::vector<OtherPlace>& others, const AttemptId& id) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const OtherPlace& other) { return other.id == id; });
+}
+
 // `job`: as the replica has it; null: it is gone.
 RecordSays record_of(const Job* job, const AttemptId& id) {
   if (!job || job->uid != id.job_uid) return RecordSays::kOver;
@@ -49,6 +54,12 @@ void Replica::observe_pool(JobView& view) const {
     if (leases.is != WorkerIs::kLive || drains) continue;
     std::vector<AttemptId> used;
     for (const WorkEntry& entry : leases.work->entries) used.push_back(entry.id);
+    for (const OtherPlace& other : world_.workers().log()[leases_seen_]->others) {
+      const bool is_here = other.worker_uid == leases.uid;
+      if (is_here && std::find(used.begin(), used.end(), other.id) == used.end()) {
+        used.push_back(other.id);
+      }
+    }
     for (const Run& run : view.job.status.runs) {
       const AttemptId id{view.job.uid, run.index, run.attempt};
       const bool is_here = run.open() && run.worker_uid == leases.uid;
@@ -113,6 +124,7 @@ void Replica::ask_slots(const JobView& seen, std::int64_t runs) {
 bool Replica::serve_workers() {
   if (paused_ || world_.outage() || !world_.workers().exists()) return false;
   const auto& job = world_.job_log()[job_seen_];
+  const std::vector<OtherPlace>& others = world_.workers().log()[leases_seen_]->others;
   bool wrote = false;
   for (const WorkerLeases& leases : world_.workers().log()[leases_seen_]->leases) {
     if (leases.is == WorkerIs::kCutOff || !leases.work || (faults_ && rng_.percent(10))) continue;
@@ -121,8 +133,13 @@ bool Replica::serve_workers() {
       if (!run.open() || run.worker_uid != leases.uid) continue;
       placed.push_back({{job->uid, run.index, run.attempt}, job->name});
     }
-    const auto next = next_work(*leases.work, leases.report, placed,
-                                [&](const AttemptId& id) { return record_of(job.get(), id); });
+    for (const OtherPlace& other : others) {
+      if (other.worker_uid == leases.uid) placed.push_back({other.id, "other"});
+    }
+    const auto next = next_work(*leases.work, leases.report, placed, [&](const AttemptId& id) {
+      if (!is_other(id)) return record_of(job.get(), id);
+      return is_placed(others, id) ? RecordSays::kRun : RecordSays::kOver;
+    });
     if (next) wrote = world_.workers().put_work(leases.uid, leases.work_version, *next) || wrote;
   }
   return wrote;

@@ -13,18 +13,23 @@ auto find(Entries& entries, const AttemptId& id) {
                       [&](const auto& entry) { return entry.id == id; });
 }
 
+}  // namespace
+
 // The job's run has this attempt, this place, and no end on record.
-bool is_open(const Job* job, const AttemptId& id, const std::string& place) {
+bool Workers::is_open(const Job* job, const AttemptId& id, const std::string& place) const {
+  if (is_other(id)) {
+    const auto other = find(others_, id);
+    return other != others_.end() && other->worker_uid == place;
+  }
   const Run* const run = job && job->uid == id.job_uid ? run_at(job->status, id.run) : nullptr;
   return run && run->open() && run->attempt == id.attempt && run->worker_uid == place;
 }
-
-}  // namespace
 
 Workers::Workers(Rng& rng, std::uint64_t& version, Ledger& ledger, std::size_t count)
     : rng_(rng), version_(version), ledger_(ledger), count_(count) {
   for (std::size_t i = 0; i < count_; ++i) add_worker();
   if (count_ > 0) pool_exists_ = !rng_.percent(5);
+  is_shared_ = rng_.percent(50);
   changed();
 }
 
@@ -50,6 +55,7 @@ void Workers::add_worker() {
 void Workers::changed() {
   auto event = std::make_shared<LeasesEvent>();
   event->version = version_;
+  event->others = others_;
   for (const Agent& agent : agents_) {
     if (agent.has_lease) event->leases.push_back(agent.leases);
   }
@@ -133,7 +139,7 @@ bool Workers::runs(const AttemptId* id) const {
   return std::any_of(agents_.begin(), agents_.end(), [&](const Agent& agent) {
     if (!agent.alive || agent.frozen) return false;
     return std::any_of(agent.answers.begin(), agent.answers.end(), [&](const auto& answer) {
-      return answer.kind == AnswerKind::kRunning && (!id || answer.id == *id);
+      return answer.kind == AnswerKind::kRunning && (id ? answer.id == *id : !is_other(answer.id));
     });
   });
 }
@@ -171,7 +177,8 @@ void Workers::begin(Agent& agent, const AttemptId& id) {
   for (const Agent& other : agents_) {
     if (!other.alive || other.frozen) continue;
     for (const holdfast::Answer& answer : other.answers) {
-      if (answer.kind == AnswerKind::kRunning && answer.id.run == id.run) {
+      const bool is_same = answer.id.job_uid == id.job_uid && answer.id.run == id.run;
+      if (answer.kind == AnswerKind::kRunning && is_same) {
         ledger_.complain("S22: two commands of one run run at once");
       }
     }
@@ -180,7 +187,7 @@ void Workers::begin(Agent& agent, const AttemptId& id) {
   answer.id = id;
   answer.message = "0";
   agent.answers.push_back(answer);
-  ledger_.slot_begun(id.attempt);
+  if (!is_other(id)) ledger_.slot_begun(id.attempt);
 }
 
 // `entry` was not answered yet. The look and the beginning may be apart.
@@ -231,7 +238,7 @@ void Workers::end_some(Agent& agent, int chance) {
       answer.kind = AnswerKind::kEnded;
       answer.exit_code = calm_ || rng_.percent(40) ? 0 : 1 + rng_.below(3);
       answer.result = "result of " + std::to_string(answer.id.attempt);
-      ledger_.slot_ended(answer);
+      if (!is_other(answer.id)) ledger_.slot_ended(answer);
     } else if (rng_.percent(50)) {
       answer.message = std::to_string(++answer.mark);
       answer.checkpoint = std::to_string(answer.id.attempt) + "/" + answer.message;

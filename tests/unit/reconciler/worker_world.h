@@ -31,10 +31,20 @@ struct WorkerLeases {
   std::uint64_t work_version = 0;
 };
 
+// An open attempt of another job in the same pool, as that job's record has it.
+struct OtherPlace {
+  AttemptId id;
+  std::string worker_uid;
+};
+
 struct LeasesEvent {
   std::uint64_t version = 0;
   std::vector<WorkerLeases> leases;
+  std::vector<OtherPlace> others;
 };
+
+// Of a job that shares the pool.
+bool is_other(const AttemptId& id);
 
 class Workers {
  public:
@@ -55,8 +65,11 @@ class Workers {
   // The operator's part that decide() has no say in: cut-off, new workers, Leases that go.
   void pool_acts(const Job* job, int chance);
   void trouble();
-  // Ends all faults. Commands end with 0 from now on.
+  // Other jobs come to the pool and leave it.
+  void others_act(int chance);
+  // Ends all faults. Commands end with 0 from now on, and no other job comes.
   void calm_down();
+  bool has_others() const { return !others_.empty(); }
 
   // The job's status becomes `next`. Checks what it promises of places.
   void status_written(const Job& job, const Status& next);
@@ -93,7 +106,11 @@ class Workers {
   void begin(Agent& agent, const AttemptId& id);
   void end_some(Agent& agent, int chance);
   Agent* with_lease(const std::string& uid);
-  // A command of this attempt, or of any if it is null, runs where an agent gets to run.
+  bool is_open(const Job* job, const AttemptId& id, const std::string& place) const;
+  bool other_is_over(const OtherPlace& other) const;
+  void open_other();
+  // A command of this attempt, or of any of the job's if it is null, runs where an agent gets to
+  // run.
   bool runs(const AttemptId* id) const;
 
   Rng& rng_;
@@ -106,6 +123,9 @@ class Workers {
   Time now_{};
   Time outage_end_{};
   int made_ = 0;
+  bool is_shared_ = false;
+  int others_made_ = 0;
+  std::vector<OtherPlace> others_;
   std::vector<Agent> agents_;
   std::set<std::int64_t> begun_;                // attempts
   std::set<std::int64_t> handed_back_;          // attempts

@@ -41,6 +41,61 @@ void Workers::pool_acts(const Job* job, int chance) {
   if (version_ != before) changed();
 }
 
+// ---- Other jobs in the pool. Their records are the world's; replicas see them with the Leases.
+
+namespace {
+
+constexpr const char* kOtherPrefix = "other-";
+// The job's own attempts have lower numbers.
+constexpr std::int64_t kFirstOther = 1'000'000;
+
+}  // namespace
+
+bool is_other(const AttemptId& id) { return id.job_uid.starts_with(kOtherPrefix); }
+
+// The worker has answered, or nobody waits for its answer.
+bool Workers::other_is_over(const OtherPlace& other) const {
+  for (const Agent& agent : agents_) {
+    if (!agent.has_lease || agent.leases.uid != other.worker_uid) continue;
+    const auto& answers = agent.leases.report.answers;
+    return agent.leases.is == WorkerIs::kCutOff ||
+           std::any_of(answers.begin(), answers.end(), [&](const holdfast::Answer& answer) {
+             return answer.id == other.id && answer.kind != AnswerKind::kRunning;
+           });
+  }
+  return true;
+}
+
+void Workers::open_other() {
+  const Agent& agent =
+      agents_[static_cast<std::size_t>(rng_.below(static_cast<int>(agents_.size())))];
+  const bool drains =
+      agent.leases.report.draining || !agent.leases.work || agent.leases.work->draining;
+  if (!agent.has_lease || agent.leases.is != WorkerIs::kLive || drains) return;
+  const auto used = std::count_if(others_.begin(), others_.end(), [&](const OtherPlace& other) {
+    return other.worker_uid == agent.leases.uid;
+  });
+  if (agent.leases.work->entries.size() + static_cast<std::size_t>(used) >= kSlots) return;
+  const int number = others_made_++;
+  const AttemptId id{kOtherPrefix + std::to_string(number), 0, kFirstOther + number};
+  note(agent, "gets another job's", &id);
+  others_.push_back({id, agent.leases.uid});
+}
+
+void Workers::others_act(int chance) {
+  if (!is_shared_ || outage_ || agents_.empty()) return;
+  const std::size_t before = others_.size();
+  const int made = others_made_;
+  // A job of them may also be cancelled, or run into a deadline.
+  std::erase_if(others_, [&](const OtherPlace& other) {
+    return other_is_over(other) ? rng_.percent(chance) : !calm_ && rng_.percent(3);
+  });
+  if (!calm_ && rng_.percent(chance)) open_other();
+  if (others_.size() == before && others_made_ == made) return;
+  ++version_;
+  changed();
+}
+
 void Workers::trouble() {
   if (agents_.empty()) return;
   Agent& agent = agents_[static_cast<std::size_t>(rng_.below(static_cast<int>(agents_.size())))];

@@ -288,6 +288,7 @@ void World::workers_act(int chance) {
   const Job* const job = job_exists_ ? &job_ : nullptr;
   workers_.agents_act(job, chance);
   workers_.pool_acts(job, chance);
+  workers_.others_act(chance / 2);
   if (!calm_ && rng_.percent(15)) workers_.trouble();
 }
 
