@@ -12,6 +12,7 @@
 
 #include "core/time.h"
 #include "reconciler/index_set.h"
+#include "reconciler/notify.h"
 #include "reconciler/reason.h"
 
 namespace holdfast::reconciler {
@@ -304,6 +305,9 @@ struct Status {
   std::vector<HistoryEntry> history;
   std::int64_t observed_generation = 0;
   std::vector<Condition> conditions;
+  // How many events the job has had for its targets, and those that some have not taken yet.
+  std::int64_t notifications = 0;
+  std::vector<OutboxEntry> outbox;
   bool operator==(const Status&) const = default;
 
   const Condition* condition(const std::string& type) const;
@@ -344,6 +348,7 @@ struct Job {
   std::vector<Stage> stages;  // all of them, the first one included; empty: there is one
   bool cancel = false;        // spec.cancel of the whole job
   std::optional<QueueRef> queue;
+  std::vector<std::string> notify;  // names of targets, kNotifyLimit at most
   Status status;
   std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one
 };
@@ -620,6 +625,7 @@ struct Observed {
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
   PermitView permit;                  // of a job with a queue
   PoolView pool;                      // of a job whose stage has a pool
+  NotifyView notify;
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

@@ -6,6 +6,7 @@
 #include "core/utf8.h"
 #include "operator/jobs/condition_codec.h"
 #include "operator/jobs/index_codec.h"
+#include "operator/jobs/outbox_codec.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -252,6 +253,7 @@ reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& j
   for (const JsonView condition : at(json, "conditions")) {
     status.conditions.push_back(decode_condition(condition));
   }
+  decode_outbox(json, status);
   return status;
 }
 
@@ -284,6 +286,7 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));
   }
+  encode_outbox(status, json);
   return json;
 }
 
@@ -339,6 +342,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.stages = decode_stages_of(spec);
   job.cancel = bool_at(spec, "cancel");
   job.queue = decode_queue_ref(at(spec, "queue"));
+  job.notify = decode_notify(at(spec, "notify"));
   job.spec = job.stages.empty() ? decode_spec(spec)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   const bool later_has_pool =

@@ -45,6 +45,7 @@ JobController::JobController(Dependencies dependencies, Config config,
       readings_(dependencies.readings),
       permits_(dependencies.permits),
       places_(dependencies.places),
+      courier_(dependencies.courier),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       pool_(
           {loop_, log_}, config_.pool,

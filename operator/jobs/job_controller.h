@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
 #include "operator/jobs/executor.h"
 #include "operator/jobs/job_census.h"
@@ -84,7 +85,8 @@ class JobController {
     Membership& membership;
     const NamespaceReadings& readings;
     Permits& permits;
-    Places* places = nullptr;  // null: there are no pools
+    Places* places = nullptr;    // null: there are no pools
+    Courier* courier = nullptr;  // null: there are no targets
   };
   struct Config {
     ReconcilePool::Config pool;
@@ -203,6 +205,7 @@ class JobController {
   bool lags(const std::string& namespace_, const JobMemory& memory) const;
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
   void forget(const std::string& key);
+  void drop_deliveries(const std::string& key);
   // job_view.cc
   reconciler::JobView view(const CachedJob& job, JobMemory& memory, const Live& live);
   std::vector<reconciler::PodView> pods_of(const CachedJob& job, const Live& live) const;
@@ -248,6 +251,7 @@ class JobController {
   const NamespaceReadings& readings_;
   Permits& permits_;
   Places* const places_;
+  Courier* const courier_;
   JobWindows job_windows_;
   Executor executor_;
   ReconcilePool pool_;

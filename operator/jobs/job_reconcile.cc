@@ -126,6 +126,10 @@ void JobController::forget(const std::string& key) {
   memory_.erase(found);
 }
 
+void JobController::drop_deliveries(const std::string& key) {
+  if (courier_) courier_->forget(key);
+}
+
 Task<ReconcileResult> JobController::reconcile(std::string key) {
   Look look(creations_, key);
   // It is reconciled when its namespace has been read.
@@ -137,11 +141,13 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job) {
     memory_.erase(key);
+    drop_deliveries(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
   const auto claim = claim_of(*job);
   if (!claim) {
     forget(key);
+    drop_deliveries(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
   auto task = reconcile_claimed(key, job, *claim, look);
@@ -226,6 +232,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
                              {"job", job->key()},
                              {"uid", job->uid},
                              {"attempt", std::to_string(job->job.status.attempt)}});
+  if (courier_) courier_->deliver(*job);
   Live live;
   std::optional<Error> unread;
   while (true) {

@@ -108,6 +108,8 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   if (job.job.queue) observed.permit = permits_.of(job);
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
+  const bool tells = !job.job.notify.empty() || !job.job.status.outbox.empty();
+  if (tells && courier_) observed.notify = courier_->of(job);
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   observed.creating = (job.job.spec.many_runs() || !job.job.stages.empty()) &&

@@ -32,9 +32,16 @@ class Telemetry {
   virtual void handed_back(const std::string& /*namespace_*/, const std::string& /*pool*/) {}
   virtual void cut_off(const std::string& /*namespace_*/, const std::string& /*pool*/,
                        const std::string& /*reason*/) {}
+  // A try to deliver an event to a target of the configuration ended so; `result` is one of
+  // kNotificationResults.
+  virtual void notified(const std::string& /*target*/, const std::string& /*result*/) {}
   // A shard came to this replica or left it; `how` is one of kShardMoves.
   virtual void shard_moved(const std::string& how) = 0;
 };
+
+// delivered: the target took it. failed: it did not, and there will be another try. refused: it
+// never will.
+inline constexpr const char* kNotificationResults[] = {"delivered", "failed", "refused"};
 
 // taken: by another replica, while we held it. lapsed: the renew deadline passed.
 inline constexpr const char* kShardMoves[] = {"gained", "handed_over", "released", "taken",

@@ -9,6 +9,7 @@
 #include "reconciler/edge_table.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
+#include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
@@ -102,6 +103,9 @@ void check_planned(const Status& before, const Status& next) {
   invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
   invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
             "a stage that was left does not come back");
+  invariant(next.notifications >= before.notifications, "the number of an event is used once");
+  invariant(!is_terminal(before.phase) || next.notifications == before.notifications,
+            "nothing happens to a job that has ended");
   for (std::size_t place = 0; place < before.stages.size(); ++place) {
     invariant(!has_ended(before.stages[place].phase) || before.stages[place] == next.stages[place],
               "a stage that has ended stays as it is");
@@ -198,6 +202,7 @@ void Plan::write(WriteStatus status) {
   name_stage(context_.job, status.status);
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
+  keep_outbox(context_, status);
   keep_within_limits(status);
   // It causes no write by itself.
   const Status& before = context_.job.status;
@@ -397,6 +402,7 @@ Decision decide(const JobView& view, Time now) {
       break;
   }
   plan.give_back_permit();
+  decide_outbox(context, plan);
   Decision& decision = plan.decision();
   if (decision.confirm) {
     decision.writes.clear();

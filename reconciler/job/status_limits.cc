@@ -116,9 +116,10 @@ void keep_waiting_small(Status& status) {
 }
 
 bool is_foreign(const Condition& condition) {
-  constexpr const char* kOurs[] = {
-      "Cancelled",   "Complete",    "Failed",  "FailureTarget",      "Partial",
-      "Reconciling", "ResultReady", "Stalled", "SuccessCriteriaMet", "Suspended"};
+  constexpr const char* kOurs[] = {"Cancelled",          "Complete",           "Failed",
+                                   "FailureTarget",      "NotificationFailed", "Partial",
+                                   "Reconciling",        "ResultReady",        "Stalled",
+                                   "SuccessCriteriaMet", "Suspended"};
   return std::none_of(std::begin(kOurs), std::end(kOurs),
                       [&](const char* type) { return condition.type == type; });
 }

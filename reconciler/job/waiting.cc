@@ -271,7 +271,9 @@ void decide_cancelling(const Context& context, Plan& plan) {
 
 void decide_finished(const Context& context, Plan& plan) {
   const Status& status = context.job.status;
-  if (context.spec.ttl_after_finished && status.completion_time) {
+  // With the job its events would go.
+  const bool may_go = status.outbox.empty();
+  if (context.spec.ttl_after_finished && status.completion_time && may_go) {
     const Time expiry = *status.completion_time + *context.spec.ttl_after_finished;
     if (context.now >= expiry) {
       plan.decision().writes.emplace_back(DeleteJob{});

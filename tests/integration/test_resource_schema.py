@@ -36,6 +36,7 @@ LONGEST = {
     "spec.payload": 65536,
     "status.stages": 17,
     "status.runs": 1000,
+    "status.outbox": 32,
     "spec.podFailurePolicy.rules": 20,
     "spec.podFailurePolicy.rules[].onPodConditions": 20,
     "spec.podFailurePolicy.rules[].onExitCodes.values": 255,

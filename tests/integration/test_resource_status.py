@@ -5,7 +5,7 @@ import copy
 import pytest
 from resource_api import JOBS, PHASES, TERMINAL, job, schema_of, status
 
-FREE_AT_THE_END = {"conditions", "observedGeneration"}
+FREE_AT_THE_END = {"conditions", "observedGeneration", "outbox"}
 CONDITION = {
     "type": "Complete",
     "status": "True",
@@ -37,6 +37,14 @@ RUN = {
     "progress": "99 %",
     "refused": "quota exceeded",
 }
+EVENT = {
+    "number": 2,
+    "event": "Succeeded",
+    "time": "2026-01-02T04:04:05Z",
+    "reason": "Completed",
+    "message": "all runs have succeeded",
+    "targets": ["chat", "tickets"],
+}
 # A finished job's status with every field that it can have, and another value for each field.
 FULL = status(
     "Succeeded",
@@ -49,6 +57,8 @@ FULL = status(
     failed=1,
     completedIndexes="0",
     failedIndexes="1",
+    notifications=2,
+    outbox=[EVENT],
 )
 CHANGED = {
     "phase": "Failed",
@@ -68,6 +78,7 @@ CHANGED = {
     "failed": 2,
     "completedIndexes": "0,1",
     "failedIndexes": "2",
+    "notifications": 3,
     "waiting": {"reason": "Retry", "message": "", "nextAction": "start an attempt"},
 }
 
@@ -94,7 +105,7 @@ def without(fields, name):
 # -- never less ---------------------------------------------------------------------------------
 
 
-COUNTERS = ["attempt", "failures", "disruptions", "succeeded", "failed"]
+COUNTERS = ["attempt", "failures", "disruptions", "succeeded", "failed", "notifications"]
 
 
 def counted(api, counter):
@@ -284,6 +295,58 @@ def test_no_field_is_added_to_a_finished_job(api, field):
     assert code == 200, current
     new = {**current["status"], field: FULL[field]}
     refused(api.put_status(current, new), "the job has ended as Failed and its status is final")
+
+
+# -- the outbox ---------------------------------------------------------------------------------
+
+
+def test_the_outbox_of_a_finished_job_only_shrinks(api):
+    code, current = api.put_status(api.job_in("Running"), FULL)
+    assert code == 200, current
+    for more in ([{**EVENT, "targets": ["chat", "tickets", "other"]}], [EVENT, {**EVENT, "number": 1}],
+                 [{**EVENT, "event": "Failed"}], [{**EVENT, "time": "2026-01-02T04:04:06Z"}]):
+        refused(api.put_status(current, {**FULL, "outbox": more}), "Forbidden")
+    refused(api.put_status(current, {**FULL, "outbox": [EVENT, {**EVENT, "number": 3}]}), "notifications")
+    code, current = api.put_status(current, {**FULL, "outbox": [{**EVENT, "targets": ["tickets"]}]})
+    assert code == 200, current
+    refused(api.put_status(current, FULL), "its targets only become fewer")
+    code, current = api.put_status(current, without(FULL, "outbox"))
+    assert code == 200, current
+    refused(api.put_status(current, FULL), "does not come back")
+
+
+def test_an_event_goes_into_the_outbox_with_its_number(api):
+    current = api.job_in("Running")
+    refused(api.put_status(current, status("Running", outbox=[{**EVENT, "number": 1}])), "raise notifications")
+    told = status("Running", notifications=1, outbox=[{**EVENT, "number": 1, "event": "Stalled"}])
+    code, current = api.put_status(current, told)
+    assert code == 200, current
+    again = status("Running", notifications=2, outbox=[{**EVENT, "number": 1, "event": "Stalled"}, EVENT])
+    code, current = api.put_status(current, again)
+    assert code == 200, current
+
+
+@pytest.mark.parametrize("entry, fragment", [
+    ({**EVENT, "event": "Started"}, "Unsupported value"),
+    ({**EVENT, "targets": []}, "targets"),
+    ({**EVENT, "targets": ["a", "b", "c", "d", "e"]}, "Too many"),
+    ({**EVENT, "message": "x" * 257}, "Too long"),
+    ({**EVENT, "number": 0}, "number"),
+    (without(EVENT, "time"), "Required value"),
+])
+def test_a_wrong_event_is_refused(api, entry, fragment):
+    refused(api.put_status(api.job_in("Running"), status("Running", notifications=2, outbox=[entry])), fragment)
+
+
+def test_a_full_outbox_is_accepted_and_one_more_entry_is_not(api):
+    long = {**EVENT, "message": "m" * 256, "reason": "r" * 256, "targets": [c * 63 for c in "abcd"]}
+    current = api.job_in("Running")
+    entries = [{**long, "number": n} for n in range(1, 34)]
+    refused(api.put_status(current, status("Running", notifications=33, outbox=entries)), "Too many")
+    code, current = api.put_status(current, status("Running", notifications=33, outbox=entries[1:]))
+    assert code == 200, current
+    code, current = api.put_status(current, status("Succeeded", notifications=33, outbox=entries[1:]))
+    assert code == 200, current
 
 
 @pytest.mark.parametrize("field", ATTEMPT)

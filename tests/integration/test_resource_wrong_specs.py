@@ -94,6 +94,11 @@ WRONG = {
     # the name
     "name-of-64-characters": (named("x" * 64), "use at most 63 characters"),
     "name-with-a-dot": (named("a.b"), "use lower case letters, digits and '-' only"),
+    # the targets
+    "no-target": (spec(notify=[]), "spec.notify"),
+    "five-targets": (spec(notify=["a", "b", "c", "d", "e"]), "spec.notify: Too many"),
+    "a-target-twice": (spec(notify=["a", "a"]), "spec.notify[1]: Duplicate value"),
+    "a-url-for-a-target": (spec(notify=["https://example.com"]), "spec.notify[0]"),
     # the template
     "no-spec": (missing("spec"), "spec: Required value"),
     "no-template": (missing("spec", "template"), "a job has either a template or a workerPool"),

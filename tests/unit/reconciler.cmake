@@ -1,5 +1,6 @@
 # The rules for all writes, for the unit tests and for the simulation.
 add_library(reconciler_rules STATIC reconciler/rules.cc reconciler/rules_places.cc
+                                    reconciler/rules_told.cc
                                     reconciler/rules_writes.cc)
 target_link_libraries(reconciler_rules PUBLIC holdfast_reconciler)
 target_compile_options(reconciler_rules PRIVATE -O2)
@@ -24,7 +25,7 @@ holdfast_test(
   reconciler/requests_test.cc
   reconciler/placement_test.cc reconciler/pool_size_test.cc reconciler/pool_world.cc reconciler/pool_property_test.cc reconciler/work_test.cc reconciler/worker_test.cc
   reconciler/queue_admission_test.cc reconciler/queue_line_test.cc reconciler/queues_test.cc
-  reconciler/stages_test.cc
+  reconciler/stages_test.cc reconciler/notifications_test.cc
   reconciler/waiting_test.cc reconciler/workers_limits_test.cc reconciler/workers_test.cc
   reconciler/foreign_status_test.cc
   reconciler/tidy_test.cc

@@ -116,7 +116,10 @@ class History {
     return std::max<Duration>(least, milliseconds(1));
   }
 
-  bool finished() const { return !world_.job_exists() || is_terminal(world_.job().status.phase); }
+  bool finished() const {
+    const Status& status = world_.job().status;
+    return !world_.job_exists() || (is_terminal(status.phase) && status.outbox.empty());
+  }
 
   void calm() {
     world_.calm_down();

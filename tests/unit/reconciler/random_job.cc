@@ -111,6 +111,7 @@ Job random_job(Rng& rng, Time now) {
   spec.suspend = rng.percent(5);
   spec.cancel = rng.percent(2);
   if (rng.percent(50)) draw_many_runs(spec, rng);
+  if (rng.percent(40)) job.notify = {"chat", "failures"};
   if (rng.percent(40)) job.queue = QueueRef{"encode", 0, ""};
   if (rng.percent(30)) draw_pool(job, rng);
   return job;

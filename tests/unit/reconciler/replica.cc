@@ -105,6 +105,7 @@ JobView Replica::view() {
   observe_cancel(view);
   observe_nodes(view);
   observe_queue(view);
+  observe_targets(view);
   observe_runs({}, view);
   return view;
 }
@@ -122,6 +123,25 @@ void Replica::observe_queue(JobView& view) const {
   permit.no_queue = no_queue_;
   // Once the status says so, nobody counts the time any more.
   if (asks_since_ && !view.job.status.says_queued()) permit.waited = world_.now() - *asks_since_;
+}
+
+// What is on record has been delivered, or was refused for good.
+void Replica::observe_targets(JobView& view) {
+  NotifyView& notify = view.observed.notify;
+  notify.targets["chat"].state = TargetView::State::kKnown;
+  for (int event = 0; event <= static_cast<int>(kLastNotifyEvent); ++event) {
+    notify.targets["chat"].events.push_back(static_cast<NotifyEvent>(event));
+  }
+  notify.targets["failures"] = {TargetView::State::kKnown,
+                                {NotifyEvent::kFailed, NotifyEvent::kStalled}};
+  for (const OutboxEntry& entry : view.job.status.outbox) {
+    for (const std::string& name : entry.targets) {
+      const bool refuses = name == "failures" && entry.number % 2 == 0;
+      notify.deliveries.push_back(
+          {entry.number, name,
+           refuses ? DeliveryView::Result::kRefused : DeliveryView::Result::kTaken, "refused"});
+    }
+  }
 }
 
 void Replica::ask_permit(const JobView& seen, bool wants) {

@@ -59,6 +59,7 @@ class Replica {
   void observe_nodes(JobView& view);
   void observe_cancel(JobView& view);
   void observe_queue(JobView& view) const;
+  static void observe_targets(JobView& view);
   void observe_pool(JobView& view) const;
   SlotView slot_of(const JobView& view, const Run& run);
   // The places of attempts on workers, as pods.

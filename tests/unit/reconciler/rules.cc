@@ -5,6 +5,7 @@
 #include <set>
 
 #include "reconciler/run/verdict.h"
+#include "tests/unit/reconciler/rules_told.h"
 #include "tests/unit/reconciler/rules_writes.h"
 
 namespace holdfast::reconciler::testing {
@@ -12,6 +13,7 @@ namespace {
 
 bool same_but_conditions(Status a, Status b) {
   a.conditions = b.conditions;
+  a.outbox = b.outbox;  // refused_outbox() judges it
   a.observed_generation = b.observed_generation;
   return a == b;
 }
@@ -192,6 +194,7 @@ std::string refused_by_api(const Status& old, const Status& next) {
     return std::string("S4: edge ") + to_string(old.phase) + " -> " + to_string(next.phase);
   }
   if (const std::string why = refused_stages(old, next); !why.empty()) return why;
+  if (const std::string why = refused_outbox(old, next); !why.empty()) return why;
   if (is_terminal(old.phase) && !same_but_conditions(old, next)) {
     return "S1: a final status is changed";
   }
@@ -265,6 +268,12 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
     if (job.deleting) return "writes the status of a job that is being deleted";
     if (const std::string why = broken_status_write(view, *status); !why.empty()) return why;
     next = status->status;
+  }
+  if (const std::string why = untold(view, next, now); !why.empty()) return why;
+  if (!next.outbox.empty() && job.deleting == false &&
+      std::any_of(decision.writes.begin(), decision.writes.end(),
+                  [](const Write& write) { return std::holds_alternative<DeleteJob>(write); })) {
+    return "S23 Told: a job's time to live is over before its targets were told";
   }
   if (const std::string why = broken_order(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_pod_write(view, decision, next); !why.empty()) return why;

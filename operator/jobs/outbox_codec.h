@@ -1,0 +1,18 @@
+// spec.notify and status.outbox of a DurableJob.
+#pragma once
+
+#include "core/json.h"
+#include "core/json_view.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+// Names of targets, each once, kNotifyLimit at most.
+std::vector<std::string> decode_notify(const JsonView& json);
+
+// The entries in the order of their numbers. A stored object may be older than the schema: what is
+// no event is left out.
+void decode_outbox(const JsonView& status, reconciler::Status& decoded);
+void encode_outbox(const reconciler::Status& status, Json& json);
+
+}  // namespace holdfast::controller

@@ -1,0 +1,209 @@
+#include "reconciler/job/notifications.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/utf8.h"
+#include "reconciler/job/edges.h"
+
+namespace holdfast::reconciler {
+namespace {
+
+constexpr const char* kCondition = "NotificationFailed";
+// Reasons of the condition. After a loss it stays.
+constexpr const char* kNotDelivered = "NotDelivered";
+constexpr const char* kOutboxFull = "OutboxFull";
+constexpr const char* kTargetUnknown = "TargetUnknown";
+constexpr const char* kTargetForbidden = "TargetForbidden";
+
+const TargetView& target_of(const Context& context, const std::string& name) {
+  static const TargetView kUnknown;
+  const auto& targets = context.view.observed.notify.targets;
+  const auto found = targets.find(name);
+  return found == targets.end() ? kUnknown : found->second;
+}
+
+const DeliveryView* delivery_of(const Context& context, std::int64_t number,
+                                const std::string& target) {
+  const auto& all = context.view.observed.notify.deliveries;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const DeliveryView& one) {
+    return one.number == number && one.target == target;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string short_text(std::string text) {
+  if (text.size() <= kNotifyTextLimit) return text;
+  return utf8_prefix(std::move(text), kNotifyTextLimit - 3) + "...";
+}
+
+std::string why_unusable(const TargetView& target, const std::string& name) {
+  return target.state == TargetView::State::kForbidden
+             ? "the job's namespace may not use the target " + name
+             : "the operator's configuration has no target " + name;
+}
+
+void tell_loss(const Context& context, const char* reason, const std::string& message,
+               WriteStatus& write) {
+  set_condition(write.status, kCondition, true, reason, message, context.now);
+  write.events.push_back(Event{true, kCondition, "Notify", message});
+}
+
+// Why this target gets the event no more; none: it may still get it.
+std::optional<std::string> why_given_up(const Context& context, const OutboxEntry& entry,
+                                        const std::string& name) {
+  const TargetView& target = target_of(context, name);
+  const DeliveryView* const delivery = delivery_of(context, entry.number, name);
+  if (target.state != TargetView::State::kKnown) {
+    if (context.now < entry.time + kUnknownTargetFor) return std::nullopt;
+    return why_unusable(target, name);
+  }
+  if (!delivery || delivery->result == DeliveryView::Result::kTaken) return std::nullopt;
+  const bool is_over = context.now >= entry.time + kNotifyFor;
+  if (delivery->result == DeliveryView::Result::kFailing && !is_over) return std::nullopt;
+  return delivery->why;
+}
+
+std::string named(const OutboxEntry& entry) {
+  return std::string(to_string(entry.event)) + " (event " + std::to_string(entry.number) + ")";
+}
+
+// Takes out what has been taken, and what is given up.
+void settle(const Context& context, WriteStatus& write) {
+  for (OutboxEntry& entry : write.status.outbox) {
+    std::erase_if(entry.targets, [&](const std::string& name) {
+      const DeliveryView* const delivery = delivery_of(context, entry.number, name);
+      if (delivery && delivery->result == DeliveryView::Result::kTaken) return true;
+      const auto why = why_given_up(context, entry, name);
+      if (!why) return false;
+      tell_loss(context, kNotDelivered,
+                "the target " + name + " did not take " + named(entry) + ": " + *why, write);
+      return true;
+    });
+  }
+  std::erase_if(write.status.outbox, [](const OutboxEntry& one) { return one.targets.empty(); });
+}
+
+// A job has one last event, and it always finds room: the others are dropped for it, the oldest
+// first, and ends of stages before the rest.
+void make_room(const Context& context, WriteStatus& write) {
+  auto& outbox = write.status.outbox;
+  while (outbox.size() > kOutboxLimit) {
+    auto oldest = std::find_if(outbox.begin(), outbox.end(), [](const OutboxEntry& one) {
+      return one.event == NotifyEvent::kStageEnded;
+    });
+    if (oldest == outbox.end()) oldest = outbox.begin();
+    tell_loss(context, kOutboxFull,
+              "the outbox is full: " + named(*oldest) + " was dropped before its targets took it",
+              write);
+    outbox.erase(oldest);
+  }
+}
+
+void put(const Context& context, OutboxEntry entry, Status& status) {
+  for (const std::string& name : context.job.notify) {
+    if (target_of(context, name).wants(entry.event)) entry.targets.push_back(name);
+  }
+  if (entry.targets.empty() || status.notifications >= kCountLimit) return;
+  entry.number = ++status.notifications;
+  entry.time = std::chrono::floor<seconds>(context.now);
+  entry.reason = short_text(std::move(entry.reason));
+  entry.message = short_text(std::move(entry.message));
+  status.outbox.push_back(std::move(entry));
+}
+
+OutboxEntry entry_of(NotifyEvent event, const Condition* condition) {
+  OutboxEntry entry;
+  entry.event = event;
+  if (condition) {
+    entry.reason = condition->reason;
+    entry.message = condition->message;
+  }
+  return entry;
+}
+
+void put_stage_ends(const Context& context, Status& status) {
+  const auto& before = context.job.status.stages;
+  for (std::size_t place = 0; place < before.size() && place < status.stages.size(); ++place) {
+    const StageStatus& stage = status.stages[place];
+    const bool has_run =
+        stage.phase == StagePhase::kSucceeded || stage.phase == StagePhase::kFailed;
+    if (!has_run || has_ended(before[place].phase)) continue;
+    OutboxEntry entry;
+    entry.event = NotifyEvent::kStageEnded;
+    entry.stage = stage.name;
+    entry.reason = to_string(stage.phase);
+    entry.message = stage.message;
+    put(context, std::move(entry), status);
+  }
+}
+
+void put_events(const Context& context, Status& status) {
+  const Status& before = context.job.status;
+  put_stage_ends(context, status);
+  if (is_terminal(status.phase)) {
+    if (is_terminal(before.phase)) return;
+    const bool failed = status.phase == Phase::kFailed;
+    const bool succeeded = status.phase == Phase::kSucceeded;
+    const NotifyEvent event = succeeded ? NotifyEvent::kSucceeded
+                              : failed  ? NotifyEvent::kFailed
+                                        : NotifyEvent::kCancelled;
+    const char* const condition = succeeded ? "Complete" : failed ? "Failed" : "Cancelled";
+    put(context, entry_of(event, status.condition(condition)), status);
+  } else if (status.holds("Stalled") && !before.holds("Stalled")) {
+    put(context, entry_of(NotifyEvent::kStalled, status.condition("Stalled")), status);
+  }
+}
+
+// A name in spec.notify that nobody is told by is shown from the first write on.
+void tell_of_targets(const Context& context, Status& status) {
+  const Condition* const told = status.condition(kCondition);
+  const bool is_lost =
+      told && told->status && (told->reason == kNotDelivered || told->reason == kOutboxFull);
+  if (is_lost) return;
+  for (const std::string& name : context.job.notify) {
+    const TargetView& target = target_of(context, name);
+    if (target.state == TargetView::State::kKnown) continue;
+    const bool forbidden = target.state == TargetView::State::kForbidden;
+    set_condition(status, kCondition, true, forbidden ? kTargetForbidden : kTargetUnknown,
+                  why_unusable(target, name) + "; its events are dropped after 10 minutes",
+                  context.now);
+    return;
+  }
+  clear_condition(status, kCondition, "TargetsKnown", context.now);
+}
+
+}  // namespace
+
+void keep_outbox(const Context& context, WriteStatus& write) {
+  if (context.job.notify.empty() && context.job.status.outbox.empty()) return;
+  settle(context, write);
+  put_events(context, write.status);
+  make_room(context, write);
+  tell_of_targets(context, write.status);
+}
+
+void decide_outbox(const Context& context, Plan& plan) {
+  const Status& before = context.job.status;
+  if (before.outbox.empty()) return;
+  const auto& writes = plan.decision().writes;
+  const bool writes_status = std::any_of(writes.begin(), writes.end(), [](const Write& write) {
+    return std::holds_alternative<WriteStatus>(write);
+  });
+  if (writes_status) return;
+  WriteStatus write = start_write(context);
+  WriteStatus settled = write;
+  settle(context, settled);
+  // Plan::write() settles it, too.
+  if (settled.status.outbox != before.outbox) return plan.write_in_turn(std::move(write));
+  for (const OutboxEntry& entry : before.outbox) {
+    for (const std::string& name : entry.targets) {
+      const bool known = target_of(context, name).state == TargetView::State::kKnown;
+      const Time over = entry.time + (known ? kNotifyFor : kUnknownTargetFor);
+      // After that time each failure of a known target is an event.
+      if (over > context.now) plan.wake_at(over);
+    }
+  }
+}
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,18 @@
+// The job's outbox: events for the targets in spec.notify. The write that changes the job also puts
+// the event into the outbox, so that no crash can lose it. Internal to reconciler/.
+#pragma once
+
+#include "reconciler/job/phases.h"
+#include "reconciler/write.h"
+
+namespace holdfast::reconciler {
+
+// Called on each status write. Adds the events of its changes to the outbox, takes out what targets
+// have taken or are given up, and tells of what is lost in the condition NotificationFailed.
+void keep_outbox(const Context& context, WriteStatus& write);
+
+// Plans a write if the outbox changes and no other write is planned, and looks again when a target
+// is given up. Called after all else has been decided.
+void decide_outbox(const Context& context, Plan& plan);
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,75 @@
+// What a job tells the targets in spec.notify, and how far that is: docs/notifications.md. Plain
+// values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+
+namespace holdfast::reconciler {
+
+// The changes of a job that targets are told of.
+enum class NotifyEvent { kSucceeded, kFailed, kCancelled, kStageEnded, kStalled };
+inline constexpr NotifyEvent kLastNotifyEvent = NotifyEvent::kStalled;
+const char* to_string(NotifyEvent event);
+std::optional<NotifyEvent> parse_notify_event(const std::string& text);
+
+// An event that not all of its targets have taken yet.
+struct OutboxEntry {
+  std::int64_t number =
+      0;  // the job's first event has 1; with the job's UID it identifies the event
+  NotifyEvent event = NotifyEvent::kSucceeded;
+  Time time{};                       // of the change, in whole seconds
+  std::string stage;                 // of StageEnded
+  std::string reason;                // of StageEnded: the stage's phase
+  std::string message;               // kNotifyTextLimit bytes at most
+  std::vector<std::string> targets;  // those that have not taken it, each once
+  bool operator==(const OutboxEntry&) const = default;
+};
+// The limits of the CRD's schema.
+inline constexpr std::size_t kNotifyLimit = 4;  // targets of a job
+inline constexpr std::size_t kOutboxLimit = 32;
+inline constexpr std::size_t kNotifyTextLimit = 256;
+
+// A target that still fails so long after the event is given up.
+inline constexpr std::chrono::seconds kNotifyFor = std::chrono::hours(72);
+// One that the operator does not know, or that the namespace may not use. It is no shorter, because
+// after a change of the configuration not all replicas have it at once.
+inline constexpr std::chrono::seconds kUnknownTargetFor = std::chrono::minutes(10);
+
+// A target, as the operator's configuration has it.
+struct TargetView {
+  enum class State { kKnown, kUnknown, kForbidden };
+  State state = State::kUnknown;
+  std::vector<NotifyEvent> events;  // of kKnown: those that it takes
+
+  // One that is not known may become known, and then takes all.
+  bool wants(NotifyEvent event) const;
+};
+
+// How the delivery of an event to a target went, as this process knows.
+struct DeliveryView {
+  enum class Result {
+    kTaken,    // the target has taken it
+    kRefused,  // it never will
+    kFailing,  // the last try failed
+  };
+  std::int64_t number = 0;
+  std::string target;
+  Result result = Result::kFailing;
+  std::string why;  // it failed
+};
+
+// Of a job with `notify` or an outbox.
+struct NotifyView {
+  std::map<std::string, TargetView> targets;  // those of the job and of its outbox
+  std::vector<DeliveryView> deliveries;
+};
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,258 @@
+// S23 Told: what a job tells its targets goes into the outbox by the write that makes it true, and
+// leaves it only for a reason.
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconciler/rules_told.h"
+#include "tests/unit/reconciler/scenario.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+const std::vector<NotifyEvent> kAll = {NotifyEvent::kSucceeded, NotifyEvent::kFailed,
+                                       NotifyEvent::kCancelled, NotifyEvent::kStageEnded,
+                                       NotifyEvent::kStalled};
+
+void tells(JobView& view, const std::string& name, std::vector<NotifyEvent> events = kAll) {
+  view.job.notify.push_back(name);
+  view.observed.notify.targets[name] = {TargetView::State::kKnown, std::move(events)};
+}
+
+JobView succeeding() {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0);
+  tells(view, "chat");
+  return view;
+}
+
+OutboxEntry entry(std::int64_t number, NotifyEvent event, Duration age,
+                  std::vector<std::string> targets) {
+  OutboxEntry entry;
+  entry.number = number;
+  entry.event = event;
+  entry.time = std::chrono::floor<seconds>(now() - age);
+  entry.targets = std::move(targets);
+  return entry;
+}
+
+// An ended job with these events in its outbox.
+JobView ended(std::vector<OutboxEntry> outbox) {
+  JobView view = job_in(Phase::kSucceeded);
+  tells(view, "chat");
+  view.job.status.notifications = outbox.empty() ? 0 : outbox.back().number;
+  view.job.status.outbox = std::move(outbox);
+  return view;
+}
+
+void result(JobView& view, DeliveryView::Result result, const std::string& target = "chat",
+            std::int64_t number = 1) {
+  view.observed.notify.deliveries.push_back({number, target, result, "it answered 500"});
+}
+
+bool has_lost(const Status& status) {
+  return has_condition(status, "NotificationFailed", "NotDelivered");
+}
+
+TEST(Notifications, TheWriteThatEndsTheJobPutsTheEventIntoTheOutbox) {
+  const Status status = after(succeeding());
+  ASSERT_EQ(status.phase, Phase::kSucceeded);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].number, 1);
+  EXPECT_EQ(status.notifications, 1);
+  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kSucceeded);
+  EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"chat"});
+}
+
+TEST(Notifications, AFailureSaysWhy) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 1);
+  view.job.spec.backoff_limit = 0;
+  tells(view, "chat");
+  const Status status = after(view);
+  ASSERT_EQ(status.phase, Phase::kFailed);
+  ASSERT_EQ(status.outbox.size(), 1U) << "Stalled of a failed job is no event of its own";
+  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kFailed);
+  EXPECT_EQ(status.outbox[0].reason, "BackoffLimitExceeded");
+  EXPECT_FALSE(status.outbox[0].message.empty());
+}
+
+TEST(Notifications, ACancelIsTold) {
+  JobView view = job_in(Phase::kSuspended);
+  view.job.spec.cancel = view.job.cancel = true;
+  tells(view, "chat");
+  const Status status = after(view);
+  ASSERT_EQ(status.phase, Phase::kCancelled);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kCancelled);
+}
+
+TEST(Notifications, AJobWithoutTargetsHasNoOutbox) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0);
+  const Status status = after(view);
+  EXPECT_TRUE(status.outbox.empty());
+  EXPECT_EQ(status.notifications, 0);
+  EXPECT_EQ(status.condition("NotificationFailed"), nullptr);
+}
+
+TEST(Notifications, ATargetGetsOnlyTheEventsThatItWants) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0);
+  tells(view, "failures", {NotifyEvent::kFailed});
+  EXPECT_TRUE(after(view).outbox.empty());
+  tells(view, "chat");
+  const Status status = after(view);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"chat"});
+}
+
+TEST(Notifications, AQueueThatIsMissingIsToldOnce) {
+  JobView view = new_job();
+  view.job.queue = QueueRef{"nowhere", 0, ""};
+  view.observed.permit = {.admitted = false, .no_queue = true, .waited = seconds(5)};
+  tells(view, "chat");
+  const Status status = after(view);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kStalled);
+  EXPECT_EQ(status.outbox[0].reason, "QueueMissing");
+  view.job.status = status;
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+}
+
+TEST(Notifications, AStageThatEndsIsTold) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0);
+  Stage main{kFirstStage, false, false, view.job.spec};
+  Stage last{"verify", false, false, view.job.spec};
+  view.job.stages = {main, last};
+  view.job.status.stages = {{.name = "main", .phase = StagePhase::kRunning, .start_time = now()},
+                            {.name = "verify"}};
+  tells(view, "chat");
+  const Status status = after(view);
+  EXPECT_EQ(status.stage, 1U);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kStageEnded);
+  EXPECT_EQ(status.outbox[0].stage, "main");
+  EXPECT_EQ(status.outbox[0].reason, "Succeeded");
+}
+
+TEST(Notifications, WhatATargetHasTakenLeavesTheOutbox) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, seconds(9), {"chat", "second"})});
+  view.observed.notify.targets["second"] = {TargetView::State::kKnown, kAll};
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  result(view, DeliveryView::Result::kTaken);
+  const Status status = after(view);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"second"});
+  view.job.status = status;
+  result(view, DeliveryView::Result::kTaken, "second");
+  EXPECT_TRUE(after(view).outbox.empty());
+  EXPECT_FALSE(has_lost(after(view)));
+}
+
+TEST(Notifications, ATargetThatFailsIsGivenUpAfterThreeDays) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(71), {"chat"})});
+  result(view, DeliveryView::Result::kFailing);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  view.job.status.outbox[0].time -= hours(1);
+  const WriteStatus write = written(view);
+  EXPECT_TRUE(write.status.outbox.empty());
+  EXPECT_TRUE(has_lost(write.status));
+  ASSERT_EQ(write.events.size(), 1U);
+  EXPECT_EQ(write.events[0].reason, "NotificationFailed");
+  EXPECT_NE(write.events[0].note.find("it answered 500"), std::string::npos);
+}
+
+TEST(Notifications, NobodyGivesUpWithoutATry) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(200), {"chat"})});
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+}
+
+TEST(Notifications, ATargetThatRefusesIsGivenUpAtOnce) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, seconds(9), {"chat"})});
+  result(view, DeliveryView::Result::kRefused);
+  EXPECT_TRUE(after(view).outbox.empty());
+  EXPECT_TRUE(has_lost(after(view)));
+}
+
+TEST(Notifications, AnUnknownTargetIsShownAtOnceAndGivenUpAfterTenMinutes) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0);
+  view.job.notify = {"nobody"};
+  const Status status = after(view);
+  ASSERT_EQ(status.outbox.size(), 1U) << "it may be a target of a newer configuration";
+  EXPECT_TRUE(has_condition(status, "NotificationFailed", "TargetUnknown"));
+  view.job.status = status;
+  view.pods.clear();
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  ASSERT_TRUE(waits.wake_after);
+  EXPECT_LE(*waits.wake_after, minutes(10));
+  EXPECT_TRUE(after(view, now() + minutes(10)).outbox.empty());
+  EXPECT_TRUE(has_lost(after(view, now() + minutes(10))));
+}
+
+TEST(Notifications, ATargetThatTheNamespaceMayNotUseIsShown) {
+  JobView view = succeeding();
+  view.observed.notify.targets["chat"].state = TargetView::State::kForbidden;
+  EXPECT_TRUE(has_condition(after(view), "NotificationFailed", "TargetForbidden"));
+}
+
+TEST(Notifications, ATargetThatBecomesKnownClearsTheCondition) {
+  JobView view = succeeding();
+  view.job.status.conditions.push_back(
+      {"NotificationFailed", true, "TargetUnknown", "x", now(), false, std::nullopt});
+  EXPECT_FALSE(after(view).holds("NotificationFailed"));
+  view.job.status.conditions.back().reason = "NotDelivered";
+  EXPECT_TRUE(after(view).holds("NotificationFailed")) << "a loss stays on record";
+}
+
+TEST(Notifications, TheOutboxDropsTheOldestStageEndedFirstAndReportsIt) {
+  JobView view = succeeding();
+  std::vector<OutboxEntry> outbox;
+  for (std::int64_t number = 1; number <= 32; ++number) {
+    const bool is_stage = number == 3 || number == 4;
+    outbox.push_back(entry(number, is_stage ? NotifyEvent::kStageEnded : NotifyEvent::kStalled,
+                           seconds(100), {"chat"}));
+  }
+  view.job.status.outbox = outbox;
+  view.job.status.notifications = 32;
+  const WriteStatus write = written(view);
+  ASSERT_EQ(write.status.outbox.size(), 32U);
+  EXPECT_EQ(write.status.outbox[2].number, 4);
+  EXPECT_EQ(write.status.outbox.back().event, NotifyEvent::kSucceeded);
+  EXPECT_TRUE(has_condition(write.status, "NotificationFailed", "OutboxFull"));
+  EXPECT_EQ(untold(view, write.status, now()), "");
+}
+
+TEST(Notifications, ATimeToLiveWaitsForTheOutboxAndAUserDoesNot) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, seconds(9), {"chat"})});
+  view.job.spec.ttl_after_finished = seconds(0);
+  EXPECT_TRUE(all<DeleteJob>(settle(view)).empty());
+  JobView told = view;
+  told.job.status.outbox.clear();
+  EXPECT_EQ(all<DeleteJob>(settle(told)).size(), 1U);
+  view.job.deleting = true;
+  result(view, DeliveryView::Result::kTaken);
+  EXPECT_TRUE(settle(view).writes.empty());
+}
+
+TEST(Notifications, TextsAreCutToTheirLimit) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, 0).containers[0].terminated->message = "";
+  view.job.spec.backoff_limit = 0;
+  tells(view, "chat");
+  view.job.status.conditions.clear();
+  const Status status = after(view);
+  for (const OutboxEntry& one : status.outbox) {
+    EXPECT_LE(one.message.size(), kNotifyTextLimit);
+    EXPECT_LE(one.reason.size(), kNotifyTextLimit);
+  }
+  EXPECT_EQ(refused_outbox(view.job.status, status), "");
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
