@@ -48,10 +48,18 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                           job_controller_.queue().add(key, priority);
                         }},
                        {config.namespaces, config.jobs.agent_image}),
-      job_controller_(
-          {loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_, pods_, nodes_,
-           heartbeats_, windows_, membership_, readings_, queue_controller_, &pool_controller_},
-          std::move(config.jobs), std::move(metrics)) {
+      targets_(std::move(config.targets)),
+      notifier_({loop_, deps.random, log_, deps.client.server_clock(), deps.telemetry,
+                 [this](const std::string& key) { return membership_.holds(key); },
+                 [this](const std::string& key) {
+                   job_controller_.queue().add(key, controller::Priority::kFresh);
+                 },
+                 deps.poster, deps.files},
+                targets_),
+      job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
+                       pods_, nodes_, heartbeats_, windows_, membership_, readings_,
+                       queue_controller_, &pool_controller_, &notifier_},
+                      std::move(config.jobs), std::move(metrics)) {
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
     for (cache::Informer* informer : informers()) informer->server_answers();
@@ -116,6 +124,7 @@ void Manager::begin() {
 void Manager::stop(std::function<void()> stopped) {
   stopping_ = true;
   readings_.stop();
+  notifier_.stop();
   membership_.take_no_more();
   to_stop_ = 3;
   const auto one_stopped = [this, stopped = std::move(stopped)] {

@@ -18,6 +18,7 @@
 #include "client/cache/informer.h"
 #include "operator/jobs/job_controller.h"
 #include "operator/membership/membership.h"
+#include "operator/notify/notifier.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
@@ -36,11 +37,14 @@ class Manager {
     Log log;
     controller::Telemetry& telemetry;
     controller::EventSink& events;
+    notify::Poster& poster;
+    const FileReader& files;
   };
   struct Config {
     std::vector<std::string> namespaces;  // empty: all
     controller::Membership::Config membership;
     controller::JobController::Config jobs;
+    notify::Targets targets;
     // The operator can never work here; the error says what to do.
     std::function<void(Error)> refuse = nullptr;
   };
@@ -69,6 +73,7 @@ class Manager {
   controller::JobController& jobs() { return job_controller_; }
   controller::QueueController& queues() { return queue_controller_; }
   controller::PoolController& pools() { return pool_controller_; }
+  notify::Notifier& notifier() { return notifier_; }
 
  private:
   controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
@@ -95,6 +100,8 @@ class Manager {
   controller::NamespaceReadings readings_;
   controller::QueueController queue_controller_;
   controller::PoolController pool_controller_;
+  const notify::Targets targets_;
+  notify::Notifier notifier_;
   controller::JobController job_controller_;
   std::uint64_t time_travels_ = 0;
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;

@@ -211,6 +211,10 @@ struct Metrics::State {
                                .Add({});
   Family<Counter>& shard_moves = counters(registry, "holdfast_shard_moves_total",
                                           "Shards that came to this replica or left it, by how.");
+  Family<Counter>& notifications = counters(registry, "holdfast_notifications_total",
+                                            "Tries to deliver an event to a target, by result.");
+  Family<Gauge>& notifications_waiting =
+      gauges(registry, "holdfast_notifications_waiting", "Events that a target has not taken yet.");
   Counter& events_dropped = counters(registry, "holdfast_events_dropped_total",
                                      "Events that were not written: too many, or refused.")
                                 .Add({});
@@ -360,6 +364,11 @@ void Metrics::State::refresh() {
   }
   if (sources.queues) refresh_queues(sources.queues());
   if (sources.pools) pools.refresh(sources.pools());
+  if (sources.notifications) {
+    for (const auto& [target, count] : sources.notifications()) {
+      notifications_waiting.Add({{"target", target}}).Set(static_cast<double>(count));
+    }
+  }
   if (sources.ownership) refresh_ownership(sources.ownership());
   if (sources.events_dropped) {
     raise_to(events_dropped, static_cast<double>(sources.events_dropped()));
@@ -394,6 +403,19 @@ void Metrics::name_api_server(const std::string& host) {
     state.request_counter(verb, "<error>");
     state.request_histogram(verb);
   }
+}
+
+void Metrics::name_targets(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    for (const char* const result : controller::kNotificationResults) {
+      state_->notifications.Add({{"target", name}, {"result", result}});
+    }
+    state_->notifications_waiting.Add({{"target", name}});
+  }
+}
+
+void Metrics::notified(const std::string& target, const std::string& result) {
+  state_->notifications.Add({{"target", target}, {"result", result}}).Increment();
 }
 
 void Metrics::set_sources(Sources sources) { state_->sources = std::move(sources); }

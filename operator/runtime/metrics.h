@@ -51,6 +51,7 @@ class Metrics : public controller::Telemetry {
     std::function<Duration()> longest_running;
     std::function<std::vector<controller::QueueCount>()> queues;
     std::function<std::vector<controller::PoolCount>()> pools;
+    std::function<std::map<std::string, std::size_t>()> notifications;  // waiting, by target
   };
 
   explicit Metrics(int workers);
@@ -58,6 +59,8 @@ class Metrics : public controller::Telemetry {
 
   // "host:port", the label `host` of rest_client_*. Call it before the first request.
   void name_api_server(const std::string& host);
+  // The targets of notifications, which all have their series from the start.
+  void name_targets(const std::vector<std::string>& names);
   void set_sources(Sources sources);
 
   kube::RequestObserver request_observer();
@@ -72,6 +75,7 @@ class Metrics : public controller::Telemetry {
   void handed_back(const std::string& namespace_, const std::string& pool) override;
   void cut_off(const std::string& namespace_, const std::string& pool,
                const std::string& reason) override;
+  void notified(const std::string& target, const std::string& result) override;
   void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.

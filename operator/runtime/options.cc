@@ -231,6 +231,11 @@ std::optional<Error> parse_agent_image(const Setting& setting, Options& options)
   return std::nullopt;
 }
 
+std::optional<Error> parse_notifications(const Setting& setting, Options& options) {
+  options.notifications = setting.value;
+  return std::nullopt;
+}
+
 std::optional<Error> parse_deployment(const Setting& setting, Options& options) {
   if (!options.release_pods) return wrong(setting, "is for the command release-pods alone");
   options.deployment = setting.value;
@@ -250,7 +255,7 @@ struct Flag {
   std::optional<Error> (*parse)(const Setting&, Options&);
 };
 
-constexpr std::array<Flag, 15> kFlags = {{
+constexpr std::array<Flag, 16> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
      "else ~/.kube/config",
@@ -263,6 +268,9 @@ constexpr std::array<Flag, 15> kFlags = {{
     {"--agent-image", "HOLDFAST_AGENT_IMAGE", "IMAGE",
      "Where jobs with a heartbeat get /holdfast-agent from. Default: none, they wait for it",
      parse_agent_image},
+    {"--notifications", "HOLDFAST_NOTIFICATIONS", "FILE",
+     "The targets that jobs may name in spec.notify, as JSON. Default: none, nobody is told",
+     parse_notifications},
     {"--workers", "HOLDFAST_WORKERS", "NUMBER",
      "Reconciles of one namespace in flight at a time, 1 to 1000. Default: 16", parse_workers},
     {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",

@@ -28,6 +28,7 @@ struct Options {
   std::string namespace_;                     // for the operator's own objects
   std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
   std::string agent_image;                    // empty: jobs with `heartbeat` wait for one
+  std::string notifications;                  // file of targets (notify/targets.h); empty: none
   int workers = 16;
   ListenAddress metrics_address;
   LogLevel log_level = LogLevel::kInfo;

@@ -99,7 +99,17 @@ void Process::start() {
   tick();
 }
 
+Result<notify::Targets> Process::read_targets() const {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  if (options_.notifications.empty()) return notify::Targets{};
+  const Result<std::string> text = system_files().read(options_.notifications, kMostBytes);
+  if (!text.ok()) return text.error();
+  return notify::parse_targets(*text);
+}
+
 Status Process::connect() {
+  Result<notify::Targets> targets = read_targets();
+  if (!targets.ok()) return targets.error();
   kube::ConnectOptions options;
   options.kubeconfig = options_.kubeconfig;
   options.qps = options_.qps;
@@ -114,7 +124,10 @@ Status Process::connect() {
 
   kube::Client& client = connection_->client();
   events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);
+  poster_ = std::make_unique<notify::HttpsPoster>(loop_, system_files());
+  metrics_->name_targets(targets->names());
   Manager::Config config;
+  config.targets = std::move(*targets);
   config.namespaces = options_.watch_namespaces;
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
   config.jobs.agent_image = options_.agent_image;
@@ -127,9 +140,10 @@ Status Process::connect() {
       begin_stop("it cannot work here", kExitFailed);
     });
   };
-  manager_ = std::make_unique<Manager>(
-      Manager::Dependencies{loop_, client, random_, log_, *metrics_, *events_}, std::move(config),
-      metrics_->pool_metrics());
+  manager_ =
+      std::make_unique<Manager>(Manager::Dependencies{loop_, client, random_, log_, *metrics_,
+                                                      *events_, *poster_, system_files()},
+                                std::move(config), metrics_->pool_metrics());
   metrics_->set_sources(metric_sources());
   return Unit{};
 }
@@ -227,6 +241,7 @@ void Process::end_when_idle() {
   }
   metrics_->set_sources({});
   manager_.reset();
+  poster_.reset();
   events_.reset();
   connection_.reset();
   loop_.post([this] { loop_.stop(); });  // after the callbacks that they posted
@@ -282,6 +297,7 @@ Metrics::Sources Process::metric_sources() {
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
   sources.queues = [this] { return manager_->queues().counts(); };
   sources.pools = [this] { return manager_->pools().counts(); };
+  sources.notifications = [this] { return manager_->notifier().waiting(); };
   sources.longest_running = [this] { return manager_->jobs().queue().longest_running(); };
   return sources;
 }

@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "core/real_loop.h"
 #include "operator/jobs/events.h"
+#include "operator/notify/https_poster.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/manager.h"
 #include "operator/runtime/metrics.h"
@@ -39,6 +40,7 @@ class Process {
 
  private:
   Status serve_probes();
+  Result<notify::Targets> read_targets() const;
   void start();
   Status connect();
   void tick();
@@ -64,6 +66,7 @@ class Process {
   std::unique_ptr<ProbeServer> probes_;
   std::unique_ptr<kube::Connection> connection_;
   std::unique_ptr<controller::EventRecorder> events_;
+  std::unique_ptr<notify::HttpsPoster> poster_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<StopSignals> signals_;
 

@@ -27,14 +27,20 @@ class SilentEvents : public controller::EventSink {
               const std::string&) override {}
 };
 
+class NoTargets : public notify::Poster {
+ public:
+  void post(const notify::Target&, notify::Message, Done) override { FAIL() << "nobody is told"; }
+};
+
 class ManagerTest : public kube::ClientTest {
  protected:
   void start(std::vector<std::string> namespaces = {}) {
     Manager::Config config;
     config.namespaces = std::move(namespaces);
-    manager_ = std::make_unique<Manager>(
-        Manager::Dependencies{loop_, client_, random_, Log(), telemetry_, events_},
-        std::move(config));
+    manager_ =
+        std::make_unique<Manager>(Manager::Dependencies{loop_, client_, random_, Log(), telemetry_,
+                                                        events_, targets_, system_files()},
+                                  std::move(config));
     manager_->start();
     loop_.run_ready();
   }
@@ -63,6 +69,7 @@ class ManagerTest : public kube::ClientTest {
 
   SilentTelemetry telemetry_;
   SilentEvents events_;
+  NoTargets targets_;
   std::unique_ptr<Manager> manager_;
 };
 

@@ -1,0 +1,49 @@
+// Sends messages by HTTPS. Each target has a thread of its own, made at its first message: nothing
+// that one target does, its name's look-up included, can hold up another one.
+//
+// A name is looked up once for each try. The addresses that may be used (address_rules.h) are those
+// that it connects to, with the name in SNI and Host, and the certificate must carry the name. It
+// follows no redirect, uses no proxy, and reads nothing of the answer but its head.
+//
+//   HttpsPoster poster(loop, system_files());
+//   poster.post(target, message, [](Result<Answer> answer) { ... });
+//   poster.stop();
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/file_reader.h"
+#include "core/loop.h"
+#include "operator/notify/poster.h"
+
+namespace holdfast::notify {
+
+class HttpsPoster : public Poster {
+ public:
+  // The addresses of a host, as text. It may block: it runs on the target's thread.
+  using LookUp = std::function<Result<std::vector<std::string>>(const std::string& host)>;
+  // `look_up`: the system's, unless a test has its own.
+  HttpsPoster(Loop& loop, const FileReader& files, LookUp look_up = nullptr,
+              Duration timeout = kTryTimeout);
+  ~HttpsPoster() override;
+
+  void post(const Target& target, Message message, Done done) override;
+
+  // Ends all tries, and their `done` is dropped. Blocks while a look-up of a name is under way, as
+  // long as the system's resolver may take.
+  void stop();
+
+ private:
+  class Worker;
+  Loop& loop_;
+  const FileReader& files_;
+  const LookUp look_up_;
+  const Duration timeout_;
+  std::map<std::string, std::unique_ptr<Worker>> workers_;  // by target
+};
+
+}  // namespace holdfast::notify

@@ -1,0 +1,163 @@
+#include "operator/notify/https_try.h"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "client/http/certificate_refusal.h"
+#include "client/http/endpoint.h"
+#include "client/http/retry_after.h"
+#include "client/http/tls.h"
+#include "operator/notify/message.h"
+
+namespace holdfast::notify {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace web = boost::beast::http;
+using tcp = asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::uint32_t kHeadLimit = 16 * 1024;
+constexpr int kHttpsPort = 443;
+
+class Try : public std::enable_shared_from_this<Try> {
+ public:
+  using Done = std::function<void(Result<Answer>)>;
+  Try(asio::io_context& io, TrySettings settings, Message message, Done done)
+      : settings_(std::move(settings)),
+        message_(std::move(message)),
+        done_(std::move(done)),
+        io_(io),
+        context_(asio::ssl::context::tls_client) {}
+
+  void begin() {
+    http::TlsConfig tls;
+    tls.ca = settings_.ca;
+    const Status trusted = http::apply_tls(context_.native_handle(), tls, settings_.host);
+    if (!trusted.ok()) return done_(trusted.error());
+    http::record_refusals(context_.native_handle(), settings_.host, refusal_);
+    context_.set_verify_mode(asio::ssl::verify_peer);
+    stream_.emplace(io_, context_);
+    if (!http::is_ip_literal(settings_.host)) {
+      SSL_set_tlsext_host_name(stream_->native_handle(), settings_.host.c_str());
+    }
+    std::vector<tcp::endpoint> endpoints;
+    for (const std::string& address : settings_.addresses) {
+      error_code error;
+      const auto parsed = asio::ip::make_address(address, error);
+      if (!error) endpoints.emplace_back(parsed, static_cast<std::uint16_t>(settings_.port));
+    }
+    lowest().expires_after(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(settings_.timeout));
+    endpoints_ = std::move(endpoints);
+    lowest().async_connect(endpoints_,
+                           [self = shared_from_this()](error_code error, const tcp::endpoint&) {
+                             if (error) return self->fail("it cannot be reached", error);
+                             self->shake_hands();
+                           });
+  }
+
+ private:
+  beast::tcp_stream& lowest() { return beast::get_lowest_layer(*stream_); }
+
+  void shake_hands() {
+    stream_->async_handshake(asio::ssl::stream_base::client,
+                             [self = shared_from_this()](error_code error) {
+                               if (error) return self->fail("the TLS handshake failed", error);
+                               self->send();
+                             });
+  }
+
+  void send() {
+    request_.method(web::verb::post);
+    request_.target(settings_.path);
+    request_.version(11);
+    const std::string port =
+        settings_.port == kHttpsPort ? "" : ":" + std::to_string(settings_.port);
+    request_.set(web::field::host, settings_.host + port);
+    request_.set(web::field::user_agent, "holdfast-operator");
+    request_.set(web::field::content_type, kContentType);
+    request_.set("webhook-id", message_.id);
+    request_.set("webhook-timestamp", std::to_string(message_.timestamp));
+    request_.set("webhook-signature", message_.signature);
+    request_.keep_alive(false);
+    request_.body() = message_.body;
+    request_.prepare_payload();
+    web::async_write(*stream_, request_,
+                     [self = shared_from_this()](error_code error, std::size_t) {
+                       if (error) return self->fail("the message cannot be sent", error);
+                       self->receive();
+                     });
+  }
+
+  void receive() {
+    parser_.emplace();
+    parser_->header_limit(kHeadLimit);
+    // However long the body says that it is: nobody reads it.
+    parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
+    web::async_read_header(*stream_, buffer_, *parser_,
+                           [self = shared_from_this()](error_code error, std::size_t) {
+                             if (error) return self->fail("it gives no answer", error);
+                             self->answered();
+                           });
+  }
+
+  void answered() {
+    const auto& head = parser_->get();
+    Answer answer;
+    answer.status = head.result_int();
+    const std::string pause(head[web::field::retry_after]);
+    if (!pause.empty()) answer.retry_after = http::parse_retry_after(pause);
+    close();
+    done_(answer);
+  }
+
+  void fail(const char* what, error_code error) {
+    const std::string refused = refusal_->last();
+    std::string why = std::string(what) + ": ";
+    if (error == beast::error::timeout) {
+      why += "no answer in time";
+    } else if (!refused.empty()) {
+      why += "its certificate was refused: " + refused;
+    } else {
+      why += error.message();
+    }
+    close();
+    done_(make_error(ErrorCode::kTransient, why));
+  }
+
+  void close() {
+    error_code ignored;
+    lowest().socket().close(ignored);
+  }
+
+  const TrySettings settings_;
+  const Message message_;
+  const Done done_;
+  const std::shared_ptr<http::CertificateRefusal> refusal_ =
+      std::make_shared<http::CertificateRefusal>();
+  asio::io_context& io_;
+  asio::ssl::context context_;
+  std::optional<beast::ssl_stream<beast::tcp_stream>> stream_;  // made once the context is set up
+  std::vector<tcp::endpoint> endpoints_;
+  web::request<web::string_body> request_;
+  beast::flat_buffer buffer_;
+  std::optional<web::response_parser<web::empty_body>> parser_;
+};
+
+}  // namespace
+
+void begin_try(asio::io_context& io, TrySettings settings, Message message,
+               std::function<void(Result<Answer>)> done) {
+  std::make_shared<Try>(io, std::move(settings), std::move(message), std::move(done))->begin();
+}
+
+}  // namespace holdfast::notify

@@ -1,0 +1,27 @@
+// One try to send one message over one connection. Internal to HttpsPoster. It runs on the thread
+// of its io_context and keeps itself alive until `done`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "operator/notify/poster.h"
+
+namespace holdfast::notify {
+
+struct TrySettings {
+  std::string host;
+  int port = 443;
+  std::string path;
+  std::string ca;                      // PEM; empty: the system's authorities
+  std::vector<std::string> addresses;  // those that it may connect to
+  Duration timeout{};
+};
+void begin_try(boost::asio::io_context& io, TrySettings settings, Message message,
+               std::function<void(Result<Answer>)> done);
+
+}  // namespace holdfast::notify

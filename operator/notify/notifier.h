@@ -1,0 +1,119 @@
+// Delivers the outboxes of this replica's jobs. Each target has a line of its own, with few tries
+// at a time, so that a target that hangs delays neither a job nor another target. A failed try is
+// repeated after 5 s at first and 6 h at last. The pause before the next try is about the age of
+// the event, so a restart changes little, and nothing but the outbox itself needs to be recorded.
+//
+// The controller of jobs writes down what was delivered, as part of its own status writes. If that
+// write is lost, the event is delivered again: at least once.
+//
+// Loop only. Destroy it when no call of the poster is open any more, or drop the poster's answers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/file_reader.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/random.h"
+#include "core/server_clock.h"
+#include "operator/jobs/courier.h"
+#include "operator/jobs/telemetry.h"
+#include "operator/membership/ownership.h"
+#include "operator/notify/message.h"
+#include "operator/notify/poster.h"
+#include "operator/notify/targets.h"
+
+namespace holdfast::notify {
+
+// Tries of one target at a time.
+inline constexpr int kTriesAtOnce = 4;
+inline constexpr std::chrono::seconds kShortestRetry{5};
+inline constexpr std::chrono::hours kLongestRetry{6};
+
+class Notifier : public controller::Courier {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    Random& random;
+    Log log;
+    const ServerClock& clock;
+    controller::Telemetry& telemetry;
+    // Whether this replica holds what decides the job's shard.
+    std::function<bool(const std::string& shard_key)> holds;
+    // Queues the job.
+    std::function<void(const std::string& key)> look_at;
+    Poster& poster;
+    const FileReader& files;
+  };
+  Notifier(Dependencies dependencies, const Targets& targets);
+  ~Notifier() override;
+
+  reconciler::NotifyView of(const controller::CachedJob& job) const override;
+  void deliver(const controller::CachedJob& job) override;
+  void forget(const std::string& key) override;
+
+  // Begins no new tries.
+  void stop();
+
+  // Events that wait for each target, in the jobs of this replica.
+  std::map<std::string, std::size_t> waiting() const;
+
+ private:
+  struct Delivery {
+    enum class State { kInLine, kTrying, kPausing, kDone };
+    State state = State::kInLine;
+    TimerId timer = 0;
+    bool has_result = false;
+    reconciler::DeliveryView result;
+  };
+  struct JobRecord {
+    JobName job;
+    std::string shard_key;
+    std::map<std::int64_t, reconciler::OutboxEntry> entries;              // by number
+    std::map<std::pair<std::int64_t, std::string>, Delivery> deliveries;  // and target
+  };
+  // The same by value: the record may be gone when its turn or its answer comes.
+  struct Ticket {
+    std::string key;  // namespace/name
+    std::string uid;
+    std::int64_t number = 0;
+    std::string target;
+  };
+  struct Line {
+    std::deque<Ticket> waiting;
+    int trying = 0;
+    SteadyTime closed_until{};  // the target asked for a pause
+    TimerId timer = 0;
+  };
+
+  Delivery* find(const Ticket& ticket, JobRecord** record = nullptr);
+  void drop(JobRecord& record, const std::function<bool(std::int64_t, const std::string&)>& goes);
+  void enqueue(const Ticket& ticket);
+  void work(const std::string& target);
+  void begin(const Ticket& ticket, JobRecord& record, Delivery& delivery);
+  void ended(const Ticket& ticket, const Result<Answer>& answer);
+  void failed(const Ticket& ticket, JobRecord& record, Delivery& delivery, const std::string& why,
+              std::optional<Duration> pause);
+  void tell_failure(const Ticket& ticket, const std::string& why, Duration next);
+  Result<Message> message_for(const JobRecord& record, const reconciler::OutboxEntry& entry,
+                              const Target& target) const;
+  Time now() const { return deps_.clock.now(deps_.loop.now()); }
+
+  Dependencies deps_;
+  const Targets& targets_;
+  std::map<std::string, JobRecord> jobs_;   // by key
+  std::map<std::string, Line> lines_;       // by target
+  std::map<std::string, SteadyTime> told_;  // when a failure of the target was logged last
+  bool stopped_ = false;
+  // Answers after the end find it gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace holdfast::notify
