@@ -148,6 +148,9 @@ std::string Trial::unfinished() const {
   }
   for (int i = 0; i < scenario_.jobs; ++i) {
     if (!job_is_over(i)) return job_name(i) + " is " + phase(i);
+    if (!at(status(i), "outbox").empty() && !scenario_.phase.empty()) {
+      return job_name(i) + "'s targets were not told";
+    }
   }
   if (options_.point && !struck_) return "its point is not reached";
   if (options_.point && !mishap_over_) return "its mishap is not over";

@@ -399,6 +399,22 @@ void add_ends(std::vector<Scenario>& all) {
   }
 }
 
+// Whoever dies between a delivery and its record delivers again. Nobody forgets an event.
+void add_told(std::vector<Scenario>& all) {
+  Scenario told = named("told", {kFails, kShort}, "Succeeded", {"Failed", "Succeeded"});
+  told.spec = {{"notify", Json::array({"chat", "failures"})}};
+  told.calls["PUT durablejobs.status"] = 5;
+  all.push_back(told);
+
+  Scenario then_gone = named("told-then-gone", {kFails}, "", {"Failed"});
+  then_gone.spec = {{"notify", Json::array({"chat", "failures"})},
+                    {"backoffLimit", 0},
+                    {"ttlSecondsAfterFinished", 0}};
+  then_gone.calls["PUT durablejobs.status"] = 3;
+  then_gone.calls["DELETE durablejobs"] = 1;
+  all.push_back(then_gone);
+}
+
 void add_replicas(std::vector<Scenario>& all) {
   Scenario takeover = named("takeover", {lasting(seconds(4))}, "Succeeded", {"Succeeded"});
   takeover.jobs = 2;
@@ -508,6 +524,7 @@ std::vector<Scenario> every_scenario() {
   add_ends(all);
   add_queues(all);
   add_workers(all);
+  add_told(all);
   add_replicas(all);
   return all;
 }

@@ -52,6 +52,7 @@ void Trial::wire_up() {
   cluster_.agents(&workers_);
   workers_.complain = [this](const std::string& what) { complain(what); };
   workers_.plan_of = [this](const AttemptId&) { return std::optional(next_plan()); };
+  ledger_.receivers(receivers_);
   ledger_.shards(kShards);
   ledger_.on_violation = [this] {
     trace("VIOLATION " + ledger_.violation());
@@ -213,6 +214,7 @@ void Trial::start_replica(int index) {
   config.life = ++seat.lives;
   config.seed = mix(mix(kSeed, 5), mix(static_cast<std::uint64_t>(index), seat.lives));
   config.clock.offset = std::chrono::hours(1 + index);
+  config.receivers = &receivers_;
   config.shards = kShards;
   config.log = options_.log.with({{"replica", std::to_string(index)}});
   config.on_hot_loop = [this] { complain("a hot loop"); };
@@ -283,6 +285,7 @@ void Trial::stop_owner() {
 // ---- The run.
 
 void Trial::set_up() {
+  receivers_.heal();
   users_.start({});
   cluster_.start(kNodes);
   seats_.resize(static_cast<std::size_t>(options_.replicas));

@@ -26,6 +26,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/receivers.h"
 #include "tests/simulation/replica.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/users.h"
@@ -129,6 +130,7 @@ class Trial : private WireTap {
   bool built_ = false;
   ApiServer server_;
   Gateway gateway_;
+  Receivers receivers_;
   Network network_;
   Cluster cluster_;
   WarmWorkers workers_;

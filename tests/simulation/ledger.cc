@@ -328,7 +328,7 @@ void Ledger::job_written(const Applied& applied) {
   const Job now = read_job(after);
   status_written({before, after, was.status, now.status, was.spec, now.spec, now.stages, now.cancel,
                   was.status.stage != now.status.stage, uid_of(after),
-                  string_at(at(after, "metadata"), "name"), by_replica(applied)});
+                  string_at(at(after, "metadata"), "name"), by_replica(applied), now.notify});
 }
 
 void Ledger::job_removed(const Json& job, bool by_replica) {
@@ -337,6 +337,9 @@ void Ledger::job_removed(const Json& job, bool by_replica) {
   const auto& ended = read.status.completion_time;
   const auto& kept_for = read.spec.ttl_after_finished;
   const bool expired = kept_for && ended && *ended + *kept_for <= wall() + kClockTolerance;
+  if (!read.status.outbox.empty()) {
+    complain("S23 Told: " + key_of(job) + " is deleted before its targets were told");
+  }
   if (!expired) complain("S5 NoLoss: " + key_of(job) + " is deleted before its time to live ends");
 }
 

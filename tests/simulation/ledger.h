@@ -1,7 +1,7 @@
 // Checks the safety rules after every write that the API server accepts. It sees the stored data
 // and the sender of each request. The first broken rule ends the run.
 //
-// Names are those of docs/verification.md: S1 OneOutcome ... S21 Always. S9 is checked on
+// Names are those of docs/verification.md: S1 OneOutcome ... S23 Told. S9 is checked on
 // requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/permits.h"
+#include "tests/simulation/receivers.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/warm_workers.h"
 
@@ -38,6 +39,8 @@ class Ledger {
   // The rate of a replica's steady clock, in parts per million of the world's.
   void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
   void shards(int count) { shards_ = count; }
+  // What the targets of notifications took: S23.
+  void receivers(const Receivers& receivers) { receivers_ = &receivers; }
   // The replica's life that owns this member Lease; none: unknown.
   using Life = std::pair<int, std::uint64_t>;
   std::optional<Life> life_of(const std::string& member) const;
@@ -114,6 +117,7 @@ class Ledger {
     std::string uid;
     std::string name;
     bool by_replica = false;
+    std::vector<std::string> notify;
   };
 
   // `keys`: each of them decides a shard, whose holder may act.
@@ -126,6 +130,7 @@ class Ledger {
   void status_written(const StatusWrite& write);
   void check_success(const StatusWrite& write, const std::string& job);
   void check_stages(const StatusWrite& write, const std::string& job);
+  void check_told(const StatusWrite& write, const std::string& job);
   void check_indexes(const StatusWrite& write, JobBook& book);
   std::vector<RunEnd> ends_of(const StatusWrite& write);
   void attempts_ended(const StatusWrite& write, JobBook& book);
@@ -220,6 +225,7 @@ class Ledger {
   std::map<Life, Duration> renewals_;
   std::map<std::string, Life> members_;
   int shards_ = 1;
+  const Receivers* receivers_ = nullptr;
   std::uint64_t replica_writes_ = 0;
   std::uint64_t checks_ = 0;
 };

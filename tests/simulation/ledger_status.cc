@@ -3,10 +3,12 @@
 // has only the last few ends.
 #include <algorithm>
 
+#include "operator/notify/message.h"
 #include "reconciler/names.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/objects.h"
 #include "tests/unit/reconciler/rules.h"
+#include "tests/unit/reconciler/rules_told.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -97,11 +99,34 @@ void Ledger::status_written(const StatusWrite& write) {
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
+  check_told(write, job);
   if (write.stages.empty()) {
     check_success(write, job);
   } else {
     check_stages(write, job);
   }
+}
+
+// S23: by the truth of the receivers, not by what the replica knows.
+void Ledger::check_told(const StatusWrite& write, const std::string& job) {
+  JobView view;
+  view.job.notify = write.notify;
+  view.job.status = write.old;
+  for (const auto& [name, target] : Receivers::targets().by_name) {
+    view.observed.notify.targets[name] = {TargetView::State::kKnown, target.events};
+  }
+  for (const OutboxEntry& entry : write.old.outbox) {
+    const std::string id = notify::message_id({"", "", write.uid}, entry);
+    for (const std::string& name : entry.targets) {
+      const bool taken = receivers_->has_taken(name, id);
+      if (!taken && !receivers_->has_refused(name, id)) continue;
+      view.observed.notify.deliveries.push_back(
+          {entry.number, name,
+           taken ? DeliveryView::Result::kTaken : DeliveryView::Result::kRefused, ""});
+    }
+  }
+  const std::string why = reconciler::testing::untold(view, write.next, wall());
+  if (!why.empty()) complain(why + ": " + job);
 }
 
 // S20, S21: what has run when the job is over, and what its phase says of that. refused_by_api()

@@ -228,7 +228,7 @@ void Liveness::look_at_job(const Job& job) {
       look_at_stopping(job, "cancelling, and its pods are gone");
       break;
     default:
-      if (spec.ttl_after_finished) {
+      if (spec.ttl_after_finished && status.outbox.empty()) {
         holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
               std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
       }
@@ -466,8 +466,9 @@ std::string Liveness::unsettled() const {
     if (!object) return;
     const JobStatus& status = static_cast<const controller::CachedJob&>(*object).job.status;
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
-    if (is_terminal(status.phase) && !is_deleting(json) && stays) return;
+    if (is_terminal(status.phase) && !is_deleting(json) && stays && status.outbox.empty()) return;
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
+    if (!status.outbox.empty()) found += ", and has targets that were not told";
     if (status.waiting)
       found += ": " + status.waiting->reason.text() + ": " + status.waiting->message;
   });

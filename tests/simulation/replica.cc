@@ -26,14 +26,17 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   client_ = std::make_unique<kube::Client>(
       kube::Client::Dependencies{loop_, wire, credentials_, random_, config_.log, {}, name, 0});
   events_ = std::make_unique<controller::EventRecorder>(loop_, *client_, name, config_.log);
+  poster_ = std::make_unique<SimPoster>(scheduler, loop_, *config_.receivers, config_.seed);
   runtime::Manager::Config manager;
+  manager.targets = Receivers::targets();
   manager.membership.id = name;
   manager.membership.shards = config_.shards;
   manager.namespaces = config_.namespaces;
   manager.jobs.agent_image = "agent";
   manager.refuse = config_.on_refusal;
   manager_ = std::make_unique<runtime::Manager>(
-      runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_},
+      runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_,
+                                     *poster_, sim_secrets()},
       std::move(manager));
   loop_.post([this] { manager_->start(); });
 }
@@ -53,6 +56,7 @@ Replica::~Replica() {
   assert(transport_->open_calls() == 0);
   loop_.run_as_loop([this] {
     manager_.reset();
+    poster_.reset();
     events_.reset();
     client_.reset();
   });

@@ -14,6 +14,7 @@
 #include "operator/jobs/events.h"
 #include "operator/runtime/manager.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/receivers.h"
 #include "tests/simulation/scheduler.h"
 
 namespace holdfast::simulation {
@@ -32,6 +33,7 @@ class Replica : private controller::Telemetry {
     std::function<void(Error)> on_refusal;
     // An optional transport between the client and the network.
     std::function<std::unique_ptr<http::Transport>(Loop&, http::Transport&)> between = nullptr;
+    Receivers* receivers = nullptr;  // of its notifications; never null
   };
   Replica(Scheduler& scheduler, Network& network, Config config);
   // A crash. Requests that it has sent may still arrive.
@@ -77,6 +79,7 @@ class Replica : private controller::Telemetry {
   std::unique_ptr<http::Transport> between_;
   std::unique_ptr<kube::Client> client_;
   std::unique_ptr<controller::EventRecorder> events_;
+  std::unique_ptr<SimPoster> poster_;
   std::unique_ptr<runtime::Manager> manager_;
   std::function<void()> stopped_;
   bool stopping_ = false;

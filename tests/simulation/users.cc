@@ -464,6 +464,8 @@ Json Users::spec_of(std::uint64_t seed) const {
   if (mix(seed, 14) % 4 == 0) {
     spec["stages"] = drawn_stages(mix(seed, 15), work_.many_runs, at(spec, "heartbeat"));
   }
+  if (mix(seed, 24) % 5 < 2) spec["notify"] = Json::array({"chat"});
+  if (mix(seed, 25) % 5 < 2) spec["notify"].push_back("failures");
   if (work_.queues && mix(seed, 16) % 5 > 0) spec["queue"] = drawn_place(mix(seed, 20));
   if (work_.pools) draw_pool(mix(seed, 21), spec);
   return spec;

@@ -43,6 +43,7 @@ World::World(Options options)
     trace("VIOLATION " + ledger_.violation());
     scheduler_.stop();
   };
+  ledger_.receivers(receivers_);
   ledger_.shards(options_.script.shards);
   cluster_.on_overlap = [this](const std::string& what) {
     ledger_.complain("S22 OnePlace: " + what);
@@ -134,6 +135,7 @@ void World::start_replica(int index) {
   config.seed =
       mix(mix(options_.script.seed, 0x5EED), mix(static_cast<std::uint64_t>(index), seat.lives));
   config.clock = options_.script.clocks[static_cast<std::size_t>(index)];
+  config.receivers = &receivers_;
   config.shards = options_.script.shards;
   if (options_.script.by_namespace) {
     config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));

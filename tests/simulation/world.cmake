@@ -14,6 +14,7 @@ add_library(simulation_world STATIC
             liveness_workers.cc
             network.cc
             permits.cc
+            receivers.cc
             replica.cc
             run.cc
             scheduler.cc

@@ -29,6 +29,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/receivers.h"
 #include "tests/simulation/replica.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/script.h"
@@ -125,6 +126,7 @@ class World {
   bool built_ = false;  // the gateway, whose clock the server asks
   ApiServer server_;
   Gateway gateway_;
+  Receivers receivers_;
   Network network_;
   Cluster cluster_;
   WarmWorkers workers_;

@@ -271,6 +271,7 @@ void World::heal() {
   cluster_.next_image_errors(false);
   cluster_.unschedulable(false);
   cluster_.calm();
+  receivers_.heal();
   workers_.calm();
   for (int i = 0; i < options_.script.nodes; ++i) {
     if (!cluster_.nodes()[static_cast<std::size_t>(i)].usable()) cluster_.bring_back(i);

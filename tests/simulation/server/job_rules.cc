@@ -173,6 +173,12 @@ void check_status(const Json& status, Causes& causes) {
     refuse(causes, "status.runs", "no run has an attempt above status.attempt");
     break;
   }
+  const Json& outbox = at(status, "outbox");
+  if (std::any_of(outbox.begin(), outbox.end(), [&](const Json& entry) {
+        return int_at(entry, "number") > int_at(status, "notifications");
+      })) {
+    refuse(causes, "status.outbox", "no event has a number above notifications");
+  }
   check_one_place(status, causes);
 }
 
@@ -310,6 +316,39 @@ void check_stage_changes(const Json& status, const Json& old, Causes& causes) {
   }
 }
 
+const Json& entry_of(const Json& outbox, std::int64_t number) {
+  static const Json* const none = new Json();
+  for (const Json& entry : outbox) {
+    if (int_at(entry, "number") == number) return entry;
+  }
+  return *none;
+}
+
+void check_outbox(const Json& status, const Json& old, Causes& causes) {
+  if (int_at(status, "notifications") < int_at(old, "notifications")) {
+    forbid(causes, "status.notifications", "notifications never falls");
+  }
+  bool comes_back = false;
+  for (const Json& entry : at(status, "outbox")) {
+    const std::int64_t number = int_at(entry, "number");
+    const Json& was = entry_of(at(old, "outbox"), number);
+    comes_back = comes_back || (was.is_null() && number <= int_at(old, "notifications"));
+    if (was.is_null()) continue;
+    const Json& had = at(was, "targets");
+    const Json& targets = at(entry, "targets");
+    const bool fewer = std::all_of(targets.begin(), targets.end(), [&](const Json& target) {
+      return std::find(had.begin(), had.end(), target) != had.end();
+    });
+    if (at(entry, "event") == at(was, "event") && at(entry, "time") == at(was, "time") && fewer) {
+      continue;
+    }
+    forbid(causes, "status.outbox", "an event never changes, and its targets only become fewer");
+  }
+  if (comes_back) {
+    forbid(causes, "status.outbox", "an event that has left the outbox does not come back");
+  }
+}
+
 void check_status_change(const Json& status, const Json& old, Causes& causes) {
   const std::string from = string_at(old, "phase");
   if (!is_edge(from, string_at(status, "phase"), status.contains("stage"))) {
@@ -337,6 +376,7 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
     forbid(causes, (std::string("status.") + counter).c_str(), "the count never falls");
   }
   check_progress(status, old, causes);
+  check_outbox(status, old, causes);
   check_decided(at(status, "conditions"), at(old, "conditions"), causes);
   if (!is_terminal(from)) return;
   const Json& conditions = at(status, "conditions");
@@ -348,7 +388,8 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   bool same = status.contains("startTime") == old.contains("startTime");
   for (const char* field :
        {"attempt", "failures", "disruptions", "completions", "active", "succeeded", "failed",
-        "completedIndexes", "failedIndexes", "suspendedSeconds", "stages", "history"}) {
+        "completedIndexes", "failedIndexes", "suspendedSeconds", "stages", "notifications",
+        "history"}) {
     same = same && at(status, field) == at(old, field);
   }
   if (!same) forbid(causes, "status", "the job has ended and its status is final");
