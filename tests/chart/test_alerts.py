@@ -9,10 +9,10 @@ from holdfast import Operator, install, job
 from localcluster import wait_for
 
 # PromQL's own words.
-FUNCTIONS = {"absent", "by", "exported_namespace", "histogram_quantile", "le", "max", "max_over_time", "min", "pool",
-             "queue", "rate", "sum"}
+FUNCTIONS = {"absent", "and", "by", "exported_namespace", "histogram_quantile", "increase", "le", "max", "max_over_time", "min", "pool",
+             "queue", "rate", "sum", "target"}
 ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
-          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot"}
+          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot", "HoldfastNotificationsFail"}
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,12 @@ def rules(helm):
 
 
 @pytest.fixture(scope="module")
-def samples(cluster):
-    """The names and labels of a running operator's /metrics, while a job waits in a queue beside a pool."""
+def samples(cluster, tmp_path_factory):
+    """The names and labels of a running operator's /metrics, while a job waits in a queue beside a pool, and there is
+    a target of notifications."""
+    targets = tmp_path_factory.mktemp("targets") / "targets.json"
+    targets.write_text(json.dumps({"targets": [
+        {"name": "chat", "url": "https://hooks.example.com/", "secretFile": "/nowhere"}]}))
     install(cluster)
     queue = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "JobQueue", "metadata": {"name": "encode"},
              "spec": {"hold": True}}
@@ -32,7 +36,7 @@ def samples(cluster):
             "spec": {"minWorkers": 0, "template": waits["spec"]["template"]}}
     items = {"apiVersion": "v1", "kind": "List", "items": [queue, waits, pool]}
     cluster.kubectl("apply", "-f", "-", input=json.dumps(items))
-    with Operator(cluster) as operator:
+    with Operator(cluster, f"--notifications={targets}") as operator:
         wait_for("the metrics of queue and pool", lambda: all(
             any(kind in name for name in operator.metrics()) for kind in ("holdfast_queue_", "holdfast_pool_")), 30)
         return list(operator.metrics())

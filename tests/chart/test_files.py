@@ -1,5 +1,6 @@
 """The chart without a cluster: what helm says of it, what it refuses, what it packs."""
 
+import json
 import subprocess
 import tarfile
 
@@ -38,6 +39,18 @@ REFUSED = {
     "a selector that is a number": ({"nodeSelector": {"disks": 2}}, "/nodeSelector/disks"),
     "a switch as text": ({"networkPolicy": {"enabled": "yes"}}, "/networkPolicy/enabled"),
     "a bound below the least": ({"prometheusRule": {"lostAfterSeconds": 10}}, "/prometheusRule/lostAfterSeconds"),
+    "a target without TLS": (
+        {"notifications": {"targets": [{"name": "x", "url": "http://x", "secretRef": {"name": "x"}}]}},
+        "/notifications/targets/0/url"),
+    "a target without a secret": (
+        {"notifications": {"targets": [{"name": "x", "url": "https://x"}]}}, "/notifications/targets/0"),
+    "a target twice": (
+        {"notifications": {"targets": 2 * [{"name": "x", "url": "https://x", "secretRef": {"name": "x"}}]}},
+        "two targets have the name x"),
+    "an unknown event": (
+        {"notifications": {"targets": [
+            {"name": "x", "url": "https://x", "secretRef": {"name": "x"}, "events": ["Started"]}]}},
+        "/notifications/targets/0/events/0"),
     "a name that no Service can have": ({"nameOverride": "1st"}, "/nameOverride"),
     "a name that is too long": ({"nameOverride": "x" * 53}, "/nameOverride"),
 }
@@ -174,3 +187,34 @@ def test_two_releases_have_two_author_policies_each_for_its_own_namespaces(helm)
     assert policy["metadata"]["name"] == binding["spec"]["policyName"] == "second-author"
     [where] = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
     assert where == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["media", "123"]}
+
+
+def test_the_operator_finds_what_the_chart_says_of_targets(helm):
+    values = {"notifications": {"source": "https://c", "targets": [
+        {"name": "chat", "url": "https://h/in", "secretRef": {"name": "s", "key": "k"}, "caRef": {"name": "c"},
+         "namespaces": ["media"], "events": ["Failed"], "allowedCIDRs": ["10.0.0.0/8"]}]}}
+    objects = helm.objects(values)
+    [config] = [one for one in objects if one["kind"] == "ConfigMap" and "targets.json" in one["data"]]
+    folder = "/etc/holdfast/notifications"
+    assert json.loads(config["data"]["targets.json"]) == {"source": "https://c", "targets": [
+        {"name": "chat", "url": "https://h/in", "secretFile": f"{folder}/chat/secret", "caFile": f"{folder}/chat/ca.crt",
+         "namespaces": ["media"], "events": ["Failed"], "allowedCIDRs": ["10.0.0.0/8"]}]}
+    pod = pick(objects, "Deployment")["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert f"--notifications={folder}/targets.json" in container["args"]
+    assert container["volumeMounts"] == [{"name": "notifications", "mountPath": folder, "readOnly": True}]
+    [volume] = pod["spec"]["volumes"]
+    paths = [item["path"] for source in volume["projected"]["sources"][1:]
+             for item in next(iter(source.values()))["items"]]
+    assert paths == ["chat/secret", "chat/ca.crt"]
+    assert all(next(iter(source.values()))["optional"] for source in volume["projected"]["sources"][1:])
+    # No other secret than the mounted one: the operator has no right to read Secrets.
+    for role in objects:
+        for rule in role.get("rules") or []:
+            assert "secrets" not in rule.get("resources", [])
+
+
+def test_without_targets_nothing_is_mounted(helm):
+    pod = pick(helm.objects(), "Deployment")["spec"]["template"]
+    assert "volumes" not in pod["spec"]
+    assert not any(arg.startswith("--notifications") for arg in pod["spec"]["containers"][0]["args"])

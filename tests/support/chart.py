@@ -38,6 +38,11 @@ VALUES = {
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}}},
+    "told": {"notifications": {"source": "https://cluster-1.example.com", "targets": [
+        {"name": "chat", "url": "https://hooks.example.com:8443/in?k=1", "secretRef": {"name": "chat"},
+         "events": ["Failed", "Stalled"], "namespaces": ["media"]},
+        {"name": "inside", "url": "https://hooks.inside.svc", "secretRef": {"name": "inside", "key": "signing"},
+         "caRef": {"name": "inside-ca"}, "allowedCIDRs": ["10.96.0.0/12", "fd00::/8"]}]}},
     "tuned": {"operator": {
         "workers": 64, "shards": 32, "leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "500ms",
         "qps": 50, "logLevel": "debug", "logFormat": "text"}},

@@ -46,6 +46,13 @@
 {{- fail (printf "operator.renewDeadline (%s) must be longer than 1.2 times operator.retryPeriod (%s)" .renewDeadline .retryPeriod) }}
 {{- end }}
 {{- end }}
+{{- $names := list }}
+{{- range .Values.notifications.targets }}
+{{- if has .name $names }}
+{{- fail (printf "notifications.targets: two targets have the name %s: rename one" .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- end }}
 {{- range .Values.workerNamespaces }}
 {{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
 {{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no operator works on its jobs: add it there too, or remove it from workerNamespaces" .) }}
@@ -142,4 +149,19 @@ labels: {{- include "holdfast.labels" . | nindent 2 }}
 annotations:
   helm.sh/hook: pre-delete
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{- /* The operator's file of targets: operator/notify/targets.h. */ -}}
+{{- define "holdfast.targets" -}}
+{{- $folder := "/etc/holdfast/notifications" }}
+{{- $targets := list }}
+{{- range .Values.notifications.targets }}
+{{- $target := dict "name" .name "url" .url "secretFile" (printf "%s/%s/secret" $folder .name) }}
+{{- if .caRef }}{{ $_ := set $target "caFile" (printf "%s/%s/ca.crt" $folder .name) }}{{ end }}
+{{- with .namespaces }}{{ $_ := set $target "namespaces" . }}{{ end }}
+{{- with .events }}{{ $_ := set $target "events" . }}{{ end }}
+{{- with .allowedCIDRs }}{{ $_ := set $target "allowedCIDRs" . }}{{ end }}
+{{- $targets = append $targets $target }}
+{{- end }}
+{{- dict "source" .Values.notifications.source "targets" $targets | toJson }}
 {{- end -}}
