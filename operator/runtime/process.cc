@@ -39,6 +39,12 @@ std::size_t ordinary_requests(const Options& options) {
          2 * std::size_t{controller::kQueueWorkers} + 32;
 }
 
+// Each target has a connection for each try, and a few descriptors for its thread's events.
+std::size_t for_notifications(const Options& options) {
+  constexpr std::size_t kPerTarget = 2 * static_cast<std::size_t>(notify::kTriesAtOnce);
+  return options.notifications.empty() ? 0 : kPerTarget * notify::kTargetLimit;
+}
+
 std::string host_of(const std::string& url) {
   const std::size_t scheme = url.find("://");
   const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
@@ -61,8 +67,8 @@ int Process::run() {
   };
   signals_ = std::make_unique<StopSignals>(stop, kStopLimit, log_);
   raise_descriptor_limit(
-      {options_.watch_namespaces.size(),
-       ordinary_requests(options_) + 2 * http::CpprestTransport::Config().reserved},
+      {options_.watch_namespaces.size(), ordinary_requests(options_) + for_notifications(options_) +
+                                             2 * http::CpprestTransport::Config().reserved},
       log_);
   metrics_ = std::make_unique<Metrics>(options_.workers);
   probes_ = std::make_unique<ProbeServer>(probe_handlers());
