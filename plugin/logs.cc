@@ -44,6 +44,12 @@ class Logs {
                       attempt(place) + " has no log yet: " + log.error().message +
                           "; see kubectl holdfast explain " + name_);
       }
+      if (log.error().http_status >= 500) {
+        return refuse(terminal_, command_,
+                      "the API server cannot get the log of " + attempt(place) +
+                          " from the node: " + log.error().message +
+                          "; the node may be down, see kubectl holdfast explain " + name_);
+      }
       const Resource kLogs{"/api/v1", "pods/log", "log", "pod"};
       return refuse(terminal_, command_,
                     advice(log.error(), {"get", kLogs, namespace_, place.pod}));

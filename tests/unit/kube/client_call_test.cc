@@ -51,6 +51,19 @@ TEST_F(CallTest, APatchSaysWhichKindItIs) {
   answer(200, "{}");
 }
 
+TEST_F(CallTest, ATextIsGivenAsItIsAndItsErrorsAreMapped) {
+  auto result = start(client_.get_text("/api/v1/namespaces/a/pods/x/log"));
+  // The API server refuses to give a log as JSON.
+  EXPECT_EQ(header(transport_.request().headers, "Accept"), "*/*");
+  answer(200, "{no JSON\n\xff");
+  ASSERT_TRUE(*result && (*result)->ok());
+  EXPECT_EQ(***result, "{no JSON\n\xff");
+  auto refused = start(client_.get_text("/x"));
+  answer(404, R"({"kind": "Status", "reason": "NotFound", "message": "gone"})");
+  ASSERT_TRUE(*refused && !(*refused)->ok());
+  EXPECT_EQ((*refused)->error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(CallTest, AnEmptySuccessIsNull) {
   auto result = start(client_.del("/x", "{}"));
   answer(200);
