@@ -50,6 +50,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     FUZZ_REQUIRE(yaml.error().code == ErrorCode::kInvalid && !yaml.error().message.empty());
   }
+  const Result<std::vector<Json>> manifest = kube::parse_manifest(text);
+  if (manifest.ok()) {
+    for (const Json& document : *manifest) {
+      FUZZ_REQUIRE(!document.is_null() && depth_of(document) <= kube::kMaxYamlDepth + 1);
+    }
+  } else {
+    FUZZ_REQUIRE(manifest.error().code == ErrorCode::kInvalid && !manifest.error().message.empty());
+  }
   const Result<kube::Kubeconfig> file = kube::parse_kubeconfig("a/config", text);
   if (!file.ok()) {
     FUZZ_REQUIRE(file.error().code == ErrorCode::kInvalid);
