@@ -283,3 +283,43 @@ def test_a_cluster_without_holdfast_is_said():
         wait_for("DurableJobs", lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
         missing = plugin("cancel", "x")
         assert missing.line.startswith("there is no DurableJob x in namespace default")
+
+
+def test_yaml_is_read_as_kubectl_reads_it(bare_cluster, plugin, tmp_path):
+    """Octal modes, words that are booleans, merged mappings, quoted numbers."""
+    path = tmp_path / "job.yaml"
+    path.write_text("""
+---
+# nothing
+---
+apiVersion: holdfast.dev/v1alpha1
+kind: DurableJob
+metadata: {name: read-as-kubectl, namespace: default}
+spec:
+  suspend: no
+  backoffLimit: 0x3
+  disruptionLimit: 1_0
+  template:
+    spec:
+      hostNetwork: off
+      volumes: [{name: keys, secret: {secretName: keys, defaultMode: 0440}}]
+      containers:
+      - &first
+        name: main
+        image: busybox:1.36
+        command: [sh, -c, 'echo 1', "07", 1.2.3, 500m, 10.0.0.1, 2026-01-02, "on"]
+        env: [{name: A, value: "3"}]
+      - <<: *first
+        name: second
+        command:
+        - |
+          two
+          lines
+        - >-
+          folded
+          text
+""")
+    theirs = bare_cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", str(path)).stdout
+    ours = plugin("submit", "--dry-run", "-o", "json", "-f", str(path))
+    assert ours.code == 0, ours.err
+    assert json.loads(ours.out)["spec"] == json.loads(theirs)["spec"]
