@@ -62,9 +62,7 @@ int main(int argc, char** argv) {
     const Result<Command> command = parse_command(words);
     if (!command.ok()) return refuse(terminal, {}, command.error().message);
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
-    const VerbFunction run = function_of(command->verb);
-    if (run == nullptr) return refuse(terminal, *command, "this build has no such command yet");
-    return run(*command, api, terminal);
+    return function_of(command->verb)(*command, api, terminal);
   } catch (const std::exception& exception) {
     return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
   }

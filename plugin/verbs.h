@@ -18,7 +18,7 @@ int convert(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 
-// The verb's function. Null: not here yet.
+// The function of a verb of the table (command.h); null for any other name.
 VerbFunction function_of(std::string_view verb);
 
 }  // namespace holdfast::plugin

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/command.h"
+#include "plugin/verbs.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -86,6 +87,11 @@ TEST(PluginCommand, DurationsAreThoseOfKubectl) {
   for (const char* wrong : {"", "5", "s", "-5s", "5d", "5s5", "99999999999h", "1.5h"}) {
     EXPECT_FALSE(parse_duration(wrong).has_value()) << wrong;
   }
+}
+
+TEST(PluginCommand, EachVerbHasItsFunction) {
+  for (const Verb& verb : all_verbs()) EXPECT_NE(function_of(verb.name), nullptr) << verb.name;
+  EXPECT_EQ(function_of("nothing"), nullptr);
 }
 
 TEST(PluginCommand, EachVerbHasHelpWithEachOfItsFlags) {
