@@ -91,6 +91,8 @@ std::string refused_outbox(const Status& old, const Status& next) {
 
 std::string untold(const JobView& view, const Status& next, Time now) {
   const Status& old = view.job.status;
+  constexpr std::int64_t kLastNumber = 2'147'483'648;
+  if (old.notifications >= kLastNumber) return "";
   std::set<std::int64_t> used;
   std::size_t wanted = 0;
   std::string missing;
