@@ -72,7 +72,10 @@ constexpr const char* kNames[] = {"create-job",
                                   "lossy-workers",
                                   "delete-worker-lease",
                                   "touch-leases",
-                                  "send-message"};
+                                  "send-message",
+                                  "restart-worker",
+                                  "edit-holder",
+                                  "edit-work"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -93,8 +93,12 @@ enum class Act {
   kDeleteWorkerLease,
   kTouchLeases,
   kSendMessage,
+  // A worker's container begins anew in the same pod, and what administrators do to its Leases.
+  kRestartWorker,
+  kEditHolder,
+  kEditWork,
 };
-inline constexpr int kActs = static_cast<int>(Act::kSendMessage) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kEditWork) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

@@ -137,4 +137,23 @@ bool Cluster::kill_container(const std::string& uid) {
   return true;
 }
 
+bool Cluster::restart_container(const std::string& uid) {
+  const auto found = processes_.find(uid);
+  if (found == processes_.end()) return false;
+  Process& process = found->second;
+  if (process.state != Process::State::kRunning || process.terminating || !process.serves) {
+    return false;
+  }
+  agents_->kill(uid);
+  ++process.restarts;
+  report_soon(uid);
+  scheduler_.cancel(process.next);
+  process.next = scheduler_.after(some(milliseconds(50), seconds(12)), [this, uid] {
+    const auto still = processes_.find(uid);
+    if (still == processes_.end() || still->second.terminating) return;
+    if (still->second.state == Process::State::kRunning) run(uid);
+  });
+  return true;
+}
+
 }  // namespace holdfast::simulation

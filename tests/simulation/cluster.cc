@@ -209,25 +209,23 @@ void Cluster::forget(const std::string& uid) {
 }
 
 void Cluster::look_at_everything() {
-  std::set<std::string> present;
-  std::vector<Json> pods;
-  gateway_.server().for_each("pods", [&](const Json& pod) { pods.push_back(pod); });
-  for (const Json& pod : pods) {
-    present.insert(uid_of(pod));
-    pod_changed(nullptr, &pod);
-  }
-  for (auto process = processes_.begin(); process != processes_.end();) {
-    if (present.count(process->first) > 0) {
-      // What it once told may be forgotten.
-      process->second.reported = false;
-      report_soon(process->first);
-      ++process;
+  std::map<std::string, Json> pods;
+  gateway_.server().for_each("pods", [&](const Json& pod) { pods[uid_of(pod)] = pod; });
+  std::vector<std::string> gone;
+  for (auto& [uid, process] : processes_) {
+    const auto pod = pods.find(uid);
+    // A kubelet stops what is not there any more, or not on its node.
+    if (pod == pods.end() || string_at(at(pod->second, "spec"), "nodeName") != process.node) {
+      gone.push_back(uid);
       continue;
     }
-    scheduler_.cancel(process->second.next);
-    scheduler_.cancel(process->second.report);
-    process = processes_.erase(process);
+    // What it once told may be forgotten, and that the pod was deleted.
+    process.reported = false;
+    process.stopped = process.stopped && is_deleting(pod->second);
+    report_soon(uid);
   }
+  for (const std::string& uid : gone) forget(uid);
+  for (const auto& [uid, pod] : pods) pod_changed(nullptr, &pod);
   for (Node& node : nodes_) {
     node.exists = gateway_.server().find("nodes", "", node.name) != nullptr;
   }
@@ -428,6 +426,12 @@ void Cluster::exit(const std::string& uid, int code, const std::string& reason) 
   report_soon(uid);
 }
 
+// A restore may have undone its deletion.
+bool Cluster::is_to_go(const Process& process) const {
+  const Json* const pod = gateway_.server().find("pods", process.namespace_, process.name);
+  return !pod || uid_of(*pod) != process.uid || is_deleting(*pod);
+}
+
 void Cluster::terminate(const std::string& uid, const Json& pod) {
   const auto found = processes_.find(uid);
   if (found == processes_.end()) return;
@@ -451,7 +455,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     scheduler_.after(grace, [this, uid] {
       const auto still = processes_.find(uid);
       if (still != processes_.end() && still->second.state == Process::State::kRunning) {
-        still->second.stopped = true;
+        still->second.stopped = is_to_go(still->second);
         exit(uid, 137, "Error");
       }
     });
@@ -467,7 +471,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
   scheduler_.after(takes, [this, uid, code] {
     const auto still = processes_.find(uid);
     if (still != processes_.end() && still->second.state == Process::State::kRunning) {
-      still->second.stopped = true;
+      still->second.stopped = is_to_go(still->second);
       exit(uid, code, code == 0 ? "Completed" : "Error");
     }
   });
@@ -497,7 +501,7 @@ void Cluster::report_soon(const std::string& uid) {
 Json Cluster::status_of(const Process& process, const Json& pod) const {
   Json container = {{"name", "main"},
                     {"ready", false},
-                    {"restartCount", 0},
+                    {"restartCount", process.restarts},
                     {"image", "worker"},
                     {"imageID", ""}};
   Json status;

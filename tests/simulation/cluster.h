@@ -61,6 +61,8 @@ class Cluster {
   }
   // The kernel kills it. False: it does not run.
   bool kill_container(const std::string& pod_uid);
+  // The same, and it begins anew in its pod. Only those of warm workers.
+  bool restart_container(const std::string& pod_uid);
 
   void start(int nodes);
   // Called for every write of a pod; either may be null.
@@ -141,6 +143,7 @@ class Cluster {
     bool works = false;   // the child runs; true at once without an agent
     std::string message;  // the termination message
     bool serves = false;  // an agent of a warm worker runs there
+    int restarts = 0;     // of its container
     Scheduler::EventId next = 0;
     Scheduler::EventId report = 0;
     std::string path() const;
@@ -159,6 +162,7 @@ class Cluster {
   void exit(const std::string& uid, int code, const std::string& reason);
   void forget(const std::string& uid);
   void ask_worker_to_end(const std::string& uid, Duration grace);
+  bool is_to_go(const Process& process) const;
   void terminate(const std::string& uid, const Json& pod);
   void report_soon(const std::string& uid);
   void report(const std::string& uid);

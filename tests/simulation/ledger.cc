@@ -348,6 +348,8 @@ void Ledger::data_restored() {
   own_writes_.clear();
   permits_.data_restored();
   jobs_.clear();
+  cut_off_.clear();
+  gateway_.server().for_each("workerpools", [&](const Json& pool) { pool_written(pool); });
   for (auto& [uid, pod] : pods_) {
     if (pod.removed == Duration::zero()) pod.removed = scheduler_.now();
   }

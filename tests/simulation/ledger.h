@@ -151,6 +151,7 @@ class Ledger {
   void worker_attempt_ended(const StatusWrite& write, JobBook& book,
                             const reconciler::HistoryEntry& entry, const reconciler::Run& run);
   bool succeeded_at_worker(const StatusWrite& write, const reconciler::Run& run) const;
+  void check_mark(const Json& before, const Json& after);
   void check_hung(const StatusWrite& write, const reconciler::HistoryEntry& entry,
                   const WarmWorkers::Truth* truth);
   void see_pooled(const Applied& applied);

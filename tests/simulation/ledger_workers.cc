@@ -162,6 +162,11 @@ void Ledger::worker_lease_written(const Applied& applied) {
     if (by_us && applied.before && applied.after) {
       work_lease_written(*applied.before, *applied.after);
     }
+    // Nobody knows what its agent has read, until the agent finds out.
+    const bool is_edited = !by_us && applied.before && applied.after &&
+                           annotation_of(*applied.before, kWorkAnnotation) !=
+                               annotation_of(*applied.after, kWorkAnnotation);
+    if (is_edited) workers_.excuse(name.substr(kWorkPrefix.size()));
     return;
   }
   if (!name.starts_with(kWorkerPrefix) || !applied.before) return;
@@ -173,12 +178,22 @@ void Ledger::worker_lease_written(const Applied& applied) {
     }
     return;
   }
+  check_mark(*applied.before, *applied.after);
   if (!was_held && !holder_of(*applied.after).empty()) {
     complain("a worker that was cut off comes back: " + key_of(object));
   }
   if (!was_held || !holder_of(*applied.after).empty()) return;
+  if (!by_replica(applied)) workers_.excuse(name.substr(kWorkerPrefix.size()));
   cut_off_[uid_of(object)] = report_of(*applied.before);
   workers_.is_cut_off(uid_of(object), name.substr(kWorkerPrefix.size()));
+}
+
+// A container that was restarted in place never serves: only its first process marks the Lease.
+void Ledger::check_mark(const Json& before, const Json& after) {
+  const std::string was = report_of(before).life;
+  const std::string now = report_of(after).life;
+  if (was.empty() || now.empty() || now == was) return;
+  complain("S22 OnePlace: a second process of a worker's container serves: " + key_of(after));
 }
 
 // What the stored record says. A worker Lease that was made again is another worker's.
@@ -217,7 +232,7 @@ void Ledger::check_entries(const Json& lease, const Work& was, const Work& now) 
     const WorkEntry* const next = find(now.entries, entry.id);
     if (next && entry.stop && !next->stop)
       complain("an entry goes from stop to run: " + what(entry));
-    if (next && next->stop && !is_over(ns, entry, lease_uid)) {
+    if (next && next->stop && !entry.stop && !is_over(ns, entry, lease_uid)) {
       complain("an attempt is told to stop whose end is not on record: " + what(entry));
     }
     if (next) continue;

@@ -380,6 +380,10 @@ bool Users::act(const ScriptEvent& event) {
       return fired(act_on_pool(event));
     case Act::kDeleteWorkerLease:
       return fired(!gateway_.in_trouble() && delete_worker_lease(event.seed));
+    case Act::kEditHolder:
+      return fired(!gateway_.in_trouble() && edit_holder(event.seed));
+    case Act::kEditWork:
+      return fired(!gateway_.in_trouble() && edit_work(event.seed));
     case Act::kTouchLeases:
       touches_ = true;
       touch_leases(0);

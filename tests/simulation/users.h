@@ -63,6 +63,9 @@ class Users {
   bool act_on_pool(const ScriptEvent& event);
   void ensure_pools();
   bool delete_worker_lease(std::uint64_t seed);
+  // False: there is none.
+  bool edit_holder(std::uint64_t seed);
+  bool edit_work(std::uint64_t seed);
   void touch_leases(std::uint64_t number);
   void ensure_queues();
   void release_queues();

@@ -1,6 +1,7 @@
 // Users of warm workers: their pools, the jobs in them, and what administrators do to Leases.
 #include <utility>
 
+#include "core/worker_protocol.h"
 #include "reconciler/names.h"
 #include "tests/simulation/draw.h"
 #include "tests/simulation/users.h"
@@ -148,6 +149,49 @@ bool Users::delete_worker_lease(std::uint64_t seed) {
                          {{"metadata", {{"labels", {{"holdfast.dev/worker-pool", nullptr}}}}}},
                          kMerge);
   return answer && answer->status / 100 == 2;
+}
+
+// Nobody gives a worker its Lease back.
+bool Users::edit_holder(std::uint64_t seed) {
+  std::vector<Json> leases;
+  gateway_.server().for_each("leases", [&](const Json& lease) {
+    const std::string name = string_at(at(lease, "metadata"), "name");
+    const std::string holder = string_at(at(lease, "spec"), "holderIdentity");
+    if (name.starts_with("holdfast-worker-") && !holder.empty()) leases.push_back(lease);
+  });
+  if (leases.empty()) return false;
+  const Json& lease = leases[mix(seed, 27) % leases.size()];
+  const Json holders[] = {nullptr, "revoked", "somebody/else", "nobody"};
+  const Json& holder = holders[mix(seed, 28) % 4];
+  const auto answer = gateway_.ask(kUser, "PATCH", lease_target(lease),
+                                   {{"spec", {{"holderIdentity", holder}}}}, kMerge);
+  return answer && answer->status == 200;
+}
+
+// Without raising the seq: who raises it gives orders as the operator does.
+bool Users::edit_work(std::uint64_t seed) {
+  std::vector<Json> leases;
+  gateway_.server().for_each("leases", [&](const Json& lease) {
+    const std::string name = string_at(at(lease, "metadata"), "name");
+    if (name.starts_with("holdfast-work-")) leases.push_back(lease);
+  });
+  if (leases.empty()) return false;
+  const Json& lease = leases[mix(seed, 29) % leases.size()];
+  const auto read =
+      decode_work(string_at(at(at(lease, "metadata"), "annotations"), kWorkAnnotation));
+  holdfast::Work work = read.ok() ? *read : holdfast::Work();
+  Json words = nullptr;
+  const std::uint64_t how = mix(seed, 30) % 6;
+  if (how == 1) words = "{\"seq\": tr";
+  if (how == 2) work.seq /= 2;
+  if (how == 3) work.draining = !work.draining;
+  if (how == 4) work.entries.push_back({{"no-such-job", 0, 1}, "no-such-job"});
+  if (how == 5 && !work.entries.empty()) work.entries.back().stop = true;
+  if (how >= 2) words = encode_work(work);
+  const auto answer =
+      gateway_.ask(kUser, "PATCH", lease_target(lease),
+                   {{"metadata", {{"annotations", {{kWorkAnnotation, words}}}}}}, kMerge);
+  return answer && answer->status == 200;
 }
 
 // All others conflict with these writes.

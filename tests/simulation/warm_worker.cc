@@ -19,7 +19,7 @@ agent::SlotSettings slot_settings(const WarmWorker::Settings& settings) {
   return {.duration = settings.lease_duration,
           .slots = settings.slots,
           .holder = settings.pod_name + "/" + settings.pod_uid,
-          .life = settings.pod_uid + "-" + std::to_string(settings.seed),
+          .life = settings.pod_uid + "-" + std::to_string(settings.life),
           .stop_grace = settings.grace,
           .pod_grace = settings.grace};
 }

@@ -26,6 +26,7 @@ class WarmWorker {
   struct Settings {
     std::string namespace_, pod_name, pod_uid, node;
     int slots = 1;
+    int life = 1;  // how often the pod's container has begun
     Duration lease_duration{0};
     Duration grace{0};
     SimLoop::Clock clock;

@@ -57,6 +57,7 @@ void WarmWorkers::begin(const Json& pod) {
     if (name == "HOLDFAST_LEASE_DURATION_SECONDS") settings.lease_duration = seconds(number);
     if (name == "HOLDFAST_POD_GRACE_SECONDS") settings.grace = seconds(number);
   }
+  settings.life = ++lives_[settings.pod_uid];
   settings.seed = mix(seed_, reconciler::hash64(settings.pod_uid));
   settings.clock.offset = seconds(1 + settings.seed % 1000);
   // The rates of an agent's clock and a replica's differ by less than a sixth.
@@ -80,16 +81,19 @@ WarmWorker::World WarmWorkers::world_of(const std::string& pod_uid, const std::s
     return plan(id, payload);
   };
   world.began = [this](const WarmWorker& worker, const AttemptId& id) { began(worker, id); };
-  world.ended = [this](const AttemptId& id, int exit_code) {
-    Truth& truth = attempts_.at(key_of(id));
-    truth.exit_code = exit_code;
-    truth.ended = scheduler_.now();
+  world.ended = [this, pod_uid](const AttemptId& id, int exit_code) {
+    Truth* const truth = truth_at(id, pod_uid);
+    if (!truth) return;
+    truth->exit_code = exit_code;
+    truth->ended = scheduler_.now();
   };
-  world.progressed = [this](const AttemptId& id) {
-    attempts_.at(key_of(id)).progressed = scheduler_.now();
+  world.progressed = [this, pod_uid](const AttemptId& id) {
+    if (Truth* const truth = truth_at(id, pod_uid)) truth->progressed = scheduler_.now();
   };
-  world.dead = [this](const AttemptId& id) {
-    attempts_.at(key_of(id)).alive = false;
+  world.dead = [this, pod_uid](const AttemptId& id) {
+    Truth* const truth = truth_at(id, pod_uid);
+    if (!truth) return;
+    truth->alive = false;
     alive_.erase(key_of(id));
   };
   world.exits = [this, pod_uid](int exit_code) {
@@ -99,6 +103,11 @@ WarmWorker::World WarmWorkers::world_of(const std::string& pod_uid, const std::s
     });
   };
   return world;
+}
+
+WarmWorkers::Truth* WarmWorkers::truth_at(const AttemptId& id, const std::string& pod_uid) {
+  Truth& truth = attempts_.at(key_of(id));
+  return truth.pod_uid == pod_uid ? &truth : nullptr;
 }
 
 void WarmWorkers::sigterm(const std::string& pod_uid) {
@@ -177,6 +186,7 @@ WarmWorker::Plan WarmWorkers::plan(const AttemptId& id, const std::string& paylo
 bool WarmWorkers::is_excused(const std::string& pod_uid) const {
   const auto found = workers_.find(pod_uid);
   if (found == workers_.end()) return false;
+  if (excused_.count(pod_uid) > 0) return true;
   const WarmWorker& worker = *found->second;
   const bool thaws =
       worker.thawed_at() != Duration::zero() && scheduler_.now() - worker.thawed_at() < kAfterThaw;
@@ -186,9 +196,9 @@ bool WarmWorkers::is_excused(const std::string& pod_uid) const {
 void WarmWorkers::began(const WarmWorker& worker, const AttemptId& id) {
   const Key key = key_of(id);
   const std::string& pod_uid = worker.settings().pod_uid;
-  const auto [known, is_new] = attempts_.try_emplace(
-      key, Truth{worker.lease_uid(), pod_uid, scheduler_.now(), true, {}, {}, scheduler_.now()});
-  if (!is_new) complain("S22 OnePlace: an attempt begins twice: " + text(key));
+  const bool began_before = attempts_.count(key) > 0 && undone_.erase(key) == 0;
+  attempts_[key] = {worker.lease_uid(), pod_uid, scheduler_.now(), true, {}, {}, scheduler_.now()};
+  if (began_before) complain("S22 OnePlace: an attempt begins twice: " + text(key));
   if (handed_back_.count(key) > 0) complain("an attempt that was handed back begins: " + text(key));
   if (without_lease_.count(worker.lease_uid()) > 0 && !is_excused(pod_uid)) {
     complain("S22 OnePlace: a worker that is cut off begins something: " + text(key));
@@ -204,9 +214,16 @@ void WarmWorkers::began(const WarmWorker& worker, const AttemptId& id) {
 
 void WarmWorkers::handed_back(const AttemptId& id) {
   handed_back_.insert(key_of(id));
-  if (attempts_.count(key_of(id)) > 0) {
+  if (attempts_.count(key_of(id)) > 0 && undone_.count(key_of(id)) == 0) {
     complain("an attempt is handed back that has begun: " + text(key_of(id)));
   }
+}
+
+void WarmWorkers::data_restored() {
+  for (const auto& [key, truth] : attempts_) undone_.insert(key);
+  alive_.clear();
+  handed_back_.clear();
+  without_lease_.clear();
 }
 
 // The next attempt's intent says that the last place is empty, and such a phase that all are.

@@ -64,6 +64,10 @@ class WarmWorkers : public Cluster::Agents {
   void is_cut_off(const std::string& lease_uid, const std::string& pod_uid);
   // This attempt was handed back: it must never begin.
   void handed_back(const AttemptId& id);
+  // An administrator took this pod's worker Lease away: nobody waits for its commands.
+  void excuse(const std::string& pod_uid) { excused_.insert(pod_uid); }
+  // The data were set back: what is known of attempts is of another history.
+  void data_restored();
 
   std::function<void(const std::string& what)> complain;
 
@@ -72,6 +76,8 @@ class WarmWorkers : public Cluster::Agents {
   static Key key_of(const AttemptId& id) { return {id.job_uid, id.run, id.attempt}; }
   static std::string text(const Key& key);
 
+  // Null: the attempt began once more elsewhere, after a restore.
+  Truth* truth_at(const AttemptId& id, const std::string& pod_uid);
   WarmWorker::World world_of(const std::string& pod_uid, const std::string& node);
   WarmWorker::Plan plan(const AttemptId& id, const std::string& payload);
   void began(const WarmWorker& worker, const AttemptId& id);
@@ -88,6 +94,9 @@ class WarmWorkers : public Cluster::Agents {
   std::set<Key> alive_;
   std::set<Key> handed_back_;
   std::set<std::string> without_lease_;  // cut off, by the Lease's UID
+  std::set<std::string> excused_;        // pods by UID
+  std::map<std::string, int> lives_;     // how often each pod's container has begun
+  std::set<Key> undone_;                 // began before a restore
   int failing_permille_ = 0;
   int hanging_permille_ = 0;
   int losing_permille_ = 0;

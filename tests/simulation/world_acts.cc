@@ -33,6 +33,7 @@ void World::begin(const ScriptEvent& event) {
     case Act::kCutWorker:
     case Act::kFreezeWorker:
     case Act::kLossyWorkers:
+    case Act::kRestartWorker:
       return act_on_workers(event);
     case Act::kOutage:
     case Act::kRestart:
@@ -55,6 +56,7 @@ void World::act_on_workers(const ScriptEvent& event) {
   const std::string pod = workers_.pick(event.seed);
   if (pod.empty()) return;
   if (event.act == Act::kKillWorker && !cluster_.kill_container(pod)) return;
+  if (event.act == Act::kRestartWorker && !cluster_.restart_container(pod)) return;
   if (event.act == Act::kCutWorker) workers_.cut_off(pod);
   if (event.act == Act::kFreezeWorker) workers_.freeze(pod);
   strikes_.fired(event.act);
@@ -247,6 +249,7 @@ void World::restore(const ScriptEvent& event) {
     server_.restore(snapshots_[id]);
     snapshots_.erase(id);
     ledger_.data_restored();
+    workers_.data_restored();
     cluster_.look_at_everything();
     trace("the data are those of an earlier moment");
     gateway_.come_up();
