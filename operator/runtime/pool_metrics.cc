@@ -11,19 +11,10 @@ constexpr const char* kOtherPools = "(others)";
 constexpr const char* kReasons[] = {"Silent", "PodEnded", "PodGone", "Revoked"};
 
 // A start on a warm worker takes milliseconds. A long wait is one for a slot.
-const prometheus::Histogram::BucketBoundaries& wait_buckets() {
-  static const auto* const buckets = new prometheus::Histogram::BucketBoundaries{
-      0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 5, 30, 300, 3600};
+const Buckets& start_wait_buckets() {
+  static const auto* const buckets =
+      new Buckets{0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 5, 30, 300, 3600};
   return *buckets;
-}
-
-prometheus::Family<prometheus::Gauge>& gauges(prometheus::Registry& registry, const char* name,
-                                              const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-prometheus::Family<prometheus::Counter>& counters(prometheus::Registry& registry, const char* name,
-                                                  const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
 }
 
 }  // namespace
@@ -35,10 +26,8 @@ PoolMetrics::PoolMetrics(prometheus::Registry& registry)
       waiting_(gauges(registry, "holdfast_pool_waiting", "Runs that wait for a free slot.")),
       lag_(gauges(registry, "holdfast_pool_free_slot_wait_seconds",
                   "For how long runs have waited while a slot was free; should be about 0.")),
-      waits_(prometheus::BuildHistogram()
-                 .Name("holdfast_pool_start_wait_seconds")
-                 .Help("From a run's first wait for a slot until its worker was told of it.")
-                 .Register(registry)),
+      waits_(histograms(registry, "holdfast_pool_start_wait_seconds",
+                        "From a run's first wait for a slot until its worker was told of it.")),
       handbacks_(counters(registry, "holdfast_pool_handbacks_total",
                           "Attempts that workers gave back before they began.")),
       cut_offs_(counters(registry, "holdfast_pool_cut_offs_total",
@@ -71,7 +60,7 @@ PoolMetrics::Series& PoolMetrics::series_of(const std::string& namespace_,
                 &busy_.Add(labels),
                 &waiting_.Add(labels),
                 &lag_.Add(labels),
-                &waits_.Add(labels, wait_buckets()),
+                &waits_.Add(labels, start_wait_buckets()),
                 &handbacks_.Add(labels),
                 {}};
   for (const char* const state : controller::kWorkerStates) {

@@ -3,11 +3,6 @@
 // only.
 #pragma once
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-
 #include <map>
 #include <string>
 #include <utility>
@@ -15,6 +10,7 @@
 
 #include "core/time.h"
 #include "operator/pools/pool_controller.h"
+#include "operator/runtime/metric_families.h"
 
 namespace holdfast::runtime {
 
@@ -43,14 +39,14 @@ class PoolMetrics {
   Series& series_of(const std::string& namespace_, const std::string& pool);
   void remove(const Series& series);
 
-  prometheus::Family<prometheus::Gauge>& workers_;
-  prometheus::Family<prometheus::Gauge>& slots_;
-  prometheus::Family<prometheus::Gauge>& busy_;
-  prometheus::Family<prometheus::Gauge>& waiting_;
-  prometheus::Family<prometheus::Gauge>& lag_;
-  prometheus::Family<prometheus::Histogram>& waits_;
-  prometheus::Family<prometheus::Counter>& handbacks_;
-  prometheus::Family<prometheus::Counter>& cut_offs_;
+  Gauges& workers_;
+  Gauges& slots_;
+  Gauges& busy_;
+  Gauges& waiting_;
+  Gauges& lag_;
+  Histograms& waits_;
+  Counters& handbacks_;
+  Counters& cut_offs_;
   std::map<Key, Series> series_;
 };
 
