@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdint>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "core/thread_annotations.h"
+#include "core/utf8.h"
 
 namespace holdfast::agent {
 namespace {
@@ -36,6 +35,7 @@ void write_all(int to, std::string_view text) {
 struct Pipe {
   int from = -1;
   LinePrefixer lines;
+  std::shared_ptr<Tail> tail;
 };
 
 // False: the other end is closed.
@@ -44,10 +44,13 @@ bool copy_some(Pipe& pipe, int to) {
   const ssize_t count = ::read(pipe.from, piece.data(), piece.size());
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) {
+    if (pipe.tail) pipe.tail->close();
     write_all(to, pipe.lines.finish());
     return false;
   }
-  write_all(to, pipe.lines.add({piece.data(), static_cast<std::size_t>(count)}));
+  const std::string_view text(piece.data(), static_cast<std::size_t>(count));
+  if (pipe.tail) pipe.tail->add(text);
+  write_all(to, pipe.lines.add(text));
   return true;
 }
 
@@ -70,6 +73,29 @@ std::string LinePrefixer::add(std::string_view text) {
 std::string LinePrefixer::finish() {
   if (rest_.empty()) return "";
   return prefix_ + std::exchange(rest_, "") + "\n";
+}
+
+void Tail::add(std::string_view text) {
+  // With room for bytes that last_lines() leaves out.
+  constexpr std::size_t kKept = 8192;
+  const MutexLock lock(mutex_);
+  text_.append(text);
+  if (text_.size() > 2 * kKept) text_.erase(0, text_.size() - kKept);
+}
+
+void Tail::close() {
+  const MutexLock lock(mutex_);
+  --open_;
+  closed_.notify_all();
+}
+
+std::string Tail::lines(std::size_t limit, Duration wait) {
+  const auto until = std::chrono::steady_clock::now() + wait;
+  const MutexLock lock(mutex_);
+  while (open_ > 0) {
+    if (closed_.wait_until(mutex_, until) == std::cv_status::timeout) break;
+  }
+  return last_lines(text_, limit);
 }
 
 // Lives until both sides are gone.
@@ -113,13 +139,13 @@ Output::~Output() {
   }
 }
 
-int Output::open(std::string prefix) {
+int Output::open(std::string prefix, std::shared_ptr<Tail> tail) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return -1;
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   {
     const MutexLock lock(shared_->mutex);
-    shared_->opened.push_back({ends[0], LinePrefixer(std::move(prefix))});
+    shared_->opened.push_back({ends[0], LinePrefixer(std::move(prefix)), std::move(tail)});
     ++shared_->open;
   }
   shared_->wake();

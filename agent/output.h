@@ -8,11 +8,13 @@
 // the commands that write. The loop never does.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "core/thread_annotations.h"
 #include "core/time.h"
 
 namespace holdfast::agent {
@@ -35,6 +37,25 @@ class LinePrefixer {
   std::string rest_;
 };
 
+// The end of what one command has written to its pipes. Any thread.
+class Tail {
+ public:
+  // `pipes`: how many it will be told of as closed.
+  explicit Tail(int pipes) : open_(pipes) {}
+
+  void add(std::string_view text);
+  void close();
+  // Its last lines, of at most `limit` bytes. First waits so long for the pipes to be closed: what
+  // the command wrote last may not be copied yet, and a descendant may keep a pipe open.
+  std::string lines(std::size_t limit, Duration wait);
+
+ private:
+  Mutex mutex_;
+  std::condition_variable_any closed_;
+  std::string text_ HOLDFAST_GUARDED_BY(mutex_);
+  int open_ HOLDFAST_GUARDED_BY(mutex_);
+};
+
 class Output {
  public:
   explicit Output(int to);
@@ -43,8 +64,8 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // A new pipe's end to write to, close-on-exec; -1: there is none, see errno.
-  int open(std::string prefix);
+  // A new pipe's end to write to, close-on-exec; -1: there is none, see errno. `tail` may be null.
+  int open(std::string prefix, std::shared_ptr<Tail> tail = nullptr);
   // Returns when all pipes that were opened are copied and closed, or after the limit.
   void finish(Duration limit);
 

@@ -27,6 +27,9 @@ constexpr Duration kLongestLookPeriod = std::chrono::seconds(1);
 constexpr Duration kShortestLookPeriod = std::chrono::milliseconds(50);
 // How long an end waits for the result and the last checkpoint, if the folder hangs.
 constexpr Duration kLastLookLimit = std::chrono::seconds(5);
+// How long the end of a failed command waits for its last lines, if a descendant keeps its output
+// open.
+constexpr Duration kTailLimit = std::chrono::milliseconds(100);
 // The most that wait for the file thread. More come only if it hangs.
 constexpr std::size_t kMostWorks = 4;
 
@@ -136,8 +139,10 @@ void SlotRunner::start(SteadyTime before) {
   const std::string prefix = "[" + assignment_.job_name + " " + std::to_string(id_.attempt) + "] ";
   Ends ends;
   ends.in = file_in_memory(assignment_.payload);
-  if (ends.in >= 0) ends.out = out_.open(prefix);
-  if (ends.out >= 0) ends.err = err_.open(prefix);
+  constexpr int kPipes = 2;
+  tail_ = std::make_shared<Tail>(kPipes);
+  if (ends.in >= 0) ends.out = out_.open(prefix, tail_);
+  if (ends.out >= 0) ends.err = err_.open(prefix, tail_);
   std::string why = ends.err < 0 ? system_error(errno) : "";
   if (why.empty()) {
     why = shepherd_.start({settings_.command, environment(), ends.in, ends.out, ends.err}, before);
@@ -282,10 +287,13 @@ void SlotRunner::look(SteadyTime now) {
   looks_ = later([this, start = starts_, changed = std::move(changed), folder = settings_.folder,
                   state_file = state_file_of(progress_path_), progress = progress_,
                   checkpoints = checkpoints_, kept = std::exchange(kept_, std::nullopt),
-                  last = exit_code_.has_value()]() mutable -> FileThread::Then {
+                  last = exit_code_.has_value(), failed = exit_code_.value_or(0) != 0,
+                  tail = tail_]() mutable -> FileThread::Then {
     if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
     if (kept && checkpoints->acknowledge(*kept)) kept.reset();
     Told told{progress->look(), checkpoints->look(), kept, last ? read_result(folder) : ""};
+    // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
+    if (failed && told.result.empty()) told.result = tail->lines(kMaxResultBytes, kTailLimit);
     return [this, start, told = std::move(told), last]() mutable {
       if (start == starts_ && running_) looked(std::move(told), last);
     };

@@ -130,6 +130,7 @@ class SlotRunner {
   std::optional<SteadyTime> renewed_;
   std::string result_;
   std::string left_state_;
+  std::shared_ptr<Tail> tail_;
   std::shared_ptr<ProgressFile> progress_;  // used by the thread of files_
   std::shared_ptr<CheckpointFile> checkpoints_;
   std::int64_t checkpoint_ = 0;  // how many the command has left

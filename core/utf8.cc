@@ -1,5 +1,6 @@
 #include "core/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace holdfast {
@@ -47,22 +48,61 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+
+void trim_end(std::string& text) { text.erase(text.find_last_not_of(' ') + 1); }
+
+// Removes the first character of `text` and returns it as it may be shown.
+std::string_view take_clean(std::string_view& text) {
+  const Character character = first_character(text);
+  const std::string_view taken = text.substr(0, character.size);
+  text.remove_prefix(character.size == 0 ? 1 : character.size);
+  if (character.size == 0) return kReplacement;
+  return is_control(character.code) ? " " : taken;
+}
+
+std::string clean_line(std::string_view text) {
+  std::string clean;
+  while (!text.empty()) clean += take_clean(text);
+  trim_end(clean);
+  return clean;
+}
+
+// The end of a line, of at most `limit` bytes.
+std::string line_end(const std::string& line, std::size_t limit) {
+  constexpr std::string_view kCut = "...";
+  std::size_t from = line.size() - (limit - kCut.size());
+  while (from < line.size() && (static_cast<unsigned char>(line[from]) & 0xC0U) == 0x80U) ++from;
+  return std::string(kCut) + line.substr(from);
+}
+
+}  // namespace
+
 std::string clean_text(std::string_view text, std::size_t limit) {
   std::string clean;
   while (!text.empty() && clean.size() <= limit) {
-    const Character character = first_character(text);
-    if (character.size == 0) {
-      clean += kReplacement;
-    } else if (is_control(character.code) || character.code == ' ') {
-      if (!clean.empty()) clean += ' ';
-    } else {
-      clean += text.substr(0, character.size);
-    }
-    text.remove_prefix(character.size == 0 ? 1 : character.size);
+    const std::string_view next = take_clean(text);
+    if (next != " " || !clean.empty()) clean += next;
   }
   clean = utf8_prefix(std::move(clean), limit);
-  clean.erase(clean.find_last_not_of(' ') + 1);
+  trim_end(clean);
   return clean;
+}
+
+std::string last_lines(std::string_view text, std::size_t limit) {
+  std::string kept;
+  while (!text.empty()) {
+    const std::size_t before = text.find_last_of('\n');
+    const std::string line =
+        clean_line(before == std::string_view::npos ? text : text.substr(before + 1));
+    text = before == std::string_view::npos ? "" : text.substr(0, before);
+    if (line.empty() && kept.empty()) continue;
+    if (kept.empty() && line.size() > limit) return line_end(line, limit);
+    if (kept.size() + 1 + line.size() > limit && !kept.empty()) break;
+    kept = kept.empty() ? line : line + "\n" + kept;
+  }
+  kept.erase(0, std::min(kept.find_first_not_of('\n'), kept.size()));
+  return kept;
 }
 
 }  // namespace holdfast

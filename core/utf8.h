@@ -24,4 +24,10 @@ bool is_utf8(std::string_view text);
 // spaces. Spaces at both ends are removed.
 std::string clean_text(std::string_view text, std::size_t limit);
 
+// The last lines of such a text, at most `limit` bytes (at least 16) of UTF-8, with "\n" between
+// lines. They begin with a whole line, and the lines keep their indentation. If the last line alone
+// is too long, only its end is kept, after "...". Empty lines at both ends are removed, and other
+// control characters become spaces.
+std::string last_lines(std::string_view text, std::size_t limit);
+
 }  // namespace holdfast

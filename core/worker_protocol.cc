@@ -64,7 +64,9 @@ Result<Answer> get_answer(const Json& json) {
   if (kind == kKinds.end()) return wrong("an answer that is neither running nor over");
   answer.kind = kind->first;
   answer.exit_code = static_cast<int>(std::clamp<std::int64_t>(int_at(json, "code"), 0, 255));
-  answer.result = clean_text(string_at(json, "result"), kMaxResultBytes);
+  const std::string result = string_at(json, "result");
+  answer.result = answer.exit_code == 0 ? clean_text(result, kMaxResultBytes)
+                                        : last_lines(result, kMaxResultBytes);
   answer.mark = std::max<std::int64_t>(int_at(json, "mark"), 0);
   answer.age_seconds = std::max<std::int64_t>(int_at(json, "age"), 0);
   answer.message = clean_text(string_at(json, "message"), kMaxMessageBytes);

@@ -59,8 +59,10 @@ enum class AnswerKind {
 struct Answer {
   AttemptId id;
   AnswerKind kind = AnswerKind::kRunning;
-  int exit_code = 0;      // kEnded
-  std::string result;     // kEnded; at most kMaxResultBytes
+  int exit_code = 0;  // kEnded
+  // kEnded; at most kMaxResultBytes. With another exit code than 0 the last lines that the command
+  // printed, if it left no result.
+  std::string result;
   std::int64_t mark = 0;  // how often the attempt made progress
   std::int64_t age_seconds = 0;
   std::string message;     // of the last progress

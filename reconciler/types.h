@@ -210,6 +210,8 @@ struct HistoryEntry {
   std::optional<Time> start_time;
   std::optional<Time> end_time;
   std::string progress = {};  // the worker's last message
+  // Why it ended, and the last lines of the container that failed.
+  std::string message = {};
   // Deferrals in a row share an entry: that of the last one, from the start of the first.
   std::int64_t count = 1;
   bool operator==(const HistoryEntry&) const = default;
@@ -356,9 +358,13 @@ struct Job {
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 const char* to_string(PodPhase phase);
 
+// What a cached pod keeps of a failed container's termination message: its last lines.
+inline constexpr std::size_t kOutputLimit = 2048;
+
 struct Terminated {
   int exit_code = 0;
   std::string reason;
+  // Of a failed container: the last lines. The kubelet takes them from its log if it left none.
   std::string message;
   std::optional<Time> started;
   std::optional<Time> finished;

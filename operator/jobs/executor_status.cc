@@ -17,10 +17,11 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   auto read = texts(setting, Needs::kMetadata, within_time());
   const Result<JobTexts> current = co_await read;
   if (!current) co_return current.error();
-  auto put = client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                           job.namespace_, job.name, "status"),
-                         status_update_body(job.job, current->metadata, write.status),
-                         needs_template(write, setting) ? within_time() : for_its_version());
+  auto put = client_.put(
+      kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_, job.name,
+                        "status"),
+      status_update_body(job.job, current->metadata, with_messages(write.status, *current)),
+      needs_template(write, setting) ? within_time() : for_its_version());
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   if (needs_template(write, setting)) keep_texts(decode_texts(*answer), write, setting.memory);

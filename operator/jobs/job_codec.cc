@@ -44,6 +44,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   entry.start_time = time_at(json, "startTime");
   entry.end_time = time_at(json, "endTime");
   entry.progress = string_at(json, "progress");
+  entry.message = string_at(json, "message");
   entry.count = std::clamp<std::int64_t>(int_at(json, "count", 1), 1, reconciler::kCountLimit);
   return entry;
 }
@@ -61,6 +62,7 @@ Json encode_history_entry(const reconciler::HistoryEntry& entry, bool has_index)
   put_second(json, "startTime", entry.start_time);
   put_second(json, "endTime", entry.end_time);
   put_text(json, "progress", entry.progress);
+  put_text(json, "message", entry.message);
   if (entry.count > 1) json["count"] = entry.count;
   return json;
 }
@@ -358,7 +360,10 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   }
   mend_runs(job);
   if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
-  if (is_terminal(job.status.phase)) return cached;
+  if (is_terminal(job.status.phase)) {
+    for (reconciler::HistoryEntry& entry : job.status.history) entry.message = {};
+    return cached;
+  }
   const bool waits = job.queue && job.status.says_queued();
   JobTexts texts = waits ? JobTexts{"", shared_metadata(at(json, "metadata"))} : decode_texts(json);
   if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
@@ -375,8 +380,22 @@ JobTexts decode_texts(const JsonView& json) {
     if (string_at(one, "name") == stage) pod_template = at(one, "template");
   }
   const bool is_there = pod_template.is_object();
-  return {is_there ? std::string(pod_template.text()) : std::string(),
-          shared_metadata(at(json, "metadata"))};
+  JobTexts texts{is_there ? std::string(pod_template.text()) : std::string(),
+                 shared_metadata(at(json, "metadata"))};
+  const auto phase = reconciler::parse_phase(string_at(at(json, "status"), "phase"));
+  if (!phase || !is_terminal(*phase)) return texts;
+  for (const JsonView entry : at(at(json, "status"), "history")) {
+    texts.messages[int_at(entry, "attempt")] = string_at(entry, "message");
+  }
+  return texts;
+}
+
+reconciler::Status with_messages(reconciler::Status status, const JobTexts& texts) {
+  for (reconciler::HistoryEntry& entry : status.history) {
+    const auto found = texts.messages.find(entry.attempt);
+    if (found != texts.messages.end()) entry.message = found->second;
+  }
+  return status;
 }
 
 std::string shared_metadata(const JsonView& metadata) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "core/agent_protocol.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 #include "operator/jobs/agent_injection.h"
@@ -22,6 +23,8 @@ using reconciler::seconds;
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
 constexpr const char* kIndexVariable = "JOB_COMPLETION_INDEX";
 constexpr std::size_t kTextLimit = 512;  // what a cached pod keeps of a text
+constexpr std::size_t kLogBytes = 2048;  // of a container, that the kubelet takes for its message
+constexpr const char* kMessagePolicy = "terminationMessagePolicy";
 constexpr const char* kStageVariable = "HOLDFAST_STAGE";
 constexpr const char* kResultVariable = "HOLDFAST_RESULT_";
 
@@ -59,7 +62,21 @@ bool may_restart(const JsonView& container, const std::string& pod_policy) {
   return string_at(container, "restartPolicy", pod_policy) != "Never";
 }
 
-ContainerView decode_container(const JsonView& json, bool init) {
+// What a container leaves that succeeds may be the result of its stage. What a failed one leaves
+// may be the end of its log. Its last lines matter most, and only until its end is on record.
+std::string decode_message(const JsonView& terminated, bool init, bool is_open) {
+  std::string text = string_at(terminated, "message");
+  const bool succeeded = int_at(terminated, "exitCode") == 0;
+  if (succeeded) return clean_text(text, init ? kTextLimit : reconciler::kResultLimit);
+  if (text.starts_with(kFencedMark)) return clean_text(text, kTextLimit);
+  // The kubelet cuts a log to so many bytes, in the middle of a line.
+  const std::size_t first_end = text.size() < kLogBytes ? std::string::npos : text.find('\n');
+  if (first_end < text.size() - 1) text.erase(0, first_end + 1);
+  return last_lines(text, is_open ? reconciler::kOutputLimit : kTextLimit);
+}
+
+// `is_open`: the pod's end is not on record.
+ContainerView decode_container(const JsonView& json, bool init, bool is_open) {
   ContainerView view;
   view.name = string_at(json, "name");
   view.init = init;
@@ -75,10 +92,7 @@ ContainerView decode_container(const JsonView& json, bool init) {
     view.terminated.emplace();
     view.terminated->exit_code = static_cast<int>(int_at(terminated, "exitCode"));
     view.terminated->reason = text_at(terminated, "reason");
-    // What a container leaves that succeeds may be the result of its stage.
-    const bool is_result = view.terminated->exit_code == 0 && !init;
-    view.terminated->message = clean_text(string_at(terminated, "message"),
-                                          is_result ? reconciler::kResultLimit : kTextLimit);
+    view.terminated->message = decode_message(terminated, init, is_open);
     view.terminated->was_seen = !is_made_up(view.terminated->reason, view.terminated->exit_code);
     view.terminated->out_of_memory = is_out_of_memory(view.terminated->reason);
     view.terminated->started = time_at(terminated, "startedAt");
@@ -108,7 +122,7 @@ std::string worker_name(const JsonView& containers) {
 void decode_containers(const JsonView& json, PodView& pod) {
   const JsonView status = at(json, "status");
   for (const JsonView container : at(status, "initContainerStatuses")) {
-    pod.containers.push_back(decode_container(container, true));
+    pod.containers.push_back(decode_container(container, true, pod.has_finalizer));
   }
   for (const JsonView container : at(at(json, "spec"), "initContainers")) {
     if (string_at(container, "restartPolicy") != "Always") continue;
@@ -118,7 +132,7 @@ void decode_containers(const JsonView& json, PodView& pod) {
   const JsonView spec = at(json, "spec");
   const std::string worker = worker_name(at(spec, "containers"));
   for (const JsonView container : at(status, "containerStatuses")) {
-    pod.containers.push_back(decode_container(container, false));
+    pod.containers.push_back(decode_container(container, false, pod.has_finalizer));
     pod.containers.back().worker = pod.containers.back().name == worker;
   }
   // "Always" is the default of a pod's restartPolicy.
@@ -275,6 +289,16 @@ void add_environment(Json& spec, const char* list, const Json& ours) {
   }
 }
 
+// The kubelet then puts the end of a failed container's log into its termination message, if the
+// container left none.
+void keep_last_words(Json& spec, const char* list) {
+  if (!at(spec, list).is_array()) return;
+  for (Json& container : spec[list]) {
+    if (!container.is_object() || container.contains(kMessagePolicy)) continue;
+    container[kMessagePolicy] = "FallbackToLogsOnError";
+  }
+}
+
 }  // namespace
 
 kube::ObjectPtr decode_pod(const JsonView& json) {
@@ -351,6 +375,8 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   const Json environment = attempt_environment(job, pod);
   add_environment(spec, "initContainers", environment);
   add_environment(spec, "containers", environment);
+  keep_last_words(spec, "initContainers");
+  keep_last_words(spec, "containers");
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"metadata", std::move(meta)},

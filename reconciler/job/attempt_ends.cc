@@ -40,6 +40,9 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
   entry.end_time = std::min(verdict.ended.value_or(context.now), context.now);
   if (start) entry.end_time = std::max(*entry.end_time, *start);
   entry.progress = run.progress;
+  if (verdict.outcome != Outcome::kSucceeded) {
+    entry.message = history_message(verdict.message, verdict.output);
+  }
   return entry;
 }
 
@@ -108,7 +111,7 @@ Event attempt_event(const Spec& spec, const Run& run, const Verdict& verdict, Ph
   event.reason = event_reason(verdict.outcome);
   event.action = next == Phase::kFailed ? "Finish" : "Retry";
   event.note = whose + "attempt " + std::to_string(run.attempt) + " ended (" +
-               verdict.reason.text() + "): " + verdict.message;
+               verdict.reason.text() + "): " + in_one_line(verdict);
   return event;
 }
 

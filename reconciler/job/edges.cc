@@ -325,7 +325,7 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   if (std::optional<JobEnd> spent = spent_budget(spec, status)) {
     if (last) {
       spent->message +=
-          "; the last one: " + last->verdict.reason.text() + ": " + last->verdict.message;
+          "; the last one: " + last->verdict.reason.text() + ": " + in_one_line(last->verdict);
     }
     return spent;
   }

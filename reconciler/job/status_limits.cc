@@ -142,6 +142,18 @@ AnyReason bounded(const AnyReason& reason) {
                                               : AnyReason(cut(reason.text(), kReasonLimit));
 }
 
+std::string history_message(const std::string& why, const std::string& output) {
+  constexpr std::size_t kWhy = kHistoryMessageLimit - kOutputLimit - 1;
+  constexpr std::size_t kBreak = 2;  // as JSON
+  std::string head = output.empty() ? bounded(why) : cut(why, kWhy);
+  while (encoded_size(head) > kHistoryMessageEncoded) head = cut(head, head.size() * 3 / 4);
+  if (output.empty()) return head;
+  const std::size_t room = kHistoryMessageEncoded - encoded_size(head) - kBreak;
+  std::string lines = last_lines(output, kOutputLimit);
+  while (encoded_size(lines) > room) lines = last_lines(lines, lines.size() * 3 / 4);
+  return lines.empty() ? head : head + "\n" + lines;
+}
+
 void keep_within_limits(Status& status) {
   keep_small(status.runs, {});
   keep_waiting_small(status);

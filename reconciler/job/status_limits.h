@@ -21,6 +21,13 @@ inline constexpr std::size_t kLargeJob = std::size_t{1024} * 1024;
 std::string bounded(std::string text);
 AnyReason bounded(const AnyReason& reason);
 
+// What history keeps of an attempt's end: why it ended, and then the last lines of its container.
+// At most kHistoryMessageLimit bytes, and kHistoryMessageEncoded as JSON, so that ten of them add
+// 30 KiB to a status.
+inline constexpr std::size_t kHistoryMessageLimit = 2304;
+inline constexpr std::size_t kHistoryMessageEncoded = std::size_t{3} * 1024;
+std::string history_message(const std::string& why, const std::string& output);
+
 // Cuts what the job waits for. If status.runs would take more than kRunsBytes, it first leaves out
 // all progress messages, then cuts all refusals short, then leaves out the nodes of runs whose pods
 // are known, and then as many checkpoints as needed. A run without its checkpoint starts from the

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/agent_protocol.h"
+#include "core/utf8.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -72,15 +73,9 @@ Verdict lost(const PodView& pod, AnyReason reason, const std::string& message, O
   return verdict;
 }
 
-// Includes the container's termination message.
 std::string how_it_ended(const ContainerView& container) {
-  std::string text = container.init ? "init container " : "container ";
-  text +=
-      container.name + " ended with exit code " + std::to_string(container.terminated->exit_code);
-  const std::string& said = container.terminated->message;
-  const std::size_t last = said.find_last_not_of(" \t\r\n");
-  if (last != std::string::npos) text += ": " + said.substr(0, last + 1);
-  return text;
+  return (container.init ? "init container " : "container ") + container.name +
+         " ended with exit code " + std::to_string(container.terminated->exit_code);
 }
 
 Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
@@ -112,14 +107,20 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
   if (container) {
     verdict.exit_code = container->terminated->exit_code;
     verdict.ended = container->terminated->finished;
-    if (verdict.message.empty()) {
-      verdict.message = how_it_ended(*container);
-    }
+    if (verdict.message.empty()) verdict.message = how_it_ended(*container);
+    if (!fenced_itself(*container)) verdict.output = container->terminated->message;
   }
   return verdict;
 }
 
 }  // namespace
+
+std::string in_one_line(const Verdict& verdict) {
+  // An Event takes 1 KiB.
+  constexpr std::size_t kSaid = 512;
+  const std::string said = clean_text(last_lines(verdict.output, kSaid), kSaid);
+  return said.empty() ? verdict.message : verdict.message + ": " + said;
+}
 
 bool fenced_itself(const ContainerView& container) {
   return container.worker && container.terminated &&

@@ -10,12 +10,16 @@ namespace holdfast::reconciler {
 
 struct Verdict {
   Outcome outcome = Outcome::kFailed;
-  AnyReason reason;  // CamelCase; a kubelet's too, e.g. "OOMKilled", "Evicted"
-  std::string message;
-  std::optional<int> exit_code;                   // of the deciding container
-  std::optional<Time> ended;                      // when it ended, by the kubelet's clock
+  AnyReason reason;              // CamelCase; a kubelet's too, e.g. "OOMKilled", "Evicted"
+  std::string message;           // in one line
+  std::string output;            // the last lines of the deciding container
+  std::optional<int> exit_code;  // of the deciding container
+  std::optional<Time> ended;     // when it ended, by the kubelet's clock
   OrphanClass orphan_class = OrphanClass::kNone;  // set for Lost
 };
+
+// The verdict's message with its output, in one line, for Events and conditions.
+std::string in_one_line(const Verdict& verdict);
 
 // The verdict on a pod whose phase is Succeeded or Failed. If a Failed pod was also deleted, the
 // event that this process saw first decides, without any clock. If it saw neither first, the

@@ -25,11 +25,14 @@ def test_a_command_that_exits_0_succeeds(cluster, jobs):
 
 
 def test_a_command_that_exits_3_is_tried_again_and_then_fails_with_its_exit_code(cluster, jobs):
-    jobs.apply(shell_job(cluster, "three", "exit 3", backoffLimit=1,
+    jobs.apply(shell_job(cluster, "three", "echo '    no input' >&2; echo attempt $HOLDFAST_ATTEMPT gives up; exit 3", backoffLimit=1,
                          retryBackoff={"initialSeconds": 1}))
     status = end_of(jobs, "three")
     assert (status["phase"], status["attempt"], status["failures"]) == ("Failed", 2, 2)
     assert [entry["exitCode"] for entry in status["history"]] == [3, 3], dump(status)
+    # The kubelet takes the last lines from the log, and they stay after the pod is gone.
+    assert [entry["message"].split("\n")[-2:] for entry in status["history"]] == [
+        ["    no input", f"attempt {attempt} gives up"] for attempt in (1, 2)], dump(status)
     told = describe(cluster, jobs.namespace, "three")
     assert "BackoffLimitExceeded" in told and "Exit Code:" in told
 
@@ -119,6 +122,7 @@ def test_a_termination_message_is_in_the_history(cluster, jobs):
     [entry] = status["history"]
     assert entry["exitCode"] == 7
     assert "exit code 7: no more quota" in failure_of(jobs, "eloquent")
+    assert entry["message"] == "container main ended with exit code 7\nno more quota", dump(entry)
     assert "no more quota" in describe(cluster, jobs.namespace, "eloquent")
 
 

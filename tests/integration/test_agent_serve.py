@@ -39,6 +39,15 @@ def test_an_attempt_answers_with_its_exit_code_and_its_result(worker):
         assert worker.report()["seq"] == worker.seq()
 
 
+def test_a_command_that_fails_without_a_result_answers_with_its_last_lines(worker):
+    script = "seq 1 1000 >&2; echo no input >&2; exit 4"
+    with worker.agent(["sh", "-c", script]):
+        answer = worker.run("resize").wait("ended")
+    lines = answer["result"].split("\n")
+    assert answer["code"] == 4 and len(answer["result"]) <= 1024
+    assert lines[-1] == "no input" and lines[-2] == "1000" and len(lines) > 100
+
+
 _WITNESS = """
 import json, os, sys
 result = {"in": sys.stdin.read(), "message": open(os.environ["HOLDFAST_MESSAGE_FILE"]).read(),

@@ -40,11 +40,12 @@ def test_a_job_runs_on_a_warm_worker_without_a_pod_of_its_own(operator, jobs, po
 
 def test_a_command_that_fails_is_tried_again(operator, jobs, pools, lives):
     pools.apply("small")
-    jobs.apply(pooled("again", "small", lives, {"run": 0, "exit": 3}, {"run": 0}))
+    jobs.apply(pooled("again", "small", lives, {"run": 0, "prints": "begins\n  no input", "exit": 3}, {"run": 0}))
     status = ended(jobs, "again")
     assert (status["phase"], status["failures"]) == ("Succeeded", 1)
     assert outcomes(status) == ["Failed", "Succeeded"]
     assert status["history"][0]["exitCode"] == 3
+    assert status["history"][0]["message"] == "container command ended with exit code 3\nbegins\n  no input"
 
 
 def test_slots_run_side_by_side_and_others_wait(operator, jobs, pools, tmp_path):

@@ -52,6 +52,8 @@ if "says" in plan:
 if "checkpoint" in plan:
     os.spawnlp(os.P_WAIT, payload["agent"], payload["agent"], "checkpoint", "--wait", plan["checkpoint"])
     tell(b"kept")
+if "prints" in plan:
+    print(plan["prints"], flush=True)
 if "result" in plan:
     with open(os.environ["HOLDFAST_RESULT_FILE"], "w") as file:
         file.write(plan["result"])

@@ -68,6 +68,32 @@ TEST(OutputRule, WhatSeveralCommandsWriteIsCopiedUntilTheyClose) {
   EXPECT_LT(text.find("a\n"), text.find("end\n"));
 }
 
+TEST(OutputRule, TheLastLinesOfACommandAreKept) {
+  const Pipe log;
+  Output output(log.ends[1]);
+  Output errors(log.ends[1]);
+  const auto tail = std::make_shared<Tail>(2);
+  const int out = output.open("[one 1] ", tail);
+  const int err = errors.open("[one 1] ", tail);
+  write_to(out, "first\n");
+  ::close(out);
+  output.finish(seconds(30));
+  write_to(err, "no input\x1b[m\nlast");
+  ::close(err);
+  EXPECT_EQ(tail->lines(1024, seconds(30)), "first\nno input [m\nlast");
+  EXPECT_EQ(tail->lines(16, seconds(30)), "no input [m\nlast");
+}
+
+TEST(TailRule, ItIsBoundedAndWaitsForNoOpenPipe) {
+  Tail tail(2);
+  for (int i = 0; i < 100'000; ++i) tail.add("line " + std::to_string(i) + "\n");
+  const SteadyTime began = steady_now();
+  const std::string lines = tail.lines(1024, std::chrono::milliseconds(10));
+  EXPECT_LT(steady_now() - began, seconds(10));
+  EXPECT_LE(lines.size(), 1024U);
+  EXPECT_TRUE(lines.ends_with("\nline 99998\nline 99999"));
+}
+
 TEST(OutputRule, NobodyWaitsForALogThatNobodyReads) {
   static Pipe& log = *new Pipe;  // the thread that hangs outlives the test, and the statics
   ASSERT_EQ(::fcntl(log.ends[1], F_SETPIPE_SZ, 4096), 4096);

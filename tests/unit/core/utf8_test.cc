@@ -69,5 +69,50 @@ TEST(CleanText, ItIsCutBetweenTwoCharacters) {
   EXPECT_EQ(clean_text(std::string(100000, '\n') + "x", 3), "x");
 }
 
+TEST(LastLines, TheLastWholeLinesAreKeptWithTheirIndentation) {
+  EXPECT_EQ(last_lines("one\ntwo\n  three\n", 100), "one\ntwo\n  three");
+  EXPECT_EQ(last_lines("one\ntwo\n  three\n", 16), "one\ntwo\n  three");
+  EXPECT_EQ(last_lines("++one\ntwo\n  three\n", 16), "two\n  three");
+  EXPECT_EQ(last_lines("\n \n\r\nlast\r\n\n", 100), "last");
+  EXPECT_EQ(last_lines("first\n\nlast", 100), "first\n\nlast");
+  EXPECT_EQ(last_lines("too long to stay\n\n\nlast line here", 17), "last line here");
+  EXPECT_EQ(last_lines("", 100), "");
+  EXPECT_EQ(last_lines("\n\n", 100), "");
+}
+
+TEST(LastLines, OfALineThatIsTooLongItsEndIsKept) {
+  const std::string line = std::string(100, 'x') + "the end";
+  EXPECT_EQ(last_lines("before\n" + line + "\n", 16), "...xxxxxxthe end");
+  // Between two characters.
+  EXPECT_EQ(last_lines(std::string(20, 'x') + "\xE2\x82\xAC" + std::string(11, 'y'), 16),
+            "..." + std::string(11, 'y'));
+}
+
+TEST(LastLines, WhatCouldHarmATerminalIsGone) {
+  EXPECT_EQ(last_lines("a\x1b[31m\tb\rc\nd\xC2\x9b"
+                       "e\xE2\x80\xAE"
+                       "f\xFF",
+                       100),
+            "a [31m b c\nd e f\xEF\xBF\xBD");
+}
+
+TEST(LastLines, TheyAreBoundedAndUtf8WhateverComes) {
+  unsigned random = 7;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (int i = 0; i < 200; ++i) {
+      random = random * 1664525U + 1013904223U;
+      const unsigned pick = random >> 24U;
+      text += pick < 24 ? '\n' : static_cast<char>(pick);
+    }
+    for (const std::size_t limit : {16U, 40U, 150U, 1000U}) {
+      const std::string lines = last_lines(text, limit);
+      EXPECT_LE(lines.size(), limit);
+      EXPECT_TRUE(is_utf8(lines));
+      EXPECT_EQ(lines.find_first_of("\r\t\x1b"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -120,8 +120,18 @@ TEST(WorkerProtocol, TextsForPeopleAreCleanAndShort) {
   EXPECT_EQ(read->answers[0].exit_code, 255);
   EXPECT_EQ(read->answers[0].mark, 0);
   EXPECT_EQ(read->answers[0].result.size(), kMaxResultBytes);
-  EXPECT_EQ(read->answers[0].result.substr(0, 4), "a b ");
   EXPECT_EQ(read->answers[0].message.size(), 256u);
+}
+
+TEST(WorkerProtocol, AResultIsOneLineAndAFailuresLastLinesStayLines) {
+  const auto result = [](int code) {
+    const Result<WorkerReport> read = decode_report(
+        R"({"seq":1,"attempts":[{"job":"u","run":0,"attempt":1,"is":"ended","code":)" +
+        std::to_string(code) + R"(,"result":"a\u001b\n  b\n"}]})");
+    return read ? read->answers[0].result : read.error().message;
+  };
+  EXPECT_EQ(result(0), "a    b");
+  EXPECT_EQ(result(1), "a\n  b");
 }
 
 TEST(WorkerProtocol, AReportNeverBecomesTooLongAndKeepsEachAttempt) {

@@ -65,6 +65,7 @@ reconciler::Status full_status() {
   entry.outcome = Outcome::kFailed;
   entry.reason = reconciler::AnyReason("OOMKilled");
   entry.exit_code = 137;
+  entry.message = "container main ended with exit code 137\nlast line";
   entry.start_time = parse_time("2026-01-02T03:05:05Z");
   entry.end_time = parse_time("2026-01-02T03:05:15Z");
   status.history.push_back(entry);
@@ -458,6 +459,26 @@ TEST(JobCodec, AFinishedJobKeepsNoTextsInMemory) {
   EXPECT_FALSE(keeps_texts(finished));
 }
 
+// With 2 KiB of each attempt, finished jobs would fill the operator's memory.
+TEST(JobCodec, AFinishedJobKeepsNoMessagesInMemoryAndWritesThemBack) {
+  Json finished = job_json();
+  finished["status"] = json(R"({"phase": "Failed", "history": [
+    {"attempt": 1, "outcome": "Failed", "message": "line 1\nline 2"},
+    {"attempt": 2, "outcome": "Lost"}]})");
+  const kube::ObjectPtr decoded = decode_job(document(finished));
+  const auto& cached = static_cast<const CachedJob&>(*decoded);
+  EXPECT_EQ(cached.job.status.history[0].message, "");
+  const JobTexts texts = decode_texts(document(finished));
+  const Json body =
+      json(status_update_body(cached.job, texts.metadata, with_messages(cached.job.status, texts)));
+  EXPECT_EQ(body["status"]["history"][0]["message"], "line 1\nline 2");
+  EXPECT_FALSE(body["status"]["history"][1].contains("message"));
+  finished["status"]["phase"] = "Running";
+  const kube::ObjectPtr running = decode_job(document(finished));
+  EXPECT_EQ(static_cast<const CachedJob&>(*running).job.status.history[0].message,
+            "line 1\nline 2");
+}
+
 TEST(JobCodec, NoJobKeepsMoreTextThanItsShare) {
   Json large = job_json();
   large["spec"]["template"]["metadata"]["annotations"]["note"] = std::string(kMaxCachedTexts, 'x');
@@ -518,7 +539,11 @@ TEST(PodBody, EveryContainerKnowsItsAttemptBeforeItsOwnVariables) {
 TEST(PodBody, NothingElseIsAddedToTheTemplate) {
   Json spec = made_pod()["spec"];
   for (const char* list : {"initContainers", "containers"}) {
-    for (Json& container : spec[list]) container.erase("env");
+    for (Json& container : spec[list]) {
+      container.erase("env");
+      EXPECT_EQ(container["terminationMessagePolicy"], "FallbackToLogsOnError");
+      container.erase("terminationMessagePolicy");
+    }
   }
   EXPECT_EQ(spec, json(R"({"initContainers": [{"name": "i"}], "containers": [{"name": "main"}],
                            "restartPolicy": "Never"})"));
@@ -684,6 +709,42 @@ TEST(PodDecode, TheJobsUidBesideAnotherKindMakesNoOwner) {
   }
 }
 
+TEST(PodBody, ATemplatesOwnPolicyOfTerminationMessagesStays) {
+  Json object = job_json();
+  Json& spec = object["spec"]["template"]["spec"];
+  spec["containers"][0]["terminationMessagePolicy"] = "File";
+  const kube::ObjectPtr decoded = decode_job(document(object));
+  const auto& cached = static_cast<const CachedJob&>(*decoded);
+  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, ""));
+  EXPECT_EQ(pod["spec"]["containers"][0]["terminationMessagePolicy"], "File");
+}
+
+TEST(PodDecode, TheLastLinesOfAFailedContainerStayUntilItsEndIsOnRecord) {
+  std::string said;
+  for (int i = 0; i < 1000; ++i) said += "line " + std::to_string(i) + "\n";
+  const auto message = [&](int exit_code, bool is_open, const std::string& text) {
+    Json pod = json(R"({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})");
+    if (is_open) pod["metadata"]["finalizers"] = Json::array({"holdfast.dev/outcome"});
+    pod["status"]["containerStatuses"] =
+        Json::array({{{"name", "main"},
+                      {"state", {{"terminated", {{"exitCode", exit_code}, {"message", text}}}}}}});
+    return static_cast<const CachedPod&>(*decode_pod(document(pod)))
+        .pod.containers[0]
+        .terminated->message;
+  };
+  const std::string open = message(1, true, said);
+  EXPECT_LE(open.size(), 2048u);
+  EXPECT_GT(open.size(), 2000u);
+  EXPECT_EQ(open.rfind("\nline 998\nline 999"), open.size() - 18);
+  const std::string cut = message(1, true, said.substr(said.size() - 2048));
+  EXPECT_EQ(cut.rfind("line ", 0), 0u) << "the kubelet cuts in the middle of a line: " << cut;
+  EXPECT_LE(message(1, false, said).size(), 512u);
+  EXPECT_EQ(message(0, true, said).rfind("line 0 line 1 ", 0), 0u)
+      << "a result begins at its begin";
+  EXPECT_EQ(message(85, true, "holdfast: fenced: " + said).rfind("holdfast: fenced: line 0", 0),
+            0u);
+}
+
 TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
   const std::string said = "a\nb\x1b[1m" + std::string(1000, 'x');
   const Json pod = {
@@ -706,8 +767,8 @@ TEST(PodDecode, WhatTenantsSayIsOneBoundedLine) {
   const reconciler::PodView view = static_cast<const CachedPod&>(*decode_pod(document(pod))).pod;
   for (const std::string& text :
        {view.message, view.reason, view.unschedulable, view.disruption_reason,
-        view.containers[0].terminated->message, view.containers[0].terminated->reason,
-        view.containers[1].waiting_message, view.containers[1].waiting_reason}) {
+        view.containers[0].terminated->reason, view.containers[1].waiting_message,
+        view.containers[1].waiting_reason}) {
     EXPECT_EQ(text.substr(0, 8), "a b [1mx");
     EXPECT_EQ(text.size(), 512u);
   }

@@ -153,7 +153,7 @@ TEST(StagesCodec, AResultIsPrintableTextOf1024BytesAtMost) {
     return text;
   }();
   EXPECT_EQ(message("x" + umlauts, 0).size(), 1023u) << "no character is cut";
-  EXPECT_EQ(message(umlauts, 1).size(), 512u) << "what a failure leaves is no result";
+  EXPECT_LE(message(umlauts, 1).size(), 512u) << "what a failure leaves is no result";
 }
 
 }  // namespace

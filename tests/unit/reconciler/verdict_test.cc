@@ -55,9 +55,10 @@ TEST(Verdict, AFailedPodTellsReasonAndExitCodeOfItsContainer) {
 TEST(Verdict, WhatAContainerSaidLastIsPassedOn) {
   PodView pod = ended(7);
   pod.containers[0].terminated->message = "no more quota\n";
-  EXPECT_EQ(judge_ended_pod(pod).message, "container main ended with exit code 7: no more quota");
+  EXPECT_EQ(in_one_line(judge_ended_pod(pod)),
+            "container main ended with exit code 7: no more quota");
   pod.containers[0].terminated->message = "\n";
-  EXPECT_EQ(judge_ended_pod(pod).message, "container main ended with exit code 7");
+  EXPECT_EQ(in_one_line(judge_ended_pod(pod)), "container main ended with exit code 7");
 }
 
 TEST(Verdict, AnInitContainerIsCalledOne) {
