@@ -4,12 +4,15 @@
 #include <array>
 #include <cassert>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/json.h"
 #include "core/task.h"
 #include "core/utf8.h"
+#include "operator/jobs/event_pace.h"
 #include "operator/jobs/lru_map.h"
 #include "operator/jobs/writes.h"
 #include "operator/work/fair_line.h"
@@ -25,11 +28,6 @@ constexpr const char* kReportingController = "holdfast.dev/operator";
 constexpr std::size_t kMaxNote = 1024;
 constexpr std::size_t kMaxWord = 128;
 
-// client-go's spam filter: each object may cause 25 Events at once and one each five minutes.
-constexpr double kBurst = 25;
-constexpr Duration kRefill = std::chrono::minutes(5);
-// A job with many runs tells of ended attempts this often at most.
-constexpr Duration kBetweenEnds = std::chrono::seconds(1);
 // Objects and series remembered; both of client-go's caches have 4096 entries.
 constexpr std::size_t kRemembered = 4096;
 // Series of one namespace that wait to be written.
@@ -42,12 +40,6 @@ constexpr int kMostInFlight = 8;
 // writes or a slow webhook leave half of the writes to others.
 constexpr Duration kSlow = std::chrono::seconds(1);
 constexpr Duration kTellOverflow = std::chrono::minutes(1);
-
-struct Bucket {
-  double tokens = kBurst;
-  SteadyTime filled{};
-  std::optional<SteadyTime> attempts_told = std::nullopt;
-};
 
 // One Event object: what was recorded, and what the server has.
 struct Series {
@@ -124,8 +116,12 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   const std::string instance;
   const Log log;
 
-  LruMap<Bucket> buckets{kRemembered};
+  LruMap<EventPace> paces{kRemembered};
   LruMap<SeriesPtr> series{kRemembered};
+  // Objects with Events that come too early, by when the next one may be told.
+  std::map<std::string, ObjectReference> early;
+  std::set<std::pair<SteadyTime, std::string>> early_until;
+  TimerId pace_timer = 0;
   FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
   int in_flight = 0;
   TimerId wake_timer = 0;  // for namespaces that have to wait
@@ -134,7 +130,9 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   bool stopped = false;
   std::optional<SteadyTime> overflow_told;
 
-  bool take_token(const std::string& uid, const std::string& reason, const std::string& action);
+  void tell_due(const ObjectReference& regarding, EventPace& pace);
+  void wait_for_pace();
+  void tell(const ObjectReference& regarding, const EventPace::Entry& entry);
   void enqueue(const SeriesPtr& one);
   void go_on_soon();
   void go_on();
@@ -146,24 +144,6 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   Task<Status> patch_series(SeriesPtr one, std::string path);
   void lost(const Series& one, const Error& error);
 };
-
-bool EventRecorder::State::take_token(const std::string& uid, const std::string& reason,
-                                      const std::string& action) {
-  // How a job ends is told whatever came before.
-  if (action == "Finish") return true;
-  const SteadyTime now = loop.now();
-  Bucket& bucket = buckets.get(uid, Bucket{kBurst, now});
-  bucket.tokens =
-      std::min(kBurst, bucket.tokens + to_seconds(now - bucket.filled) / to_seconds(kRefill));
-  bucket.filled = now;
-  if (reason == "AttemptsEnded") {
-    if (bucket.attempts_told && now - *bucket.attempts_told < kBetweenEnds) return false;
-    bucket.attempts_told = now;
-  }
-  if (bucket.tokens < 1) return false;
-  bucket.tokens -= 1;
-  return true;
-}
 
 void EventRecorder::State::enqueue(const SeriesPtr& one) {
   one->queued = true;
@@ -310,6 +290,20 @@ EventRecorder::EventRecorder(Loop& loop, kube::Client& client, std::string insta
 
 EventRecorder::~EventRecorder() { stop(); }
 
+namespace {
+
+Series series_of(const ObjectReference& regarding, const EventPace::Entry& entry) {
+  Series event;
+  event.regarding = regarding;
+  event.warning = entry.warning;
+  event.reason = entry.reason;
+  event.action = entry.action;
+  event.note = clean_text(entry.note, kMaxNote);
+  return event;
+}
+
+}  // namespace
+
 void EventRecorder::record(const ObjectReference& regarding, bool warning,
                            const std::string& reason, const std::string& action,
                            const std::string& note) {
@@ -317,38 +311,76 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   State& state = *state_;
   // Without the server's time there is no eventTime. Nothing can happen before the server's first
   // answer.
-  const bool known = state.client.server_clock().known();
-  if (state.stopped || !known || !state.take_token(regarding.uid, reason, action)) {
+  if (state.stopped || !state.client.server_clock().known()) {
     ++state.dropped;
     return;
   }
-  Series event;
-  event.regarding = regarding;
-  event.warning = warning;
-  event.reason = clean_text(reason, kMaxWord);
-  event.action = clean_text(action, kMaxWord);
-  event.note = clean_text(note, kMaxNote);
-  const std::string key = series_key(event);
-  SeriesPtr& one = state.series.get(key, nullptr);
+  EventPace::Entry entry{
+      warning,         clean_text(reason, kMaxWord), clean_text(action, kMaxWord), note, 1,
+      state.loop.now()};
+  // A repeat of one that is not written yet costs nothing.
+  const Series event = series_of(regarding, entry);
+  const SeriesPtr& known = state.series.get(series_key(event), nullptr);
+  if (known && known->queued) return state.tell(regarding, entry);
+  EventPace& pace = state.paces.get(regarding.uid, EventPace(state.loop.now()));
+  pace.add(std::move(entry));
+  state.tell_due(regarding, pace);
+}
+
+void EventRecorder::State::tell_due(const ObjectReference& regarding, EventPace& pace) {
+  while (const std::optional<EventPace::Entry> next = pace.take(loop.now())) tell(regarding, *next);
+  dropped += pace.take_dropped();
+  const std::optional<SteadyTime> wake = pace.wake();
+  if (!wake || early.count(regarding.uid) != 0) return;
+  if (early.size() == kRemembered) {
+    ++dropped;
+    return;
+  }
+  early.emplace(regarding.uid, regarding);
+  early_until.emplace(*wake, regarding.uid);
+  if (pace_timer == 0) wait_for_pace();
+}
+
+void EventRecorder::State::wait_for_pace() {
+  if (early_until.empty()) return;
+  pace_timer = loop.call_at(early_until.begin()->first, [weak = weak_from_this()] {
+    const std::shared_ptr<State> self = weak.lock();
+    if (!self) return;
+    while (!self->early_until.empty() && self->early_until.begin()->first <= self->loop.now()) {
+      const std::string uid = self->early_until.begin()->second;
+      self->early_until.erase(self->early_until.begin());
+      const ObjectReference regarding = self->early.extract(uid).mapped();
+      self->tell_due(regarding, self->paces.get(uid, EventPace(self->loop.now())));
+    }
+    self->pace_timer = 0;
+    self->wait_for_pace();
+  });
+}
+
+void EventRecorder::State::tell(const ObjectReference& regarding, const EventPace::Entry& entry) {
+  Series event = series_of(regarding, entry);
+  SeriesPtr& one = series.get(series_key(event), nullptr);
   if (!one) {
     event.name = event_name(event);
     one = std::make_shared<Series>(std::move(event));
   }
-  if (!one->queued && !state.line.admits(regarding.namespace_)) {
-    ++state.dropped;
-    return state.tell_overflow(regarding.namespace_);
+  if (!one->queued && !line.admits(regarding.namespace_)) {
+    ++dropped;
+    return tell_overflow(regarding.namespace_);
   }
-  one->last = state.client.server_clock().now(state.loop.now());
-  if (one->count++ == 0) one->first = one->last;
-  if (!one->queued) state.enqueue(one);
+  one->last = client.server_clock().now(entry.at);
+  if (one->count == 0) one->first = one->last;
+  one->count += entry.count;
+  if (!one->queued) enqueue(one);
 }
 
 std::uint64_t EventRecorder::dropped() const { return state_->dropped; }
 
 void EventRecorder::stop() {
   if (std::exchange(state_->stopped, true)) return;
-  state_->dropped += state_->line.waiting();
+  state_->dropped += state_->line.waiting() + state_->early.size();
   state_->loop.cancel(std::exchange(state_->wake_timer, 0));
+  state_->loop.cancel(std::exchange(state_->pace_timer, 0));
 }
 
 }  // namespace holdfast::controller

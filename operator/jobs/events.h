@@ -1,7 +1,7 @@
 // Events (events.k8s.io/v1) about jobs: asynchronous and bounded. Repeated Events become a series,
-// and each object has a token bucket. Reconciles never wait for Events. A failed write is only
-// logged and counted. Namespaces take turns, so hanging writes of one namespace delay no other.
-// Events obey the API server's Retry-After.
+// and each object has a pace (event_pace.h). Reconciles never wait for Events. A failed write is
+// only logged and counted. Namespaces take turns, so hanging writes of one namespace delay no
+// other. Events obey the API server's Retry-After.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class EventRecorder : public EventSink {
   ~EventRecorder() override;
   void record(const ObjectReference& regarding, bool warning, const std::string& reason,
               const std::string& action, const std::string& note) override;
-  // How many Events were not written: bucket empty, queue full, or refused by the server.
+  // How many Events were not written: over its object's pace, queue full, or refused by the server.
   std::uint64_t dropped() const;
   // Drops waiting and later Events.
   void stop();

@@ -224,11 +224,14 @@ void record_end(const Context& context, const JobEnd& end, WriteStatus& write) {
 void finish(const Context& context, const JobEnd& reached, WriteStatus& write) {
   record_end(context, reached, write);
   if (!write.status.stages.empty()) return leave_stage(context, write);
-  end_as(context, reached, write.status);
+  end_as(context, reached, write);
 }
 
-void end_as(const Context& context, const JobEnd& reached, Status& status) {
+void end_as(const Context& context, const JobEnd& reached, WriteStatus& write) {
+  Status& status = write.status;
   end(context, status, reached.succeeds ? Phase::kSucceeded : Phase::kFailed);
+  if (reached.succeeds)
+    write.events.push_back(Event{false, "Completed", "Finish", "Job completed"});
   set_condition(status, reached.succeeds ? "Complete" : "Failed", true, reached.reason,
                 reached.message, context.now);
   if (!reached.succeeds) {

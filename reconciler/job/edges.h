@@ -45,8 +45,8 @@ std::optional<JobEnd> recorded_end(const Status& status);
 void record_end(const Context& context, const JobEnd& end, WriteStatus& write);
 // -> Succeeded, Failed, or on to the next stage. No pod of the job runs.
 void finish(const Context& context, const JobEnd& end, WriteStatus& write);
-// -> Succeeded, Failed.
-void end_as(const Context& context, const JobEnd& end, Status& status);
+// -> Succeeded, with an Event, or Failed.
+void end_as(const Context& context, const JobEnd& end, WriteStatus& write);
 // -> Cancelled, with an Event.
 void end_as_cancelled(const Context& context, WriteStatus& write);
 

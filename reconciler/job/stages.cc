@@ -126,14 +126,13 @@ void end_by_outcome(const Context& context, WriteStatus& write) {
   std::optional<JobEnd> decided = decided_end(status);
   // Nothing decides on a failure while a job is Cancelling: somebody edited the conditions.
   if (decided && !decided->succeeds && status.phase == Phase::kCancelling) decided.reset();
-  if (decided) return end_as(context, *decided, status);
+  if (decided) return end_as(context, *decided, write);
   if (context.job.cancel) {
     set_condition(status, "ResultReady", false, "Cancelled", "spec.cancel is true", context.now);
     return end_as_cancelled(context, write);
   }
   // Somebody took the outcome out of the conditions.
-  end_as(context, {false, "StageFailed", "a stage that the result needs has not succeeded"},
-         status);
+  end_as(context, {false, "StageFailed", "a stage that the result needs has not succeeded"}, write);
 }
 
 }  // namespace

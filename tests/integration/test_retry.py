@@ -46,7 +46,7 @@ def test_a_job_that_fails_twice_and_succeeds_is_succeeded(jobs):
     assert [entry["attempt"] for entry in status["history"]] == [1, 2, 3]
     assert all(entry["nodeName"] and entry["podName"] for entry in status["history"])
     assert len({pod["metadata"]["name"] for pod in jobs.pods("third-time")}) == 3
-    wait_events(jobs, "third-time", "AttemptFailed", "AttemptFailed")
+    wait_events(jobs, "third-time", "AttemptFailed", "AttemptFailed", "Completed")
     assert jobs.conditions("third-time")["Complete"]["status"] == "True"
     assert "Failed" not in jobs.conditions("third-time")
 
@@ -67,6 +67,31 @@ def test_after_backoff_limit_plus_one_failures_the_job_is_failed(jobs):
     assert "exit code 3" in failed["message"]
     assert "Complete" not in jobs.conditions("spent")
     wait_events(jobs, "spent", *["AttemptFailed"] * 3, "BackoffLimitExceeded")
+
+
+def test_why_an_attempt_failed_is_known_after_its_pod_is_gone(jobs):
+    jobs.apply(job("evidence", pod=BY_HAND, backoffLimit=1, retryBackoff=SHORT_BACKOFF))
+    pod = jobs.wait_pod("evidence", lambda pod: True)
+    assert pod["spec"]["containers"][0]["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    said = "".join(f"line {number}\n" for number in range(400)) + "\x1b[31mno input\x1b[0m\n"
+    end_with_message(jobs, pod, said[-2048:])
+    jobs.wait("evidence", lambda s: s["attempt"] == 2, 60)
+    wait_events(jobs, "evidence", "AttemptFailed")
+    jobs.api("DELETE", f"{jobs.pods_path}/{pod['metadata']['name']}")
+    end_with_message(jobs, jobs.wait_pod("evidence", lambda pod: not pod["status"].get("containerStatuses")), "")
+    status = settle(jobs, "evidence")
+    first, second = [entry["message"] for entry in status["history"]]
+    assert first.startswith("container main ended with exit code 3\nline ")
+    assert first.endswith("\nline 399\n [31mno input [0m") and len(first) > 1900, first
+    assert second == "container main ended with exit code 3"
+    [event] = [one for one in jobs.events("evidence") if one["action"] == "Retry"]
+    assert event["note"].endswith("line 399  [31mno input [0m") and len(event["note"]) < 700
+
+
+def end_with_message(jobs, pod, message):
+    state = {"terminated": {"exitCode": 3, "reason": "Error", "message": message}}
+    jobs.end_pod(pod, phase="Failed", exit_code=3, containerStatuses=[{
+        "name": "main", "image": "x", "imageID": "x", "ready": False, "restartCount": 0, "state": state}])
 
 
 def test_a_backoff_limit_of_zero_forgives_nothing(jobs):

@@ -43,13 +43,15 @@ def cost(cluster, offset, jobs):
     ]
 
 
-def test_a_job_whose_pod_ends_at_once_costs_four_writes_and_no_event(cluster, jobs):
+def test_a_job_whose_pod_ends_at_once_costs_four_writes_and_one_event(cluster, jobs):
     offset = cluster.audit_offset()
     jobs.apply(job("short", pod=BY_HAND))
     jobs.end_pod(jobs.wait_pod("short", lambda pod: True))
     assert settle(jobs, "short")["phase"] == "Succeeded"
-    assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, RELEASE]
-    assert jobs.events("short") == []
+    wait_events(jobs, "short", "Completed")
+    writes = cost(cluster, offset, jobs)
+    writes.remove(EVENT)  # beside the others
+    assert writes == [STATUS, POD, STATUS, RELEASE]
 
 
 def test_the_write_that_releases_a_pod_drops_the_record_of_its_field_owners(cluster, jobs):
@@ -69,14 +71,16 @@ def test_the_write_that_releases_a_pod_drops_the_record_of_its_field_owners(clus
     assert "managedFields" not in labelled["metadata"]
 
 
-def test_a_job_whose_pod_runs_for_longer_costs_five_writes_and_no_event(cluster, jobs):
+def test_a_job_whose_pod_runs_for_longer_costs_five_writes_and_one_event(cluster, jobs):
     """That it runs is on record once it has for 3 s."""
     offset = cluster.audit_offset()
     jobs.apply(job("longer", annotations=runs(8)))
     status = settle(jobs, "longer")
     assert status["phase"] == "Succeeded" and place(status)["nodeName"]
-    assert cost(cluster, offset, jobs) == [STATUS, POD, STATUS, STATUS, RELEASE]
-    assert jobs.events("longer") == []
+    wait_events(jobs, "longer", "Completed")
+    writes = cost(cluster, offset, jobs)
+    writes.remove(EVENT)
+    assert writes == [STATUS, POD, STATUS, STATUS, RELEASE]
 
 
 def test_each_failed_attempt_costs_four_more_writes_and_one_event(cluster, jobs):
@@ -86,9 +90,9 @@ def test_each_failed_attempt_costs_four_more_writes_and_one_event(cluster, jobs)
     jobs.wait("fails", lambda s: s.get("attempt") == 2, 60)
     jobs.end_pod(jobs.wait_pod("fails", lambda pod: True))
     assert settle(jobs, "fails")["phase"] == "Succeeded"
-    wait_events(jobs, "fails", "AttemptFailed")
+    wait_events(jobs, "fails", "AttemptFailed", "Completed")
     attempt = [STATUS, POD, STATUS, RELEASE]
-    assert sorted(cost(cluster, offset, jobs)) == sorted(attempt + attempt + [EVENT])
+    assert sorted(cost(cluster, offset, jobs)) == sorted(attempt + attempt + [EVENT, EVENT])
 
 
 def test_a_job_that_is_created_suspended_costs_one_write(cluster, jobs):
@@ -155,5 +159,7 @@ def test_at_rest_nothing_but_lease_renewals_is_written_for_a_minute(cluster):
     wait_events(jobs, "backs-off", "AttemptFailed")
     wait_events(jobs, "gives-up", "AttemptFailed", "BackoffLimitExceeded")
     wait_events(jobs, "cancelled", "Cancelled")
+    for name in [*(f"succeeds-{number}" for number in range(5)), "expires"]:
+        wait_events(jobs, name, "Completed")
     flush_audit(cluster, cluster.audit_offset())
     assert_silent(cluster, REST)

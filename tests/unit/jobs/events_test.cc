@@ -83,6 +83,16 @@ class EventsTest : public testing::Test {
     transport_.answer(status, body);
     loop_.run_ready();
   }
+  // One a second; how many were written.
+  int record_each_second(int count) {
+    int written = 0;
+    for (int i = 0; i < count; ++i) {
+      record("note " + std::to_string(i));
+      written += drain();
+      loop_.advance(seconds(1));
+    }
+    return written;
+  }
   // Answers 201 to whatever comes; how many came.
   int drain() {
     int count = 0;
@@ -161,6 +171,8 @@ TEST_F(EventsTest, RepeatsThatWaitAreOneWrite) {
   record();
   record();
   answer(201);
+  EXPECT_EQ(transport_.pending(), 0U) << "one second, one write";
+  loop_.advance(seconds(1));
   EXPECT_EQ(sent()["series"]["count"], 7) << "what came while it was written";
   answer(200);
   EXPECT_EQ(transport_.pending(), 0U);
@@ -171,7 +183,12 @@ TEST_F(EventsTest, AnotherNoteReasonTypeOrObjectIsAnotherEvent) {
   record("b");
   record("a", "u-2");
   record("a", "u-1", /*warning=*/false);
-  EXPECT_EQ(drain(), 4);
+  int written = drain();
+  for (int i = 0; i < 3; ++i) {
+    loop_.advance(seconds(1));
+    written += drain();
+  }
+  EXPECT_EQ(written, 4);
   std::set<std::string> names;
   for (const auto& one : transport_.history) {
     names.insert(Json::parse(one.body)["metadata"]["name"].get<std::string>());
@@ -188,6 +205,7 @@ TEST_F(EventsTest, ASeriesBegunByAnotherReplicaOrBeforeARestartIsContinued) {
   answer(200, R"({"series": {"count": 7}})");
   EXPECT_EQ(sent()["series"]["count"], 8);
   answer(200);
+  loop_.advance(seconds(1));
   record();
   EXPECT_EQ(sent()["series"]["count"], 9);
 }
@@ -216,6 +234,7 @@ TEST_F(EventsTest, AFailedWriteIsCountedAndNothingElse) {
   answer(403, refusal(403, "Forbidden"));
   EXPECT_EQ(recorder_.dropped(), 1U);
   EXPECT_EQ(transport_.pending(), 0U) << "not tried again";
+  loop_.advance(seconds(1));
   record("another");
   EXPECT_EQ(sent()["note"], "another") << "the next one is written";
 }
@@ -223,46 +242,63 @@ TEST_F(EventsTest, AFailedWriteIsCountedAndNothingElse) {
 TEST_F(EventsTest, ARepeatAfterAFailedWriteCarriesTheFullCount) {
   record();
   answer(500, refusal(500, "InternalError"));
+  loop_.advance(seconds(1));
   record();
   EXPECT_EQ(sent()["series"]["count"], 2);
   EXPECT_EQ(transport_.request().method, "POST");
 }
 
 TEST_F(EventsTest, OneObjectMayCause25AtOnceAndOneEachFiveMinutes) {
-  for (int i = 0; i < 40; ++i) record("note " + std::to_string(i));
-  EXPECT_EQ(drain(), 25);
+  EXPECT_EQ(record_each_second(40), 25);
   EXPECT_EQ(recorder_.dropped(), 15U);
   record("another object", "u-2");
   EXPECT_EQ(drain(), 1) << "the limit is each object's own";
+}
 
-  loop_.advance(minutes(4));
-  record("too early");
+TEST_F(EventsTest, OneObjectCausesOneEventASecond) {
+  for (int i = 1; i <= 5; ++i) record("note " + std::to_string(i));
+  EXPECT_EQ(sent()["note"], "note 1");
+  answer(201);
+  loop_.advance(milliseconds(900));
+  record("note 6");
   EXPECT_EQ(drain(), 0);
-  loop_.advance(minutes(1));
-  record("in time");
-  record("one too many");
+  loop_.advance(milliseconds(100));
+  EXPECT_EQ(sent()["note"], "the last of 5 such Events: note 6");
+  answer(201);
+  EXPECT_EQ(recorder_.dropped(), 0U);
+  EXPECT_EQ(loop_.timers(), 0U);
+}
+
+TEST_F(EventsTest, ObjectsDoNotWaitForEachOther) {
+  record("a", "u-1");
+  record("b", "u-1");
+  record("a", "u-2");
+  EXPECT_EQ(drain(), 2);
+  loop_.advance(milliseconds(500));
+  record("c", "u-3");
+  record("d", "u-3");
   EXPECT_EQ(drain(), 1);
+  loop_.advance(milliseconds(500));
+  EXPECT_EQ(drain(), 1) << "b";
+  loop_.advance(milliseconds(500));
+  EXPECT_EQ(drain(), 1) << "d";
+}
+
+TEST_F(EventsTest, AStopDropsWhatComesTooEarly) {
+  record("a");
+  record("b");
+  EXPECT_EQ(drain(), 1);
+  recorder_.stop();
+  EXPECT_EQ(recorder_.dropped(), 1U);
+  EXPECT_EQ(loop_.timers(), 0U);
 }
 
 TEST_F(EventsTest, HowAJobEndsIsToldWhateverCameBefore) {
-  for (int i = 0; i < 40; ++i) record("note " + std::to_string(i));
-  EXPECT_EQ(drain(), 25);
+  EXPECT_EQ(record_each_second(40), 25);
+  loop_.advance(seconds(1));
   recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u-1"}, true,
                    "BackoffLimitExceeded", "Finish", "the last one");
   EXPECT_EQ(drain(), 1);
-}
-
-TEST_F(EventsTest, EndsOfManyAttemptsAreToldOnceASecond) {
-  const auto ends = [this](const std::string& note) {
-    recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u-1"}, true, "AttemptsEnded",
-                     "Retry", note);
-    return drain();
-  };
-  EXPECT_EQ(ends("2 attempts ended"), 1);
-  loop_.advance(std::chrono::milliseconds(900));
-  EXPECT_EQ(ends("3 attempts ended"), 0);
-  loop_.advance(std::chrono::milliseconds(100));
-  EXPECT_EQ(ends("4 attempts ended"), 1);
 }
 
 TEST_F(EventsTest, AtMostAThousandWait) {
@@ -311,7 +347,7 @@ TEST_F(EventsTest, ANamespaceWhoseWriteWasSlowWaitsForAsLongAgain) {
   record_in("web");
   EXPECT_EQ(under_way(), Namespaces{"web"});
   answer_in("web");
-  record_in("web");
+  record_in("web", "2");
   EXPECT_EQ(under_way(), Namespaces{"web"}) << "a quick one may go on at once";
   loop_.advance(seconds(9));
   EXPECT_EQ(under_way(), Namespaces{"web"});
@@ -396,7 +432,7 @@ TEST_F(EventsTest, LongWordsAreCutToWhatTheApiTakes) {
 TEST_F(EventsTest, StopGivesUpWhatWaitsAndDropsWhatComes) {
   record("in flight");
   loop_.run_ready();
-  record("waits");
+  record("waits", "u-2");
   recorder_.stop();
   record("late");
   EXPECT_EQ(recorder_.dropped(), 2U);

@@ -190,7 +190,51 @@ TEST(History, AnEndInTheFutureOfTheApiServerIsNow) {
   EXPECT_EQ(after(view).history[0].end_time, now());
 }
 
-TEST(Events, ASuccessMakesNoEvent) { EXPECT_TRUE(written(failed_job(0)).events.empty()); }
+TEST(Events, ASuccessMakesOneAsInBatchV1) {
+  const auto events = written(failed_job(0)).events;
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "Completed");
+  EXPECT_EQ(events[0].action, "Finish");
+  EXPECT_FALSE(events[0].warning);
+}
+
+TEST(Events, TheyHaveTheEndOfTheOutputInOneLine) {
+  JobView view = failed_job();
+  view.pods[0].containers[0].terminated->message = std::string(2000, 'x') + "\nno input\ngave up";
+  const std::string note = written(view).events.at(0).note;
+  EXPECT_NE(note.find("container main ended with exit code 1: no input gave up"), std::string::npos)
+      << note;
+}
+
+TEST(History, ItKeepsTheLastLinesOfTheContainerThatFailed) {
+  JobView view = failed_job();
+  view.pods[0].containers[0].terminated->message = "Traceback\n  line 7\nno input";
+  EXPECT_EQ(after(view).history[0].message,
+            "container main ended with exit code 1\nTraceback\n  line 7\nno input");
+  EXPECT_EQ(after(failed_job(0)).history[0].message, "") << "a success needs none";
+  EXPECT_EQ(after(lost_job()).history[0].message,
+            written(lost_job())
+                .events[0]
+                .note.substr(written(lost_job()).events[0].note.find("): ") + 3));
+}
+
+// At 1,000 runs too a status must fit into etcd.
+TEST(History, ItsMessagesTakeThirtyKilobytesAtMost) {
+  for (const char* const piece : {"x", "<", "\"", "\\", "line\n", "\xE2\x82\xAC"}) {
+    JobView view = failed_job();
+    std::string& said = view.pods[0].containers[0].terminated->message;
+    while (said.size() + 8 < kOutputLimit) said += piece;
+    view.pods[0].message = std::string(50'000, '<');
+    const std::string message = after(view).history[0].message;
+    EXPECT_LE(message.size(), 2304u) << piece;
+    EXPECT_GT(message.size(), 400u) << piece;
+    std::size_t encoded = 0;
+    for (const char c : message) {
+      encoded += c == '<' ? 6 : c == '"' || c == '\\' || c == '\n' ? 2 : 1;
+    }
+    EXPECT_LE(encoded, 3u * 1024) << piece;
+  }
+}
 
 TEST(Events, AFailureALossAndTheJobsEndEachMakeOne) {
   EXPECT_EQ(written(failed_job()).events.at(0).reason, "AttemptFailed");
