@@ -51,7 +51,8 @@ class Executor {
                                     const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
   // The attempt's pod exists. The answer to its creation said so, or the watch before the answer.
-  void pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory);
+  void pod_exists(const std::string& namespace_, std::int64_t attempt, const std::string& uid,
+                  JobMemory& memory);
 
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,

@@ -22,19 +22,21 @@ kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& 
 void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
   AttemptMemory& known = memory.attempts[attempt];
   known.refusals = {};
-  pod_exists(attempt, string_at(at(pod, "metadata"), "uid"), memory);
+  const JsonView meta = at(pod, "metadata");
+  pod_exists(string_at(meta, "namespace"), attempt, string_at(meta, "uid"), memory);
   raise(known.created_version, pod);
   known.created_at = loop_.now();
 }
 
-void Executor::pod_exists(std::int64_t attempt, const std::string& uid, JobMemory& memory) {
+void Executor::pod_exists(const std::string& namespace_, std::int64_t attempt,
+                          const std::string& uid, JobMemory& memory) {
   AttemptMemory* const known = memory.find_attempt(attempt);
   memory.fresh_texts.reset();
   if (!known || known->pod_existed) return;
   known->pod_existed = true;
   known->pod_uid = uid;
   if (known->recovers_from == reconciler::OrphanClass::kNone) return;
-  telemetry_.recovered(known->recovers_from, loop_.now() - known->trouble_began);
+  telemetry_.recovered(namespace_, known->recovers_from, loop_.now() - known->trouble_began);
   known->recovers_from = reconciler::OrphanClass::kNone;
 }
 

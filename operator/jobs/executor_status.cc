@@ -71,7 +71,8 @@ Task<Result<JobTexts>> Executor::texts(const Setting& setting, Needs needs,
 }
 
 void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting) {
-  const reconciler::Status& before = setting.job.job.status;
+  const reconciler::Job& job = setting.job.job;
+  const reconciler::Status& before = job.status;
   const reconciler::Status& after = write.status;
   if (before.phase != after.phase || before.attempt != after.attempt) {
     Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
@@ -85,18 +86,28 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
     setting.log.info("job moved", fields);
   }
   for (const reconciler::Ended& ended : write.ended) {
-    if (ended.outcome) telemetry_.attempt_ended(to_string(*ended.outcome));
+    if (ended.outcome) telemetry_.attempt_ended(job.namespace_, to_string(*ended.outcome));
     if (ended.orphan_class == reconciler::OrphanClass::kNone) continue;
     // The recovery ends with the next attempt's pod, if that attempt is recorded by this write.
     const auto run = std::find_if(after.runs.begin(), after.runs.end(),
                                   [&](const auto& one) { return one.index == ended.index; });
     if (run == after.runs.end() || run->attempt <= before.attempt) {
-      telemetry_.recovered(ended.orphan_class, ended.trouble_for);
+      telemetry_.recovered(job.namespace_, ended.orphan_class, ended.trouble_for);
       continue;
     }
     AttemptMemory& next = setting.memory.attempts[run->attempt];
     next.recovers_from = ended.orphan_class;
     next.trouble_began = loop_.now() - ended.trouble_for;
+  }
+  const bool has_begun = after.attempt > 0 && after.start_time;
+  if (has_begun && !before.start_time) {
+    telemetry_.job_started(job.namespace_, *after.start_time - job.created);
+  }
+  if (is_terminal(after.phase) && !is_terminal(before.phase)) {
+    telemetry_.job_ended(job.namespace_, to_string(after.phase),
+                         has_begun && after.completion_time
+                             ? std::optional<Duration>(*after.completion_time - *after.start_time)
+                             : std::nullopt);
   }
   for (const reconciler::StageEnded& ended : write.stages_ended) {
     const reconciler::StageStatus& stage = after.stages[ended.place];

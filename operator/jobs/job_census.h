@@ -20,22 +20,26 @@ class JobCensus {
   using Held = std::function<bool(int shard)>;
 
   // The job as it is now.
-  void put(const std::string& uid, int shard, const reconciler::Status& status);
+  void put(const std::string& uid, int shard, const std::string& namespace_,
+           const reconciler::Status& status);
   void erase(const std::string& uid);
 
-  // The number of jobs in held shards, by the name of their phase; "" for jobs without a phase.
-  std::map<std::string, std::size_t> by_phase(const Held& held) const;
+  // The number of jobs in held shards, by namespace and by the name of their phase; "" for jobs
+  // without a phase.
+  using Phases = std::map<std::string, std::size_t>;
+  std::map<std::string, Phases> by_namespace(const Held& held) const;
   // The earliest `waiting.deadline`.
   std::optional<Time> first_deadline(const Held& held) const;
 
  private:
   struct Entry {
     int shard = 0;
+    std::string namespace_;
     reconciler::Phase phase = reconciler::Phase::kNone;
     std::optional<Time> deadline;
   };
   struct Shard {
-    std::map<reconciler::Phase, std::size_t> phases;
+    std::map<std::string, std::map<reconciler::Phase, std::size_t>> namespaces;
     std::multiset<Time> deadlines;
   };
 

@@ -173,7 +173,7 @@ void JobController::on_job(const cache::Change& change) {
   if (change.after) {
     const std::string& uid = change.after->uid;
     const auto& job = static_cast<const CachedJob&>(*change.after);
-    census_.put(uid, shard_of(job), job.job.status);
+    census_.put(uid, shard_of(job), job.namespace_, job.job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
     job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
   } else {
@@ -233,7 +233,7 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
   AttemptMemory* const attempt = memory.find_attempt(number);
   if (attempt && is_there) attempt->pod.see(pod.pod, now());
   if (!pod.pod.intent || !attempt || !(is_on_record || attempt->has_intent(pod.pod.intent))) return;
-  executor_.pod_exists(number, pod.uid, memory);
+  executor_.pod_exists(pod.namespace_, number, pod.uid, memory);
 }
 
 // Tracks the pod's node, so that any later holder of the job has seen its loss from the first
@@ -300,8 +300,8 @@ void JobController::time_travelled() {
   }
 }
 
-std::map<std::string, std::size_t> JobController::jobs_by_phase() const {
-  return census_.by_phase([this](int shard) { return membership_.holds_shard(shard); });
+std::map<std::string, JobCensus::Phases> JobController::jobs_by_namespace() const {
+  return census_.by_namespace([this](int shard) { return membership_.holds_shard(shard); });
 }
 
 Duration JobController::oldest_overdue() const {

@@ -119,8 +119,9 @@ class JobController {
   bool is_worked_on(const CachedHeartbeat& lease);
 
   WorkQueue& queue() { return pool_.queue(); }
-  // The jobs in the shards held here, by phase. The sum over all replicas is the total.
-  std::map<std::string, std::size_t> jobs_by_phase() const;
+  // The jobs in the shards held here, by namespace and phase. The sum over all replicas is the
+  // total.
+  std::map<std::string, JobCensus::Phases> jobs_by_namespace() const;
   // How long the oldest `waiting.deadline` of such a job has passed without an action. Should stay
   // zero.
   Duration oldest_overdue() const;

@@ -251,7 +251,8 @@ void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconci
   if (pod) {
     attempt.bare_since.reset();
     attempt.pod.see(*pod, now());
-    if (pod->owner_uid == job.uid) executor_.pod_exists(run.attempt, pod->uid, memory);
+    if (pod->owner_uid == job.uid)
+      executor_.pod_exists(job.namespace_, run.attempt, pod->uid, memory);
     observed.pod = attempt.pod.of(*pod);
     if (pod->slot) return;
     if (pod->stands_still()) {

@@ -14,12 +14,18 @@ class Telemetry {
  public:
   virtual ~Telemetry() = default;
   // An ended attempt was recorded; outcome as in status.history (Succeeded, Lost, ...).
-  virtual void attempt_ended(const std::string& outcome) = 0;
+  virtual void attempt_ended(const std::string& namespace_, const std::string& outcome) = 0;
+  // A job's first attempt was recorded, so long after its creation.
+  virtual void job_started(const std::string& /*namespace_*/, Duration /*waited*/) {}
+  // A job reached a terminal phase. `took`: since its first attempt; none: it had none.
+  virtual void job_ended(const std::string& /*namespace_*/, const std::string& /*phase*/,
+                         std::optional<Duration> /*took*/) {}
   // A stage of a job with stages has ended. `took`: since its first intent; none: it had not begun.
   virtual void stage_ended(const std::string& phase, std::optional<Duration> took) = 0;
   // A lost, hung or overlong attempt was recovered: its successor's pod (or the job's end) came
   // `took` after the trouble began.
-  virtual void recovered(reconciler::OrphanClass orphan_class, Duration took) = 0;
+  virtual void recovered(const std::string& namespace_, reconciler::OrphanClass orphan_class,
+                         Duration took) = 0;
   // A fenced attempt's pod reported an end that does not count.
   virtual void fenced_outcome(const std::string& pod_phase) = 0;
   // A queue admitted a job that had waited for so long.

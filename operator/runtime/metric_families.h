@@ -1,4 +1,4 @@
-// Registers families of metrics.
+// Registers families of metrics, and the values of labels that several of them have.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -22,6 +22,14 @@ inline Gauges& gauges(prometheus::Registry& registry, const char* name, const ch
 inline Histograms& histograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
+
+inline constexpr const char* kNoPhase = "New";
+inline constexpr const char* kPhases[] = {kNoPhase,    "Pending",   "Running",
+                                          "Backoff",   "Suspended", "Cancelling",
+                                          "Succeeded", "Failed",    "Cancelled"};
+inline constexpr const char* kOutcomes[] = {
+    "Succeeded",        "Failed",    "Lost",      "Hung",     "StartTimeout",
+    "DeadlineExceeded", "Suspended", "Cancelled", "Deferred", "HandedBack"};
 
 // Of waits that may take days.
 inline const Buckets& wait_buckets() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "operator/runtime/metric_families.h"
+#include "operator/runtime/namespace_metrics.h"
 #include "operator/runtime/pool_metrics.h"
 #include "operator/runtime/process_stats.h"
 #include "operator/runtime/queue_metrics.h"
@@ -20,11 +21,6 @@ using prometheus::Counter;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-constexpr const char* kPhases[] = {"New",        "Pending",   "Running", "Backoff",  "Suspended",
-                                   "Cancelling", "Succeeded", "Failed",  "Cancelled"};
-constexpr const char* kOutcomes[] = {"Succeeded",    "Failed",           "Lost",      "Hung",
-                                     "StartTimeout", "DeadlineExceeded", "Suspended", "Cancelled",
-                                     "Deferred",     "HandedBack"};
 constexpr const char* kStagePhases[] = {"Succeeded", "Failed", "Skipped"};
 
 const Buckets& stage_buckets() {
@@ -50,6 +46,7 @@ struct Metrics::State {
   WorkMetrics work;
   QueueMetrics queues{registry};
   PoolMetrics pools{registry};
+  NamespaceMetrics namespaces{registry};
 
   // holdfast_*
   Gauges& jobs = gauges(registry, "holdfast_jobs", "Jobs by phase.");
@@ -118,6 +115,7 @@ struct Metrics::State {
     return recovery.Add({{"class", to_string(orphan_class)}}, recovery_buckets());
   }
   void refresh();
+  void refresh_jobs(const std::map<std::string, NamespaceMetrics::Phases>& by_namespace);
   void refresh_ownership(const controller::OwnershipReport& report);
 };
 
@@ -156,13 +154,20 @@ void Metrics::State::refresh_ownership(const controller::OwnershipReport& report
   shards_orphaned.Set(orphaned);
 }
 
-void Metrics::State::refresh() {
-  if (sources.jobs_by_phase) {
-    for (const char* const phase : kPhases) jobs.Add({{"phase", phase}}).Set(0);
-    for (const auto& [phase, count] : sources.jobs_by_phase()) {
-      jobs.Add({{"phase", phase.empty() ? "New" : phase}}).Set(static_cast<double>(count));
-    }
+void Metrics::State::refresh_jobs(
+    const std::map<std::string, NamespaceMetrics::Phases>& by_namespace) {
+  NamespaceMetrics::Phases sum;
+  for (const auto& [_, phases] : by_namespace) {
+    for (const auto& [phase, number] : phases) sum[phase.empty() ? kNoPhase : phase] += number;
   }
+  for (const char* const phase : kPhases) {
+    jobs.Add({{"phase", phase}}).Set(static_cast<double>(sum[phase]));
+  }
+  namespaces.refresh(by_namespace);
+}
+
+void Metrics::State::refresh() {
+  if (sources.jobs) refresh_jobs(sources.jobs());
   if (sources.oldest_overdue) overdue.Set(to_seconds(sources.oldest_overdue()));
   if (sources.watches) {
     for (const auto& [kind, watch] : sources.watches()) {
@@ -224,8 +229,18 @@ kube::RequestObserver Metrics::request_observer() { return state_->work.request_
 
 controller::ReconcilePool::Metrics Metrics::pool_metrics() { return state_->work.pool_metrics(); }
 
-void Metrics::attempt_ended(const std::string& outcome) {
+void Metrics::attempt_ended(const std::string& namespace_, const std::string& outcome) {
   state_->attempts.Add({{"outcome", outcome}}).Increment();
+  state_->namespaces.attempt_ended(namespace_, outcome);
+}
+
+void Metrics::job_started(const std::string& namespace_, Duration waited) {
+  state_->namespaces.job_started(namespace_, waited);
+}
+
+void Metrics::job_ended(const std::string& namespace_, const std::string& phase,
+                        std::optional<Duration> took) {
+  state_->namespaces.job_ended(namespace_, phase, took);
 }
 
 void Metrics::stage_ended(const std::string& phase, std::optional<Duration> took) {
@@ -233,8 +248,10 @@ void Metrics::stage_ended(const std::string& phase, std::optional<Duration> took
   if (took) state_->stage_time.Observe(to_seconds(*took));
 }
 
-void Metrics::recovered(reconciler::OrphanClass orphan_class, Duration took) {
+void Metrics::recovered(const std::string& namespace_, reconciler::OrphanClass orphan_class,
+                        Duration took) {
   state_->recovery_from(orphan_class).Observe(to_seconds(took));
+  state_->namespaces.recovered(namespace_, orphan_class);
 }
 
 void Metrics::fenced_outcome(const std::string& pod_phase) {

@@ -41,7 +41,8 @@ class Metrics : public controller::Telemetry {
   };
   // Called at each scrape, on the loop. Any may be empty.
   struct Sources {
-    std::function<std::map<std::string, std::size_t>()> jobs_by_phase;
+    // By namespace and phase ("" for none).
+    std::function<std::map<std::string, std::map<std::string, std::size_t>>()> jobs;
     std::function<Duration()> oldest_overdue;
     std::function<std::map<std::string, WatchState>()> watches;  // by kind
     std::function<controller::OwnershipReport()> ownership;
@@ -66,9 +67,13 @@ class Metrics : public controller::Telemetry {
   kube::RequestObserver request_observer();
   controller::ReconcilePool::Metrics pool_metrics();
 
-  void attempt_ended(const std::string& outcome) override;
+  void attempt_ended(const std::string& namespace_, const std::string& outcome) override;
+  void job_started(const std::string& namespace_, Duration waited) override;
+  void job_ended(const std::string& namespace_, const std::string& phase,
+                 std::optional<Duration> took) override;
   void stage_ended(const std::string& phase, std::optional<Duration> took) override;
-  void recovered(reconciler::OrphanClass orphan_class, Duration took) override;
+  void recovered(const std::string& namespace_, reconciler::OrphanClass orphan_class,
+                 Duration took) override;
   void fenced_outcome(const std::string& pod_phase) override;
   void admitted(const std::string& namespace_, const std::string& queue, Duration waited) override;
   void slot_taken(const std::string& namespace_, const std::string& pool, Duration waited) override;

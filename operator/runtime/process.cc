@@ -287,7 +287,7 @@ kube::RequestObserver Process::request_observer() {
 
 Metrics::Sources Process::metric_sources() {
   Metrics::Sources sources;
-  sources.jobs_by_phase = [this] { return manager_->jobs().jobs_by_phase(); };
+  sources.jobs = [this] { return manager_->jobs().jobs_by_namespace(); };
   sources.oldest_overdue = [this] { return manager_->jobs().oldest_overdue(); };
   sources.watches = [this] {
     std::map<std::string, Metrics::WatchState> watches;

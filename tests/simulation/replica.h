@@ -59,9 +59,9 @@ class Replica : private controller::Telemetry {
 
  private:
   void end_when_idle();
-  void attempt_ended(const std::string&) override {}
+  void attempt_ended(const std::string&, const std::string&) override {}
   void stage_ended(const std::string&, std::optional<Duration>) override {}
-  void recovered(reconciler::OrphanClass orphan_class, Duration took) override {
+  void recovered(const std::string&, reconciler::OrphanClass orphan_class, Duration took) override {
     recoveries.emplace_back(to_string(orphan_class), took);
   }
   void fenced_outcome(const std::string&) override {}

@@ -108,9 +108,9 @@ TEST_F(MetricsTest, EveryFamilyHasHelpAndType) {
 }
 
 TEST_F(MetricsTest, AttemptsRecoveriesAndFencedOutcomesAreCounted) {
-  metrics_.attempt_ended("Lost");
-  metrics_.attempt_ended("Lost");
-  metrics_.recovered(reconciler::OrphanClass::kNodeSilent, milliseconds(40'500));
+  metrics_.attempt_ended("team", "Lost");
+  metrics_.attempt_ended("team", "Lost");
+  metrics_.recovered("team", reconciler::OrphanClass::kNodeSilent, milliseconds(40'500));
   metrics_.fenced_outcome("Succeeded");
   const std::string text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_attempts_total{outcome=\"Lost\"}"), 2.0);
@@ -161,10 +161,11 @@ TEST_F(MetricsTest, TheQueueAndItsWorkersAreCounted) {
 }
 
 TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
-  std::map<std::string, std::size_t> phases = {{"Running", 2}, {"", 1}};
+  std::map<std::string, std::map<std::string, std::size_t>> jobs = {
+      {"team", {{"Running", 1}, {"", 1}}}, {"web", {{"Running", 1}}}};
   std::uint64_t dropped = 4;
   metrics_.set_sources({
-      .jobs_by_phase = [&] { return phases; },
+      .jobs = [&] { return jobs; },
       .oldest_overdue = [] { return Duration(seconds(7)); },
       .watches =
           [] {
@@ -205,7 +206,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
   EXPECT_EQ(sample(text, "holdfast_shards_held"), 1.0);
   EXPECT_EQ(sample(text, "holdfast_shards_orphaned"), 2.0);
 
-  phases = {{"Succeeded", 3}};
+  jobs = {{"team", {{"Succeeded", 3}}}};
   dropped = 6;
   text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 0.0)
@@ -284,6 +285,82 @@ TEST_F(MetricsTest, TheQueuesBeyondAHundredOfANamespaceShareASeries) {
   EXPECT_EQ(sample(text, "holdfast_queue_running{namespace=\"team\",queue=\"q99\"}"), 2.0);
   EXPECT_EQ(sample(text, "holdfast_queue_running{namespace=\"other\",queue=\"encode\"}"), 1.0);
   EXPECT_THAT(text, Not(HasSubstr("q100\"")));
+}
+
+using Jobs = std::map<std::string, std::map<std::string, std::size_t>>;
+
+TEST_F(MetricsTest, ANamespaceSeesItsOwnJobs) {
+  Jobs jobs = {{"team", {{"Running", 2}, {"Failed", 1}, {"", 1}}}};
+  Metrics::Sources sources;
+  sources.jobs = [&] { return jobs; };
+  metrics_.set_sources(sources);
+  std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_namespace_jobs{namespace=\"team\",phase=\"Running\"}"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_namespace_jobs{namespace=\"team\",phase=\"New\"}"), 1.0);
+  const std::string failed =
+      "holdfast_namespace_jobs_ended_total{namespace=\"team\",phase=\"Failed\"}";
+  EXPECT_EQ(sample(text, failed), 0.0) << "from the first scrape on";
+  metrics_.job_started("team", seconds(3));
+  metrics_.job_ended("team", "Failed", seconds(61));
+  metrics_.job_ended("team", "Cancelled", std::nullopt);
+  metrics_.attempt_ended("team", "Lost");
+  metrics_.recovered("team", reconciler::OrphanClass::kNodeSilent, seconds(41));
+  text = metrics_.text();
+  const std::string team = "{namespace=\"team\"}";
+  EXPECT_EQ(sample(text, failed), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_namespace_job_wait_seconds_sum" + team), 3.0);
+  EXPECT_EQ(sample(text, "holdfast_namespace_job_duration_seconds_sum" + team), 61.0);
+  EXPECT_EQ(sample(text, "holdfast_namespace_job_duration_seconds_count" + team), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_namespace_attempts_total{namespace=\"team\",outcome=\"Lost\"}"),
+            1.0);
+  EXPECT_EQ(
+      sample(text, "holdfast_namespace_recoveries_total{class=\"node_silent\",namespace=\"team\"}"),
+      1.0);
+  jobs.clear();
+  text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_namespace_jobs{namespace=\"team\",phase=\"Running\"}"), 0.0);
+  EXPECT_EQ(sample(text, failed), 1.0) << "a counter stays";
+}
+
+std::string of(int number) { return "n" + std::to_string(number); }
+
+TEST_F(MetricsTest, TheNamespacesBeyondAHundredShareASeries) {
+  Jobs jobs;
+  for (int i = 100; i < 200; ++i) jobs[of(i)] = {{"Running", 1}};
+  Metrics::Sources sources;
+  sources.jobs = [&] { return jobs; };
+  metrics_.set_sources(sources);
+  metrics_.text();
+  for (int i = 200; i < 203; ++i) jobs[of(i)] = {{"Running", 2}};
+  metrics_.attempt_ended(of(202), "Failed");
+  metrics_.attempt_ended(of(199), "Failed");
+  const std::string text = metrics_.text();
+  const auto running = [&](const std::string& namespace_) {
+    return sample(text,
+                  "holdfast_namespace_jobs{namespace=\"" + namespace_ + "\",phase=\"Running\"}");
+  };
+  EXPECT_EQ(running("n199"), 1.0);
+  EXPECT_EQ(running("(others)"), 6.0);
+  EXPECT_FALSE(running("n200"));
+  EXPECT_EQ(
+      sample(text, "holdfast_namespace_attempts_total{namespace=\"(others)\",outcome=\"Failed\"}"),
+      1.0);
+}
+
+TEST_F(MetricsTest, ANamespaceWithoutJobsMakesRoomForAnother) {
+  Jobs jobs;
+  for (int i = 100; i < 200; ++i) jobs[of(i)] = {{"Running", 1}};
+  Metrics::Sources sources;
+  sources.jobs = [&] { return jobs; };
+  metrics_.set_sources(sources);
+  metrics_.text();
+  jobs.erase("n150");
+  EXPECT_THAT(metrics_.text(), HasSubstr("\"n150\"")) << "nobody needs its place";
+  jobs["n200"] = {{"Running", 1}};
+  const std::string text = metrics_.text();
+  EXPECT_THAT(text, HasSubstr("\"n200\""));
+  EXPECT_THAT(text, Not(HasSubstr("\"n150\"")));
+  EXPECT_THAT(text, Not(HasSubstr("(others)")));
 }
 
 TEST_F(MetricsTest, NoSeriesIsNamedByAJob) {
