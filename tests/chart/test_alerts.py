@@ -12,7 +12,8 @@ from localcluster import wait_for
 FUNCTIONS = {"absent", "and", "by", "exported_namespace", "histogram_quantile", "increase", "le", "max", "max_over_time", "min", "pool",
              "queue", "rate", "sum", "target"}
 ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
-          "HoldfastQueueAdmitsNothing", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot", "HoldfastNotificationsFail"}
+          "HoldfastQueueAdmitsNothing", "HoldfastJobsFailed", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot",
+          "HoldfastNotificationsFail"}
 
 
 @pytest.fixture(scope="module")

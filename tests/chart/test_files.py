@@ -51,6 +51,8 @@ REFUSED = {
         {"notifications": {"targets": [
             {"name": "x", "url": "https://x", "secretRef": {"name": "x"}, "events": ["Started"]}]}},
         "/notifications/targets/0/events/0"),
+    "a folder of documents with a slash at its end": (
+        {"prometheusRule": {"docsUrl": "https://example.com/docs/"}}, "/prometheusRule/docsUrl"),
     "a name that no Service can have": ({"nameOverride": "1st"}, "/nameOverride"),
     "a name that is too long": ({"nameOverride": "x" * 53}, "/nameOverride"),
 }

@@ -28,6 +28,7 @@ VALUES = {
     "watched": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "15s"},
         "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}, "lostAfterSeconds": 120},
+        "dashboards": {"enabled": True},
         "networkPolicy": {"enabled": True, "metricsFrom": [
             {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]}},
     "bare": {"networkPolicy": {"enabled": False}, "releasePods": {"enabled": False},

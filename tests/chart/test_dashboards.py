@@ -1,0 +1,154 @@
+"""The dashboards and alerts of the chart, asked of a real Prometheus that scrapes a real operator."""
+
+import json
+import re
+
+import pytest
+from chart import NAMESPACE, ROOT, pick
+from holdfast import Jobs, Operator, install, job, runs
+from lives import BY_HAND, SHORT_BACKOFF, settle
+from localcluster import wait_for
+from prometheus import Prometheus, check_rules
+from test_explained import anchors
+
+# What Grafana puts in; the time range is wider than the test is long.
+VARIABLES = {"$__rate_interval": "1m", "$__range": "10m", "$namespace": ".*", "$job": ".*"}
+TARGET = {"namespace": NAMESPACE, "service": "holdfast", "pod": "operator-0"}
+KINDS = {"stat", "timeseries", "table"}
+
+
+def dashboards(helm, **values):
+    found = [item for item in helm.objects({"dashboards": {"enabled": True, **values}})
+             if item["kind"] == "ConfigMap" and item["metadata"]["name"].endswith("-dashboard")]
+    return {item["metadata"]["name"]: item for item in found}
+
+
+def panels(config_map):
+    [text] = config_map["data"].values()
+    return [panel for panel in json.loads(text)["panels"] if panel["type"] != "row"]
+
+
+def with_values(expr):
+    for name, value in VARIABLES.items():
+        expr = expr.replace(name, value)
+    assert "$" not in expr, expr
+    return expr
+
+
+@pytest.fixture(scope="module")
+def rules(helm):
+    return pick(helm.objects({"prometheusRule": {"enabled": True}}), "PrometheusRule")
+
+
+@pytest.fixture(scope="module")
+def prometheus(cluster, tmp_path_factory):
+    """It has scraped an operator whose jobs have succeeded, failed, waited in a queue, and lost a pod."""
+    install(cluster)
+    jobs = Jobs(cluster, "media")
+    objects = [
+        {"apiVersion": "holdfast.dev/v1alpha1", "kind": "JobQueue", "metadata": {"name": "encode"},
+         "spec": {"hold": True}},
+        {"apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "small"},
+         "spec": {"minWorkers": 0, "template": job("any")["spec"]["template"]}}]
+    cluster.kubectl("apply", "-n", "media", "-f", "-",
+                    input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    with Operator(cluster) as operator:
+        wait_for("the first scrape to have something", lambda: operator.metrics(), 30)
+        with Prometheus(tmp_path_factory.mktemp("prometheus"), [operator.address], TARGET) as server:
+            jobs.apply(job("waits", queue={"name": "encode"}))
+            wait_for("the namespace to be scraped", lambda: server.query(
+                'holdfast_namespace_jobs{exported_namespace="media"} > 0'), 60)
+            jobs.apply(job("fine", annotations=runs(0)))
+            jobs.apply(job("bad", annotations=runs(0, exit_code=1), backoffLimit=0))
+            jobs.apply(job("lost", pod=BY_HAND, retryBackoff=SHORT_BACKOFF))
+            pod = jobs.wait_pod("lost", lambda pod: True)["metadata"]["name"]
+            jobs.api("DELETE", f"/api/v1/namespaces/media/pods/{pod}")
+            settle(jobs, "fine")
+            settle(jobs, "bad")
+            for outcome in ("Succeeded", "Failed", "Lost"):
+                wait_for(f"an attempt that ended as {outcome} to be scraped", lambda: server.query(
+                    f'increase(holdfast_namespace_attempts_total{{outcome="{outcome}"}}[1m]) > 0'), 60)
+            wait_for("a recovery to be scraped", lambda: server.query(
+                "increase(holdfast_namespace_recoveries_total[1m]) > 0"), 60)
+            yield server
+
+
+def test_the_dashboards_are_where_the_sidecar_of_grafana_looks(helm):
+    found = dashboards(helm, annotations={"grafana_folder": "Batch"})
+    assert set(found) == {"holdfast-jobs-dashboard", "holdfast-operator-dashboard"}
+    for item in found.values():
+        assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert item["metadata"]["annotations"] == {"grafana_folder": "Batch"}
+        [(name, text)] = item["data"].items()
+        assert name.endswith(".json") and json.loads(text)["uid"]
+    assert not [item for item in helm.objects({}) if item["kind"] == "ConfigMap"]
+
+
+def test_each_panel_has_a_title_a_unit_and_says_what_it_shows(helm):
+    for item in dashboards(helm).values():
+        titles = [panel["title"] for panel in panels(item)]
+        assert len(set(titles)) == len(titles) > 10
+        for panel in panels(item):
+            assert panel["type"] in KINDS and panel["description"].endswith("."), panel["title"]
+            assert panel["fieldConfig"]["defaults"]["unit"] and panel["targets"], panel["title"]
+
+
+def test_no_panel_covers_another(helm):
+    for item in dashboards(helm).values():
+        taken = set()
+        for panel in panels(item):
+            at = panel["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            assert not cells & taken and at["x"] + at["w"] <= 24, panel["title"]
+            taken |= cells
+
+
+def test_each_query_of_each_panel_has_an_answer(helm, prometheus):
+    empty = [(panel["title"], target["expr"]) for item in dashboards(helm).values() for panel in panels(item)
+             for target in panel["targets"] if not prometheus.query(with_values(target["expr"]))]
+    assert empty == []
+
+
+def test_each_variable_has_values(helm, prometheus):
+    for item in dashboards(helm).values():
+        [text] = item["data"].values()
+        asked = [variable["definition"] for variable in json.loads(text)["templating"]["list"]
+                 if variable["type"] == "query"]
+        assert asked
+        for definition in asked:
+            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", definition).groups()
+            assert [one for one in prometheus.query(metric) if one["metric"].get(label)], definition
+
+
+def test_no_panel_asks_for_a_metric_that_nobody_has(helm, prometheus):
+    """A query that adds an unknown metric to a known one would have an answer too."""
+    known = prometheus.names()
+    for item in dashboards(helm).values():
+        for panel in panels(item):
+            for target in panel["targets"]:
+                asked = set(re.findall(r"\b(\w+)\{", target["expr"]))
+                assert asked and asked <= known, (panel["title"], asked - known)
+
+
+def test_promtool_accepts_the_rules(rules, tmp_path):
+    assert "SUCCESS" in check_rules(rules, tmp_path)
+
+
+def test_the_alerts_answer_and_only_failed_jobs_fire(rules, prometheus):
+    fired = {rule["alert"] for group in rules["spec"]["groups"] for rule in group["rules"]
+             if prometheus.query(rule["expr"])}
+    assert fired == {"HoldfastJobsFailed"}
+    [failed] = prometheus.query(next(rule["expr"] for group in rules["spec"]["groups"] for rule in group["rules"]
+                                     if rule["alert"] == "HoldfastJobsFailed"))
+    assert failed["metric"] == {"exported_namespace": "media"} and failed["value"][1] == "1"
+
+
+@pytest.mark.parametrize("docs", ["", "https://docs.example.com/holdfast"])
+def test_each_alert_links_to_a_section_that_exists(helm, docs):
+    values = {"prometheusRule": {"enabled": True, "docsUrl": docs}}
+    sections = anchors(ROOT / "docs/alerts.md")
+    for group in pick(helm.objects(values), "PrometheusRule")["spec"]["groups"]:
+        for rule in group["rules"]:
+            page, _, section = rule["annotations"]["runbook_url"].partition("#")
+            assert page == (docs or "docs") + "/alerts.md"
+            assert section == rule["alert"].lower() and section in sections
