@@ -62,6 +62,11 @@ class Planner {
     return record_.next_start && created < *record_.next_start;
   }
 
+  bool lasts(const PoolWorker& worker) const {
+    return !is_old(worker) && !worker.ended && worker.state == WorkerState::kLive &&
+           worker.created + kShortLife <= state_.now;
+  }
+
   void record_failures() {
     const bool is_new_spec = record_.observed_generation != state_.generation;
     if (is_new_spec) {
@@ -73,8 +78,11 @@ class Planner {
     if (record_.next_start) record_.next_start = std::min(*record_.next_start, latest);
     recorded_ = record_.next_start;
     bool fails = state_.refusal && !is_new_spec && !is_recorded(state_.refusal->at);
+    const bool one_lasts = std::any_of(state_.workers.begin(), state_.workers.end(),
+                                       [&](const PoolWorker& worker) { return lasts(worker); });
     for (const PoolWorker& worker : state_.workers) {
       if (is_old(worker) || !fails_to_start(worker, state_.now)) continue;
+      if (worker.served && one_lasts) continue;
       seen_.failing.push_back(&worker);
       fails = fails || !is_recorded(worker.created);
     }

@@ -26,6 +26,8 @@
 //   kStartLimit after its creation; or at once, if its pod says that it cannot start. The failure
 //   is put on record, with a back-off for the whole pool. The pod stays until then, for humans to
 //   look at, and it may still start. Then another one replaces it.
+// - A worker that served and ended soon after has not failed while another one of the template has
+//   lived for kShortLife: then it is not the template that ends it.
 // - All failures of pods that were created before the recorded next start are one failure. So a
 //   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
 //   change of the spec.

@@ -325,6 +325,23 @@ TEST_F(PoolSize, APodThatEndsBeforeItServedHasFailed) {
   EXPECT_EQ(plan().status.failed_starts, 0);
 }
 
+TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
+  state.spec.min_workers = 3;
+  add("a").created = state.now - kShortLife;
+  PoolWorker& killed = add_starting("b");
+  killed.ended = killed.served = killed.failed = true;
+  killed.state = WorkerState::kCutOff;
+  const PoolPlan replaced = plan();
+  EXPECT_EQ(replaced.status.failed_starts, 0);
+  EXPECT_EQ(replaced.create, 2);
+  EXPECT_THAT(replaced.remove, ElementsAre("b"));
+  state.workers[0].created += seconds(1);
+  EXPECT_EQ(plan().status.failed_starts, 1) << "the other one is as young";
+  state.workers[0].created -= seconds(1);
+  state.workers[1].served = false;
+  EXPECT_EQ(plan().status.failed_starts, 1) << "it never served";
+}
+
 TEST_F(PoolSize, ARefusedCreationIsAFailure) {
   state.refusal = PoolState::Refusal{"exceeded quota: pods=5", state.now};
   const PoolPlan refused = plan();
