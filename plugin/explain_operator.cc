@@ -22,6 +22,7 @@ struct Replicas {
   int alive = 0;
   std::optional<Time> last_renewal;
   std::string responsible;  // the holder of the job's shard
+  std::string namespace_;
   bool responsible_lives = false;
 };
 
@@ -80,6 +81,7 @@ Replicas read_replicas(const Explaining& explaining) {
   for (const Json& lease : explaining.facts.operator_leases) {
     if (string_at(at(lease, "metadata"), "name") != name) continue;
     replicas.responsible = clean_at(at(lease, "spec"), "holderIdentity");
+    replicas.namespace_ = clean_at(at(lease, "metadata"), "namespace");
     replicas.responsible_lives =
         std::find(alive.begin(), alive.end(), replicas.responsible) != alive.end();
   }
@@ -134,7 +136,7 @@ OperatorText judge_operator(const Explaining& explaining) {
     if (replicas.last_renewal) {
       text += "; the last one was " + moment_text(*replicas.last_renewal, explaining.now);
     }
-    return {text + ". So this status is old, and nobody acts on the job."};
+    return {.text = text + ". So this status is old, and nobody acts on the job."};
   }
   if (!what) return {};
   std::string text = "late: " + what->what + " " + moment_text(what->since, explaining.now) + ". ";
@@ -147,7 +149,13 @@ OperatorText judge_operator(const Explaining& explaining) {
                            : "It seems that no replica runs, or that none watches this namespace.";
     text += " This status is old.";
   }
-  return {text};
+  OperatorText judged{.text = text};
+  if (replicas.responsible_lives) {
+    // A member is called <pod>-<random>.
+    judged.replica = replicas.responsible.substr(0, replicas.responsible.rfind('-'));
+    judged.replica_namespace = replicas.namespace_;
+  }
+  return judged;
 }
 
 }  // namespace holdfast::plugin

@@ -59,7 +59,10 @@ Lines ended_lines(const Explaining& explaining);
 
 // Whether the operator acts. No text: it does, as far as anybody can see.
 struct OperatorText {
-  std::string text;
+  std::string text = {};
+  // The living replica that has the job: its pod, and the namespace of that; empty: nobody knows.
+  std::string replica = {};
+  std::string replica_namespace = {};
 };
 OperatorText judge_operator(const Explaining& explaining);
 

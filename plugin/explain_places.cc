@@ -132,7 +132,10 @@ void add_pool(const Explaining& explaining, Lines& lines) {
           plural(int_at(status, "waiting"), "run") + " waiting";
   add_fact(explaining, "Pool", text, lines);
   if (const std::int64_t failed = int_at(status, "failedStarts"); failed > 0) {
-    add_fact(explaining, "", plural(failed, "worker") + " in a row could not start", lines);
+    add_fact(explaining, "",
+             failed == 1 ? "the last worker could not start"
+                         : plural(failed, "worker") + " in a row could not start",
+             lines);
   }
   add_fact(explaining, "", clean_at(status, "message"), lines);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "plugin/cells.h"
 #include "plugin/explain_parts.h"
 #include "plugin/moments.h"
 
@@ -80,6 +81,11 @@ void add_last_end(const Explaining& explaining, Lines& lines) {
   add_fact(explaining, "", last_words(explaining, last), lines);
 }
 
+constexpr Advice kSlowReplica = {
+    "",
+    "Read the log of that replica, or wait: if it dies, another one takes the job.",
+    {"kubectl logs {pod} -n {ns} --tail=50"}};
+
 const Advice& advice_of(const JobText& job) {
   if (!job.waiting) return advice_on(Reason::kOperatorAwaited);
   const AnyReason reason(job.waiting->reason);
@@ -124,9 +130,16 @@ Lines waiting_lines(const Explaining& explaining) {
   const bool in_pause = job.waiting && !job.many_runs() && job.open_runs() == 0;
   if (in_pause) add_last_end(explaining, lines);
   add_budgets(explaining, lines);
-  const Advice& advice =
-      operator_text.text.empty() ? advice_of(job) : advice_on(Reason::kOperatorAwaited);
-  add_advice(explaining, advice, gaps_of(explaining, run), lines);
+  Gaps gaps = gaps_of(explaining, run);
+  if (operator_text.text.empty()) {
+    add_advice(explaining, advice_of(job), gaps, lines);
+  } else if (operator_text.replica.empty()) {
+    add_advice(explaining, advice_on(Reason::kOperatorAwaited), gaps, lines);
+  } else {
+    gaps["pod"] = shell_word(operator_text.replica);
+    gaps["ns"] = shell_word(operator_text.replica_namespace);
+    add_advice(explaining, kSlowReplica, gaps, lines);
+  }
   return lines;
 }
 

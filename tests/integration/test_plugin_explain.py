@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from fake_pool import allow_workers
 from holdfast import QUICK_LEASES, indexed, job, runs
 from localcluster import wait_for
 from plugin import Plugin, plugin_binary
@@ -143,6 +144,24 @@ def test_a_job_without_its_queue_or_pool(cluster, plugin, jobs):
     assert run_commands(cluster, page) == 1
 
 
+# This operator has no image of the agent, so no worker can start.
+def test_a_job_that_waits_for_a_warm_worker(cluster, plugin, jobs):
+    allow_workers(cluster, jobs.namespace)
+    template = {"spec": {"containers": [{"name": "worker", "image": "busybox:1.36", "command": ["true"]}]}}
+    jobs.api("POST", f"/apis/holdfast.dev/v1alpha1/namespaces/{jobs.namespace}/workerpools", {
+        "apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "thumbnails"},
+        "spec": {"template": template, "maxWorkers": 2}})
+    shot = job("shot", workerPool={"name": "thumbnails"}, payload="{}")
+    del shot["spec"]["template"]
+    jobs.apply(shot)
+    jobs.wait("shot", lambda s: (s.get("waiting") or {}).get("reason") == "WorkerAwaited", LIMIT)
+    page = explain(plugin, "shot")
+    pool = fact(page, "Pool")
+    assert re.match(r"thumbnails: \d workers? of at most 2.*; 0 of 0 slots busy; 1 run waiting", pool)
+    assert "no worker can start: " in pool
+    assert run_commands(cluster, page) == 2
+
+
 def test_a_pod_that_no_node_takes(cluster, plugin, jobs):
     jobs.apply(job("homeless", pod={"nodeSelector": {"disk": "gold"}}))
     jobs.wait("homeless", lambda s: (s.get("waiting") or {}).get("reason") == "PodUnschedulable", LIMIT)
@@ -241,7 +260,8 @@ def test_an_operator_that_is_away_is_told_of(cluster, operator, plugin, jobs):
         wait_for("the page to say that nobody reads the job", told, LIMIT)
         print(page["text"])
         assert fact(page["text"], "What").startswith("OperatorAwaited: ")
-        assert run_commands(cluster, page["text"]) == 1
+        pod = fact(page["text"], "Operator").split("Replica ")[1].split()[0].rsplit("-", 1)[0]
+        assert commands(page["text"]) == [f"kubectl logs {pod} -n holdfast-system --tail=50"]
     finally:
         operator.signal(signal.SIGCONT)
     jobs.wait_phase("unread", "Succeeded", limit=LIMIT)

@@ -75,6 +75,39 @@ TEST_P(Explain, ReadsObjectsWithAnyMemberMissing) {
   without(all, Json::json_pointer());
 }
 
+// A long name must not hide the phase.
+TEST(ExplainTitle, ALongNameHasALineOfItsOwn) {
+  ExplainFacts facts = situation("back-off").facts;
+  facts.job["metadata"]["name"] = std::string(63, 'n');
+  facts.job["metadata"]["namespace"] = std::string(63, 's');
+  const auto lines = explain(facts, noon(), {});
+  EXPECT_EQ(lines[0] + lines[1], std::string(63, 's') + "/" + std::string(63, 'n'));
+  EXPECT_EQ(lines[2], "Backoff  created 30m ago");
+}
+
+// Without a limit of height no text is cut.
+TEST(ExplainWide, ShowsEverything) {
+  ExplainFacts facts = situation("back-off").facts;
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += "word" + std::to_string(i) + " ";
+  facts.job["status"]["waiting"]["message"] = words;
+  std::string text;
+  for (const std::string& line : explain(facts, noon(), {80, 0, true})) text += line + "\n";
+  EXPECT_NE(text.find("word199"), std::string::npos);
+  EXPECT_NE(text.find("1 Failed"), std::string::npos);
+}
+
+// What a tenant wrote must not steer the terminal.
+TEST(ExplainTexts, HaveNoControlCharacters) {
+  ExplainFacts facts = situation("back-off").facts;
+  facts.job["status"]["waiting"]["message"] = "a\x1b[2Jb\nc";
+  facts.job["status"]["history"][2]["nodeName"] = "n\x1b]0;title\x07";
+  facts.events[0]["note"] = "attempt 3 ended (Error): \x1b[31mred";
+  for (const std::string& line : explain(facts, noon(), {})) {
+    for (const char character : line) EXPECT_FALSE(character == '\x1b' || character == '\n');
+  }
+}
+
 // People compare the page of the manual with theirs.
 TEST(ExplainInTheManual, IsWhatExplainSays) {
   std::ifstream file(std::string(GOLDEN_FOLDER) + "/../../../../docs/kubectl.md");

@@ -338,6 +338,15 @@ ExplainFacts no_operator() {
   return facts;
 }
 
+ExplainFacts slow_operator() {
+  ExplainFacts facts = no_operator();
+  for (Json& lease : facts.operator_leases) {
+    lease["metadata"]["namespace"] = "holdfast-system";
+    lease["spec"]["renewTime"] = "2026-07-01T13:59:58.000000Z";
+  }
+  return facts;
+}
+
 ExplainFacts never_read() {
   ExplainFacts facts;
   facts.job = job("new", "{}", "{}");
@@ -369,6 +378,7 @@ const std::vector<Situation>& situations() {
       {"cancelled", cancelled()},
       {"suspended", suspended()},
       {"no-operator", no_operator()},
+      {"slow-operator", slow_operator()},
       {"never-read", never_read()},
   };
   return all;
