@@ -16,6 +16,7 @@ TEST(PluginCells, WideCharactersTakeTwoAndMarksNone) {
 TEST(PluginCells, ACutTextEndsWithAnEllipsis) {
   EXPECT_EQ(cut("attempt", 7, true), "attempt");
   EXPECT_EQ(cut("attempt", 5, true), "atte…");
+  EXPECT_EQ(cut("├──┤", 4, true), "├──┤");  // twelve bytes
   EXPECT_EQ(cut("attempt", 5, false), "atte~");
   // Half of a wide character does not fit.
   EXPECT_EQ(cut("夜間作業", 4, true), "夜…");
