@@ -39,6 +39,7 @@ Lines title(const Explaining& explaining) {
   if (cells(left) + 2 + cells(right) <= width) {
     return {left + std::string(width - cells(left) - cells(right), ' ') + right};
   }
+  if (cells(left) <= width) return {left};
   Lines lines = wrap(name, width, 4, explaining.page.unicode);
   lines.push_back(cut(state_of(explaining) + "  " + right, width, explaining.page.unicode));
   return lines;
