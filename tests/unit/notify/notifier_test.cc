@@ -50,9 +50,9 @@ class Files : public FileReader {
 
 class Counts : public controller::Telemetry {
  public:
-  void attempt_ended(const std::string&) override {}
+  void attempt_ended(const std::string&, const std::string&) override {}
   void stage_ended(const std::string&, std::optional<Duration>) override {}
-  void recovered(reconciler::OrphanClass, Duration) override {}
+  void recovered(const std::string&, reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
