@@ -127,8 +127,11 @@ TEST(Notifications, AStageThatEndsIsTold) {
   Stage main{kFirstStage, false, false, view.job.spec};
   Stage last{"verify", false, false, view.job.spec};
   view.job.stages = {main, last};
-  view.job.status.stages = {{.name = "main", .phase = StagePhase::kRunning, .start_time = now()},
-                            {.name = "verify"}};
+  view.job.status.stages.resize(2);
+  view.job.status.stages[0].name = "main";
+  view.job.status.stages[0].phase = StagePhase::kRunning;
+  view.job.status.stages[0].start_time = now();
+  view.job.status.stages[1].name = "verify";
   tells(view, "chat");
   const Status status = after(view);
   EXPECT_EQ(status.stage, 1U);
