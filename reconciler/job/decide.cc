@@ -243,7 +243,8 @@ void Plan::inform(Status status, bool at_once) {
       longer = std::min(longer, *told - context_.now);
     left = std::max(left, longer);
   }
-  if (!at_once && left > Duration::zero()) return wake_in(left);
+  // What gives the permit back says why. A job that said that it is queued would be admitted again.
+  if (!at_once && !gives_back(status) && left > Duration::zero()) return wake_in(left);
   write(WriteStatus{std::move(status)});
 }
 
@@ -280,15 +281,19 @@ void Plan::create_pod(const Run& run) {
   decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index});
 }
 
-void Plan::give_back_permit() {
+bool Plan::gives_back(const Status& after) const {
   const Observed& observed = context_.view.observed;
-  const Job& job = context_.job;
-  const Status& after = status();
-  const bool idles = after.phase == Phase::kPending || after.phase == Phase::kBackoff;
-  const bool rests = after.phase == Phase::kSuspended || (idles && context_.spec.parallelism == 0);
-  if (!job.queue || !observed.permit.admitted || !rests || after.attempt > job.status.attempt) {
-    return;
+  const Status& before = context_.job.status;
+  if (!context_.job.queue || !observed.permit.admitted || after.attempt > before.attempt) {
+    return false;
   }
+  const bool idles = after.phase == Phase::kPending || after.phase == Phase::kBackoff;
+  const bool no_pool = context_.spec.pool && observed.pool.no_pool && after.stage == before.stage;
+  return after.phase == Phase::kSuspended || (idles && (context_.spec.parallelism == 0 || no_pool));
+}
+
+void Plan::give_back_permit() {
+  if (!gives_back(status())) return;
   for (Write& planned : decision_.writes) {
     if (auto* const write = std::get_if<WriteStatus>(&planned)) {
       next_ = write->status;

@@ -31,8 +31,9 @@ class Plan {
   bool confirm(const std::vector<std::int64_t>& runs);
   // Of a job without runs: of its last pod.
   void confirm_last() { decision_.confirm = true; }
-  // An admitted job that does not start by itself gives its permit back: the status raises the
-  // attempt, so that nobody can start the job with this admission any more.
+  // An admitted job that does not start by itself, or whose pool does not exist, gives its permit
+  // back: the status raises the attempt, so that nobody can start the job with this admission any
+  // more.
   void give_back_permit();
   void wake_in(Duration delay);
   void wake_at(Time when) { wake_in(when - context_.now); }
@@ -42,6 +43,9 @@ class Plan {
   const Status& status() const { return next_ ? *next_ : context_.job.status; }
 
  private:
+  // The job is admitted, and with this status it does not use its permit.
+  bool gives_back(const Status& after) const;
+
   const Context& context_;
   Decision decision_;
   std::optional<Status> next_;

@@ -123,7 +123,10 @@ Duration until_turn_is_told(const Context& context, const TurnWait& wait) {
 void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, Plan& plan) {
   Status status = context.job.status;
   const bool is_told = status.waiting && status.waiting->reason == words.reason;
-  const Duration left = until_turn_is_told(context, wait);
+  // A job that says that it is queued would be admitted again.
+  const bool leaves_queue = words.reason == Reason::kPoolMissing &&
+                            (context.view.observed.permit.admitted || status.says_queued());
+  const Duration left = leaves_queue ? Duration::zero() : until_turn_is_told(context, wait);
   if (!is_told && left > Duration::zero()) {
     // Seldom, but the minute is kept.
     const Duration seldom = std::min<Duration>(kTurnLook, kTurnPatience - wait.waited);

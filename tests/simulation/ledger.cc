@@ -293,6 +293,11 @@ void Ledger::applied(const Applied& applied) {
     pod_written(applied);
   } else if (applied.resource == "workerpools") {
     if (applied.after) pool_written(*applied.after);
+    // Those of the start are there before any job.
+    const bool is_late = !applied.before && scheduler_.now() > Duration::zero();
+    if (!applied.after || is_late) {
+      once_missing_.insert(key_of(applied.after ? *applied.after : *applied.before));
+    }
   } else if (applied.resource == "leases") {
     worker_lease_written(applied);
     if (!applied.after) return;

@@ -156,6 +156,7 @@ class Ledger {
                   const WarmWorkers::Truth* truth);
   void see_pooled(const Applied& applied);
   void pool_written(const Json& pool);
+  bool may_lack_pool(const std::string& namespace_, const std::string& pool) const;
   void worker_lease_written(const Applied& applied);
   void work_lease_written(const Json& before, const Json& after);
   void check_entries(const Json& lease, const Work& was, const Work& now);
@@ -207,6 +208,7 @@ class Ledger {
     Duration changed{0};
   };
   std::map<std::string, PoolSize> pool_sizes_;
+  std::set<std::string> once_missing_;  // pools by namespace and name; a stale watch shows it late
   // Workers' pods that could not start, by UID: until when. A stale watch still shows that.
   std::map<std::string, Duration> could_not_start_;
   // Of all jobs with a stage in a pool that ever were, by UID: whether the job is gone.

@@ -351,7 +351,11 @@ void Ledger::attempt_ended(const StatusWrite& write, JobBook& book, const Histor
 bool Ledger::gives_back(const StatusWrite& write) const {
   const Phase phase = write.next.phase;
   const bool idles = phase == Phase::kPending || phase == Phase::kBackoff;
-  const bool rests = phase == Phase::kSuspended || (idles && write.next_spec.parallelism == 0);
+  const auto& pool = write.spec.pool;
+  const bool no_pool =
+      pool && !write.moves && may_lack_pool(write.name.substr(0, write.name.find('/')), pool->name);
+  const bool starts_none = write.next_spec.parallelism == 0 || no_pool;
+  const bool rests = phase == Phase::kSuspended || (idles && starts_none);
   return rests && write.next.attempt == write.old.attempt + 1 &&
          permits_.was_admitted(write.uid, write.old.attempt);
 }

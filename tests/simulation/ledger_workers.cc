@@ -279,6 +279,11 @@ void Ledger::pool_written(const Json& pool) {
   size = {most, size.most, scheduler_.now()};
 }
 
+bool Ledger::may_lack_pool(const std::string& namespace_, const std::string& pool) const {
+  return once_missing_.count(namespace_ + "/" + pool) > 0 ||
+         !gateway_.server().find("workerpools", namespace_, pool);
+}
+
 namespace {
 
 // The plan that replaces it deletes it.

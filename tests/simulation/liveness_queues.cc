@@ -100,9 +100,11 @@ void Liveness::look_at_admissions(const std::string& name, const Permits::Queue&
                                   const Line& line) {
   const Permits& permits = ledger_.permits();
   for (const Permits::Job* const job : line) {
-    if (job->over || !permits.is_admitted(*job) || lacks_slot(job->uid)) continue;
+    if (job->over || !permits.is_admitted(*job)) continue;
+    const bool rests = job->stands || (lacks_pool(job->uid) && !Permits::runs(*job));
+    if (!rests && lacks_slot(job->uid)) continue;
     const std::string key = job->namespace_ + "/" + job->name + "#" + std::to_string(job->attempt);
-    note(key, job->stands ? "its admission is not given back" : "it is admitted and does not start",
+    note(key, rests ? "its admission is not given back" : "it is admitted and does not start",
          Duration::zero(), std::nullopt);
   }
   const auto limit = [&](const char* field) { return int_at(queue.spec, field, INT64_MAX); };

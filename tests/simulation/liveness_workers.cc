@@ -102,6 +102,14 @@ bool Liveness::is_empty_place(const Job& job, const Run& run) const {
 }
 
 // Its pool has no slot for it now.
+bool Liveness::lacks_pool(const std::string& job_uid) const {
+  const auto found = jobs_.find(job_uid);
+  if (found == jobs_.end()) return false;
+  const reconciler::Job& job = found->second.second->job;
+  return job.spec.pool &&
+         !gateway_.server().find("workerpools", job.namespace_, job.spec.pool->name);
+}
+
 bool Liveness::lacks_slot(const std::string& job_uid) const {
   const auto found = jobs_.find(job_uid);
   if (found == jobs_.end()) return false;

@@ -51,7 +51,8 @@ void Ledger::check_permit(const StatusWrite& write, std::int64_t opened) {
   const Status& next = write.next;
   const std::int64_t rise = next.attempt - write.old.attempt;
   const bool is_admitted = job_.queue && write.admitted == write.old.attempt;
-  const bool gives_back = is_admitted && rests(write.spec, next) && opened == 0 && rise == 1;
+  const bool gives_back =
+      is_admitted && rests(write.spec, next, write.no_pool) && opened == 0 && rise == 1;
   // A user's pod on the next one's name is stepped over.
   if ((rise < opened || rise > opened + 1 || (opened == 0 && rise > 0)) && !gives_back) {
     complain("S3: attempt does not rise by the number of attempts that start");

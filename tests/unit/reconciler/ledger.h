@@ -39,6 +39,7 @@ class Ledger {
     bool always_failed = true;  // podReplacementPolicy was Failed all along
     // The attempt after which the job's queue has admitted the next one.
     std::optional<std::int64_t> admitted;
+    bool no_pool = false;  // its pool does not exist, or once did not
   };
   void status_written(const StatusWrite& write);
   void pod_created(const Job& job, const CreatePod& write, const PodView& pod);

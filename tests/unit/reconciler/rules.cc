@@ -124,9 +124,10 @@ bool is_true(const Status& status, const char* condition) {
   return found && found->status;
 }
 
-bool rests(const Spec& spec, const Status& status) {
+bool rests(const Spec& spec, const Status& status, bool no_pool) {
   const bool idles = status.phase == Phase::kPending || status.phase == Phase::kBackoff;
-  return status.phase == Phase::kSuspended || (idles && spec.parallelism == 0);
+  const bool starts_none = spec.parallelism == 0 || (spec.pool && no_pool);
+  return status.phase == Phase::kSuspended || (idles && starts_none);
 }
 
 PolicyAction policy_on(const Spec& spec, const PodView& pod) {
@@ -231,9 +232,13 @@ std::string broken_queueing(const JobView& view, const Decision& decision, const
   const Status& old = view.job.status;
   const PermitView& permit = view.observed.permit;
   const bool moves = next.stage != old.stage;
-  const bool gives_back = permit.admitted && view.job.queue && rests(view.job.spec, next);
+  const bool no_pool = view.observed.pool.no_pool && !moves;
+  const bool gives_back = permit.admitted && view.job.queue && rests(view.job.spec, next, no_pool);
   if (gives_back && !view.job.deleting && next.attempt == old.attempt) {
     return "S19: an admitted job rests, and does not give its permit back";
+  }
+  if (gives_back && no_pool && next.says_queued()) {
+    return "S19: a job without its pool asks for the permit that it gives back";
   }
   if (!decision.awaits_permit) {
     const bool begins = next.says_queued() && !old.says_queued();

@@ -23,8 +23,8 @@ const Run* run_at(const Status& status, std::int64_t index);
 // True: the condition stands there, and is True.
 bool is_true(const Status& status, const char* condition);
 
-// The job starts nothing, because a user has suspended or paused it.
-bool rests(const Spec& spec, const Status& status);
+// The job starts nothing, because a user has suspended or paused it, or its pool does not exist.
+bool rests(const Spec& spec, const Status& status, bool no_pool);
 
 // What the job's podFailurePolicy says of this pod.
 PolicyAction policy_on(const Spec& spec, const PodView& pod);

@@ -245,7 +245,7 @@ std::string broken_stages(const Job& job, const Status& next) {
 
 // An admitted job that rests starts nothing, and its attempt rises by one for the permit.
 bool gives_back(const JobView& view, const Status& next) {
-  return view.job.queue && rests(view.job.spec, next) &&
+  return view.job.queue && rests(view.job.spec, next, view.observed.pool.no_pool) &&
          next.attempt == view.job.status.attempt + 1;
 }
 

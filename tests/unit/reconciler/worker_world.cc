@@ -29,6 +29,7 @@ Workers::Workers(Rng& rng, std::uint64_t& version, Ledger& ledger, std::size_t c
     : rng_(rng), version_(version), ledger_(ledger), count_(count) {
   for (std::size_t i = 0; i < count_; ++i) add_worker();
   if (count_ > 0) pool_exists_ = !rng_.percent(5);
+  pool_was_missing_ = !pool_exists_;
   is_shared_ = rng_.percent(50);
   changed();
 }

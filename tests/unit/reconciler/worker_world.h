@@ -77,6 +77,7 @@ class Workers {
   void trace_to(std::vector<std::string>* trace) { trace_ = trace; }
   bool exists() const { return count_ > 0; }
   bool pool_exists() const { return pool_exists_; }
+  bool pool_was_missing() const { return pool_was_missing_; }
 
  private:
   struct Agent {
@@ -119,6 +120,7 @@ class Workers {
   const std::size_t count_;
   bool calm_ = false;
   bool pool_exists_ = true;
+  bool pool_was_missing_ = false;  // at any time
   bool outage_ = false;
   Time now_{};
   Time outage_end_{};

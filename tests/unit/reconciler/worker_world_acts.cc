@@ -146,6 +146,7 @@ void Workers::trouble() {
       break;
     default:
       pool_exists_ = !pool_exists_;
+      pool_was_missing_ = true;
       break;
   }
   if (version_ != before) changed();

@@ -175,6 +175,57 @@ TEST(WorkersLimits, AJobOfAFullPoolAsksForItsPermitFirst) {
   EXPECT_EQ(settle(view).awaits_slots, 1);
 }
 
+TEST(WorkersLimits, AnAdmittedJobWithoutItsPoolGivesItsPermitBackAtOnceAndSaysWhy) {
+  JobView view = queued_and_pooled();
+  view.observed.permit.admitted = true;
+  view.observed.pool.no_pool = true;
+  view.observed.pool.wait = {};
+  view.observed.since_write = Duration::zero();
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.attempt, 1) << "nobody can start it with this admission any more";
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kPoolMissing);
+  EXPECT_TRUE(view.job.status.runs.empty());
+  view.observed.permit.admitted = false;
+  EXPECT_FALSE(settle(view).awaits_permit);
+  view.observed.pool.no_pool = false;
+  EXPECT_TRUE(settle(view).awaits_permit) << "it asks again once there is a pool";
+}
+
+// As long as it says Queued, its queue would admit it again and again.
+TEST(WorkersLimits, AJobThatSaidThatItIsQueuedDoesNotSayItWithTheWriteThatGivesThePermitBack) {
+  for (const Phase phase : {Phase::kPending, Phase::kBackoff}) {
+    for (const Duration left : {Duration::zero(), Duration(seconds(60))}) {
+      JobView view = queued_and_pooled();
+      if (phase == Phase::kBackoff) {
+        view.job.status = job_in(Phase::kBackoff).job.status;
+        for (auto& run : view.job.status.runs) run.next_attempt_time = now() + left;
+      }
+      view.job.status.phase = phase;
+      view.job.status.waiting = Waiting{Reason::kQueued, "its queue is full", "it waits", now()};
+      view.observed.permit.admitted = true;
+      view.observed.pool.no_pool = true;
+      view.observed.pool.wait = {};
+      view.observed.since_write = Duration::zero();
+      const Status next = after(view);
+      EXPECT_EQ(next.attempt, view.job.status.attempt + 1);
+      EXPECT_FALSE(next.says_queued());
+    }
+  }
+}
+
+TEST(WorkersLimits, AJobWithAnOpenRunKeepsItsPermitWithoutItsPool) {
+  JobView view = job_in(Phase::kRunning);
+  const JobView pooled = queued_and_pooled();
+  view.job.spec.pool = pooled.job.spec.pool;
+  view.job.queue = pooled.job.queue;
+  view.observed.permit.admitted = true;
+  view.observed.pool.no_pool = true;
+  for (const auto& write : all<WriteStatus>(settle(view))) {
+    EXPECT_EQ(write.status.attempt, view.job.status.attempt);
+  }
+}
+
 TEST(WorkersLimits, ANextAttemptWithoutItsPoolAsksForNoPermit) {
   JobView view = job_in(Phase::kBackoff);
   const JobView pooled = queued_and_pooled();

@@ -71,7 +71,7 @@ Answer World::put_status(std::uint64_t version, const Status& status, bool fresh
   if (!job_exists_) return Answer::kGone;
   if (version != job_.version) return Answer::kConflict;
   ledger_.status_written({job_.status, status, job_.spec, pods_, nodes_, now_, fresh,
-                          policy_always_failed_, admitted_});
+                          policy_always_failed_, admitted_, workers_.pool_was_missing()});
   workers_.status_written(job_, status);
   job_.status = status;
   // As the API stores them.
