@@ -203,9 +203,9 @@ void Plan::write(WriteStatus status) {
   tell_since(context_, status.status);
   tell_kstatus(status.status, context_.now);
   keep_outbox(context_, status);
-  keep_within_limits(status);
-  // It causes no write by itself.
   const Status& before = context_.job.status;
+  keep_within_limits(status, before);
+  // It causes no write by itself.
   auto run = status.status.runs.begin();  // both lists are in order
   for (std::size_t place = 0; place < before.runs.size(); ++place) {
     const Run& was = before.runs[place];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -67,12 +68,23 @@ std::string cut(std::string text, std::size_t limit) {
   return utf8_prefix(std::move(text), limit - 3) + "...";
 }
 
+// The attempts that end with a write, and the runs before it. Only their runs have a new
+// checkpoint.
+struct News {
+  const std::vector<Ended>& ended;
+  const std::vector<Run>& before;
+};
+
 // Leaves out checkpoints until the runs are small. First come new ones of first attempts, then
-// other new ones, because these may have replaced one on record, then the rest. Among equals the
-// one of the latest attempt comes first.
-void drop_newest_checkpoints(std::vector<Run>& runs, const std::vector<Ended>& ended) {
+// other new ones: the run's last one, if it is shorter, stays instead. Then come the rest. Among
+// equals the one of the latest attempt comes first.
+void drop_newest_checkpoints(std::vector<Run>& runs, const News& news) {
   std::unordered_set<std::int64_t> just_ended;
-  for (const Ended& one : ended) just_ended.insert(one.index);
+  for (const Ended& one : news.ended) just_ended.insert(one.index);
+  std::unordered_map<std::int64_t, const Run*> before;
+  for (const Run& run : news.before) {
+    if (just_ended.count(run.index) > 0) before[run.index] = &run;
+  }
   std::vector<Run*> newest_first;
   for (Run& run : runs) {
     if (!run.checkpoint.empty()) newest_first.push_back(&run);
@@ -86,15 +98,29 @@ void drop_newest_checkpoints(std::vector<Run>& runs, const std::vector<Ended>& e
   std::stable_sort(newest_first.begin(), newest_first.end(),
                    [&](const Run* a, const Run* b) { return age(*a) > age(*b); });
   std::size_t bytes = size_of(runs);
+  const auto shorten = [&](Run& run, const std::string& checkpoint) {
+    bytes -= checkpoint_size(run);
+    run.checkpoint = checkpoint;
+    bytes += checkpoint_size(run);
+  };
   for (Run* const run : newest_first) {
     if (bytes <= kRunsBytes) return;
-    bytes -= checkpoint_size(*run);
-    run->checkpoint.clear();
+    if (just_ended.count(run->index) == 0) break;
+    const auto was = before.find(run->index);
+    const bool had_one = was != before.end() && !was->second->checkpoint.empty();
+    if (!had_one) {
+      shorten(*run, "");
+    } else if (checkpoint_size(*was->second) < checkpoint_size(*run)) {
+      shorten(*run, was->second->checkpoint);
+    }
+  }
+  for (Run* const run : newest_first) {
+    if (bytes <= kRunsBytes) return;
+    shorten(*run, "");
   }
 }
 
-// `ended`: the attempts that end with this write. Only their runs have a new checkpoint.
-void keep_small(std::vector<Run>& runs, const std::vector<Ended>& ended) {
+void keep_small(std::vector<Run>& runs, const News& news) {
   if (!are_large(runs)) return;
   for (Run& run : runs) run.progress.clear();
   if (!are_large(runs)) return;
@@ -104,7 +130,7 @@ void keep_small(std::vector<Run>& runs, const std::vector<Ended>& ended) {
   for (Run& run : runs) {
     if (!run.pod_uid.empty()) run.node_name.clear();
   }
-  drop_newest_checkpoints(runs, ended);
+  drop_newest_checkpoints(runs, news);
 }
 
 void keep_waiting_small(Status& status) {
@@ -155,12 +181,15 @@ std::string history_message(const std::string& why, const std::string& output) {
 }
 
 void keep_within_limits(Status& status) {
-  keep_small(status.runs, {});
+  keep_small(status.runs, {{}, {}});
   keep_waiting_small(status);
 }
 
-void keep_within_limits(WriteStatus& write) {
-  keep_small(write.status.runs, write.ended);
+void keep_within_limits(WriteStatus& write, const Status& before) {
+  static const std::vector<Run> kNone;
+  // Runs of another stage have nothing to do with them.
+  const bool moves = write.status.stage != before.stage;
+  keep_small(write.status.runs, {write.ended, moves ? kNone : before.runs});
   keep_waiting_small(write.status);
   drop_foreign_conditions(write.status.conditions);
   for (Event& event : write.events) event.note = bounded(std::move(event.note));

@@ -34,8 +34,9 @@ std::string history_message(const std::string& why, const std::string& output);
 // beginning. A refusal stays: without it the next holder of the shard would take the attempt for
 // one whose pod nobody has asked for.
 void keep_within_limits(Status& status);
-// The checkpoints of the attempts that this write ends are left out before those of other runs.
-// Also cuts Events, and drops conditions of other programs that leave ours no room.
-void keep_within_limits(WriteStatus& write);
+// `before`: the status on record. The checkpoints of the attempts that this write ends are left out
+// before those of other runs, and the one on record stays instead. Also cuts Events, and drops
+// conditions of other programs that leave ours no room.
+void keep_within_limits(WriteStatus& write, const Status& before);
 
 }  // namespace holdfast::reconciler

@@ -72,7 +72,7 @@ TEST(WorkersLimits, TheLongestCheckpointsOfAThousandRunsFit) {
     for (std::size_t place = 0; place < 1000; ++place) {
       leave_checkpoint(write, place, repeated(text, 1024));
     }
-    keep_within_limits(write);
+    keep_within_limits(write, Status());
     EXPECT_LE(bytes_of(write.status.runs, text), kRunsBytes);
     EXPECT_GT(checkpoints(write.status.runs), 0) << "as many stay as fit";
     EXPECT_FALSE(write.status.runs[0].checkpoint.empty()) << "the oldest attempt's";
@@ -90,7 +90,7 @@ TEST(WorkersLimits, AFewRunsKeepTheirCheckpointsAndProgress) {
     write.status.runs[place].progress = std::string(256, 'x');
   }
   const Status before = write.status;
-  keep_within_limits(write);
+  keep_within_limits(write, Status());
   EXPECT_EQ(write.status, before);
 }
 
@@ -100,7 +100,7 @@ TEST(WorkersLimits, ProgressGoesBeforeCheckpoints) {
     leave_checkpoint(write, place, std::string(200, 'x'));
     write.status.runs[place].progress = std::string(256, 'x');
   }
-  keep_within_limits(write);
+  keep_within_limits(write, Status());
   EXPECT_EQ(checkpoints(write.status.runs), 700);
   EXPECT_TRUE(write.status.runs[0].progress.empty());
 }
@@ -110,7 +110,7 @@ TEST(WorkersLimits, ACheckpointOnRecordStaysAndANewOneIsLeftOut) {
   for (std::size_t place = 500; place < 1000; ++place) {
     leave_checkpoint(write, place, std::string(1024, '\x01'));
   }
-  keep_within_limits(write);
+  keep_within_limits(write, Status());
   const std::int64_t recorded = checkpoints(write.status.runs);
   ASSERT_GT(recorded, 1);
   const auto before = write.status.runs;
@@ -126,17 +126,47 @@ TEST(WorkersLimits, ACheckpointOnRecordStaysAndANewOneIsLeftOut) {
   write.status.runs[500].attempts = 2;
   write.status.runs[500].checkpoint = std::string(1024, '\x02');
   write.ended.push_back({500, Outcome::kFailed});
-  keep_within_limits(write);
+  keep_within_limits(write, Status());
   EXPECT_EQ(checkpoints(write.status.runs), recorded);
   EXPECT_EQ(write.status.runs[500].checkpoint, std::string(1024, '\x02')) << "it takes its place";
   EXPECT_EQ(write.status.runs[501].checkpoint, before[501].checkpoint);
   EXPECT_TRUE(write.status.runs[0].checkpoint.empty());
 }
 
+TEST(WorkersLimits, ARunWhoseNewCheckpointIsLeftOutKeepsTheOneOnRecord) {
+  WriteStatus write = write_of_runs(1000);
+  for (std::size_t place = 500; place < 650; ++place) {
+    leave_checkpoint(write, place, std::string(600, 'x'));
+  }
+  keep_within_limits(write, Status());
+  const Status before = write.status;
+  ASSERT_EQ(checkpoints(before.runs), 150) << "all have room";
+  const auto leave_next = [&](const std::string& checkpoint) {
+    write.ended.clear();
+    for (std::size_t place = 500; place < 650; ++place) {
+      leave_checkpoint(write, place, checkpoint);
+      write.status.runs[place].attempts = 2;
+    }
+    keep_within_limits(write, before);
+    EXPECT_LE(bytes_of(write.status.runs, "x"), kRunsBytes);
+  };
+  leave_next(std::string(1024, 'y'));
+  const auto has = [&](const std::string& text) {
+    return std::count_if(write.status.runs.begin(), write.status.runs.end(),
+                         [&](const auto& run) { return run.checkpoint == text; });
+  };
+  EXPECT_GT(has(std::string(1024, 'y')), 0) << "as many new ones as fit";
+  EXPECT_EQ(has(std::string(1024, 'y')) + has(std::string(600, 'x')), 150);
+  // The runs of the next stage start from the beginning.
+  write.status.stage = 1;
+  leave_next(std::string(1024, 'z'));
+  EXPECT_EQ(has(std::string(600, 'x')), 0);
+}
+
 TEST(WorkersLimits, WorkerNamesCount) {
   WriteStatus write = write_of_runs(1000);
   for (auto& run : write.status.runs) run.progress = std::string(100, 'x');
-  keep_within_limits(write);
+  keep_within_limits(write, Status());
   EXPECT_TRUE(write.status.runs[0].progress.empty());
 }
 
