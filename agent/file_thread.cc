@@ -32,8 +32,11 @@ struct FileThread::Shared {
 };
 
 FileThread::FileThread(boost::asio::io_context& io) : shared_(std::make_shared<Shared>()) {
-  const MutexLock lock(shared_->mutex);
-  shared_->io = &io;
+  {
+    const MutexLock lock(shared_->mutex);
+    shared_->io = &io;
+  }
+  shared_->thread = std::thread(&FileThread::serve, shared_);
 }
 
 FileThread::~FileThread() {
@@ -43,7 +46,6 @@ FileThread::~FileThread() {
     shared_->io = nullptr;
   }
   shared_->changed.notify_one();
-  if (!shared_->thread.joinable()) return;
   if (shared_->busy) {
     shared_->thread.detach();
   } else {
@@ -60,7 +62,6 @@ void FileThread::run(Work work) {
     shared_->next = std::move(work);
   }
   shared_->changed.notify_one();
-  if (!shared_->thread.joinable()) shared_->thread = std::thread(&FileThread::serve, shared_);
 }
 
 void FileThread::serve(const std::shared_ptr<Shared>& shared) {

@@ -56,10 +56,9 @@ Answer LeaseRecord::read(int status, std::string_view body) {
 Answer LeaseRecord::read_renewal(int status, std::string_view body) {
   Json before = lease_;
   Answer answer = read(status, body);
-  if (answer.kind == Answer::Kind::kLease &&
-      string_at(at(lease_, "spec"), "renewTime") != renew_time_) {
+  if (answer.kind == Answer::Kind::kLease && !acknowledges(lease_, renew_time_)) {
     lease_ = std::move(before);
-    return verdict(Answer::Kind::kNone, "the API server answered with another renewal's Lease");
+    return verdict(Answer::Kind::kNone, kOtherRenewal);
   }
   return answer;
 }

@@ -33,6 +33,10 @@ Json as_lease(Json object, std::string_view name) {
   return object;
 }
 
+bool acknowledges(const Json& lease, std::string_view renew_time) {
+  return string_at(at(lease, "spec"), "renewTime") == renew_time;
+}
+
 LeaseRefusal read_refusal(std::string_view name, int status, std::string_view body) {
   using Kind = LeaseRefusal::Kind;
   const auto refusal = [](Kind kind, std::string_view why) {

@@ -17,6 +17,11 @@ Json parse_lease(std::string_view text, std::string_view name);
 // The same of a parsed object.
 Json as_lease(Json object, std::string_view name);
 
+// The Lease is the answer to the renewal that was sent with this renewTime. If not, it acknowledges
+// nothing, and kOtherRenewal says so.
+bool acknowledges(const Json& lease, std::string_view renew_time);
+inline constexpr const char* kOtherRenewal = "the API server answered with another renewal's Lease";
+
 // An answer other than 200.
 struct LeaseRefusal {
   enum class Kind {

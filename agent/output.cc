@@ -120,6 +120,7 @@ struct Output::Shared {
 Output::Output(int to) : shared_(std::make_shared<Shared>()) {
   shared_->to = to;
   shared_->wakeup = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  shared_->thread = std::thread(&Output::copy, shared_);
 }
 
 Output::~Output() {
@@ -130,7 +131,6 @@ Output::~Output() {
     idle = shared_->open == 0;
   }
   shared_->wake();
-  if (!shared_->thread.joinable()) return;
   // With open pipes it may hang.
   if (idle) {
     shared_->thread.join();
@@ -149,7 +149,6 @@ int Output::open(std::string prefix, std::shared_ptr<Tail> tail) {
     ++shared_->open;
   }
   shared_->wake();
-  if (!shared_->thread.joinable()) shared_->thread = std::thread(&Output::copy, shared_);
   return ends[1];
 }
 

@@ -58,6 +58,7 @@ class Tail {
 
 class Output {
  public:
+  // Starts the thread, as a FileThread does.
   explicit Output(int to);
   // Does not wait for a thread that hangs.
   ~Output();

@@ -135,11 +135,10 @@ WorkerReading WorkerLease::read(int status, std::string_view body) {
 WorkerReading WorkerLease::read_renewal(int status, std::string_view body) {
   Json before = lease_;
   WorkerReading reading = read(status, body);
-  if (reading.kind == WorkerReading::Kind::kLease &&
-      string_at(at(lease_, "spec"), "renewTime") != renew_time_) {
+  if (reading.kind == WorkerReading::Kind::kLease && !acknowledges(lease_, renew_time_)) {
     lease_ = std::move(before);
     reading = WorkerReading{};
-    reading.why = "the API server answered with another renewal's Lease";
+    reading.why = kOtherRenewal;
   }
   return reading;
 }

@@ -21,7 +21,8 @@ void put_text(Json& json, const char* key, const std::string& value) {
   if (!value.empty()) json[key] = value;
 }
 
-// Whole seconds as metav1.Time has them; a fraction is kept where one was given.
+// In whole seconds, as metav1.Time has them. put_time() keeps a fraction, which only a run's times
+// need: the start has the mark of the intent in it.
 void put_second(Json& json, const char* key, const std::optional<Time>& value) {
   if (value) json[key] = format_time(*value);
 }
