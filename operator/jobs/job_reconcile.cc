@@ -264,6 +264,10 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     });
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
+      // No watch will say so. After a conflict it will, and a lost answer may have been a success.
+      const bool is_refused = reconciler::person_must_help(done.error().code) ||
+                              done.error().code == ErrorCode::kThrottled;
+      if (is_refused && job->job.spec.pool && places_) places_->not_placed(*job);
       if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
       if (reconciler::person_must_help(done.error().code)) {
         log.warn("a write was refused; it is tried again", {{"error", done.error().message}});

@@ -20,6 +20,8 @@ class Places {
   // This status is about to be written. The slots of its new attempts are taken until the cache
   // shows a later version of the job, or for a short while.
   virtual void placed(const CachedJob& job, const reconciler::Status& next) = 0;
+  // The API server has refused that status for good: the slots are free again.
+  virtual void not_placed(const CachedJob& job) = 0;
   // The run's last attempt has its place on a worker.
   virtual reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const = 0;
 };

@@ -1,6 +1,7 @@
 #include "operator/pools/pool_book.h"
 
 #include <algorithm>
+#include <set>
 
 #include "reconciler/pool/placement.h"
 
@@ -11,10 +12,6 @@ bool has(const std::vector<AttemptId>& ids, const AttemptId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-void note(std::vector<std::string>& touched, const std::string& worker) {
-  if (std::find(touched.begin(), touched.end(), worker) == touched.end()) touched.push_back(worker);
-}
-
 }  // namespace
 
 bool PoolBook::Worker::is_over(const AttemptId& id) const { return has(over, id); }
@@ -23,10 +20,9 @@ bool PoolBook::Worker::has_entry(const AttemptId& id) const { return has(entries
 // ---- Jobs.
 
 std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
-  std::vector<std::string> touched;
   Job& known = jobs_[job.uid];
   known.name = job.name;
-  set_places(job, known, now, touched);
+  std::vector<std::string> touched = set_places(job, known, now);
   if (!known.promises.empty() && job.version > known.promised_at) drop_promises(known);
   if (is_terminal(job.job.status.phase) || job.job.deleting) line_.leave(job.uid);
   if (known.places.empty() && known.promises.empty()) jobs_.erase(job.uid);
@@ -34,8 +30,8 @@ std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
   return touched;
 }
 
-void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
-                          std::vector<std::string>& touched) {
+std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now) {
+  std::set<std::string> touched;
   std::vector<Ref> places;
   for (const reconciler::Run& run : job.job.status.runs) {
     if (run.at_worker()) {
@@ -43,30 +39,31 @@ void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
           {run.worker_uid, {job.uid, run.index, run.attempt}, run.open(), job.job.message});
     }
   }
-  if (places == known.places) return;
+  if (places == known.places) return {};
   std::vector<Ref> before;
   std::swap(before, known.places);
   known.places = std::move(places);
-  const auto in = [](const std::vector<Ref>& refs, const Ref& ref) {
-    const auto found =
-        std::lower_bound(refs.begin(), refs.end(), ref,
+  // The runs of a status are in order. An edited one may have a run twice.
+  const auto any = [](const std::vector<Ref>& refs, const Ref& ref, const auto& is_it) {
+    const auto [from, to] =
+        std::equal_range(refs.begin(), refs.end(), ref,
                          [](const Ref& a, const Ref& b) { return a.id.run < b.id.run; });
-    return found != refs.end() && *found == ref;
+    return std::any_of(from, to, is_it);
   };
   for (const Ref& ref : before) {
-    if (in(known.places, ref)) continue;
-    note(touched, ref.worker);
-    const bool stays = std::any_of(known.places.begin(), known.places.end(), [&](const Ref& one) {
-      return one.worker == ref.worker && one.id == ref.id;
+    if (any(known.places, ref, [&](const Ref& one) { return one == ref; })) continue;
+    touched.insert(ref.worker);
+    const bool stays = any(known.places, ref, [&](const Ref& one) {
+      return one.worker == ref.worker && one.id == ref.id && one.open == ref.open;
     });
-    if (!stays) workers_[ref.worker].places.erase(ref.id);
+    if (!stays) workers_[ref.worker].places(ref.open).erase(ref.id);
   }
   for (const Ref& ref : known.places) {
-    if (in(before, ref)) continue;
-    note(touched, ref.worker);
-    const auto [place, added] = workers_[ref.worker].places.try_emplace(ref.id);
+    if (any(before, ref, [&](const Ref& one) { return one == ref; })) continue;
+    touched.insert(ref.worker);
+    Places& there = workers_[ref.worker].places(ref.open);
+    const auto [place, added] = there.try_emplace(ref.id);
     place->second.job_name = job.name;
-    place->second.open = ref.open;
     place->second.message = ref.message;
     if (added) place->second.since = known.waited_since.value_or(now);
   }
@@ -74,24 +71,25 @@ void PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now,
     recount(workers_[worker]);
     forget_if_empty(worker);
   }
+  return {touched.begin(), touched.end()};
 }
 
 std::vector<std::string> PoolBook::erase(const std::string& job_uid) {
-  std::vector<std::string> touched;
   line_.leave(job_uid);
   const auto found = jobs_.find(job_uid);
-  if (found == jobs_.end()) return touched;
+  if (found == jobs_.end()) return {};
+  std::set<std::string> touched;
   drop_promises(found->second);
   for (const Ref& ref : found->second.places) {
-    workers_[ref.worker].places.erase(ref.id);
-    note(touched, ref.worker);
+    workers_[ref.worker].places(ref.open).erase(ref.id);
+    touched.insert(ref.worker);
   }
   jobs_.erase(found);
   for (const std::string& worker : touched) {
     recount(workers_[worker]);
     forget_if_empty(worker);
   }
-  return touched;
+  return {touched.begin(), touched.end()};
 }
 
 void PoolBook::drop_promises(Job& job) {
@@ -154,18 +152,18 @@ void PoolBook::erase_worker(const std::string& uid) {
 void PoolBook::forget_if_empty(const std::string& uid) {
   const auto found = workers_.find(uid);
   if (found == workers_.end() || found->second.there) return;
-  if (found->second.places.empty() && found->second.promised.empty()) workers_.erase(found);
+  if (!found->second.has_places() && found->second.promised.empty()) workers_.erase(found);
 }
 
 std::int64_t PoolBook::count(const Worker& worker, bool all) {
   std::int64_t sum = 0;
   const auto add = [&](const AttemptId& id) { sum += all || !worker.is_over(id) ? 1 : 0; };
   for (const AttemptId& id : worker.entries) add(id);
-  for (const auto& [id, place] : worker.places) {
-    if (place.open && !worker.has_entry(id)) add(id);
+  for (const auto& [id, place] : worker.open) {
+    if (!worker.has_entry(id)) add(id);
   }
   for (const AttemptId& id : worker.promised) {
-    if (!worker.has_entry(id) && worker.places.count(id) == 0) add(id);
+    if (!worker.has_entry(id) && worker.open.count(id) == 0) add(id);
   }
   return sum;
 }
@@ -187,13 +185,27 @@ void PoolBook::sum(const Worker& worker, int sign) {
 const PoolBook::Places& PoolBook::places(const std::string& worker_uid) const {
   static const Places kNone;
   const auto found = workers_.find(worker_uid);
-  return found == workers_.end() ? kNone : found->second.places;
+  return found == workers_.end() ? kNone : found->second.open;
+}
+
+const PoolBook::Places& PoolBook::closed_places(const std::string& worker_uid) const {
+  static const Places kNone;
+  const auto found = workers_.find(worker_uid);
+  return found == workers_.end() ? kNone : found->second.closed;
+}
+
+std::string PoolBook::job_at(const std::string& worker_uid, const AttemptId& id) const {
+  for (const Places* const places : {&this->places(worker_uid), &closed_places(worker_uid)}) {
+    const auto found = places->find(id);
+    if (found != places->end()) return found->second.job_name;
+  }
+  return "";
 }
 
 std::vector<reconciler::Placed> PoolBook::open_places(const std::string& worker_uid) const {
   std::vector<reconciler::Placed> open;
   for (const auto& [id, place] : places(worker_uid)) {
-    if (place.open) open.push_back({id, place.job_name, place.message});
+    open.push_back({id, place.job_name, place.message});
   }
   return open;
 }
@@ -206,21 +218,21 @@ std::int64_t PoolBook::attempts(const std::string& worker_uid) const {
 bool PoolBook::is_named(const std::string& worker_uid) const {
   const auto found = workers_.find(worker_uid);
   if (found == workers_.end()) return false;
-  return !found->second.places.empty() || !found->second.promised.empty();
+  return found->second.has_places() || !found->second.promised.empty();
 }
 
 std::optional<Duration> PoolBook::waited(const std::string& worker_uid, const AttemptId& id,
                                          SteadyTime now) const {
-  const Places& all = places(worker_uid);
-  const auto place = all.find(id);
-  if (place == all.end()) return std::nullopt;
+  const Places& open = places(worker_uid);
+  const auto place = open.find(id);
+  if (place == open.end()) return std::nullopt;
   return now - place->second.since;
 }
 
 std::vector<std::string> PoolBook::missing() const {
   std::vector<std::string> uids;
   for (const auto& [uid, worker] : workers_) {
-    if (!worker.there && !worker.places.empty()) uids.push_back(uid);
+    if (!worker.there && worker.has_places()) uids.push_back(uid);
   }
   return uids;
 }
@@ -235,13 +247,16 @@ std::int64_t PoolBook::wants(const CachedJob& job) const {
   return std::clamp<std::int64_t>(most, 1, kMaxOffers);
 }
 
+reconciler::TurnWait PoolBook::wait_of(const std::string& job_uid, SteadyTime now) const {
+  const auto since = line_.since(job_uid);
+  if (!since) return {};
+  return {now - *since, now - std::max(last_turn_.value_or(*since), *since)};
+}
+
 reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
   reconciler::PoolView view;
   expire(now);
-  if (const auto since = line_.since(job.uid)) {
-    view.wait.waited = now - *since;
-    view.wait.since_turn = now - std::max(last_turn_.value_or(*since), *since);
-  }
+  view.wait = wait_of(job.uid, now);
   line_.looks(job.uid);
   const std::int64_t before = line_.wanted_before(job.uid, job.job.created, free_, now);
   const std::int64_t most = std::min(free_ - before, wants(job));
@@ -302,6 +317,14 @@ bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, Stea
   could_since_.reset();
   watch_lag(now);
   return true;
+}
+
+void PoolBook::not_placed(const CachedJob& job, SteadyTime now) {
+  const auto found = jobs_.find(job.uid);
+  if (found == jobs_.end() || found->second.promised_at != job.version) return;
+  drop_promises(found->second);
+  if (found->second.places.empty()) jobs_.erase(found);
+  watch_lag(now);
 }
 
 void PoolBook::watch_lag(SteadyTime now) {

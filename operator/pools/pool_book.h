@@ -36,10 +36,10 @@ class PoolBook {
   // The most slots that one look at a job may take.
   static constexpr std::int64_t kMaxOffers = SlotLine::kMostAtOnce;
 
-  // An attempt that a job's status places on a worker.
+  // An attempt that a job's status places on a worker. It is open, or its end is on record: a run
+  // in back-off names its last worker until its next attempt, so there may be many of those.
   struct Place {
     std::string job_name;
-    bool open = true;          // false: its end is on record
     std::int64_t message = 0;  // Job::message
     SteadyTime since{};        // when its job began to wait for the slot, as far as is known
   };
@@ -59,20 +59,27 @@ class PoolBook {
   void ask(const CachedJob& job, std::int64_t runs, SteadyTime now);
   // False: the status has no new attempt on a worker.
   bool placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
+  // The status was refused that placed() was about.
+  void not_placed(const CachedJob& job, SteadyTime now);
+  // For how long the job has waited for a slot, and since the last job got one.
+  reconciler::TurnWait wait_of(const std::string& job_uid, SteadyTime now) const;
 
   // Drops promises that are too old. When the next one will be; none: there is none.
   std::optional<Duration> expire(SteadyTime now);
   // The names of jobs to look at because there are free slots.
   std::vector<std::string> wake(SteadyTime now) { return line_.wake(free_, now); }
 
-  // The places on this worker.
+  // The open places on this worker; and those of attempts whose end is on record.
   const Places& places(const std::string& worker_uid) const;
+  const Places& closed_places(const std::string& worker_uid) const;
+  // The name of the job with this place, open or not; empty: there is none.
+  std::string job_at(const std::string& worker_uid, const AttemptId& id) const;
   std::vector<reconciler::Placed> open_places(const std::string& worker_uid) const;
   // The attempts of this worker: entries, open places and promises, each once.
   std::int64_t attempts(const std::string& worker_uid) const;
   // A status names the worker, or will.
   bool is_named(const std::string& worker_uid) const;
-  // Since the attempt's job began to wait for the slot; none: it has no place there.
+  // Since the attempt's job began to wait for the slot; none: it has no open place there.
   std::optional<Duration> waited(const std::string& worker_uid, const AttemptId& id,
                                  SteadyTime now) const;
   // The workers that have places on record, but no Leases.
@@ -96,9 +103,12 @@ class PoolBook {
     bool takes = false;
     std::vector<AttemptId> entries;
     std::vector<AttemptId> over;  // answered by an end
-    Places places;
+    Places open;
+    Places closed;
     std::vector<AttemptId> promised;
     std::int64_t used = 0;
+    Places& places(bool is_open) { return is_open ? open : closed; }
+    bool has_places() const { return !open.empty() || !closed.empty(); }
     bool is_over(const AttemptId& id) const;
     bool has_entry(const AttemptId& id) const;
   };
@@ -120,8 +130,8 @@ class PoolBook {
     std::optional<SteadyTime> waited_since;  // it has left the line
   };
 
-  void set_places(const CachedJob& job, Job& known, SteadyTime now,
-                  std::vector<std::string>& touched);
+  // The workers whose places have changed.
+  std::vector<std::string> set_places(const CachedJob& job, Job& known, SteadyTime now);
   void drop_promises(Job& job);
   // Entries, open places and promises; all of them, or those without an end in the Lease.
   static std::int64_t count(const Worker& worker, bool all);

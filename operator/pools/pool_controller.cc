@@ -13,9 +13,8 @@ namespace {
 constexpr int kPoolWorkers = 32;
 // The first list of a kind may fail some times.
 constexpr std::chrono::seconds kReadingTime{60};
-// Of a pool that is gone, and none of whose Leases this process has seen: the longest that the
-// schema allows.
-constexpr std::chrono::seconds kLongestDuration{3600};
+// Of a worker whose Lease this process has not seen: the longest that the schema allows.
+constexpr std::chrono::seconds kLongestDuration{reconciler::kMaxLeaseSeconds};
 
 std::string pool_key(const CachedJob& job) {
   return job.namespace_ + "/" + job.job.spec.pool->name;
@@ -132,6 +131,7 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
   if (!cached(key)) {
     reconciler::PoolView view;
     view.no_pool = has_read_pools(job.namespace_);
+    if (const auto pool = find_pool(key)) view.wait = pool->book.wait_of(job.uid, loop_.now());
     Lacking& lacking = lacking_[key];
     lacking.was_read = view.no_pool;
     lacking.jobs.insert(job.key());
@@ -161,12 +161,31 @@ void PoolController::placed(const CachedJob& job, const reconciler::Status& next
   look_at_pool_soon(key);
 }
 
-Duration PoolController::missing_after(const std::string& key) const {
+void PoolController::not_placed(const CachedJob& job) {
+  const std::string key = pool_key(job);
   const auto pool = find_pool(key);
-  const auto spec = cached(key);
-  std::chrono::seconds longest = pool ? pool->longest : std::chrono::seconds(0);
-  if (spec) longest = std::max(longest, spec->spec.lease_duration);
-  return longest.count() > 0 ? longest : kLongestDuration;
+  if (!pool) return;
+  pool->book.not_placed(job, loop_.now());
+  wake(key, *pool);
+}
+
+// The pool's spec says nothing of a worker that was made before it was edited. The work Lease may
+// still be there, with an entry of an attempt that had its place on the worker.
+Duration PoolController::missing_after(const std::string& key, const std::string& uid) const {
+  const auto pool = find_pool(key);
+  if (!pool) return kLongestDuration;
+  if (const auto gone = pool->gone.find(uid); gone != pool->gone.end()) {
+    return gone->second.duration;
+  }
+  for (const auto& [pod_uid, worker] : pool->workers) {
+    if (!worker->work) continue;
+    for (const WorkEntry& entry : worker->work->work.entries) {
+      if (pool->book.job_at(uid, entry.id).empty()) continue;
+      pool->gone[uid] = {worker->duration(), loop_.now()};
+      return worker->duration();
+    }
+  }
+  return kLongestDuration;
 }
 
 reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::Run& run) const {
@@ -178,7 +197,9 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     const std::string key = job.namespace_ + "/" + run.worker_uid;
     const std::string pool = job.job.spec.pool ? pool_key(job) : job.namespace_ + "/";
     const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
-    if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool)) return slot;
+    if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool, run.worker_uid)) {
+      return slot;
+    }
     const auto book = find_pool(pool);
     if (book && book->known_gone.count(run.worker_uid) == 0) return slot;
     slot.at = reconciler::AtPlace::kLost;

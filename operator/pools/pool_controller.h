@@ -82,6 +82,7 @@ class PoolController : public Places {
   reconciler::PoolView of(const CachedJob& job) override;
   void ask(const CachedJob& job, std::int64_t runs) override;
   void placed(const CachedJob& job, const reconciler::Status& next) override;
+  void not_placed(const CachedJob& job) override;
   reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const override;
 
   // For metrics: the pools in the shards held here.
@@ -100,10 +101,8 @@ class PoolController : public Places {
   void lease_is_gone(const WorkerPtr& worker, bool is_work);
   void leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
                       reconciler::WorkerState state_before);
-  void worker_is_another(Worker& worker, const std::string& lease_uid);
-  void look_at_places(const Worker& worker, const std::string& lease_uid,
-                      const std::function<bool(const AttemptId& id)>& matters);
-  void tell_hand_backs(const Worker& worker, const reconciler::WorkerView& before);
+  void worker_is_another(Worker& worker, const CachedWorkerLease& lease);
+  void look_at_places(const Worker& worker, const std::string& lease_uid, const PlaceNews& news);
   void look_at_worker(const Worker& worker);
   void look_at_workers(const std::string& pool_key, const std::vector<std::string>& lease_uids);
   void look_at_pool_soon(const std::string& pool_key);
@@ -122,7 +121,7 @@ class PoolController : public Places {
   reconciler::WorkerFacts facts(const Worker& worker);
   reconciler::PodIs pod_is(const Worker& worker);
   bool is_needed(const Worker& worker);
-  Duration missing_after(const std::string& pool_key) const;
+  Duration missing_after(const std::string& pool_key, const std::string& lease_uid) const;
 
   // pool_worker_look.cc: one reconcile of a worker.
   Task<ReconcileResult> reconcile(std::string key);
@@ -140,6 +139,7 @@ class PoolController : public Places {
   reconciler::RecordSays record(const Worker& worker, const AttemptId& id,
                                 const std::string& job_name);
   void tell_end(const Worker& worker, const reconciler::WorkerDecision& decision);
+  void tell_hand_backs(const Worker& worker, const reconciler::WorkerView& before);
 
   // pool_look.cc: one reconcile of a pool.
   Task<ReconcileResult> reconcile_pool(std::string key);

@@ -130,9 +130,10 @@ void PoolController::look_at_pool_soon(const std::string& key) {
 void PoolController::wake(const std::string& key, Pool& pool) {
   const std::string ns = namespace_of(key);
   if (pool.book.free() <= 0 || pool.book.line().empty() || !membership_.holds(ns)) return;
-  for (const std::string& name : pool.book.wake(loop_.now())) {
-    look_at_(ns + "/" + name, Priority::kStart);
-  }
+  const std::vector<std::string> names = pool.book.wake(loop_.now());
+  for (const std::string& name : names) look_at_(ns + "/" + name, Priority::kStart);
+  // If one of them does not look in time, it is the next one's turn.
+  if (!names.empty()) work_.queue().add_after(key, SlotLine::kTurn);
 }
 
 // ---- Pools.
@@ -188,6 +189,7 @@ void PoolController::show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool i
   worker->pod = std::move(pod);
   worker->pod_name = worker->pod->name;
   worker->pod_was_there = true;
+  worker->agent_duration = worker->pod->lease_duration;
   refresh(*worker);
   look_at_worker(*worker);
   look_at_pool_soon(worker->pool_key());
@@ -268,12 +270,17 @@ void PoolController::lease_is_gone(const WorkerPtr& worker, bool is_work) {
 }
 
 // The worker with this Lease is gone: another Lease is another worker's.
-void PoolController::worker_is_another(Worker& worker, const std::string& lease_uid) {
+void PoolController::worker_is_another(Worker& worker, const CachedWorkerLease& lease) {
+  const std::string& lease_uid = lease.uid;
   by_lease_.erase(lease_uid);
   times_.gone(worker.key());
   worker.cut_off_seen.reset();
-  if (const auto pool = find_pool(worker.pool_key())) pool->book.erase_worker(lease_uid);
-  look_at_places(worker, lease_uid, [](const AttemptId&) { return true; });
+  if (const auto pool = find_pool(worker.pool_key())) {
+    const bool knows = worker.agent_duration.count() > 0;
+    pool->gone[lease_uid] = {knows ? worker.agent_duration : lease.duration, loop_.now()};
+    pool->book.erase_worker(lease_uid);
+  }
+  look_at_places(worker, lease_uid, {.of_open = true, .of_closed = true, .ids = {}});
   // It looks after the places of workers without a Lease.
   if (membership_.holds(worker.namespace_)) work_.queue().add(worker.pool_key());
 }
@@ -281,7 +288,7 @@ void PoolController::worker_is_another(Worker& worker, const std::string& lease_
 void PoolController::leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
                                     reconciler::WorkerState state_before) {
   if (before && (!worker->lease || worker->lease->uid != before->uid)) {
-    worker_is_another(*worker, before->uid);
+    worker_is_another(*worker, *before);
   }
   const reconciler::WorkerView view_before = std::move(worker->view);
   worker->set_view();
@@ -290,13 +297,10 @@ void PoolController::leases_changed(const WorkerPtr& worker, const WorkerLeasePt
     by_lease_[lease.uid] = worker;
     times_.found(worker->namespace_ + "/" + lease.uid);
     times_.seen(worker->key(), lease, worker->work.get(), loop_.now());
-    Pool& pool = *pool_of(worker->pool_key());
-    pool.longest = std::max(pool.longest, lease.duration);
     if (worker->state() == reconciler::WorkerState::kCutOff && !worker->cut_off_seen) {
       worker->cut_off_seen = loop_.now();
     }
-    look_at_places(*worker, lease.uid,
-                   [&](const AttemptId& id) { return is_news(id, view_before, worker->view); });
+    look_at_places(*worker, lease.uid, place_news(view_before, worker->view));
     tell_hand_backs(*worker, view_before);
   }
   refresh(*worker);
@@ -308,25 +312,21 @@ void PoolController::leases_changed(const WorkerPtr& worker, const WorkerLeasePt
 }
 
 void PoolController::look_at_places(const Worker& worker, const std::string& lease_uid,
-                                    const std::function<bool(const AttemptId& id)>& matters) {
+                                    const PlaceNews& news) {
   const auto pool = find_pool(worker.pool_key());
   if (!pool || !membership_.holds(worker.namespace_)) return;
-  for (const auto& [id, place] : pool->book.places(lease_uid)) {
-    if (matters(id)) look_at_(worker.namespace_ + "/" + place.job_name, Priority::kFresh);
-  }
-}
-
-void PoolController::tell_hand_backs(const Worker& worker, const reconciler::WorkerView& before) {
-  if (!membership_.holds(worker.namespace_)) return;
-  const auto returned = [](const reconciler::WorkerView& view, const AttemptId& id) {
-    return std::any_of(view.report.answers.begin(), view.report.answers.end(),
-                       [&](const Answer& answer) {
-                         return answer.kind == AnswerKind::kReturned && answer.id == id;
-                       });
+  const auto look = [&](const std::string& job_name) {
+    look_at_(worker.namespace_ + "/" + job_name, Priority::kFresh);
   };
-  for (const Answer& answer : worker.view.report.answers) {
-    if (!returned(worker.view, answer.id) || returned(before, answer.id)) continue;
-    telemetry_.handed_back(worker.namespace_, worker.pool_name);
+  if (news.of_open) {
+    for (const auto& [id, place] : pool->book.places(lease_uid)) look(place.job_name);
+  }
+  if (news.of_closed) {
+    for (const auto& [id, place] : pool->book.closed_places(lease_uid)) look(place.job_name);
+  }
+  for (const AttemptId& id : news.ids) {
+    const std::string name = pool->book.job_at(lease_uid, id);
+    if (!name.empty()) look(name);
   }
 }
 
@@ -338,7 +338,7 @@ reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
   facts.pod = pod_is(worker);
   facts.has_pool = pool && !pool->deleting && (!worker.pod || worker.pod->owner_uid == pool->uid);
   facts.has_work = worker.work != nullptr;
-  facts.duration = pool ? pool->spec.lease_duration : reconciler::PoolSpec().lease_duration;
+  facts.duration = worker.duration();
   facts.has_lease = worker.lease != nullptr;
   if (!worker.lease) {
     facts.is_needed = false;
@@ -353,7 +353,6 @@ reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
   facts.is_ours = lease.refused.empty() && (!is_live || (lease.error.empty() && work_is_clean));
   facts.renewed = lease.renewed.has_value();
   facts.is_marked = !lease.report.life.empty();
-  if (lease.duration.count() > 0) facts.duration = lease.duration;
   facts.silent_for = times_.silent_for(worker.key(), loop_.now());
   facts.lags_for = times_.lags_for(worker.key(), loop_.now());
   if (is_live && facts.silent_for >= facts.duration) {

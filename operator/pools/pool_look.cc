@@ -23,8 +23,12 @@ constexpr std::chrono::seconds kStatusPause{1};
 constexpr std::chrono::seconds kUnreadPause{1};
 // A name that is taken by a pod that no cache shows is left alone for so long.
 constexpr std::chrono::minutes kTakenName{1};
+// A Lease may be there that no cache shows. It cannot come back, so one read is enough.
+constexpr std::chrono::seconds kReadMissing{5};
 // Jobs whose worker is missing are looked at this often, until their records have moved on.
 constexpr std::chrono::seconds kMissingPause{5};
+// An intent may be under way that names a worker whose Lease is gone.
+constexpr std::chrono::minutes kGoneStays{1};
 // Pods that are created or deleted at once.
 constexpr std::size_t kPodsAtOnce = 4;
 
@@ -132,7 +136,7 @@ Task<Status> PoolController::read_missing(std::string key, std::shared_ptr<Pool>
   const std::string ns = namespace_of(key);
   std::set<std::string> wanted;
   for (const std::string& uid : pool->book.missing()) {
-    const bool is_due = times_.missing_for(ns + "/" + uid, loop_.now()) >= missing_after(key);
+    const bool is_due = times_.missing_for(ns + "/" + uid, loop_.now()) >= kReadMissing;
     if (is_due && pool->known_gone.count(uid) == 0) wanted.insert(uid);
   }
   if (wanted.empty()) co_return Unit{};
@@ -166,20 +170,25 @@ std::optional<Duration> PoolController::look_for_missing(const std::string& key,
   };
   std::erase_if(pool.told_missing, is_there);
   std::erase_if(pool.known_gone, is_there);
+  std::erase_if(pool.gone, [&](const auto& one) {
+    return is_there(one.first) && loop_.now() - one.second.since >= kGoneStays;
+  });
   for (const std::string& uid : missing) {
     const bool has_told = pool.told_missing.count(uid) != 0;
-    const PoolBook::Places& places = pool.book.places(uid);
-    const bool has_open =
-        std::any_of(places.begin(), places.end(), [](const auto& one) { return one.second.open; });
-    if (has_told && !has_open) continue;
-    const Duration left = missing_after(key) - times_.missing_for(ns + "/" + uid, loop_.now());
+    const PoolBook::Places& open = pool.book.places(uid);
+    if (has_told && open.empty()) continue;
+    const bool is_read = pool.known_gone.count(uid) > 0;
+    const Duration limit = is_read ? missing_after(key, uid) : Duration(kReadMissing);
+    const Duration left = limit - times_.missing_for(ns + "/" + uid, loop_.now());
     const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
     next = std::min(next.value_or(wait), wait);
-    if (left > Duration::zero() || pool.known_gone.count(uid) == 0) continue;
+    if (left > Duration::zero() || !is_read) continue;
     pool.told_missing.insert(uid);
-    for (const auto& [id, place] : places) {
-      if (!has_told || place.open) look_at_(ns + "/" + place.job_name, Priority::kFresh);
-    }
+    const auto look = [&](const PoolBook::Places& places) {
+      for (const auto& [id, place] : places) look_at_(ns + "/" + place.job_name, Priority::kFresh);
+    };
+    look(open);
+    if (!has_told) look(pool.book.closed_places(uid));
   }
   return next;
 }

@@ -26,8 +26,11 @@ WorkerLeasePtr as_lease(const JsonView& json) {
   return std::static_pointer_cast<const CachedWorkerLease>(decode_worker_lease(json));
 }
 
-WorkerPool pool_for(const CachedPool& pool) {
-  return {pool.name, pool.namespace_, pool.uid, pool.hash, pool.spec};
+// Its Leases have the duration with which its agent runs, whatever the pool has by now.
+WorkerPool owner_of(const Worker& worker, const CachedPool& pool) {
+  WorkerPool owner{pool.name, pool.namespace_, pool.uid, pool.hash, pool.spec};
+  owner.spec.lease_duration = worker.duration();
+  return owner;
 }
 
 bool has_entry(const Work& work, const AttemptId& id) {
@@ -128,14 +131,14 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
       const bool is_revoked = decision.step == WorkerStep::kMakeRevokedLease;
       const std::string holder = is_revoked ? kRevokedHolder : worker_holder(worker->pod_name, uid);
       auto task = make_lease(worker, /*is_work=*/false,
-                             new_worker_lease_body(pool_for(*pool), uid, holder), claim);
+                             new_worker_lease_body(owner_of(*worker, *pool), uid, holder), claim);
       co_return co_await task;
     }
     case WorkerStep::kMakeWork: {
       Work work;
       work.seq = 1;
       auto task = make_lease(worker, /*is_work=*/true,
-                             new_work_lease_body(pool_for(*pool), uid, work), claim);
+                             new_work_lease_body(owner_of(*worker, *pool), uid, work), claim);
       co_return co_await task;
     }
     case WorkerStep::kForget: {
@@ -148,6 +151,7 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
   }
   const WorkerLeasePtr lease = worker->lease;
   CachedWorkerLease ours = *lease;
+  ours.duration = worker->duration();
   if (decision.step == WorkerStep::kRevoke) {
     // Somebody changes the Lease again and again.
     if (worker->last_revoke && loop_.now() - *worker->last_revoke < kNextLook) co_return Unit{};
@@ -256,6 +260,20 @@ void PoolController::tell_end(const Worker& worker, const reconciler::WorkerDeci
                  cuts_off ? "CutOff" : "Revoke",
                  "worker " + name + (cuts_off ? " is cut off: " : " is revoked: ") +
                      decision.message + "; it had " + std::to_string(attempts) + " attempts");
+}
+
+void PoolController::tell_hand_backs(const Worker& worker, const reconciler::WorkerView& before) {
+  if (!membership_.holds(worker.namespace_)) return;
+  const auto returned = [](const reconciler::WorkerView& view, const AttemptId& id) {
+    return std::any_of(view.report.answers.begin(), view.report.answers.end(),
+                       [&](const Answer& answer) {
+                         return answer.kind == AnswerKind::kReturned && answer.id == id;
+                       });
+  };
+  for (const Answer& answer : worker.view.report.answers) {
+    if (!returned(worker.view, answer.id) || returned(before, answer.id)) continue;
+    telemetry_.handed_back(worker.namespace_, worker.pool_name);
+  }
 }
 
 // ---- Its work.

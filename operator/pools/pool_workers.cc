@@ -25,6 +25,15 @@ bool is_clean(const WorkerLeasePtr& lease) {
 
 bool Worker::is_readable() const { return lease && is_clean(lease) && work && is_clean(work); }
 
+std::chrono::seconds Worker::duration() const {
+  if (agent_duration.count() > 0) return agent_duration;
+  std::chrono::seconds longest{0};
+  for (const WorkerLeasePtr& one : {lease, work}) {
+    if (one) longest = std::max(longest, one->duration);
+  }
+  return longest.count() > 0 ? longest : std::chrono::seconds(reconciler::kMaxLeaseSeconds);
+}
+
 bool Worker::is_draining() const {
   return (work && work->work.draining) || (lease && lease->report.draining);
 }
@@ -53,16 +62,25 @@ void Worker::set_view() {
   view.work_uid = work->uid;
 }
 
-bool is_news(const AttemptId& id, const reconciler::WorkerView& before,
-             const reconciler::WorkerView& after) {
-  if (before.is != after.is || before.work.has_value() != after.work.has_value()) return true;
-  if (before.work && before.work->draining != after.work->draining) return true;
-  if (has_entry(before, id) && !has_entry(after, id)) return true;
-  const Answer* const then = answer_of(before, id);
-  const Answer* const now = answer_of(after, id);
-  if (!then || !now) return now != nullptr;
-  return then->kind != now->kind || then->message != now->message ||
-         then->checkpoint != now->checkpoint;
+PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::WorkerView& after) {
+  PlaceNews news;
+  const bool is_another =
+      before.is != after.is || before.work.has_value() != after.work.has_value();
+  news.of_closed = is_another;
+  news.of_open = is_another || (before.work && before.work->draining != after.work->draining);
+  if (is_another) return news;
+  if (before.work) {
+    for (const WorkEntry& entry : before.work->entries) {
+      if (!has_entry(after, entry.id)) news.ids.push_back(entry.id);
+    }
+  }
+  for (const Answer& now : after.report.answers) {
+    const Answer* const then = answer_of(before, now.id);
+    const bool is_same = then && then->kind == now.kind && then->message == now.message &&
+                         then->checkpoint == now.checkpoint;
+    if (!is_same) news.ids.push_back(now.id);
+  }
+  return news;
 }
 
 }  // namespace holdfast::controller

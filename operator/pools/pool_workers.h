@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/time.h"
 #include "operator/pools/pool_book.h"
@@ -39,7 +40,9 @@ struct Worker {
   std::uint64_t own_lease = 0;
   std::uint64_t own_work = 0;
   bool pod_was_there = false;  // this process has seen its pod
-  bool removed = false;        // the API server has accepted its pod's deletion
+  // With which its agent runs, as its pod has shown. Zero: this process has not seen its pod.
+  std::chrono::seconds agent_duration{0};
+  bool removed = false;  // the API server has accepted its pod's deletion
 
   // Of both Leases, for at_place(). `read_after` is not set.
   reconciler::WorkerView view;
@@ -59,6 +62,9 @@ struct Worker {
   bool is_readable() const;
   bool is_draining() const;
   reconciler::WorkerState state() const;
+  // How long its processes may outlast its last renewal: as its agent has it, or else as its Leases
+  // have it, which are made with that.
+  std::chrono::seconds duration() const;
   // Sets `view` from the Leases.
   void set_view();
   std::int64_t slots() const { return pod ? pod->worker.slots : 0; }
@@ -68,7 +74,12 @@ using WorkerPtr = std::shared_ptr<Worker>;
 struct Pool {
   PoolBook book;
   std::map<std::string, WorkerPtr> workers;  // by pod UID
-  std::chrono::seconds longest{0};           // the longest duration of its worker Leases
+  // The durations of the workers whose Lease is gone, by the Lease's UID, and since when it is.
+  struct Gone {
+    std::chrono::seconds duration{0};
+    SteadyTime since{};
+  };
+  std::map<std::string, Gone> gone;
   // Workers' UIDs: a read of all Leases of the namespace has shown that they have none.
   std::set<std::string> known_gone;
   // Names of pods that are not ours, or that lost our label: until when they count as taken.
@@ -85,7 +96,11 @@ struct Pool {
 
 // What the pool's jobs should hear of: a place's answer, entry, or the worker's state is another
 // one than before.
-bool is_news(const AttemptId& id, const reconciler::WorkerView& before,
-             const reconciler::WorkerView& after);
+struct PlaceNews {
+  bool of_open = false;        // all open places
+  bool of_closed = false;      // all others
+  std::vector<AttemptId> ids;  // and these
+};
+PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::WorkerView& after);
 
 }  // namespace holdfast::controller

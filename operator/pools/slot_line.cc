@@ -4,6 +4,47 @@
 
 namespace holdfast::controller {
 
+SlotLine::Asker* SlotLine::find(const std::string& uid) {
+  const auto created = created_.find(uid);
+  return created == created_.end() ? nullptr : &order_.at({created->second, uid});
+}
+
+const SlotLine::Asker* SlotLine::find(const std::string& uid) const {
+  const auto created = created_.find(uid);
+  return created == created_.end() ? nullptr : &order_.at({created->second, uid});
+}
+
+void SlotLine::enter(const Place& place, Asker& asker) {
+  if (asker.turn == Turn::kLate) return;
+  Part& part = asker.turn == Turn::kWoken ? woken_ : waiting_;
+  part.askers[place] = &asker;
+  part.takes += asker.takes_at_once();
+}
+
+void SlotLine::leave_part(const Place& place, const Asker& asker) {
+  if (asker.turn == Turn::kLate) return;
+  Part& part = asker.turn == Turn::kWoken ? woken_ : waiting_;
+  part.askers.erase(place);
+  part.takes -= asker.takes_at_once();
+}
+
+void SlotLine::set_turn(const Place& place, Asker& asker, Turn turn) {
+  leave_part(place, asker);
+  asker.turn = turn;
+  enter(place, asker);
+}
+
+void SlotLine::pass_turns(SteadyTime now) {
+  while (!turns_.empty() && now - turns_.front().first >= kTurn) {
+    const auto [woken, place] = std::move(turns_.front());
+    turns_.pop_front();
+    const auto found = order_.find(place);
+    if (found == order_.end()) continue;
+    Asker& asker = found->second;
+    if (asker.turn == Turn::kWoken && asker.woken == woken) set_turn(place, asker, Turn::kLate);
+  }
+}
+
 void SlotLine::ask(const std::string& uid, const std::string& name, Time created,
                    std::int64_t wants, SteadyTime now) {
   if (wants <= 0) {
@@ -11,10 +52,13 @@ void SlotLine::ask(const std::string& uid, const std::string& name, Time created
     return;
   }
   created_[uid] = created;
-  const auto [found, added] = order_.try_emplace({created, uid});
+  const Place place(created, uid);
+  const auto [found, added] = order_.try_emplace(place);
   Asker& asker = found->second;
+  if (!added) leave_part(place, asker);
   wanted_ += wants - asker.wants;
   asker.wants = wants;
+  enter(place, asker);
   if (!added) return;
   asker.name = name;
   asker.since = now;
@@ -24,48 +68,72 @@ void SlotLine::leave(const std::string& uid) {
   const auto created = created_.find(uid);
   if (created == created_.end()) return;
   const auto found = order_.find({created->second, uid});
+  leave_part(found->first, found->second);
   wanted_ -= found->second.wants;
   order_.erase(found);
   created_.erase(created);
 }
 
 std::int64_t SlotLine::wanted_before(const std::string& uid, Time created, std::int64_t limit,
-                                     SteadyTime now) const {
+                                     SteadyTime now) {
+  pass_turns(now);
   const Place place(created, uid);
   std::int64_t sum = 0;
-  for (const auto& [before, asker] : order_) {
-    if (sum >= limit || !(before < place)) break;
-    if (!asker.is_late(now)) sum += asker.takes_at_once();
+  for (const Part* const part : {&woken_, &waiting_}) {
+    if (part->askers.empty() || sum >= limit) continue;
+    // Mostly it is behind all of them, or one of the first.
+    if (part->askers.rbegin()->first < place) {
+      sum += part->takes;
+      continue;
+    }
+    for (const auto& [before, asker] : part->askers) {
+      if (sum >= limit || !(before < place)) break;
+      sum += asker->takes_at_once();
+    }
   }
   return std::min(sum, limit);
 }
 
 std::optional<std::int64_t> SlotLine::wants(const std::string& uid) const {
-  const auto created = created_.find(uid);
-  if (created == created_.end()) return std::nullopt;
-  return order_.at({created->second, uid}).wants;
+  const Asker* const asker = find(uid);
+  return asker ? std::optional(asker->wants) : std::nullopt;
 }
 
 std::optional<SteadyTime> SlotLine::since(const std::string& uid) const {
-  const auto created = created_.find(uid);
-  if (created == created_.end()) return std::nullopt;
-  return order_.at({created->second, uid}).since;
+  const Asker* const asker = find(uid);
+  return asker ? std::optional(asker->since) : std::nullopt;
 }
 
 void SlotLine::looks(const std::string& uid) {
-  const auto created = created_.find(uid);
-  if (created != created_.end()) order_.at({created->second, uid}).woken.reset();
+  Asker* const asker = find(uid);
+  if (asker) set_turn({created_.at(uid), uid}, *asker, Turn::kNotYet);
 }
 
 std::vector<std::string> SlotLine::wake(std::int64_t free, SteadyTime now) {
+  pass_turns(now);
   std::vector<std::string> names;
-  for (auto& [place, asker] : order_) {
-    if (free <= 0) break;
-    if (asker.is_late(now)) continue;
-    free -= asker.takes_at_once();
-    if (asker.woken) continue;
-    asker.woken = now;
-    names.push_back(asker.name);
+  auto woken = woken_.askers.begin();
+  auto next = waiting_.askers.begin();
+  // Nobody stands between those that were woken: what is left is for the others.
+  const bool all_are_before = !woken_.askers.empty() && next != waiting_.askers.end() &&
+                              woken_.askers.rbegin()->first < next->first;
+  if (all_are_before) {
+    free -= woken_.takes;
+    woken = woken_.askers.end();
+  }
+  while (free > 0 && next != waiting_.askers.end()) {
+    if (woken != woken_.askers.end() && woken->first < next->first) {
+      free -= woken->second->takes_at_once();
+      ++woken;
+      continue;
+    }
+    const auto [place, asker] = *next;
+    ++next;
+    free -= asker->takes_at_once();
+    set_turn(place, *asker, Turn::kWoken);
+    asker->woken = now;
+    turns_.emplace_back(now, place);
+    names.push_back(asker->name);
   }
   return names;
 }

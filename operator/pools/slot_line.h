@@ -1,10 +1,11 @@
 // The jobs that wait for free slots of one pool, in their order: creation, then UID. A job may take
 // slots if the jobs before it want fewer than there are. A job that was woken and does not look
-// holds up nobody for long. Pure.
+// holds up nobody for long. A call costs what is free, not how many wait. Pure.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ class SlotLine {
   // How many slots the jobs before this one want; counted up to `limit`. A job that does not wait
   // has the place that it would have.
   std::int64_t wanted_before(const std::string& uid, Time created, std::int64_t limit,
-                             SteadyTime now) const;
+                             SteadyTime now);
   // None: it does not wait.
   std::optional<std::int64_t> wants(const std::string& uid) const;
   std::optional<SteadyTime> since(const std::string& uid) const;
@@ -51,18 +52,40 @@ class SlotLine {
   bool empty() const { return order_.empty(); }
 
  private:
+  enum class Turn {
+    kNotYet,
+    kWoken,
+    kLate,  // it was woken and did not look
+  };
   struct Asker {
     std::string name;
     std::int64_t wants = 0;
     SteadyTime since{};
-    std::optional<SteadyTime> woken;
+    Turn turn = Turn::kNotYet;
+    SteadyTime woken{};
     std::int64_t takes_at_once() const { return std::min(wants, kMostAtOnce); }
-    bool is_late(SteadyTime now) const { return woken && now - *woken >= kTurn; }
   };
   using Place = std::pair<Time, std::string>;
+  using Line = std::map<Place, Asker>;
+  // Askers in the order of the line, and how many slots they take at once.
+  struct Part {
+    std::map<Place, Asker*> askers;
+    std::int64_t takes = 0;
+  };
 
-  std::map<Place, Asker> order_;
+  Asker* find(const std::string& uid);
+  const Asker* find(const std::string& uid) const;
+  void set_turn(const Place& place, Asker& asker, Turn turn);
+  void enter(const Place& place, Asker& asker);
+  void leave_part(const Place& place, const Asker& asker);
+  void pass_turns(SteadyTime now);
+
+  Line order_;
   std::unordered_map<std::string, Time> created_;  // by UID
+  // Those whose turn it is not yet, and those that were woken: without the late ones.
+  Part waiting_;
+  Part woken_;
+  std::deque<std::pair<SteadyTime, Place>> turns_;  // when they were woken
   std::int64_t wanted_ = 0;
 };
 

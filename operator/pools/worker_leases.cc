@@ -134,10 +134,11 @@ kube::ObjectPtr decode_worker_lease(const JsonView& json) {
   const JsonView meta = at(json, "metadata");
   const JsonView spec = at(json, "spec");
   lease->holder = string_at(spec, "holderIdentity");
-  // Zero is no duration: such a Lease was changed by somebody else. Whoever revokes it writes this.
-  lease->duration = std::chrono::seconds(
-      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds"), reconciler::kMinLeaseSeconds,
-                               reconciler::kMaxLeaseSeconds));
+  // Zero is no duration: such a Lease was changed by somebody else. Whoever revokes it writes the
+  // longest one.
+  const std::int64_t given = int_at(spec, "leaseDurationSeconds");
+  lease->duration = std::chrono::seconds(given < 1 ? reconciler::kMaxLeaseSeconds
+                                                   : std::min(given, reconciler::kMaxLeaseSeconds));
   lease->refused = why_not_ours(meta, *lease);
   if (!lease->refused.empty()) return lease;
   lease->renewed = time_at(spec, "renewTime");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "operator/jobs/agent_container.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr AgentUser kPoolUser{"the pool", ""};
 constexpr const char* kSlotsVariable = "HOLDFAST_SLOTS";
+constexpr const char* kDurationVariable = "HOLDFAST_LEASE_DURATION_SECONDS";
 constexpr std::int64_t kDefaultGraceSeconds = 30;  // Kubernetes' own
 
 Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& spec) {
@@ -21,27 +23,38 @@ Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& s
   return Json::array({variable("HOLDFAST_WORKER_POOL", pool.name),
                       variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
                       variable("HOLDFAST_POD_NAME", pod_name), pod_uid_variable(),
-                      variable("HOLDFAST_LEASE_DURATION_SECONDS",
-                               std::to_string(pool.spec.lease_duration.count())),
+                      variable(kDurationVariable, std::to_string(pool.spec.lease_duration.count())),
                       variable(kSlotsVariable, std::to_string(pool.spec.slots)),
                       variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
                       variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
 }
 
 // From the agent's own settings: users can edit labels, but not a pod's environment.
-std::int64_t slots_of(const JsonView& spec) {
+std::optional<std::int64_t> setting_of(const JsonView& spec, const char* variable) {
   for (const JsonView container : at(spec, "containers")) {
     const JsonView command = at(container, "command");
     if (command.size() < 2 || !(command[0] == kAgentProgram) || !(command[1] == "serve")) continue;
     for (const JsonView one : at(container, "env")) {
-      if (string_at(one, "name") != kSlotsVariable) continue;
+      if (string_at(one, "name") != variable) continue;
       const std::string text = string_at(one, "value");
-      std::int64_t slots = 0;
-      std::from_chars(text.data(), text.data() + text.size(), slots);
-      return std::clamp<std::int64_t>(slots, 1, reconciler::kMaxSlots);
+      std::int64_t value = 0;
+      const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+      return read.ec == std::errc() ? std::optional(value) : std::nullopt;
     }
   }
-  return 1;
+  return std::nullopt;
+}
+
+std::int64_t slots_of(const JsonView& spec) {
+  return std::clamp<std::int64_t>(setting_of(spec, kSlotsVariable).value_or(1), 1,
+                                  reconciler::kMaxSlots);
+}
+
+// Not known: the longest one, because its processes may run for so long.
+std::chrono::seconds duration_of(const JsonView& spec) {
+  const std::int64_t given = setting_of(spec, kDurationVariable).value_or(0);
+  return std::chrono::seconds(given < 1 ? reconciler::kMaxLeaseSeconds
+                                        : std::min(given, reconciler::kMaxLeaseSeconds));
 }
 
 const reconciler::ContainerView* stuck_container(const reconciler::PodView& pod) {
@@ -180,6 +193,7 @@ kube::ObjectPtr decode_worker_pod(const JsonView& json) {
   worker.created = pod.created;
   worker.hash = string_at(at(meta, "labels"), reconciler::kWorkerHashLabel);
   worker.slots = slots_of(at(json, "spec"));
+  cached->lease_duration = duration_of(at(json, "spec"));
   worker.deleting = pod.deletion.has_value();
   worker.ended = pod.ended();
   worker.failed = pod.phase == reconciler::PodPhase::kFailed;

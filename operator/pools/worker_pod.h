@@ -1,6 +1,7 @@
 // Builds the pod of a warm worker, and reads what the pool needs to know of one. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -49,6 +50,8 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
 // A worker's pod in the cache.
 struct CachedWorkerPod : kube::Object {
   std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
+  // With which its agent runs: how long its processes may outlast its last renewal.
+  std::chrono::seconds lease_duration{0};
   // What the pod alone shows: all but state, served, attempts and idle_for.
   reconciler::PoolWorker worker;
   // It has ended, and its kubelet saw all its containers terminate. Else a process may run on: the

@@ -7,6 +7,7 @@ from localcluster import wait_for
 from pools import (  # noqa: F401
     LIMIT, jobs, lives, nodes, operator, pooled, pools, work,
 )
+from queues import Queues, queue
 
 CLUSTER = {"nodes": 0, "kwok": False}
 
@@ -14,6 +15,10 @@ CLUSTER = {"nodes": 0, "kwok": False}
 def place_of(jobs, name):
     runs = jobs.status(name).get("runs") or [{}]
     return runs[0]
+
+
+def reason(status):
+    return (status.get("waiting") or {}).get("reason")
 
 
 def ended(jobs, name, limit=LIMIT):
@@ -150,3 +155,19 @@ def test_a_job_of_many_runs_uses_all_slots(operator, jobs, pools, tmp_path):
     assert status["phase"] == "Succeeded"
     assert status["succeeded"] == 40
     assert len(lives.all()) == 40
+
+
+def test_a_job_without_its_pool_says_so_and_gives_its_permit_back(operator, jobs, pools, work, cluster, lives, tmp_path):
+    Queues(cluster, work).apply(queue("encode", concurrency=1))
+    pools.apply("full", maxWorkers=1)
+    jobs.apply(pooled("holder", "full", lives))
+    lives.wait(1)
+    jobs.apply(pooled("first", "full", Lives(tmp_path / "first"), queue={"name": "encode"}))
+    jobs.wait("first", lambda s: reason(s) == "WorkerAwaited", LIMIT, "first to have the permit and no slot")
+    jobs.apply(pooled("second", "other", Lives(tmp_path / "second"), {"run": 0}, queue={"name": "encode"}))
+    pools.delete("full")
+    status = jobs.wait("first", lambda s: reason(s) == "PoolMissing", LIMIT, "first to miss its pool")
+    assert status["phase"] == "Pending"
+    jobs.wait("second", lambda s: reason(s) == "PoolMissing", LIMIT, "second to miss its pool")
+    pools.apply("other", maxWorkers=1)
+    assert ended(jobs, "second")["phase"] == "Succeeded"

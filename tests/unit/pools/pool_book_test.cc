@@ -136,6 +136,59 @@ TEST_F(PoolBookTest, APromiseHoldsUntilALaterVersionOfTheJobOrForSomeTime) {
   EXPECT_EQ(book_.free(), 1);
 }
 
+TEST_F(PoolBookTest, ARefusedStatusGivesItsPromiseBack) {
+  worker("w", 1);
+  promise("a", "w");
+  book_.not_placed(job("b"), now_);
+  book_.not_placed(job("a", 2), now_);
+  EXPECT_EQ(book_.free(), 0) << "another write was refused";
+  book_.not_placed(job("a"), now_);
+  EXPECT_EQ(book_.free(), 1);
+}
+
+TEST_F(PoolBookTest, TheNextJobIsWokenIfTheLastOneDoesNotLook) {
+  worker("w", 1);
+  book_.ask(job("a"), 1, now_);
+  book_.ask(job("b"), 1, now_);
+  EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
+  now_ += SlotLine::kTurn;
+  EXPECT_THAT(book_.wake(now_), ElementsAre("job-b"));
+  EXPECT_THAT(offers(job("b")), ElementsAre("w"));
+}
+
+TEST_F(PoolBookTest, AnAttemptThatEndsMovesToTheClosedPlaces) {
+  worker("w", 2);
+  book_.put(placed("a", "w"), now_);
+  EXPECT_EQ(book_.places("w").count(id("a")), 1U);
+  EXPECT_THAT(book_.closed_places("w"), IsEmpty());
+  EXPECT_THAT(book_.put(placed("a", "w", 3, /*open=*/false), now_), ElementsAre("w"));
+  EXPECT_THAT(book_.places("w"), IsEmpty());
+  EXPECT_EQ(book_.closed_places("w").count(id("a")), 1U);
+  EXPECT_EQ(book_.job_at("w", id("a")), "job-a");
+  EXPECT_EQ(book_.attempts("w"), 0);
+  CachedJob next = placed("a", "x", 4);
+  next.job.status.runs[0].attempt = 2;
+  EXPECT_THAT(book_.put(next, now_), ElementsAre("w", "x"));
+  EXPECT_FALSE(book_.is_named("w"));
+}
+
+TEST_F(PoolBookTest, AMessageReachesAllRunsAndKeepsTheirTime) {
+  worker("w", 4);
+  CachedJob many = placed("a", "w");
+  many.job.status.attempt = 3;
+  for (std::int64_t index = 1; index < 3; ++index) {
+    many.job.status.runs.push_back(many.job.status.runs[0]);
+    many.job.status.runs.back().index = index;
+    many.job.status.runs.back().attempt = index + 1;
+  }
+  book_.put(many, now_);
+  many.job.message = 7;
+  EXPECT_THAT(book_.put(many, now_ + seconds(5)), ElementsAre("w"));
+  EXPECT_EQ(book_.open_places("w").size(), 3U);
+  for (const auto& one : book_.open_places("w")) EXPECT_EQ(one.message, 7);
+  EXPECT_EQ(book_.waited("w", {"a", 2, 3}, now_ + seconds(5)), seconds(5));
+}
+
 TEST_F(PoolBookTest, ASecondPromiseToAJobReplacesTheFirst) {
   worker("w", 2);
   worker("x", 2);

@@ -65,6 +65,22 @@ TEST_F(SlotLineTest, AJobThatDoesNotLookHoldsUpNobodyForLong) {
   EXPECT_EQ(line_.wanted_before("b", created('b'), 9, later), 9);
 }
 
+TEST_F(SlotLineTest, AnOlderJobThatAsksLaterIsWokenBesideThoseThatWere) {
+  ask("c");
+  ask("d");
+  EXPECT_THAT(line_.wake(2, kStart), ElementsAre("job-c", "job-d"));
+  ask("a");
+  EXPECT_THAT(line_.wake(2, kStart), ElementsAre("job-a"));
+  EXPECT_THAT(line_.wake(2, kStart), IsEmpty());
+  EXPECT_EQ(before("d"), 2);
+  ask("e");
+  ask("a", 5);
+  EXPECT_EQ(before("e"), 7) << "it wants more by now";
+  line_.leave("c");
+  EXPECT_EQ(before("e"), 6);
+  EXPECT_THAT(line_.wake(7, kStart), ElementsAre("job-e"));
+}
+
 TEST_F(SlotLineTest, ItRemembersSinceWhenAJobWaits) {
   ask("a");
   line_.ask("a", "job-a", created('a'), 3, kStart + seconds(9));

@@ -137,6 +137,14 @@ TEST(WorkerLeases, AnotherLeaseIsNone) {
   EXPECT_FALSE(decode_worker_lease(document(lease)));
 }
 
+TEST(WorkerLeases, ALeaseWithoutADurationMayBeOfAnAgentWithTheLongest) {
+  for (const std::int64_t given : {0, -1, 99'999}) {
+    Json lease = renewed_lease();
+    lease["spec"]["leaseDurationSeconds"] = given;
+    EXPECT_EQ(decoded(lease).duration, std::chrono::hours(1));
+  }
+}
+
 TEST(WorkerLeases, WhatIsNotOursSaysWhy) {
   const auto why = [](const char* pointer, const Json& value) {
     Json lease = renewed_lease();

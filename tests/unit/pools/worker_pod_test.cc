@@ -158,6 +158,7 @@ TEST(WorkerPod, IsReadAsItWasMade) {
   EXPECT_EQ(cached.worker.created, parse_time("2026-01-02T03:04:05Z"));
   EXPECT_EQ(cached.worker.hash, pool().hash);
   EXPECT_EQ(cached.worker.slots, 4);
+  EXPECT_EQ(cached.lease_duration, std::chrono::seconds(15));
   EXPECT_FALSE(cached.worker.deleting || cached.worker.ended || cached.worker.cannot_start);
   EXPECT_EQ(cached.worker.trouble, "");
 }
@@ -212,6 +213,19 @@ TEST(WorkerPod, AnEditedLabelChangesNoSlots) {
   pod["spec"]["containers"][0]["env"] =
       Json::parse(R"([{"name": "HOLDFAST_SLOTS", "value": "x"}])");
   EXPECT_EQ(decoded(pod).worker.slots, 1);
+}
+
+TEST(WorkerPod, AnAgentWhoseLeaseDurationIsUnknownMayHaveTheLongest) {
+  Json pod = served_pod();
+  Json& environment = pod["spec"]["containers"][0]["env"];
+  environment = Json::parse(R"([{"name": "HOLDFAST_LEASE_DURATION_SECONDS", "value": "1"}])");
+  EXPECT_EQ(decoded(pod).lease_duration, std::chrono::seconds(1));
+  for (const char* const value : {"", "x", "0", "-5", "99999"}) {
+    environment[0]["value"] = value;
+    EXPECT_EQ(decoded(pod).lease_duration, std::chrono::hours(1)) << value;
+  }
+  environment = Json::array();
+  EXPECT_EQ(decoded(pod).lease_duration, std::chrono::hours(1));
 }
 
 }  // namespace

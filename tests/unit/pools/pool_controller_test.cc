@@ -1,0 +1,274 @@
+// The controller of pools in a whole operator, over a simulated API server: in which order it
+// writes, and what it leaves alone.
+#include "operator/pools/pool_controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/pools/operator_world.h"
+
+namespace holdfast::controller::testing {
+namespace {
+
+using simulation::ApiAnswer;
+using simulation::ApiRequest;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr seconds kDuration{30};
+
+Json pool(const Json& over = Json::object()) {
+  Json spec = {
+      {"template",
+       {{"spec",
+         {{"containers",
+           Json::array({{{"name", "worker"}, {"image", "image"}, {"command", {"/work"}}}})}}}}},
+      {"minWorkers", 0},
+      {"maxWorkers", 3},
+      {"leaseDurationSeconds", kDuration.count()}};
+  spec.update(over);
+  return {{"apiVersion", "holdfast.dev/v1alpha1"},
+          {"kind", "WorkerPool"},
+          {"metadata", {{"name", "small"}}},
+          {"spec", std::move(spec)}};
+}
+
+Json job(const std::string& name) {
+  return {{"apiVersion", "holdfast.dev/v1alpha1"},
+          {"kind", "DurableJob"},
+          {"metadata", {{"name", name}}},
+          {"spec", {{"workerPool", {{"name", "small"}}}}}};
+}
+
+class PoolControllerTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> pods() const {
+    std::vector<std::string> uids;
+    for (const Json& pod : world_.all("pods")) uids.push_back(uid_of(pod));
+    return uids;
+  }
+  static std::string uid_of(const Json& object) { return string_at(at(object, "metadata"), "uid"); }
+  Json worker_lease(const std::string& pod) const {
+    return world_.find("leases", "holdfast-worker-" + pod);
+  }
+  std::string holder(const std::string& pod) const {
+    return string_at(at(worker_lease(pod), "spec"), "holderIdentity");
+  }
+  Json status(const std::string& name) const {
+    return at(world_.find("durablejobs", name), "status");
+  }
+  std::int64_t attempt(const std::string& name) const { return int_at(status(name), "attempt"); }
+  std::string phase(const std::string& name) const { return string_at(status(name), "phase"); }
+  std::string reason(const std::string& name) const {
+    return string_at(at(status(name), "waiting"), "reason");
+  }
+  std::string last_outcome(const std::string& name) const {
+    const Json history = at(status(name), "history");
+    return history.empty() ? "" : string_at(history.back(), "outcome");
+  }
+  bool until(const std::function<bool()>& done, Duration limit = seconds(5)) {
+    return world_.run_until(done, limit);
+  }
+
+  // A worker is live, and runs the job.
+  std::string running_job(const std::string& name) {
+    world_.create(kPools, pool());
+    world_.start();
+    world_.create(kJobs, job(name));
+    EXPECT_TRUE(
+        until([&] { return pods().size() == 1 && !holder(pods()[0]).empty(); }, minutes(1)));
+    const std::string pod = pods().at(0);
+    EXPECT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + pod).is_null(); }));
+    world_.renew(pod, report());
+    EXPECT_TRUE(until([&] { return !world_.work(pod).entries.empty(); }));
+    answer_running(pod);
+    world_.run(seconds(1));
+    EXPECT_EQ(phase(name), "Running");
+    return pod;
+  }
+  WorkerReport report() const {
+    WorkerReport report;
+    report.life = "life-1";
+    return report;
+  }
+  void answer_running(const std::string& pod) {
+    WorkerReport says = report();
+    for (const WorkEntry& entry : world_.work(pod).entries) {
+      Answer answer;
+      answer.id = entry.id;
+      says.answers.push_back(answer);
+    }
+    world_.renew(pod, says);
+  }
+
+  OperatorWorld world_;
+};
+
+TEST_F(PoolControllerTest, AWorkerIsMadeForJobsThatWaitAndTheyStartOnceItIsLive) {
+  world_.create(kPools, pool());
+  world_.start();
+  world_.run(seconds(5));
+  EXPECT_THAT(pods(), IsEmpty()) << "nothing waits";
+  world_.create(kJobs, job("one"));
+  ASSERT_TRUE(until([&] { return pods().size() == 1; }));
+  const std::string pod = pods()[0];
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + pod).is_null(); }));
+  EXPECT_THAT(holder(pod), ::testing::EndsWith("/" + pod));
+  world_.run(seconds(3));
+  EXPECT_EQ(attempt("one"), 0) << "its agent has not renewed its Lease";
+  EXPECT_EQ(pods().size(), 1U) << "a worker that starts is capacity";
+  world_.renew(pod, report());
+  ASSERT_TRUE(until([&] { return !world_.work(pod).entries.empty(); }));
+  EXPECT_EQ(attempt("one"), 1) << "the intent comes first";
+  EXPECT_EQ(string_at(at(status("one"), "runs")[0], "workerUID"), uid_of(worker_lease(pod)));
+}
+
+TEST_F(PoolControllerTest, AWorkerIsMarkedBeforeItsPodIsDeleted) {
+  const std::string pod = running_job("one");
+  bool was_marked = false;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool deletes = request.method == "DELETE" && request.target.starts_with(kPods);
+    if (deletes) was_marked = world_.work(pod).draining;
+    return std::nullopt;
+  };
+  // Its template is another one now.
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"slotsPerWorker", 2}}}});
+  world_.create(kJobs, job("two"));
+  ASSERT_TRUE(until([&] { return pods().size() == 2; }));
+  world_.run(seconds(2));
+  EXPECT_FALSE(was_marked) << "it is busy";
+  std::string newer;
+  for (const std::string& one : pods()) newer = one == pod ? newer : one;
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + newer).is_null(); }));
+  world_.renew(newer, report());
+  ASSERT_TRUE(until(
+      [&] {
+        answer_running(pod);
+        world_.run(seconds(1));
+        return world_.work(pod).draining;
+      },
+      seconds(20)));
+  EXPECT_EQ(pods().size(), 2U) << "it still runs its attempt";
+  WorkerReport ended = report();
+  Answer answer;
+  answer.id = world_.work(pod).entries.at(0).id;
+  answer.kind = AnswerKind::kEnded;
+  ended.answers.push_back(answer);
+  world_.renew(pod, ended);
+  ASSERT_TRUE(until([&] {
+    return !at(at(world_.find("pods", string_at(at(world_.all("pods").at(0), "metadata"), "name")),
+                  "metadata"),
+               "deletionTimestamp")
+                .is_null() ||
+           pods().size() < 2;
+  }));
+  EXPECT_TRUE(was_marked);
+  EXPECT_EQ(phase("one"), "Succeeded");
+}
+
+TEST_F(PoolControllerTest, ASilentWorkerIsCutOffAndItsAttemptIsLost) {
+  const std::string pod = running_job("one");
+  world_.run(kDuration - seconds(3));
+  EXPECT_EQ(attempt("one"), 1);
+  EXPECT_FALSE(holder(pod).empty());
+  ASSERT_TRUE(until([&] { return holder(pod).empty(); }));
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; })) << status("one");
+}
+
+TEST_F(PoolControllerTest, AConflictIsNoCutOff) {
+  const std::string pod = running_job("one");
+  int refused = 0;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool cuts_off = request.method == "PUT" &&
+                          request.target.ends_with("/holdfast-worker-" + pod) &&
+                          request.body.find("holderIdentity") == std::string::npos;
+    // The agent is a moment faster.
+    if (cuts_off && refused++ == 0) answer_running(pod);
+    return std::nullopt;
+  };
+  ASSERT_TRUE(until([&] { return refused > 0; }, kDuration + seconds(2)));
+  world_.run(seconds(5));
+  EXPECT_EQ(refused, 1);
+  EXPECT_THAT(holder(pod), ::testing::EndsWith("/" + pod));
+  EXPECT_EQ(attempt("one"), 1);
+  EXPECT_EQ(phase("one"), "Running");
+}
+
+TEST_F(PoolControllerTest, NothingIsDecidedBeforeTheLeasesWereRead) {
+  const std::string pod = running_job("one");
+  world_.start();
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool lists = request.method == "GET" &&
+                       request.target.find("/leases?") != std::string::npos &&
+                       request.target.find("worker-pool") != std::string::npos;
+    if (!lists) return std::nullopt;
+    return ApiAnswer{403, R"({"kind": "Status", "code": 403, "reason": "Forbidden"})", 0};
+  };
+  world_.create(kJobs, job("two"));
+  world_.writes.clear();
+  for (int second = 0; second < 120; second += 5) {
+    world_.run(seconds(5));
+    answer_running(pod);
+  }
+  EXPECT_THAT(world_.writes, Not(Contains(StartsWith("POST pods")))) << "a worker may be free";
+  EXPECT_THAT(world_.writes, Not(Contains(::testing::HasSubstr("leases/holdfast-work"))));
+  EXPECT_EQ(attempt("one"), 1) << "its worker is not missing";
+  EXPECT_EQ(phase("one"), "Running");
+}
+
+TEST_F(PoolControllerTest, ThePoolsEndMakesNoWorkerAndItsJobsSaySo) {
+  const std::string pod = running_job("one");
+  world_.remove(std::string(kPools) + "/small");
+  world_.create(kJobs, job("two"));
+  world_.writes.clear();
+  for (int second = 0; second < 20; second += 5) {
+    world_.run(seconds(5));
+    answer_running(pod);
+  }
+  EXPECT_THAT(world_.writes, Not(Contains(StartsWith("POST"))));
+  EXPECT_EQ(reason("two"), "PoolMissing");
+  EXPECT_EQ(phase("one"), "Running") << "its worker goes on until the garbage collector comes";
+  world_.collect_garbage();
+  world_.run(kDuration - seconds(2));
+  EXPECT_EQ(attempt("one"), 1) << "its command may still run";
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(10)));
+}
+
+// An edit of the pool changes nothing for agents that run.
+TEST_F(PoolControllerTest, AWorkerIsWaitedForAsLongAsItsAgentMayRun) {
+  const std::string pod = running_job("one");
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"leaseDurationSeconds", 5}}}});
+  world_.stop();
+  world_.remove(std::string(kLeases) + "/holdfast-worker-" + pod);
+  world_.start();
+  ASSERT_TRUE(until([&] { return holder(pod) == "revoked"; }, seconds(40)));
+  EXPECT_EQ(int_at(at(worker_lease(pod), "spec"), "leaseDurationSeconds"), kDuration.count());
+  world_.run(kDuration - seconds(4));
+  EXPECT_EQ(holder(pod), "revoked") << "its command may still run";
+  EXPECT_EQ(last_outcome("one"), "");
+  ASSERT_TRUE(until([&] { return holder(pod).empty(); }, seconds(8)));
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(8)));
+}
+
+// Nobody knows how long the agent of a worker without Leases may run.
+TEST_F(PoolControllerTest, AWorkerWithoutLeasesThatThisProcessNeverSawIsWaitedForTheLongestTime) {
+  const std::string pod = running_job("one");
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"leaseDurationSeconds", 5}}}});
+  world_.stop();
+  for (const char* const name : {"holdfast-worker-", "holdfast-work-"}) {
+    world_.remove(kLeases + ("/" + (name + pod)));
+  }
+  world_.start();
+  world_.run(minutes(3));
+  EXPECT_EQ(last_outcome("one"), "");
+  EXPECT_EQ(attempt("one"), 1);
+}
+
+}  // namespace
+}  // namespace holdfast::controller::testing
