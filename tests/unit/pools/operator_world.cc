@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/file_reader.h"
 #include "core/json_time.h"
 #include "core/random.h"
 #include "operator/jobs/events.h"
@@ -130,13 +131,14 @@ class OperatorWorld::Transport : public http::Transport {
   std::map<http::CallId, std::shared_ptr<Stream>> streams_;
 };
 
-struct OperatorWorld::Process : Telemetry, EventSink {
+struct OperatorWorld::Process : Telemetry, EventSink, notify::Poster {
   Process(OperatorWorld& world, int life)
       : transport(world),
         credentials(*world.loop_),
         random(static_cast<std::uint64_t>(life)),
         client({*world.loop_, transport, credentials, random, log, {}, "holdfast", 0}),
-        manager({*world.loop_, client, random, log, *this, *this}, config(life)) {}
+        manager({*world.loop_, client, random, log, *this, *this, *this, system_files()},
+                config(life)) {}
 
   static runtime::Manager::Config config(int life) {
     runtime::Manager::Config config;
@@ -146,14 +148,15 @@ struct OperatorWorld::Process : Telemetry, EventSink {
     return config;
   }
 
-  void attempt_ended(const std::string&) override {}
+  void attempt_ended(const std::string&, const std::string&) override {}
   void stage_ended(const std::string&, std::optional<Duration>) override {}
-  void recovered(reconciler::OrphanClass, Duration) override {}
+  void recovered(const std::string&, reconciler::OrphanClass, Duration) override {}
   void fenced_outcome(const std::string&) override {}
   void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
   void record(const ObjectReference&, bool, const std::string&, const std::string&,
               const std::string&) override {}
+  void post(const notify::Target&, notify::Message, Done) override { FAIL() << "nobody is told"; }
 
   Log log;
   Transport transport;

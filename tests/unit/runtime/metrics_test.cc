@@ -190,6 +190,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .longest_running = [] { return Duration(seconds(1)); },
       .queues = nullptr,
       .pools = nullptr,
+      .notifications = nullptr,
   });
   std::string text = metrics_.text();
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Running\"}"), 2.0);
