@@ -123,7 +123,8 @@ void take_agent_out(Json& spec) {
 
 }  // namespace
 
-// S13: nothing that the template does not say, but our environment.
+// S13: nothing that the template does not say, but our environment, and where a container's last
+// words come from.
 void Ledger::pod_template_kept(const Json& job, const Json& body) {
   Json asked = at(body, "spec");
   const std::string stage = string_at(at(at(body, "metadata"), "labels"), reconciler::kStageLabel);
@@ -146,6 +147,7 @@ void Ledger::pod_template_kept(const Json& job, const Json& body) {
         }
         container.erase("env");
         if (!kept.empty()) container["env"] = kept;
+        container.emplace("terminationMessagePolicy", "FallbackToLogsOnError");
       }
     }
   };
