@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 namespace holdfast::kube {
@@ -149,6 +151,34 @@ Result<T> guarded(const std::function<Result<T>()>& read) {
   }
 }
 
+// Takes no notice of what a document holds.
+class NoContent : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// In some broken texts yaml-cpp finds empty documents for ever.
+bool has_too_many_documents(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  NoContent handler;
+  for (int found = 0; parser.HandleNextDocument(handler); ++found) {
+    if (found == kMaxManifestDocuments) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Json> parse_yaml(const std::string& text) {
@@ -164,6 +194,9 @@ Result<std::vector<Json>> parse_manifest(const std::string& text) {
   return guarded<std::vector<Json>>([&]() -> Result<std::vector<Json>> {
     Walk walk;
     walk.typed = true;
+    if (has_too_many_documents(text)) {
+      return refuse("it has more than " + std::to_string(kMaxManifestDocuments) + " documents");
+    }
     std::vector<Json> documents;
     for (const YAML::Node& document : YAML::LoadAll(text)) {
       Json json = convert(document, 0, walk);

@@ -13,6 +13,7 @@ namespace holdfast::kube {
 // end.
 inline constexpr int kMaxYamlNodes = 100'000;
 inline constexpr int kMaxYamlDepth = 50;
+inline constexpr int kMaxManifestDocuments = 1'000;
 
 // Returns JSON in which each scalar is a string. kInvalid names line and column, never the text.
 Result<Json> parse_yaml(const std::string& text);

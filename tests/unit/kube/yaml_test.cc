@@ -103,6 +103,14 @@ TEST(Manifest, DocumentsAreApartAndEmptyOnesLeftOut) {
   EXPECT_EQ(manifest(""), Json::array());
 }
 
+TEST(Manifest, ATextThatNeverEndsIsRefused) {
+  std::string text = std::string(12, '\t') + ",\t\t" + std::string(7, '\t') + "\a";
+  text += std::string(3, '\0') + "aVs\x04";
+  const Result<std::vector<Json>> documents = parse_manifest(text);
+  ASSERT_FALSE(documents.ok()) << "yaml-cpp finds empty documents in it for ever";
+  EXPECT_EQ(documents.error().message, "it has more than 1000 documents");
+}
+
 TEST(Manifest, MergeKeysAddWhatIsNotThere) {
   EXPECT_EQ(manifest("[&a {x: 1, y: 2}, {<<: *a, y: 3}]\n"),
             Json({{{{"x", 1}, {"y", 2}}, {{"x", 1}, {"y", 3}}}}));
