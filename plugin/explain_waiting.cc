@@ -17,7 +17,7 @@ std::optional<std::int64_t> run_named_in(std::string_view message) {
   constexpr std::string_view kStart = "run ";
   const std::size_t found = message.find(kStart);
   // The stage's name may stand in front.
-  if (found == std::string_view::npos || (found > 0 && message.substr(found - 2, 2) != ": ")) {
+  if (found == std::string_view::npos || (found > 0 && !message.substr(0, found).ends_with(": "))) {
     return std::nullopt;
   }
   message.remove_prefix(found + kStart.size());

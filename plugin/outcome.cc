@@ -25,7 +25,7 @@ std::string why(const Json& job) {
     const std::string type = string_at(condition, "type");
     if (string_at(condition, "status") != "True") continue;
     if (type != phase && !(phase == "Succeeded" && type == "Complete")) continue;
-    const std::string reason = string_at(condition, "reason");
+    const std::string reason = clean_text(string_at(condition, "reason"), kMaxTextBytes);
     const std::string message = clean_text(string_at(condition, "message"), kMaxTextBytes);
     return message.empty() ? reason : reason + ": " + message;
   }
@@ -42,13 +42,20 @@ class Wait {
         last_(job),
         uid_(uid_of(job)),
         name_(string_at(at(job, "metadata"), "name")),
+        namespace_(string_at(at(job, "metadata"), "namespace")),
         wanted_(wanted) {}
 
   int run() {
     if (has_ended(last_)) return ended(last_);
-    const std::string namespace_ = string_at(at(last_, "metadata"), "namespace");
-    auto mirror =
-        api_.mirror(kJobs, namespace_, {.labels = "", .fields = "metadata.name=" + name_});
+    const Selector selector{.labels = "", .fields = "metadata.name=" + name_};
+    // The mirror would wait for rights for ever.
+    const auto listed = api_.list(kJobs, namespace_, selector);
+    if (!listed.ok() && listed.error().code == ErrorCode::kForbidden) {
+      return refuse(terminal_, command_,
+                    job_reference(name_) + " is there, but " +
+                        advice(listed.error(), {"list", kJobs, namespace_, ""}));
+    }
+    auto mirror = api_.mirror(kJobs, namespace_, selector);
     if (!mirror.ok()) return refuse(terminal_, command_, mirror.error().message);
     const std::optional<Duration> limit = command_.duration("timeout");
     const SteadyTime begun = steady_now();
@@ -88,10 +95,17 @@ class Wait {
   }
 
   // A job with ttlSecondsAfterFinished 0 ends and goes in one moment.
-  int gone(Mirror& mirror) {
+  std::optional<int> gone(Mirror& mirror) {
     const Objects deleted = mirror.deleted();
     const Json* const last = find(deleted);
     if (last != nullptr && has_ended(*last)) return ended(*last);
+    if (last == nullptr) {
+      // The first list may be older than the job.
+      const Result<Json> now = api_.get(kJobs, namespace_, name_);
+      const bool is_there = now.ok() && uid_of(*now) == uid_;
+      if (is_there && has_ended(*now)) return ended(*now);
+      if (is_there || (!now.ok() && now.error().code != ErrorCode::kNotFound)) return std::nullopt;
+    }
     return refuse(terminal_, command_,
                   last != nullptr
                       ? "somebody has deleted " + job_reference(name_) +
@@ -126,7 +140,7 @@ class Wait {
   Api& api_;
   Terminal& terminal_;
   Json last_;
-  const std::string uid_, name_, wanted_;
+  const std::string uid_, name_, namespace_, wanted_;
   std::string told_, trouble_;
 };
 
@@ -150,7 +164,7 @@ std::string state_of(const Json& job) {
     return reason.empty() ? text : text + ": " + reason;
   }
   const Json& waiting = at(at(job, "status"), "waiting");
-  const std::string reason = string_at(waiting, "reason");
+  const std::string reason = clean_text(string_at(waiting, "reason"), kMaxTextBytes);
   if (reason.empty()) return text;
   return text + ": " + reason + ": " + clean_text(string_at(waiting, "message"), kMaxTextBytes);
 }

@@ -1,5 +1,7 @@
 #include "plugin/verb.h"
 
+#include "core/utf8.h"
+
 namespace holdfast::plugin {
 namespace {
 
@@ -84,9 +86,9 @@ int refuse(Terminal& terminal, const Command& command, std::string_view message)
   std::string line = "kubectl holdfast";
   if (!command.verb.empty()) line += " " + command.verb;
   line += ": ";
-  // One line, whatever the server wrote.
-  for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
-  terminal.err(line + "\n");
+  // One line that the terminal only shows, whatever the server or a tenant wrote.
+  constexpr std::size_t kMaxLine = 4096;
+  terminal.err(line + clean_text(message, kMaxLine) + "\n");
   return kExitRefused;
 }
 

@@ -277,8 +277,10 @@ void PoolController::worker_is_another(Worker& worker, const CachedWorkerLease& 
   worker.cut_off_seen.reset();
   if (const auto pool = find_pool(worker.pool_key())) {
     const bool knows = worker.agent_duration.count() > 0;
-    pool->gone[lease_uid] = {knows ? worker.agent_duration : lease.duration, loop_.now()};
     pool->book.erase_worker(lease_uid);
+    // A replica that does not look after the pool must not keep them all either.
+    pool->forget_gone(pool->book.missing(), loop_.now());
+    pool->gone[lease_uid] = {knows ? worker.agent_duration : lease.duration, loop_.now()};
   }
   look_at_places(worker, lease_uid, {.of_open = true, .of_closed = true, .ids = {}});
   // It looks after the places of workers without a Lease.

@@ -27,8 +27,6 @@ constexpr std::chrono::minutes kTakenName{1};
 constexpr std::chrono::seconds kReadMissing{5};
 // Jobs whose worker is missing are looked at this often, until their records have moved on.
 constexpr std::chrono::seconds kMissingPause{5};
-// An intent may be under way that names a worker whose Lease is gone.
-constexpr std::chrono::minutes kGoneStays{1};
 // Pods that are created or deleted at once.
 constexpr std::size_t kPodsAtOnce = 4;
 
@@ -170,9 +168,7 @@ std::optional<Duration> PoolController::look_for_missing(const std::string& key,
   };
   std::erase_if(pool.told_missing, is_there);
   std::erase_if(pool.known_gone, is_there);
-  std::erase_if(pool.gone, [&](const auto& one) {
-    return is_there(one.first) && loop_.now() - one.second.since >= kGoneStays;
-  });
+  pool.forget_gone(missing, loop_.now());
   for (const std::string& uid : missing) {
     const bool has_told = pool.told_missing.count(uid) != 0;
     const PoolBook::Places& open = pool.book.places(uid);

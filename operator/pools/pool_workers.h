@@ -80,6 +80,9 @@ struct Pool {
     SteadyTime since{};
   };
   std::map<std::string, Gone> gone;
+  // Drops those that no place names any more. A place may yet come within the first minute: an
+  // intent may be under way. `missing` is of the book.
+  void forget_gone(const std::vector<std::string>& missing, SteadyTime now);
   // Workers' UIDs: a read of all Leases of the namespace has shown that they have none.
   std::set<std::string> known_gone;
   // Names of pods that are not ours, or that lost our label: until when they count as taken.

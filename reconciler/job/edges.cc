@@ -327,8 +327,9 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   if (out_of_time && overran) return late;
   if (std::optional<JobEnd> spent = spent_budget(spec, status)) {
     if (last) {
+      // Not what its container wrote: targets of notifications get this text, and logs stay here.
       spent->message +=
-          "; the last one: " + last->verdict.reason.text() + ": " + in_one_line(last->verdict);
+          "; the last one: " + last->verdict.reason.text() + ": " + last->verdict.message;
     }
     return spent;
   }

@@ -63,8 +63,8 @@ class Planner {
   }
 
   bool lasts(const PoolWorker& worker) const {
-    return !is_old(worker) && !worker.ended && worker.state == WorkerState::kLive &&
-           worker.created + kShortLife <= state_.now;
+    const bool serves = !worker.ended && !worker.deleting && worker.state == WorkerState::kLive;
+    return !is_old(worker) && serves && worker.created + kShortLife <= state_.now;
   }
 
   void record_failures() {

@@ -244,6 +244,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: plugin-creato
     assert creator("submit", "-f", "-", "--key", "create only", input=job()).code == 0
     again = creator("submit", "-f", "-", "--key", "create only", input=job())
     assert again.code == 2 and "no right to get durablejobs" in again.line
+    waits = creator("submit", "-f", "-", "--key", "create and wait", "--wait", input=job())
+    assert waits.code == 2 and "is there, but you have no right to list durablejobs" in waits.line
 
 
 def test_a_server_that_is_away_gets_one_line(tmp_path):

@@ -22,6 +22,7 @@ MUTABLE = {
     "suspend": True,
     "cancel": True,
     "ttlSecondsAfterFinished": 0,
+    "notify": ["chat"],
 }
 INDEXED = {"completionMode": "Indexed", "completions": 5}
 PER_INDEX = {**INDEXED, "backoffLimitPerIndex": 1}

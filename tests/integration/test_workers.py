@@ -160,14 +160,14 @@ def test_a_job_of_many_runs_uses_all_slots(operator, jobs, pools, tmp_path):
 def test_a_job_without_its_pool_says_so_and_gives_its_permit_back(operator, jobs, pools, work, cluster, lives, tmp_path):
     Queues(cluster, work).apply(queue("encode", concurrency=1))
     pools.apply("full", maxWorkers=1)
-    jobs.apply(pooled("holder", "full", lives))
+    jobs.apply(pooled("permit-holder", "full", lives))
     lives.wait(1)
-    jobs.apply(pooled("first", "full", Lives(tmp_path / "first"), queue={"name": "encode"}))
-    jobs.wait("first", lambda s: reason(s) == "WorkerAwaited", LIMIT, "first to have the permit and no slot")
-    jobs.apply(pooled("second", "other", Lives(tmp_path / "second"), {"run": 0}, queue={"name": "encode"}))
+    jobs.apply(pooled("permit-first", "full", Lives(tmp_path / "first"), queue={"name": "encode"}))
+    jobs.wait("permit-first", lambda s: reason(s) == "WorkerAwaited", LIMIT, "first to have the permit and no slot")
+    jobs.apply(pooled("permit-second", "other", Lives(tmp_path / "second"), {"run": 0}, queue={"name": "encode"}))
     pools.delete("full")
-    status = jobs.wait("first", lambda s: reason(s) == "PoolMissing", LIMIT, "first to miss its pool")
+    status = jobs.wait("permit-first", lambda s: reason(s) == "PoolMissing", LIMIT, "first to miss its pool")
     assert status["phase"] == "Pending"
-    jobs.wait("second", lambda s: reason(s) == "PoolMissing", LIMIT, "second to miss its pool")
+    jobs.wait("permit-second", lambda s: reason(s) == "PoolMissing", LIMIT, "second to miss its pool")
     pools.apply("other", maxWorkers=1)
-    assert ended(jobs, "second")["phase"] == "Succeeded"
+    assert ended(jobs, "permit-second")["phase"] == "Succeeded"
