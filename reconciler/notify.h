@@ -39,8 +39,9 @@ inline constexpr std::size_t kNotifyTextLimit = 256;
 
 // A target that still fails so long after the event is given up.
 inline constexpr std::chrono::seconds kNotifyFor = std::chrono::hours(72);
-// One that the operator does not know, or that the namespace may not use. It is no shorter, because
-// after a change of the configuration not all replicas have it at once.
+// One that the operator does not know, or that the namespace may not use; and no sooner than so
+// long after the replica's start. It is no shorter, because after a change of the configuration not
+// all replicas have it at once.
 inline constexpr std::chrono::seconds kUnknownTargetFor = std::chrono::minutes(10);
 
 // A target, as the operator's configuration has it.

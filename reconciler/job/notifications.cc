@@ -49,13 +49,20 @@ void tell_loss(const Context& context, const char* reason, const std::string& me
   write.events.push_back(Event{true, kCondition, "Notify", message});
 }
 
+// Until then an event waits for a target that is not known. The configuration is read at the start,
+// so a process that is new has no long view of it: somebody may mend it, and start the next one.
+Time unknown_until(const Context& context, const OutboxEntry& entry) {
+  const Duration left = kUnknownTargetFor - context.view.observed.live_for;
+  return std::max(entry.time + kUnknownTargetFor, context.now + left);
+}
+
 // Why this target gets the event no more; none: it may still get it.
 std::optional<std::string> why_given_up(const Context& context, const OutboxEntry& entry,
                                         const std::string& name) {
   const TargetView& target = target_of(context, name);
   const DeliveryView* const delivery = delivery_of(context, entry.number, name);
   if (target.state != TargetView::State::kKnown) {
-    if (context.now < entry.time + kUnknownTargetFor) return std::nullopt;
+    if (context.now < unknown_until(context, entry)) return std::nullopt;
     return why_unusable(target, name);
   }
   if (!delivery || delivery->result == DeliveryView::Result::kTaken) return std::nullopt;
@@ -199,7 +206,7 @@ void decide_outbox(const Context& context, Plan& plan) {
   for (const OutboxEntry& entry : before.outbox) {
     for (const std::string& name : entry.targets) {
       const bool known = target_of(context, name).state == TargetView::State::kKnown;
-      const Time over = entry.time + (known ? kNotifyFor : kUnknownTargetFor);
+      const Time over = known ? entry.time + kNotifyFor : unknown_until(context, entry);
       // After that time each failure of a known target is an event.
       if (over > context.now) plan.wake_at(over);
     }

@@ -198,6 +198,29 @@ TEST(Notifications, AnUnknownTargetIsShownAtOnceAndGivenUpAfterTenMinutes) {
   EXPECT_TRUE(has_lost(after(view, now() + minutes(10))));
 }
 
+TEST(Notifications, AReplicaThatIsNewGivesUpNothingForAMissingTarget) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(2), {"chat"})});
+  view.observed.notify.targets.clear();
+  view.observed.live_for = minutes(4);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty()) << "the configuration may be mended";
+  EXPECT_EQ(waits.wake_after, Duration(minutes(6)));
+  view.observed.live_for = minutes(10);
+  EXPECT_TRUE(has_lost(after(view)));
+}
+
+TEST(Notifications, WhatAContainerWroteIsNotTold) {
+  JobView view = running_job();
+  tells(view, "chat");
+  view.job.spec.backoff_limit = 0;
+  add_ended_pod(view, 1, 1).containers[0].terminated->message = "password=hunter2";
+  const Status status = after(view);
+  ASSERT_EQ(status.phase, Phase::kFailed);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0].message.find("hunter2"), std::string::npos);
+  EXPECT_NE(status.history[0].message.find("hunter2"), std::string::npos) << "here it belongs";
+}
+
 TEST(Notifications, ATargetThatTheNamespaceMayNotUseIsShown) {
   JobView view = succeeding();
   view.observed.notify.targets["chat"].state = TargetView::State::kForbidden;
