@@ -174,4 +174,11 @@ int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Jso
   return Wait(command, api, terminal, job, wanted).run();
 }
 
+int report_job(const Command& command, Api& api, Terminal& terminal, const Json& job,
+               const std::string& what) {
+  print_job(terminal, command, job, what);
+  if (!command.has("wait") || command.has("dry-run")) return kExitDone;
+  return wait_for_end(command, api, terminal, job);
+}
+
 }  // namespace holdfast::plugin

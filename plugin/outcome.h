@@ -24,4 +24,8 @@ std::string state_of(const Json& job);
 int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Json& job,
                  const std::string& wanted = "Succeeded");
 
+// Prints a job that was created or found, and with --wait waits for its end. Returns the exit code.
+int report_job(const Command& command, Api& api, Terminal& terminal, const Json& job,
+               const std::string& what);
+
 }  // namespace holdfast::plugin

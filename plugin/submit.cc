@@ -160,9 +160,7 @@ class Submit {
   }
 
   int report(const Json& job, const std::string& what) {
-    print_job(terminal_, command_, job, what);
-    if (!command_.has("wait") || command_.has("dry-run")) return kExitDone;
-    return wait_for_end(command_, api_, terminal_, job);
+    return report_job(command_, api_, terminal_, job, what);
   }
 
   const Command& command_;
