@@ -15,16 +15,18 @@
 // - An attempt begins at most once, within 2/3 D, after a live look at its job. It does not begin
 //   if its entry has ever said `stop`, or if the worker drains.
 // - At 2/3 D with an attempt alive the agent fences itself: it asks all commands to end. Shortly
-//   before 5/6 D it kills everything, and then it ends. Without an attempt it only waits: it begins
-//   nothing before the next renewal, which may come after an outage of any length.
-// - If the worker Lease is refused, gone, or somebody else's, or the work Lease is gone or made
-//   again, the agent fences itself at once. Then everything is dead within D/6.
-// - The seq of the work Lease never falls, and each seq has one text. Else somebody has changed the
-//   Lease, or the cluster's data were set back: the agent fences itself at once.
+//   before 5/6 D it kills everything, and then it ends. Without an attempt it only waits, however
+//   long the outage is. It begins nothing before the next renewal.
+// - The agent fences itself at once if the worker Lease is refused, gone, or somebody else's. It
+//   does the same if the work Lease is gone or made again. Then everything is dead within D/6.
+// - The seq of the work Lease never falls, and each seq has one text. Otherwise the agent fences
+//   itself at once. Somebody has changed the Lease, or the cluster's data were set back.
 // - Nothing undoes a fence.
-// - A renewal goes out each third of D, and at once if an attempt is over; of a busy worker 25 ms
-//   after the last one for each other attempt, so that ends share it. Its answers go into each
-//   report until their entries are gone. A start, progress and a checkpoint wait for it a little.
+// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it
+// waits
+//   25 ms after the last one for each other attempt, so that ends share it. Its answers go into
+//   each report until their entries are gone. A start, progress and a checkpoint wait for it a
+//   little.
 // - A renewal never echoes what was read before the last one was sent, or only if that is younger
 //   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.
 // - A version of the work Lease that is not understood changes nothing, and is not echoed.
