@@ -178,6 +178,11 @@ void note_schedule(const Json& spec, Conversion& conversion) {
                     " has no effect on DurableJobs that a CronJob's pod creates: set spec.queue to "
                     "a JobQueue with concurrency 1, so that one waits for the other");
   }
+  if (at(spec, "startingDeadlineSeconds").is_number()) {
+    notes.push_back("startingDeadlineSeconds: " + at(spec, "startingDeadlineSeconds").dump() +
+                    " is dropped: it limits how late a schedule may start a job, so set it in the "
+                    "CronJob that creates the DurableJob");
+  }
   if (bool_at(spec, "suspend")) {
     notes.emplace_back("the CronJob is suspended, and the DurableJob is not: do not create it yet");
   }

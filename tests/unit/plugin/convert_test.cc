@@ -153,6 +153,7 @@ TEST(PluginConvert, ACronJobGivesOneJobAndKeepsItsSchedule) {
   cron["spec"] = {{"schedule", "0 3 * * *"},
                   {"timeZone", "Europe/Oslo"},
                   {"concurrencyPolicy", "Forbid"},
+                  {"startingDeadlineSeconds", 200},
                   {"successfulJobsHistoryLimit", 3}};
   cron["spec"]["jobTemplate"] = {{"spec", job(R"({"backoffLimit": 2})")["spec"]},
                                  {"metadata", {{"labels", {{"app", "nightly"}}}}}};
@@ -164,6 +165,7 @@ TEST(PluginConvert, ACronJobGivesOneJobAndKeepsItsSchedule) {
   EXPECT_EQ(conversion.job["spec"]["backoffLimit"], 2);
   EXPECT_THAT(conversion.notes, Contains(HasSubstr("0 3 * * *")));
   EXPECT_THAT(conversion.notes, Contains(HasSubstr("concurrencyPolicy: Forbid")));
+  EXPECT_THAT(conversion.notes, Contains(HasSubstr("startingDeadlineSeconds: 200 is dropped")));
   EXPECT_THAT(conversion.notes, Contains(HasSubstr("ttlSecondsAfterFinished")));
 }
 
