@@ -136,7 +136,7 @@ std::string describe_end(const Explaining& explaining, const EndText& end) {
 std::string count_text(std::int64_t count) {
   std::string text = std::to_string(count);
   const std::size_t sign = count < 0 ? 1 : 0;
-  for (std::size_t i = text.size(); i > 3 + sign; i -= 3) text.insert(i - 3, ",");
+  for (std::size_t i = text.size(); i > 3 + sign; i -= 3) text.insert(i - 3, 1, ',');
   return text;
 }
 
