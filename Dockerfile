@@ -11,6 +11,7 @@ COPY CMakeLists.txt CMakePresets.json ./
 COPY core core
 COPY client client
 COPY reconciler reconciler
+COPY lane lane
 COPY operator operator
 COPY agent agent
 COPY plugin plugin

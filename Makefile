@@ -154,7 +154,7 @@ check-format: setup ## Say which C++ files are not formatted
 
 .PHONY: tidy
 tidy: configure ## Run clang-tidy over everything
-	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
+	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
 generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew

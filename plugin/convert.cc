@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plugin/convert_parts.h"
+#include "lane/mapping.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {
@@ -32,7 +32,7 @@ Json kept_labels(const Json& labels, Conversion& conversion) {
   Json kept = Json::object();
   if (!labels.is_object()) return kept;
   for (const auto& [key, value] : labels.items()) {
-    if (is_controller_label(key)) continue;
+    if (lane::is_controller_label(key)) continue;
     if (key == kKueueLabel) {
       conversion.notes.push_back(
           "label " + key +
@@ -152,10 +152,11 @@ void convert_job(const Json& metadata, const Json& spec, Conversion& conversion)
   job["metadata"] = kept_metadata(metadata, conversion);
   job["spec"] = kept_spec(spec, conversion);
   Json& kept = job["spec"];
-  convert_runs(job["metadata"], kept, conversion);
-  convert_policies(kept, conversion);
+  lane::convert_runs(job["metadata"], kept, conversion);
+  lane::convert_policies(kept, conversion);
   if (at(kept, "template").is_object()) {
-    convert_template(string_at(kept, "completionMode") == "Indexed", kept["template"], conversion);
+    lane::convert_template(string_at(kept, "completionMode") == "Indexed",
+                           lane::ControllerLabels::kDropped, kept["template"], conversion);
   } else {
     conversion.errors.emplace_back(
         "spec.template is missing: a Job has the pod that it runs there");

@@ -4,19 +4,13 @@
 // by hand.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/json.h"
+#include "lane/mapping.h"
 
 namespace holdfast::plugin {
 
-struct Conversion {
+struct Conversion : lane::Differences {
   Json job;  // null: there are errors
-  // What differs and why, one line each.
-  std::vector<std::string> notes;
-  // What no DurableJob can say, and what to do instead, one line each.
-  std::vector<std::string> errors;
 };
 
 // The object as in a manifest, or as the API server returns it: what the server has filled in is
