@@ -252,6 +252,10 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
         return self._supervisor.ask("start", name=name, argv=[str(part) for part in argv],
                                     env=environment, log=str(self.log_path(name)))["pid"]
 
+    def reserve_ports(self, count):
+        """Free ports for what start_process starts; nobody else gets them while the cluster lives."""
+        return self._supervisor.ask("ports", count=count)["ports"]
+
     def signal(self, name, number):
         """Any signal, to a part or to what start_process started."""
         self._supervisor.ask("signal", name=name, signal=int(number))

@@ -1,4 +1,5 @@
-"""Finds or builds the pinned tools of the local cluster: etcd, Kubernetes' own binaries, kwok; and helm.
+"""Finds or builds the pinned tools of the local cluster: etcd, Kubernetes' own binaries, kwok; and helm, Kueue and
+what says how other tools read our objects.
 
 Each folder under hack/tools is a Go module that pins one project; its go.sum is the check. A tool
 is built into a cache outside the tree that is keyed by the content of go.mod and go.sum, so that
@@ -41,6 +42,11 @@ HELM_PLAN = [("helm", "helm", "helm.sh/helm/v3/cmd/helm")]
 KSTATUS_PLAN = [("kstatus", "kstatus", "holdfast.dev/hack/tools/kstatus")]
 # An S3 server in memory, for the examples' test; a program of our own around a library.
 S3_PLAN = [("s3", "s3", "holdfast.dev/hack/tools/s3")]
+# What Argo CD and Flux make of an object; a program of our own around their code.
+GITOPS_PLAN = [("gitops", "gitops", "holdfast.dev/hack/tools/gitops")]
+KUEUE_PLAN = [("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue")]
+# Folders of a module's source that its tests need besides the program: (Go module, folder) by our module.
+KEPT = {"kueue": [("sigs.k8s.io/kueue", "charts/kueue")]}
 
 
 class ToolError(Exception):
@@ -143,6 +149,17 @@ def ensure_s3(say=None):
     return _ensure(S3_PLAN, say)["s3"]
 
 
+def ensure_gitops(say=None):
+    """Builds gitops (hack/tools/gitops/main.go) if it is missing and returns its path."""
+    return _ensure(GITOPS_PLAN, say)["gitops"]
+
+
+def ensure_kueue(say=None):
+    """Builds Kueue if it is missing and returns the paths of its program and of its Helm chart."""
+    program = _ensure(KUEUE_PLAN, say)["kueue"]
+    return program, module_dir("kueue") / "kept/kueue"
+
+
 def _ensure(plan, say):
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     found = find_tools(plan)
@@ -229,6 +246,7 @@ def _build(module, packages, say):
         if process.returncode != 0:
             raise ToolError(f"building {', '.join(packages)} failed (in hack/tools/{module}: "
                             f"{' '.join(command)}):\n{output[-4000:]}")
+        _keep(module, folder, env)
         for tool, package in packages.items():
             os.rename(scratch / _program(package), folder / tool)
     finally:
@@ -236,6 +254,19 @@ def _build(module, packages, say):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _keep(module, folder, env):
+    """Copies what KEPT says, so that it is there for as long as the program is."""
+    for source, path in KEPT.get(module, ()):
+        found = subprocess.run(["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", source],
+                               cwd=TOOLS_DIR / module, env=env, capture_output=True, text=True, check=True)
+        kept = folder / "kept" / Path(path).name
+        shutil.rmtree(kept, ignore_errors=True)
+        # Go's module cache is read-only; the copy must not be, or nobody could remove it.
+        shutil.copytree(Path(found.stdout.strip()) / path, kept, copy_function=shutil.copyfile)
+        for copy in [kept, *kept.rglob("*")]:
+            copy.chmod(0o755 if copy.is_dir() else 0o644)
 
 
 def _program(package):
