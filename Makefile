@@ -157,8 +157,8 @@ tidy: configure ## Run clang-tidy over everything
 	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p $(BUILD)
 
 .PHONY: generate
-generate: tools ## Make the CRD, its documentation, install.yaml and hack/rbac.yaml anew
-	@hack/generate-crd && hack/generate-api-docs && hack/render-chart
+generate: tools ## Make anew what is generated: CRDs, docs/api.md, install.yaml, hack/rbac.yaml, gitops
+	@hack/generate-crd && hack/generate-api-docs && hack/render-chart && hack/render-gitops
 
 .PHONY: clean
 clean: ## Remove the build folders

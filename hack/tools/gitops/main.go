@@ -1,0 +1,130 @@
+// What Argo CD and Flux make of objects, by their own code. Reads JSON objects from standard input and prints for
+// each its health and the message:
+//
+//	gitops argocd FILE    FILE is an argocd-cm ConfigMap; its health checks and those that are built in
+//	gitops flux FILE      FILE is a Kustomization; its healthCheckExprs, and kstatus for all other kinds
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strings"
+
+	argoproj "github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
+	"github.com/argoproj/argo-cd/v3/util/lua"
+	"github.com/argoproj/gitops-engine/pkg/health"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/fluxcd/pkg/runtime/cel"
+	"github.com/fluxcd/pkg/runtime/statusreaders"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const healthKey = "resource.customizations.health."
+
+// Reads one object's health.
+type reader func(*unstructured.Unstructured) (string, string, error)
+
+func argocd(text []byte) (reader, error) {
+	var file struct{ Data map[string]string }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, err
+	}
+	scripts := lua.ResourceHealthOverrides{}
+	for key, script := range file.Data {
+		// As in a key of the ConfigMap: a _ stands for the / between group and kind.
+		if kind, ok := strings.CutPrefix(key, healthKey); ok {
+			scripts[strings.Replace(kind, "_", "/", 1)] = argoproj.ResourceOverride{HealthLua: script}
+		}
+	}
+	return func(object *unstructured.Unstructured) (string, string, error) {
+		found, err := health.GetResourceHealth(object, scripts)
+		if err != nil {
+			return "", "", err
+		}
+		if found == nil {
+			return "None", "", nil
+		}
+		return string(found.Status), found.Message, nil
+	}, nil
+}
+
+func flux(text []byte) (reader, error) {
+	var file struct {
+		Spec struct {
+			HealthCheckExprs []kustomize.CustomHealthCheck `json:"healthCheckExprs"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, err
+	}
+	ofKind := map[string]*cel.StatusEvaluator{}
+	for _, check := range file.Spec.HealthCheckExprs {
+		evaluator, err := cel.NewStatusEvaluator(&check.HealthCheckExpressions)
+		if err != nil {
+			return nil, err
+		}
+		ofKind[check.APIVersion+"/"+check.Kind] = evaluator
+	}
+	// Flux waits for a Job's end; to kstatus itself a Job is done once it has started.
+	jobs := statusreaders.NewCustomJobStatusReader(nil)
+	return func(object *unstructured.Unstructured) (string, string, error) {
+		var result *status.Result
+		var err error
+		if evaluator := ofKind[object.GetAPIVersion()+"/"+object.GetKind()]; evaluator != nil {
+			result, err = evaluator.Evaluate(context.Background(), object)
+		} else if jobs.Supports(object.GroupVersionKind().GroupKind()) {
+			return ofReader(jobs, object)
+		} else {
+			result, err = status.Compute(object)
+		}
+		if err != nil {
+			return "", "", err
+		}
+		return string(result.Status), result.Message, nil
+	}, nil
+}
+
+func ofReader(readers engine.StatusReader, object *unstructured.Unstructured) (string, string, error) {
+	found, err := readers.ReadStatusForObject(context.Background(), nil, object)
+	if err != nil {
+		return "", "", err
+	}
+	return string(found.Status), found.Message, found.Error
+}
+
+func main() {
+	makers := map[string]func([]byte) (reader, error){"argocd": argocd, "flux": flux}
+	if len(os.Args) != 3 || makers[os.Args[1]] == nil {
+		log.Fatal("usage: gitops argocd|flux FILE <OBJECTS")
+	}
+	text, err := os.ReadFile(os.Args[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	read, err := makers[os.Args[1]](text)
+	if err != nil {
+		log.Fatal(err)
+	}
+	objects := json.NewDecoder(os.Stdin)
+	for {
+		var object unstructured.Unstructured
+		if err := objects.Decode(&object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			log.Fatal(err)
+		}
+		found, message, err := read(&object)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s\t%s\n", found, strings.ReplaceAll(message, "\n", " "))
+	}
+}
