@@ -39,6 +39,32 @@ bool is_control(std::uint32_t code) {
 
 }  // namespace
 
+namespace {
+// They only turn text beside them, so clean_text() keeps them.
+bool is_direction_mark(std::uint32_t code) {
+  return code == 0x061C || code == 0x200E || code == 0x200F;
+}
+}  // namespace
+
+std::string escape_controls(std::string_view json) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string escaped;
+  while (!json.empty()) {
+    const Character character = first_character(json);
+    const std::size_t size = std::max<std::size_t>(character.size, 1);
+    const bool is_escaped = is_control(character.code) || is_direction_mark(character.code);
+    if (character.size > 0 && is_escaped && character.code != '\n') {
+      escaped += "\\u";
+      for (int shift = 12; shift >= 0; shift -= 4)
+        escaped += kDigits[(character.code >> shift) & 15U];
+    } else {
+      escaped += json.substr(0, size);
+    }
+    json.remove_prefix(size);
+  }
+  return escaped;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = first_character(text).size;

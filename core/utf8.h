@@ -19,6 +19,10 @@ inline std::string utf8_prefix(std::string text, std::size_t limit) {
 
 bool is_utf8(std::string_view text);
 
+// JSON with its control characters as \uXXXX, which mean the same: C1, DEL, line separators, and
+// what turns the direction of text. For terminals, which obey them. Line breaks stay.
+std::string escape_controls(std::string_view json);
+
 // One line of UTF-8 of at most `limit` bytes, from text that tenants wrote: for a status, an Event,
 // a log, an annotation. Invalid bytes become U+FFFD. Control characters and line breaks become
 // spaces. Spaces at both ends are removed.

@@ -50,7 +50,7 @@ std::string key_of(const Json& object) {
 
 std::string rendered(const Json& json, std::string_view form) {
   if (form == "yaml") return to_yaml(json);
-  return json.dump(4, ' ', false, Json::error_handler_t::replace) + "\n";
+  return escape_controls(json.dump(4, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 void print_job(Terminal& terminal, const Command& command, const Json& job, std::string_view what) {

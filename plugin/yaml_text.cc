@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "client/kube/yaml.h"
+#include "core/utf8.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -43,7 +44,7 @@ bool is_block(const std::string& text) {
 }
 
 std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return escape_controls(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string block(const std::string& text, const std::string& indent) {

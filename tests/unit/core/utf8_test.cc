@@ -96,6 +96,13 @@ TEST(LastLines, WhatCouldHarmATerminalIsGone) {
             "a [31m b c\nd e f\xEF\xBF\xBD");
 }
 
+TEST(EscapeControls, ReadsBackAsTheSameJson) {
+  EXPECT_EQ(escape_controls("{\n\"k\": \"a\xC2\x9b"
+                            "2Jü\xE2\x80\xAE\x7F\"}\n"),
+            "{\n\"k\": \"a\\u009b2Jü\\u202e\\u007f\"}\n");
+  EXPECT_EQ(escape_controls("\xFF"), "\xFF") << "no character, which dump() has replaced before";
+}
+
 TEST(LastLines, TheyAreBoundedAndUtf8WhateverComes) {
   unsigned random = 7;
   for (int round = 0; round < 2000; ++round) {

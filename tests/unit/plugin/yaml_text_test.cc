@@ -1,8 +1,10 @@
 // What is printed as YAML reads back as the same, and is easy to read.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "client/kube/yaml.h"
 #include "plugin/difference.h"
+#include "plugin/print.h"
 #include "plugin/yaml_text.h"
 
 namespace holdfast::plugin {
@@ -49,6 +51,35 @@ TEST(PluginYaml, TextsThatWouldReadAsSomethingElseAreQuoted) {
         "1_000",  ".5",    "+1",    "key:",       "a,b",  "?"}) {
     const Json json = {{"k", text}, {"l", {text}}, {text, 1}};
     EXPECT_EQ(read_back(json), json) << to_yaml(json);
+  }
+}
+
+// ESC, CSI as one character, DEL, a line separator, and what turns the direction of text.
+constexpr const char* kControls[] = {"\x1b[2J",
+                                     "\xC2\x9B"
+                                     "2J",
+                                     "\x7F",
+                                     "\xE2\x80\xA8",
+                                     "\xE2\x80\xAE",
+                                     "\xE2\x81\xA6",
+                                     "\xE2\x80\x8F",
+                                     "\xD8\x9C"};
+
+TEST(PluginYaml, NoControlCharacterReachesTheTerminalAndNoneIsLost) {
+  for (const char* const control : kControls) {
+    const Json json = {{"k", std::string("a") + control + "b\nü"}, {std::string(control) + "k", 1}};
+    for (const char* form : {"yaml", "json"}) {
+      const std::string text = rendered(json, form);
+      EXPECT_EQ(text.find(control), std::string::npos) << text;
+      EXPECT_THAT(text, testing::HasSubstr("\\u"));
+      EXPECT_THAT(text, testing::HasSubstr("ü")) << "it is no control character";
+      const auto read = kube::parse_manifest(text);
+      ASSERT_TRUE(read.ok()) << text;
+      EXPECT_EQ(read->at(0), json) << text;
+      if (form == std::string("json")) {
+        EXPECT_EQ(*parse_json(text), json);
+      }
+    }
   }
 }
 
