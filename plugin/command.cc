@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "core/utf8.h"
+
 namespace holdfast::plugin {
 namespace {
 
@@ -47,6 +49,9 @@ std::string complaint(const Verb& verb, const Flag& flag, const std::string& val
     case FlagValue::kNone:
       return value == "true" || value == "false" ? "" : name + " is a switch and takes no value";
     case FlagValue::kText:
+      if (!is_utf8(value)) return name + " is not UTF-8; give it in UTF-8";
+      [[fallthrough]];
+    case FlagValue::kPath:
       return value.empty() ? name + " is empty" : "";
     case FlagValue::kNumber:
       return parse_number(value) ? "" : name + " takes a number from 0, not '" + value + "'";
@@ -164,6 +169,9 @@ class Parser {
     }
     if (command_.has("namespace") && command_.has("all-namespaces")) {
       return wrong("give -n or -A, not both");
+    }
+    for (const std::string& argument : command_.arguments) {
+      if (!is_utf8(argument)) return wrong("'" + argument + "' is not UTF-8; give it in UTF-8");
     }
     const std::size_t count = command_.arguments.size();
     if (count < verb_->min_arguments) {

@@ -21,7 +21,8 @@ namespace holdfast::plugin {
 // What a flag's value must be. Checked when the command line is parsed.
 enum class FlagValue {
   kNone,      // a switch
-  kText,      // not empty
+  kText,      // not empty, UTF-8
+  kPath,      // not empty; a file name may have any bytes
   kNumber,    // from 0
   kDuration,  // as kubectl writes them: 90s, 5m, 1h30m
   kOutput,    // one of the verb's output forms

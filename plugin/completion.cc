@@ -123,7 +123,7 @@ std::vector<std::string> flags_of(const Verb* verb) {
 }
 
 std::vector<std::string> values_of(const Flag& flag, const Verb* verb) {
-  if (std::string_view(flag.name) == "filename" || std::string_view(flag.name) == "kubeconfig") {
+  if (flag.value == FlagValue::kPath) {
     return {":files"};
   }
   if (flag.value != FlagValue::kOutput || verb == nullptr) return {};

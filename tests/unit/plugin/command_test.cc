@@ -57,6 +57,15 @@ TEST(PluginCommand, WithoutAVerbOrWithHelpItIsHelp) {
   EXPECT_EQ(parsed({"--version"}).verb, "version");
 }
 
+TEST(PluginCommand, WhatGoesToTheApiServerIsUtf8) {
+  EXPECT_EQ(refused({"submit", "-f", "a", "--key", "k\xFF"}),
+            "--key is not UTF-8; give it in UTF-8");
+  EXPECT_EQ(refused({"retry", "a", "--name=\xC3"}), "--name is not UTF-8; give it in UTF-8");
+  EXPECT_EQ(refused({"explain", "\x80"}), "'\x80' is not UTF-8; give it in UTF-8");
+  // A file's name is bytes.
+  EXPECT_EQ(parsed({"submit", "-f", "\xFF.yaml", "--key", "ü"}).text("filename"), "\xFF.yaml");
+}
+
 TEST(PluginCommand, WhatIsWrongIsSaidInOneLineWithWhatToDo) {
   EXPECT_EQ(refused({"lgos"}),
             "there is no command 'lgos'; kubectl holdfast --help lists the commands");
