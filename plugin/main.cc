@@ -54,15 +54,15 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
     if (argc > 0 && std::string_view(argv[0]).ends_with("kubectl_complete-holdfast")) {
-      return complete(words, true, terminal);
+      return finish(terminal, complete(words, true, terminal));
     }
     if (!words.empty() && words[0] == "__complete") {
-      return complete({words.begin() + 1, words.end()}, false, terminal);
+      return finish(terminal, complete({words.begin() + 1, words.end()}, false, terminal));
     }
     const Result<Command> command = parse_command(words);
     if (!command.ok()) return refuse(terminal, {}, command.error().message);
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
-    return function_of(command->verb)(*command, api, terminal);
+    return finish(terminal, function_of(command->verb)(*command, api, terminal));
   } catch (const std::exception& exception) {
     return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
   }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/file_reader.h"
+#include "plugin/verb.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -22,18 +23,20 @@ constexpr std::string_view kFullScreen = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kBack = "\x1b[?25h\x1b[?1049l";
 constexpr int kInterrupted = 130;  // as a shell reports SIGINT
 
-void write_all(int descriptor, std::string_view text) {
+// 0, or the errno of what could not be written.
+int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads it any more
+    if (written < 0) return errno;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+  return 0;
 }
 
 // Only what a signal handler may call.
 void leave_screen(int) {
-  write_all(STDOUT_FILENO, kBack);
+  static_cast<void>(write_all(STDOUT_FILENO, kBack));
   _exit(kInterrupted);
 }
 
@@ -55,35 +58,46 @@ bool has_utf8_locale() {
 }
 
 // What the terminal says, or the fallback.
-winsize size_of_terminal() {
+winsize size_of_terminal(int descriptor) {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0) return {};
   return size;
 }
 
 }  // namespace
 
-StdTerminal::StdTerminal() {
+StdTerminal::StdTerminal(int out, int err) : out_(out), err_(err) {
   const std::string term = environment("TERM");
-  interactive_ = ::isatty(STDOUT_FILENO) == 1 && !term.empty() && term != "dumb";
+  interactive_ = ::isatty(out_) == 1 && !term.empty() && term != "dumb";
   colour_ = interactive_ && environment("NO_COLOR").empty();
   unicode_ = has_utf8_locale();
 }
 
-StdTerminal::~StdTerminal() {
-  if (full_screen_) write_all(STDOUT_FILENO, kBack);
+StdTerminal::~StdTerminal() { leave_full_screen(); }
+
+void StdTerminal::write(std::string_view text) {
+  if (write_error_ == 0) write_error_ = write_all(out_, text);
 }
 
-void StdTerminal::out(std::string_view text) { write_all(STDOUT_FILENO, text); }
-void StdTerminal::err(std::string_view text) { write_all(STDERR_FILENO, text); }
+void StdTerminal::leave_full_screen() {
+  if (full_screen_) write(kBack);
+  full_screen_ = false;
+}
+
+void StdTerminal::out(std::string_view text) { write(text); }
+
+void StdTerminal::err(std::string_view text) {
+  leave_full_screen();
+  static_cast<void>(write_all(err_, text));  // there is nobody to report it to
+}
 
 int StdTerminal::width() const {
-  const int columns = size_of_terminal().ws_col;
+  const int columns = size_of_terminal(out_).ws_col;
   return columns > 0 ? columns : 80;
 }
 
 int StdTerminal::height() const {
-  const int rows = size_of_terminal().ws_row;
+  const int rows = size_of_terminal(out_).ws_row;
   return rows > 0 ? rows : 24;
 }
 
@@ -105,10 +119,11 @@ void StdTerminal::show(const std::vector<std::string>& lines) {
     frame += cut_to(lines[i], columns) + "\x1b[K";
   }
   frame += "\x1b[J";
-  write_all(STDOUT_FILENO, frame);
+  write(frame);
 }
 
 bool StdTerminal::wait(Duration delay) {
+  if (write_error_ != 0) return false;
   std::this_thread::sleep_for(delay);
   return true;
 }
@@ -131,6 +146,16 @@ Result<std::string> StdTerminal::read(const std::string& path, std::size_t max_b
                         "standard input has more than " + std::to_string(max_bytes) + " bytes");
     }
   }
+}
+
+int finish(StdTerminal& terminal, int code) {
+  const int error = terminal.write_error();
+  if (error == 0 || error == EPIPE) return code;
+  const int refused =
+      refuse(terminal, {},
+             std::string("cannot write to standard output: ") + std::strerror(error) +
+                 "; make room or write elsewhere, and run it again");
+  return code == kExitDone ? refused : code;
 }
 
 }  // namespace holdfast::plugin

@@ -1,7 +1,13 @@
 // The Terminal of a real process: standard output, error and input.
 //
 // Ctrl-C ends the process at once, and puts back what show() has changed of the screen.
+//
+//   StdTerminal terminal;
+//   const int code = verb(command, api, terminal);
+//   return finish(terminal, code);
 #pragma once
+
+#include <unistd.h>
 
 #include "plugin/terminal.h"
 
@@ -9,7 +15,8 @@ namespace holdfast::plugin {
 
 class StdTerminal : public Terminal {
  public:
-  StdTerminal();
+  // Tests give other descriptors, which stay theirs.
+  explicit StdTerminal(int out = STDOUT_FILENO, int err = STDERR_FILENO);
   ~StdTerminal() override;
 
   void out(std::string_view text) override;
@@ -23,11 +30,24 @@ class StdTerminal : public Terminal {
   bool wait(Duration delay) override;
   Result<std::string> read(const std::string& path, std::size_t max_bytes) override;
 
+  // Why standard output took no more: an errno. 0: it took everything.
+  int write_error() const { return write_error_; }
+
  private:
+  void write(std::string_view text);
+  void leave_full_screen();
+
+  const int out_, err_;
+  int write_error_ = 0;
   bool interactive_ = false;
   bool colour_ = false;
   bool unicode_ = false;
   bool full_screen_ = false;
 };
+
+// The exit code of the process, after a verb's. If standard output did not take everything, a
+// success becomes kExitRefused, with a line that says why. A reader that is gone, as in `| head`,
+// is no error.
+int finish(StdTerminal& terminal, int code);
 
 }  // namespace holdfast::plugin

@@ -15,7 +15,8 @@ class Terminal {
  public:
   virtual ~Terminal() = default;
 
-  // Writes the text as it is; a line's end is the caller's.
+  // Writes the text as it is; a line's end is the caller's. After show(), err() first brings back
+  // the screen that was there before, so that the text stays. What cannot be written is dropped.
   virtual void out(std::string_view text) = 0;
   virtual void err(std::string_view text) = 0;
 
@@ -31,7 +32,8 @@ class Terminal {
   // Replaces what the last call showed, without flicker. Lines are cut to the width, and to the
   // height. Interactive terminals only.
   virtual void show(const std::vector<std::string>& lines) = 0;
-  // False: the user wants to stop (Ctrl-C, SIGTERM), at once; else the time is over.
+  // False: the user wants to stop, or nothing more can be written to standard output; else the time
+  // is over.
   virtual bool wait(Duration delay) = 0;
 
   // The content of a file; "-" is standard input. kInvalid and the like name the file.
