@@ -1,7 +1,7 @@
 #include "plugin/retry_job.h"
 
+#include <algorithm>
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include "plugin/outcome.h"
@@ -14,22 +14,24 @@ namespace {
 
 using reconciler::IndexSet;
 
-constexpr std::string_view kMark = "-retry-";
+constexpr std::string_view kMark = "-retry";
 constexpr std::size_t kMaxName = 51;
 constexpr int kMostRetries = 9999;
+constexpr std::size_t kHashWithDash = 6;  // of reconciler::pod_name()
 
 Error wrong(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
 
-// Where "-retry-N" begins.
-std::optional<std::size_t> mark_of(const std::string& name) {
-  const std::size_t at = name.rfind(kMark);
-  if (at == std::string::npos || at == 0) return std::nullopt;
-  const std::string_view digits = std::string_view(name).substr(at + kMark.size());
+// The parts of "encode-retry-2-2hw9r": "encode" and 2. Any other name has 0.
+std::pair<std::string, int> parts_of(const std::string& name) {
+  const std::size_t mark = name.rfind(std::string(kMark) + "-");
+  if (mark == std::string::npos || mark == 0) return {name, 0};
+  const std::string_view rest = std::string_view(name).substr(mark + kMark.size() + 1);
   int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  if (!is_number || number < 1 || number > kMostRetries) return std::nullopt;
-  return at;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  const std::string_view hash = rest.substr(static_cast<std::size_t>(end - rest.data()));
+  const bool is_hash = hash.size() == kHashWithDash && hash.rfind('-') == 0;
+  if (error != std::errc() || number < 1 || number > kMostRetries || !is_hash) return {name, 0};
+  return {name.substr(0, mark), number};
 }
 
 Status keep_failed_indexes(const Json& source, Json& spec) {
@@ -58,15 +60,12 @@ Status keep_failed_indexes(const Json& source, Json& spec) {
 
 }  // namespace
 
-int retry_number(const std::string& name) {
-  const auto at = mark_of(name);
-  return at ? std::stoi(name.substr(*at + kMark.size())) : 0;
-}
-
-std::string retry_name(const std::string& source, int number) {
-  const auto at = mark_of(source);
-  const std::string end = std::string(kMark) + std::to_string(number);
-  std::string base = (at ? source.substr(0, *at) : source).substr(0, kMaxName - end.size());
+std::string retry_name(const std::string& source, const std::string& source_uid) {
+  auto [base, number] = parts_of(source);
+  number = number < kMostRetries ? number + 1 : 1;
+  // The names of pods have the same form.
+  const std::string end = reconciler::pod_name(std::string(kMark), source_uid, number);
+  base.resize(std::min(base.size(), kMaxName - end.size()));
   while (base.ends_with('-')) base.pop_back();
   return base + end;
 }

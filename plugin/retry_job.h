@@ -16,11 +16,9 @@ inline constexpr const char* kRetryOfUidAnnotation = "holdfast.dev/retry-of-uid"
 // `failed_indexes`: only the indexes that failed. kInvalid says why this source cannot be retried.
 Result<Json> retry_job(const Json& source, bool failed_indexes);
 
-// "encode-retry-1", then "encode-retry-2": also of a source that is a retry itself. `number` counts
-// from 1. At most 51 characters, so that an Indexed job has room for its pods' hostnames.
-std::string retry_name(const std::string& source, int number);
-
-// How often the job of this name has been retried: 2 for "encode-retry-2", 0 without such an end.
-int retry_number(const std::string& name);
+// "encode-retry-1-2hw9r", and for the source of that name "encode-retry-2-" and other characters:
+// they are made from the source's UID. So a new job of an old name has another retry. At most 51
+// characters, so that an Indexed job has room for its pods' hostnames.
+std::string retry_name(const std::string& source, const std::string& source_uid);
 
 }  // namespace holdfast::plugin

@@ -1,5 +1,7 @@
 """kubectl holdfast on jobs that run: waiting for their end, steering and retrying them."""
 
+import re
+
 import pytest
 from holdfast import indexed, job, runs
 from localcluster import wait_for
@@ -80,15 +82,27 @@ def test_a_failed_job_is_retried_as_a_new_one(plugin, jobs):
     jobs.wait_phase("flaky", "Failed")
     source = jobs.get("flaky")
     retried = plugin("retry", "flaky")
-    assert (retried.code, retried.out) == (0, "durablejob.holdfast.dev/flaky-retry-1 created, a retry of flaky\n")
-    made = jobs.get("flaky-retry-1")
+    name = re.fullmatch(r"durablejob.holdfast.dev/(flaky-retry-1-\w{5}) created, a retry of flaky\n", retried.out)[1]
+    assert retried.code == 0
+    made = jobs.get(name)
     assert made["metadata"]["annotations"] == {"holdfast.dev/retry-of": "flaky",
                                                "holdfast.dev/retry-of-uid": source["metadata"]["uid"]}
     assert made["spec"]["template"] == source["spec"]["template"]
-    jobs.wait_phase("flaky-retry-1", "Failed")
+    jobs.wait_phase(name, "Failed")
     again = plugin("retry", "flaky")
-    assert again.code == 2 and "kubectl holdfast retry flaky-retry-1" in again.line
-    assert plugin("retry", "flaky-retry-1", "-o", "name").out == "durablejob.holdfast.dev/flaky-retry-2\n"
+    assert again.code == 2 and f"kubectl holdfast retry {name}" in again.line
+    assert re.fullmatch(r"durablejob.holdfast.dev/flaky-retry-2-\w{5}\n", plugin("retry", name, "-o", "name").out)
+
+
+def test_a_job_that_is_made_again_has_a_retry_of_its_own(plugin, jobs):
+    names = []
+    for _ in range(2):
+        jobs.apply(job("again", annotations=runs(0, "1"), backoffLimit=0))
+        jobs.wait_phase("again", "Failed")
+        names.append(plugin("retry", "again", "-o", "name").out)
+        jobs.delete("again")
+        wait_for("the job to be gone", lambda: not jobs.get("again"), LIMIT)
+    assert names[0] != names[1]
 
 
 def test_a_job_that_has_not_ended_is_not_retried(plugin, jobs):
@@ -104,7 +118,7 @@ def test_retry_of_the_failed_indexes_runs_those_alone(plugin, jobs):
     assert status["failedIndexes"] == "0-2"
     result = plugin("retry", "sweep", "--failed-indexes", "--wait")
     assert result.code == 1, result.err
-    made = jobs.get("sweep-retry-1")
+    made = jobs.get(re.search(r"/(\S+) created", result.out)[1])
     assert made["spec"]["indexes"] == "0-2"
     assert made["status"]["failedIndexes"] == "0-2"
 

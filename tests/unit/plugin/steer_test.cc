@@ -11,6 +11,8 @@ namespace holdfast::plugin {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 class PluginSteer : public ::testing::Test {
  protected:
@@ -32,6 +34,11 @@ class PluginSteer : public ::testing::Test {
     terminal_.output.clear();
     terminal_.errors.clear();
     return function_of(command->verb)(*command, api_, terminal_);
+  }
+
+  // What retry names the retry of this job.
+  std::string retry_of(const std::string& name) {
+    return retry_name(name, string_at(at(job(name), "metadata"), "uid"));
   }
 
   test::MemoryApi api_;
@@ -89,8 +96,10 @@ TEST_F(PluginSteer, ARetryIsANewJobThatNamesItsSource) {
   job()["spec"]["cancel"] = true;
   job()["metadata"]["labels"] = {{"team", "video"}};
   EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
-  EXPECT_EQ(terminal_.output, "durablejob.holdfast.dev/sweep-retry-1 created, a retry of sweep\n");
-  const Json& retry = job("sweep-retry-1");
+  EXPECT_THAT(retry_of("sweep"), MatchesRegex("sweep-retry-1-[a-z0-9]{5}"));
+  EXPECT_EQ(terminal_.output,
+            "durablejob.holdfast.dev/" + retry_of("sweep") + " created, a retry of sweep\n");
+  const Json& retry = job(retry_of("sweep"));
   const Json& annotations = at(at(retry, "metadata"), "annotations");
   EXPECT_EQ(string_at(annotations, kRetryOfAnnotation), "sweep");
   EXPECT_EQ(string_at(annotations, kRetryOfUidAnnotation), "u-sweep");
@@ -102,7 +111,7 @@ TEST_F(PluginSteer, ARetryIsANewJobThatNamesItsSource) {
 TEST_F(PluginSteer, ARetryOfTheFailedIndexesRunsThoseAlone) {
   job()["status"] = {{"phase", "Failed"}, {"failedIndexes", "3,5-6"}};
   EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitDone);
-  EXPECT_EQ(string_at(at(job("sweep-retry-1"), "spec"), "indexes"), "3,5-6");
+  EXPECT_EQ(string_at(at(job(retry_of("sweep")), "spec"), "indexes"), "3,5-6");
 }
 
 TEST_F(PluginSteer, ARetryIsRefusedWithItsReason) {
@@ -124,32 +133,83 @@ TEST_F(PluginSteer, TheSameSourceIsRetriedOnce) {
   EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
   // Its answer was lost, say.
   EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
-  EXPECT_THAT(terminal_.output, HasSubstr("sweep-retry-1 retries sweep already"));
-  job("sweep-retry-1")["status"] = {{"phase", "Failed"}};
+  const std::string first = retry_of("sweep");
+  EXPECT_THAT(terminal_.output, HasSubstr(first + " retries sweep already"));
+  job(first)["status"] = {{"phase", "Failed"}};
   EXPECT_EQ(run({"retry", "sweep"}), kExitRefused);
-  EXPECT_THAT(terminal_.errors, HasSubstr("kubectl holdfast retry sweep-retry-1"));
-  EXPECT_EQ(run({"retry", "sweep-retry-1"}), kExitDone);
-  EXPECT_THAT(terminal_.output, HasSubstr("sweep-retry-2 created, a retry of sweep-retry-1"));
+  EXPECT_THAT(terminal_.errors, HasSubstr("kubectl holdfast retry " + first));
+  EXPECT_EQ(run({"retry", first}), kExitDone);
+  EXPECT_THAT(retry_of(first), MatchesRegex("sweep-retry-2-[a-z0-9]{5}"));
+  EXPECT_THAT(terminal_.output, HasSubstr(retry_of(first) + " created, a retry of " + first));
   EXPECT_EQ(run({"retry", "sweep", "--name", "once-more"}), kExitDone);
   EXPECT_THAT(terminal_.output, HasSubstr("once-more created"));
 }
 
-TEST_F(PluginSteer, ANameOfAnotherJobIsPassedOver) {
-  job()["status"] = {{"phase", "Failed"}};
-  job("sweep-retry-1");
+TEST_F(PluginSteer, ARetryOfAllIndexesIsNoneOfTheFailedOnes) {
+  job()["status"] = {{"phase", "Failed"}, {"failedIndexes", "3,5-6"}};
   EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
-  EXPECT_THAT(terminal_.output, HasSubstr("sweep-retry-2 created"));
-  EXPECT_EQ(run({"retry", "sweep", "--name", "sweep-retry-1"}), kExitRefused);
-  EXPECT_THAT(terminal_.errors, HasSubstr("give another one with --name"));
+  const std::string retry = retry_of("sweep");
+  EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitRefused);
+  EXPECT_THAT(terminal_.errors, HasSubstr(retry + " retries sweep already, but runs all indexes "
+                                                  "and not the indexes 3,5-6; wait for its end"));
+  api_.objects.erase(test::MemoryApi::key(kJobs, "default", retry));
+  EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitDone);
+  EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitDone);
+  EXPECT_EQ(run({"retry", "sweep"}), kExitRefused);
+  EXPECT_THAT(terminal_.errors, HasSubstr("but runs the indexes 3,5-6 and not all indexes"));
+}
+
+TEST_F(PluginSteer, ANewJobOfTheNameHasARetryOfItsOwn) {
+  job()["status"] = {{"phase", "Failed"}};
+  EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
+  const std::string of_the_old = retry_of("sweep");
+  job()["metadata"]["uid"] = "u-again";
+  EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
+  EXPECT_NE(retry_of("sweep"), of_the_old);
+  EXPECT_THAT(terminal_.output, HasSubstr(retry_of("sweep") + " created"));
+}
+
+TEST_F(PluginSteer, ANameOfAnotherJobIsNotTaken) {
+  job()["status"] = {{"phase", "Failed"}};
+  job("other");
+  EXPECT_EQ(run({"retry", "sweep", "--name", "other"}), kExitRefused);
+  EXPECT_THAT(terminal_.errors, HasSubstr("other exists, and does not retry this sweep; give "
+                                          "another name with --name"));
+}
+
+TEST_F(PluginSteer, ARetryThatGoesBetweenCreateAndReadIsCreatedAgain) {
+  job()["status"] = {{"phase", "Failed"}};
+  const Error exists = make_error(ErrorCode::kAlreadyExists, "exists");
+  api_.create_errors = {exists};
+  EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
+  EXPECT_THAT(terminal_.output, HasSubstr("created"));
+  api_.objects.erase(test::MemoryApi::key(kJobs, "default", retry_of("sweep")));
+  api_.create_errors = std::vector<Error>(100, exists);
+  EXPECT_EQ(run({"retry", "sweep"}), kExitRefused);
+  EXPECT_THAT(terminal_.errors, HasSubstr("creates and deletes"));
+  EXPECT_GE(api_.create_errors.size(), 90U) << "it must not try for ever";
+}
+
+TEST_F(PluginSteer, ALostAnswerOfARetryIsAskedForAgain) {
+  job()["status"] = {{"phase", "Failed"}};
+  Error lost = make_error(ErrorCode::kTransient, "no complete answer in time");
+  lost.maybe_applied = true;
+  api_.create_errors = {lost};
+  api_.applies_lost_creates = true;
+  EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
+  EXPECT_EQ(api_.objects.size(), 2U);
 }
 
 TEST(PluginRetryName, CountsOnFromARetry) {
-  EXPECT_EQ(retry_name("encode", 1), "encode-retry-1");
-  EXPECT_EQ(retry_name("encode-retry-1", 2), "encode-retry-2");
-  EXPECT_EQ(retry_number("encode-retry-12"), 12);
-  EXPECT_EQ(retry_number("encode"), 0);
-  EXPECT_EQ(retry_number("encode-retry-x"), 0);
-  EXPECT_LE(retry_name(std::string(63, 'a'), 9999).size(), 51U);
+  const std::string first = retry_name("encode", "u");
+  EXPECT_THAT(first, MatchesRegex("encode-retry-1-[a-z0-9]{5}"));
+  EXPECT_THAT(retry_name(first, "v"), MatchesRegex("encode-retry-2-[a-z0-9]{5}"));
+  EXPECT_EQ(retry_name("encode", "u"), first);
+  EXPECT_NE(retry_name("encode", "v"), first);
+  for (const char* other : {"encode-retry-1", "encode-retry-x-abcde", "-retry-1-abcde"}) {
+    EXPECT_THAT(retry_name(other, "u"), StartsWith(std::string(other) + "-retry-1-"));
+  }
+  EXPECT_LE(retry_name(std::string(63, 'a'), "u").size(), 51U);
 }
 
 }  // namespace
