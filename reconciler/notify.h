@@ -39,6 +39,11 @@ inline constexpr std::size_t kNotifyTextLimit = 256;
 
 // A target that still fails so long after the event is given up.
 inline constexpr std::chrono::seconds kNotifyFor = std::chrono::hours(72);
+// The longest pause between two tries, also if the target asks for a longer one.
+inline constexpr std::chrono::seconds kLongestNotifyPause = std::chrono::hours(6);
+// An event whose turn has not come so long after it is given up without a try: many events may wait
+// for a target that asks for pauses, and `ttlSecondsAfterFinished` waits for them.
+inline constexpr std::chrono::seconds kNotifyAtMost = kNotifyFor + kLongestNotifyPause;
 // One that the operator does not know, or that the namespace may not use; and no sooner than so
 // long after the replica's start. It is no shorter, because after a change of the configuration not
 // all replicas have it at once.
@@ -64,7 +69,7 @@ struct DeliveryView {
   std::int64_t number = 0;
   std::string target;
   Result result = Result::kFailing;
-  std::string why;  // it failed
+  std::string why;  // it failed: what tenants may read, without the target's address
 };
 
 // Of a job with `notify` or an outbox.

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "operator/notify/address_memory.h"
 #include "operator/notify/https_try.h"
 
 namespace holdfast::notify {
@@ -74,29 +75,36 @@ class HttpsPoster::Worker {
   Worker& operator=(const Worker&) = delete;
 
   void post(Message message, const HttpsPoster& poster, Done done) {
-    asio::post(io_,
-               [this, message = std::move(message), &poster, done = std::move(done)]() mutable {
-                 begin(std::move(message), poster, std::move(done));
-               });
+    const SteadyTime now = poster.loop_.now();
+    asio::post(io_, [this, message = std::move(message), &poster, done = std::move(done),
+                     now]() mutable { begin(std::move(message), poster, std::move(done), now); });
   }
 
  private:
-  void begin(Message message, const HttpsPoster& poster, Done done) {
-    TrySettings settings{target_.host, target_.port, target_.path, "", {}, poster.timeout_};
+  void begin(Message message, const HttpsPoster& poster, Done done, SteadyTime now) {
+    TrySettings settings{target_.host, target_.port,    target_.path, "",
+                         {},           poster.timeout_, nullptr};
     if (!target_.ca_file.empty()) {
       const Result<std::string> ca = poster.files_.read(target_.ca_file, kCaBytes);
-      if (!ca.ok()) return done(ca.error());
+      if (!ca.ok()) {
+        return done(make_error(ErrorCode::kInvalid,
+                               "its authorities cannot be read: " + ca.error().message));
+      }
       settings.ca = *ca;
     }
     const Result<std::vector<std::string>> addresses = poster.look_up_(target_.host);
     if (!addresses.ok()) return done(addresses.error());
     Result<std::vector<std::string>> allowed = usable(*addresses, target_);
     if (!allowed.ok()) return done(allowed.error());
-    settings.addresses = std::move(*allowed);
+    settings.addresses = addresses_.in_order(std::move(*allowed), now);
+    settings.report = [this, now](const std::string& address, bool worked) {
+      worked ? addresses_.worked(address) : addresses_.failed(address, now);
+    };
     begin_try(io_, std::move(settings), std::move(message), std::move(done));
   }
 
   const Target target_;
+  AddressMemory addresses_;  // the thread's
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> stays_{io_.get_executor()};
   std::thread thread_;

@@ -2,7 +2,8 @@
 // that one target does, its name's look-up included, can hold up another one.
 //
 // A name is looked up once for each try. The addresses that may be used (address_rules.h) are those
-// that it connects to, with the name in SNI and Host, and the certificate must carry the name. It
+// that it connects to, with the name in SNI and Host, and the certificate must carry the name.
+// Addresses that have failed lately come last. It
 // follows no redirect, uses no proxy, and reads nothing of the answer but its head.
 //
 //   HttpsPoster poster(loop, system_files());

@@ -6,8 +6,11 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "client/http/certificate_refusal.h"
@@ -49,24 +52,41 @@ class Try : public std::enable_shared_from_this<Try> {
     if (!http::is_ip_literal(settings_.host)) {
       SSL_set_tlsext_host_name(stream_->native_handle(), settings_.host.c_str());
     }
-    std::vector<tcp::endpoint> endpoints;
-    for (const std::string& address : settings_.addresses) {
-      error_code error;
-      const auto parsed = asio::ip::make_address(address, error);
-      if (!error) endpoints.emplace_back(parsed, static_cast<std::uint16_t>(settings_.port));
-    }
-    lowest().expires_after(
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(settings_.timeout));
-    endpoints_ = std::move(endpoints);
-    lowest().async_connect(endpoints_,
-                           [self = shared_from_this()](error_code error, const tcp::endpoint&) {
-                             if (error) return self->fail("it cannot be reached", error);
+    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(settings_.timeout);
+    connect();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  beast::tcp_stream& lowest() { return beast::get_lowest_layer(*stream_); }
+
+  // To the next address. One that is dead leaves time for those after it.
+  void connect() {
+    constexpr int kShares = 3;
+    const std::string& address = settings_.addresses[place_];
+    error_code error;
+    const auto parsed = asio::ip::make_address(address, error);
+    if (error) return not_connected(error);
+    const bool is_last = place_ + 1 == settings_.addresses.size();
+    const auto share = std::chrono::duration_cast<Clock::duration>(settings_.timeout) / kShares;
+    lowest().expires_at(is_last ? deadline_ : std::min(deadline_, Clock::now() + share));
+    lowest().async_connect(tcp::endpoint(parsed, static_cast<std::uint16_t>(settings_.port)),
+                           [self = shared_from_this()](error_code connected) {
+                             if (connected) return self->not_connected(connected);
+                             self->lowest().expires_at(self->deadline_);
                              self->shake_hands();
                            });
   }
 
- private:
-  beast::tcp_stream& lowest() { return beast::get_lowest_layer(*stream_); }
+  void not_connected(error_code error) {
+    const bool is_last = place_ + 1 == settings_.addresses.size();
+    if (is_last || Clock::now() >= deadline_) return fail("it cannot be reached", error);
+    settings_.report(settings_.addresses[place_], false);
+    ++place_;
+    close();
+    connect();
+  }
 
   void shake_hands() {
     stream_->async_handshake(asio::ssl::stream_base::client,
@@ -117,6 +137,7 @@ class Try : public std::enable_shared_from_this<Try> {
     const std::string pause(head[web::field::retry_after]);
     if (!pause.empty()) answer.retry_after = http::parse_retry_after(pause);
     close();
+    settings_.report(settings_.addresses[place_], true);
     done_(answer);
   }
 
@@ -131,6 +152,7 @@ class Try : public std::enable_shared_from_this<Try> {
       why += error.message();
     }
     close();
+    settings_.report(settings_.addresses[place_], false);
     done_(make_error(ErrorCode::kTransient, why));
   }
 
@@ -147,7 +169,8 @@ class Try : public std::enable_shared_from_this<Try> {
   asio::io_context& io_;
   asio::ssl::context context_;
   std::optional<beast::ssl_stream<beast::tcp_stream>> stream_;  // made once the context is set up
-  std::vector<tcp::endpoint> endpoints_;
+  std::size_t place_ = 0;                                       // of the address
+  Clock::time_point deadline_;
   web::request<web::string_body> request_;
   beast::flat_buffer buffer_;
   std::optional<web::response_parser<web::empty_body>> parser_;

@@ -18,8 +18,10 @@ struct TrySettings {
   int port = 443;
   std::string path;
   std::string ca;                      // PEM; empty: the system's authorities
-  std::vector<std::string> addresses;  // those that it may connect to
+  std::vector<std::string> addresses;  // those that it may connect to, in this order
   Duration timeout{};
+  // An address has answered, or has not. On the same thread, before `done`.
+  std::function<void(const std::string& address, bool worked)> report;
 };
 void begin_try(boost::asio::io_context& io, TrySettings settings, Message message,
                std::function<void(Result<Answer>)> done);

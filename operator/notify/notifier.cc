@@ -9,6 +9,7 @@ namespace holdfast::notify {
 namespace {
 
 using reconciler::DeliveryView;
+using reconciler::kLongestNotifyPause;
 using reconciler::OutboxEntry;
 using reconciler::TargetView;
 
@@ -19,11 +20,17 @@ constexpr std::chrono::minutes kTellAgain{1};
 
 bool is_success(int status) { return status >= 200 && status < 300; }
 
+// Whoever owns a job may read it: an error's text can name the target's host and address.
+std::string kind_of(const Error& error) {
+  return error.code == ErrorCode::kTransient ? "it gave no answer"
+                                             : "its configuration is wrong: see the operator's log";
+}
+
 std::string in_words(const Answer& answer) {
   const std::string status = std::to_string(answer.status);
   if (answer.status == kGone) return "it answered 410: it wants no more of it";
   if (answer.status >= 300 && answer.status < 400) {
-    return "it answered " + status + ", and redirects are not followed: give its final URL";
+    return "it answered " + status + ", and redirects are not followed";
   }
   return "it answered " + status;
 }
@@ -108,7 +115,7 @@ void Notifier::deliver(const controller::CachedJob& job) {
   });
   for (const auto& what : open) {
     if (!record.deliveries.try_emplace(what).second) continue;
-    enqueue({job.key(), job.uid, what.first, what.second});
+    enqueue({job.key(), job.namespace_, job.uid, what.first, what.second});
   }
 }
 
@@ -122,7 +129,7 @@ Notifier::Delivery* Notifier::find(const Ticket& ticket, JobRecord** record) {
 }
 
 void Notifier::enqueue(const Ticket& ticket) {
-  lines_[ticket.target].waiting.push_back(ticket);
+  lines_[ticket.target].waiting.add(ticket.namespace_, ticket);
   // Not inside the caller's look at the job.
   deps_.loop.post([this, alive = alive_, target = ticket.target] {
     if (*alive) work(target);
@@ -134,33 +141,37 @@ void Notifier::work(const std::string& target) {
   if (stopped_ || line.timer != 0) return;
   const SteadyTime now = deps_.loop.now();
   if (now < line.closed_until) {
-    if (line.waiting.empty()) return;
+    if (line.waiting.waiting() == 0) return;
     line.timer = deps_.loop.call_at(line.closed_until, [this, target] {
       lines_[target].timer = 0;
       work(target);
     });
     return;
   }
-  while (!line.waiting.empty() && line.trying < kTriesAtOnce) {
-    const Ticket ticket = line.waiting.front();
-    line.waiting.pop_front();
-    JobRecord* record = nullptr;
-    Delivery* const delivery = find(ticket, &record);
-    if (!delivery || delivery->state != Delivery::State::kInLine) continue;
-    if (!deps_.holds(record->shard_key)) {
-      // Its next owner delivers it.
-      forget(ticket.key);
-      continue;
-    }
-    begin(ticket, *record, *delivery);
+  while (line.trying < kTriesAtOnce) {
+    const auto next = line.waiting.next(now);
+    if (!next) return;
+    if (!begin_if_due(next->one)) line.waiting.done(next->tenant, now);
   }
+}
+
+bool Notifier::begin_if_due(const Ticket& ticket) {
+  JobRecord* record = nullptr;
+  Delivery* const delivery = find(ticket, &record);
+  if (!delivery || delivery->state != Delivery::State::kInLine) return false;
+  if (!deps_.holds(record->shard_key)) {
+    // Its next owner delivers it.
+    forget(ticket.key);
+    return false;
+  }
+  return begin(ticket, *record, *delivery);
 }
 
 Result<Message> Notifier::message_for(const JobRecord& record, const OutboxEntry& entry,
                                       const Target& target) const {
   const Result<std::string> text = deps_.files.read(target.secret_file, kSecretBytes);
   if (!text.ok()) {
-    return make_error(ErrorCode::kTransient, "its secret cannot be read: " + text.error().message);
+    return make_error(ErrorCode::kInvalid, "its secret cannot be read: " + text.error().message);
   }
   const Result<std::string> key = parse_secret(*text);
   if (!key.ok()) return key.error();
@@ -173,12 +184,13 @@ Result<Message> Notifier::message_for(const JobRecord& record, const OutboxEntry
   return message;
 }
 
-void Notifier::begin(const Ticket& ticket, JobRecord& record, Delivery& delivery) {
+bool Notifier::begin(const Ticket& ticket, JobRecord& record, Delivery& delivery) {
   const Target& target = *targets_.find(ticket.target);
   Result<Message> message = message_for(record, record.entries.at(ticket.number), target);
   if (!message.ok()) {
     deps_.telemetry.notified(ticket.target, "failed");
-    return failed(ticket, record, delivery, message.error().message, std::nullopt);
+    failed(ticket, record, delivery, failure_of(message.error()), std::nullopt);
+    return false;
   }
   delivery.state = Delivery::State::kTrying;
   ++lines_[ticket.target].trying;
@@ -186,18 +198,24 @@ void Notifier::begin(const Ticket& ticket, JobRecord& record, Delivery& delivery
                     [this, alive = alive_, ticket](const Result<Answer>& answer) {
                       if (*alive) ended(ticket, answer);
                     });
+  return true;
+}
+
+Notifier::Failure Notifier::failure_of(const Result<Answer>& answer) {
+  if (answer.ok()) return {in_words(*answer), in_words(*answer)};
+  return {kind_of(answer.error()), answer.error().message};
 }
 
 void Notifier::ended(const Ticket& ticket, const Result<Answer>& answer) {
   Line& line = lines_[ticket.target];
   --line.trying;
+  line.waiting.done(ticket.namespace_, deps_.loop.now());
   const bool taken = answer.ok() && is_success(answer->status);
   const bool refused = answer.ok() && answer->status == kGone;
   deps_.telemetry.notified(ticket.target, taken ? "delivered" : refused ? "refused" : "failed");
-  const std::string why = taken ? "" : answer.ok() ? in_words(*answer) : answer.error().message;
   std::optional<Duration> pause;
   if (!taken && answer.ok() && answer->retry_after) {
-    pause = std::min<Duration>(*answer->retry_after, kLongestRetry);
+    pause = std::min<Duration>(*answer->retry_after, kLongestNotifyPause);
     // It has asked for it on behalf of all messages.
     line.closed_until = std::max(line.closed_until, deps_.loop.now() + *pause);
   }
@@ -209,29 +227,29 @@ void Notifier::ended(const Ticket& ticket, const Result<Answer>& answer) {
       delivery->has_result = true;
       delivery->result = {ticket.number, ticket.target,
                           taken ? DeliveryView::Result::kTaken : DeliveryView::Result::kRefused,
-                          why};
+                          taken ? "" : in_words(*answer)};
       deps_.look_at(ticket.key);
     } else {
-      failed(ticket, *record, *delivery, why, pause);
+      failed(ticket, *record, *delivery, failure_of(answer), pause);
     }
   }
   work(ticket.target);
 }
 
 void Notifier::failed(const Ticket& ticket, JobRecord& record, Delivery& delivery,
-                      const std::string& why, std::optional<Duration> pause) {
+                      const Failure& failure, std::optional<Duration> pause) {
   const Duration age = now() - record.entries.at(ticket.number).time;
-  Duration next = std::clamp<Duration>(age, kShortestRetry, kLongestRetry);
+  Duration next = std::clamp<Duration>(age, kShortestRetry, kLongestNotifyPause);
   // 80 % to 120 %, so that what failed together does not come back together.
   constexpr int kJitterPercent = 20;
   const double factor = 1 + (2 * deps_.random.uniform() - 1) * kJitterPercent / 100.0;
   next = std::chrono::duration_cast<Duration>(next * factor);
-  next = std::clamp<Duration>(next, kShortestRetry, kLongestRetry);
+  next = std::clamp<Duration>(next, kShortestRetry, kLongestNotifyPause);
   if (pause) next = std::max(next, *pause);
   delivery.state = Delivery::State::kPausing;
   delivery.has_result = true;
-  delivery.result = {ticket.number, ticket.target, DeliveryView::Result::kFailing, why};
-  tell_failure(ticket, why, next);
+  delivery.result = {ticket.number, ticket.target, DeliveryView::Result::kFailing, failure.kind};
+  tell_failure(ticket, failure.detail, next);
   delivery.timer = deps_.loop.call_after(next, [this, ticket] {
     Delivery* const found = find(ticket);
     if (!found) return;

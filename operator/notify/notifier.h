@@ -1,5 +1,6 @@
 // Delivers the outboxes of this replica's jobs. Each target has a line of its own, with few tries
-// at a time, so that a target that hangs delays neither a job nor another target. A failed try is
+// at a time, so that a target that hangs delays neither a job nor another target. In a line the
+// namespaces take turns, so that one with many events does not hold up others. A failed try is
 // repeated after 5 s at first and 6 h at last. The pause before the next try is about the age of
 // the event, so a restart changes little, and nothing but the outbox itself needs to be recorded.
 //
@@ -10,8 +11,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,13 +30,14 @@
 #include "operator/notify/message.h"
 #include "operator/notify/poster.h"
 #include "operator/notify/targets.h"
+#include "operator/work/fair_line.h"
 
 namespace holdfast::notify {
 
-// Tries of one target at a time.
+// Tries of one target at a time, and of one namespace among them.
 inline constexpr int kTriesAtOnce = 4;
+inline constexpr int kTriesOfNamespace = 2;
 inline constexpr std::chrono::seconds kShortestRetry{5};
-inline constexpr std::chrono::hours kLongestRetry{6};
 
 class Notifier : public controller::Courier {
  public:
@@ -82,12 +84,14 @@ class Notifier : public controller::Courier {
   // The same by value: the record may be gone when its turn or its answer comes.
   struct Ticket {
     std::string key;  // namespace/name
+    std::string namespace_;
     std::string uid;
     std::int64_t number = 0;
     std::string target;
   };
   struct Line {
-    std::deque<Ticket> waiting;
+    // The outboxes bound what waits.
+    controller::FairLine<Ticket> waiting{std::numeric_limits<int>::max() / 2, kTriesOfNamespace};
     int trying = 0;
     SteadyTime closed_until{};  // the target asked for a pause
     TimerId timer = 0;
@@ -97,9 +101,16 @@ class Notifier : public controller::Courier {
   void drop(JobRecord& record, const std::function<bool(std::int64_t, const std::string&)>& goes);
   void enqueue(const Ticket& ticket);
   void work(const std::string& target);
-  void begin(const Ticket& ticket, JobRecord& record, Delivery& delivery);
+  // False: there is nothing to send, or it cannot be sent.
+  bool begin_if_due(const Ticket& ticket);
+  bool begin(const Ticket& ticket, JobRecord& record, Delivery& delivery);
   void ended(const Ticket& ticket, const Result<Answer>& answer);
-  void failed(const Ticket& ticket, JobRecord& record, Delivery& delivery, const std::string& why,
+  struct Failure {
+    std::string kind;    // what tenants read in the job: neither host nor address
+    std::string detail;  // for the operator's log
+  };
+  static Failure failure_of(const Result<Answer>& answer);
+  void failed(const Ticket& ticket, JobRecord& record, Delivery& delivery, const Failure& failure,
               std::optional<Duration> pause);
   void tell_failure(const Ticket& ticket, const std::string& why, Duration next);
   Result<Message> message_for(const JobRecord& record, const reconciler::OutboxEntry& entry,

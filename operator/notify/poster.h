@@ -30,7 +30,8 @@ class Poster {
  public:
   using Done = std::function<void(Result<Answer>)>;
   virtual ~Poster() = default;
-  // An error says, in words without secrets, why no answer came within kTryTimeout.
+  // An error says, in words without secrets, why no answer came within kTryTimeout. kTransient: the
+  // target or its network. Anything else: whoever installs Holdfast must correct the target.
   virtual void post(const Target& target, Message message, Done done) = 0;
 };
 

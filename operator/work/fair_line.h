@@ -1,6 +1,6 @@
-// Waiting work of several tenants. Tenants take turns. One item of each tenant is in progress at a
-// time, in the order of arrival. FairShare limits how many items of a tenant may wait, so a blocked
-// tenant leaves room for others.
+// Waiting work of several tenants. Tenants take turns. At most `at_once` items of each tenant are
+// in progress at a time, in the order of arrival. FairShare limits how many items of a tenant may
+// wait, so a blocked tenant leaves room for others.
 //
 //   if (line.admits(tenant)) line.add(tenant, one);
 //   while (auto next = line.next(now)) begin(next->tenant, next->one);
@@ -31,8 +31,8 @@ class FairLine {
     T one;
   };
 
-  // `each`: how many items a tenant may have waiting if it is the only one.
-  explicit FairLine(int each) : share_(each) {}
+  // `each`: how many items a tenant may have waiting if it is the only one. Only admits() asks.
+  explicit FairLine(int each, int at_once = 1) : share_(each), at_once_(at_once) {}
 
   bool admits(const std::string& tenant) const { return share_.admits(tenant); }
   void add(const std::string& tenant, T one) {
@@ -44,23 +44,25 @@ class FairLine {
     share_.begin(tenant);
   }
 
-  // Takes the next item. Its tenant has no turn until done().
+  // Takes the next item. It is in progress until done().
   std::optional<Next> next(SteadyTime now) {
     for (auto lane = lanes_.begin(); lane != lanes_.end();) {
-      if (lane->busy || now < lane->not_before) {
+      if (lane->in_progress == at_once_ || now < lane->not_before) {
         ++lane;
-      } else if (lane->waiting.empty()) {
+      } else if (!lane->waiting.empty()) {
+        return take(lane);
+      } else if (lane->in_progress > 0) {
+        ++lane;
+      } else {
         index_.erase(lane->tenant);
         lane = lanes_.erase(lane);
-      } else {
-        return take(lane);
       }
     }
     return std::nullopt;
   }
   void done(const std::string& tenant, SteadyTime not_before) {
     Lane& ended = lane(tenant);
-    ended.busy = false;
+    --ended.in_progress;
     ended.not_before = not_before;
   }
 
@@ -68,7 +70,7 @@ class FairLine {
   std::optional<SteadyTime> wake(SteadyTime now) const {
     std::optional<SteadyTime> first;
     for (const Lane& lane : lanes_) {
-      const bool waits = !lane.busy && now < lane.not_before;
+      const bool waits = lane.in_progress < at_once_ && now < lane.not_before;
       if (waits && (!first || lane.not_before < *first)) first = lane.not_before;
     }
     return first;
@@ -80,7 +82,7 @@ class FairLine {
   struct Lane {
     std::string tenant;
     std::deque<T> waiting;
-    bool busy = false;
+    int in_progress = 0;
     SteadyTime not_before{};
   };
   using Lanes = std::list<Lane>;
@@ -88,19 +90,20 @@ class FairLine {
   Lane& lane(const std::string& tenant) {
     const auto found = index_.find(tenant);
     if (found != index_.end()) return *found->second;
-    lanes_.push_back({tenant, {}, false, {}});
+    lanes_.push_back({tenant, {}, 0, {}});
     return *(index_[tenant] = std::prev(lanes_.end()));
   }
   Next take(typename Lanes::iterator lane) {
     Next next{lane->tenant, std::move(lane->waiting.front())};
     lane->waiting.pop_front();
-    lane->busy = true;
+    ++lane->in_progress;
     share_.end(lane->tenant);
     lanes_.splice(lanes_.end(), lanes_, lane);  // the others have their turns first
     return next;
   }
 
   FairShare share_;
+  const int at_once_;
   Lanes lanes_;  // in the order of their turns
   std::unordered_map<std::string, typename Lanes::iterator> index_;
 };

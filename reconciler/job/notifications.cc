@@ -49,11 +49,20 @@ void tell_loss(const Context& context, const char* reason, const std::string& me
   write.events.push_back(Event{true, kCondition, "Notify", message});
 }
 
-// Until then an event waits for a target that is not known. The configuration is read at the start,
-// so a process that is new has no long view of it: somebody may mend it, and start the next one.
+// A process that is new gives nothing up: it has tried nothing, and somebody may mend the
+// configuration, which is read at the start.
+Time no_sooner_than(const Context& context, Time time) {
+  return std::max(time, context.now + (kUnknownTargetFor - context.view.observed.live_for));
+}
+
+// Until then an event waits for a target that is not known.
 Time unknown_until(const Context& context, const OutboxEntry& entry) {
-  const Duration left = kUnknownTargetFor - context.view.observed.live_for;
-  return std::max(entry.time + kUnknownTargetFor, context.now + left);
+  return no_sooner_than(context, entry.time + kUnknownTargetFor);
+}
+
+// Until then an event waits for its first try by this process.
+Time untried_until(const Context& context, const OutboxEntry& entry) {
+  return no_sooner_than(context, entry.time + kNotifyAtMost);
 }
 
 // Why this target gets the event no more; none: it may still get it.
@@ -65,7 +74,11 @@ std::optional<std::string> why_given_up(const Context& context, const OutboxEntr
     if (context.now < unknown_until(context, entry)) return std::nullopt;
     return why_unusable(target, name);
   }
-  if (!delivery || delivery->result == DeliveryView::Result::kTaken) return std::nullopt;
+  if (!delivery) {
+    if (context.now < untried_until(context, entry)) return std::nullopt;
+    return "its turn did not come in time";
+  }
+  if (delivery->result == DeliveryView::Result::kTaken) return std::nullopt;
   const bool is_over = context.now >= entry.time + kNotifyFor;
   if (delivery->result == DeliveryView::Result::kFailing && !is_over) return std::nullopt;
   return delivery->why;
@@ -208,7 +221,11 @@ void decide_outbox(const Context& context, Plan& plan) {
       const bool known = target_of(context, name).state == TargetView::State::kKnown;
       const Time over = known ? entry.time + kNotifyFor : unknown_until(context, entry);
       // After that time each failure of a known target is an event.
-      if (over > context.now) plan.wake_at(over);
+      if (over > context.now) {
+        plan.wake_at(over);
+      } else if (!delivery_of(context, entry.number, name)) {
+        plan.wake_at(untried_until(context, entry));
+      }
     }
   }
 }

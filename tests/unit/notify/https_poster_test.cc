@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -115,6 +117,53 @@ TEST_F(HttpsPosterTest, OfSeveralAddressesItUsesThoseThatAreAllowed) {
   server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
   look_up_ = [](const std::string&) { return Result(Addresses{"169.254.169.254", "127.0.0.1"}); };
   EXPECT_TRUE(post(target(server_)).ok());
+}
+
+// Of the same port on 127.0.0.2: nobody takes its connections.
+class DeafAddress {
+ public:
+  explicit DeafAddress(int port) : socket_(io_, tcp::v4()) {
+    socket_.set_option(tcp::acceptor::reuse_address(true));
+    endpoint_ = {boost::asio::ip::make_address("127.0.0.2"), static_cast<std::uint16_t>(port)};
+    socket_.bind(endpoint_);
+    socket_.listen(0);
+  }
+  // From now on a connection does not even begin: the kernel's queue is full.
+  void fill() {
+    filler_.open(tcp::v4());
+    filler_.connect(endpoint_);
+  }
+
+ private:
+  using tcp = boost::asio::ip::tcp;
+  boost::asio::io_context io_;
+  tcp::acceptor socket_;
+  tcp::endpoint endpoint_;
+  tcp::socket filler_{io_};
+};
+
+TEST_F(HttpsPosterTest, AnAddressThatHangsIsTriedLastTheNextTime) {
+  server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
+  DeafAddress deaf(server_.port());
+  look_up_ = [](const std::string&) { return Result(Addresses{"127.0.0.2", "127.0.0.1"}); };
+  Target both = target(server_);
+  both.allowed = {*parse_range("127.0.0.0/8")};
+  timeout_ = std::chrono::milliseconds(1500);
+  EXPECT_FALSE(post(both).ok()) << "it takes the connection and says nothing";
+  EXPECT_TRUE(post(both).ok());
+  EXPECT_TRUE(post(both).ok());
+}
+
+TEST_F(HttpsPosterTest, AnAddressThatCannotBeReachedLeavesTimeForTheNext) {
+  server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
+  DeafAddress deaf(server_.port());
+  deaf.fill();
+  look_up_ = [](const std::string&) { return Result(Addresses{"127.0.0.2", "127.0.0.1"}); };
+  Target both = target(server_);
+  both.allowed = {*parse_range("127.0.0.0/8")};
+  timeout_ = seconds(6);
+  const Result<Answer> answer = post(both);
+  EXPECT_TRUE(answer.ok()) << answer.error().message;
 }
 
 TEST_F(HttpsPosterTest, ARedirectIsAnAnswerAndIsNotFollowed) {

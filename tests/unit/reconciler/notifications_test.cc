@@ -169,9 +169,25 @@ TEST(Notifications, ATargetThatFailsIsGivenUpAfterThreeDays) {
   EXPECT_NE(write.events[0].note.find("it answered 500"), std::string::npos);
 }
 
-TEST(Notifications, NobodyGivesUpWithoutATry) {
+TEST(Notifications, AnEventWhoseTurnNeverComesIsGivenUpAfterThreeDaysAndSixHours) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(77), {"chat"})});
+  view.observed.live_for = minutes(10);
+  view.job.spec.ttl_after_finished = seconds(0);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(waits.writes.empty());
+  EXPECT_EQ(waits.wake_after, Duration(hours(1)));
+  view.job.status.outbox[0].time -= hours(1);
+  EXPECT_TRUE(after(view).outbox.empty());
+  EXPECT_TRUE(has_lost(after(view)));
+  EXPECT_EQ(untold(view, after(view), now()), "");
+}
+
+TEST(Notifications, AReplicaThatIsNewGivesUpNothingWithoutATry) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(200), {"chat"})});
-  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  view.observed.live_for = minutes(4);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  EXPECT_EQ(waits.wake_after, Duration(minutes(6)));
 }
 
 TEST(Notifications, ATargetThatRefusesIsGivenUpAtOnce) {

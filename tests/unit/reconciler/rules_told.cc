@@ -55,6 +55,10 @@ bool may_leave(const JobView& view, const OutboxEntry& entry, const std::string&
     return now - entry.time >= std::chrono::minutes(10);
   }
   const auto& deliveries = view.observed.notify.deliveries;
+  const bool tried = std::any_of(
+      deliveries.begin(), deliveries.end(),
+      [&](const DeliveryView& one) { return one.number == entry.number && one.target == name; });
+  if (!tried) return now - entry.time >= std::chrono::hours(78);
   return std::any_of(deliveries.begin(), deliveries.end(), [&](const DeliveryView& one) {
     if (one.number != entry.number || one.target != name) return false;
     return one.result != DeliveryView::Result::kFailing ||
