@@ -11,8 +11,6 @@ constexpr Duration kBetween = std::chrono::seconds(1);
 // Kinds of Events about one object that wait.
 constexpr std::size_t kMostWaiting = 8;
 
-bool ends(const EventPace::Entry& entry) { return entry.action == "Finish"; }
-
 bool is_like(const EventPace::Entry& a, const EventPace::Entry& b) {
   return a.warning == b.warning && a.reason == b.reason && a.action == b.action;
 }
@@ -26,8 +24,9 @@ void EventPace::add(Entry entry) {
     if (waiting_.size() == kMostWaiting) {
       const auto oldest = std::find_if(waiting_.begin(), waiting_.end(),
                                        [](const Waiting& one) { return !ends(one.last); });
-      waiting_.erase(oldest == waiting_.end() ? waiting_.begin() : oldest);
-      ++dropped_;
+      const auto goes = oldest == waiting_.end() ? waiting_.begin() : oldest;
+      drop(*goes);
+      waiting_.erase(goes);
     }
     waiting_.push_back({std::move(entry), 0});
   } else if (found->last.note == entry.note) {
@@ -49,19 +48,34 @@ std::optional<EventPace::Entry> EventPace::take(SteadyTime now) {
     const Waiting taken = std::move(*next);
     waiting_.erase(next);
     if (!is_end && !may_spend(now)) {
-      ++dropped_;
+      drop(taken);
       continue;
     }
     told_ = now;
-    Entry entry = taken.last;
-    if (taken.others > 0) {
-      entry.note = "the last of " + std::to_string(taken.others + entry.count) +
-                   " such Events: " + entry.note;
-      entry.count = 1;
-    }
-    return entry;
+    return told_of(taken);
   }
   return std::nullopt;
+}
+
+EventPace::Entry EventPace::told_of(const Waiting& taken) {
+  Entry entry = taken.last;
+  if (taken.others == 0) return entry;
+  entry.note =
+      "the last of " + std::to_string(taken.others + entry.count) + " such Events: " + entry.note;
+  entry.count = 1;
+  return entry;
+}
+
+std::vector<EventPace::Entry> EventPace::give_up() {
+  std::vector<Entry> ends_of_it;
+  for (const Waiting& one : std::exchange(waiting_, {})) {
+    if (ends(one.last)) {
+      ends_of_it.push_back(told_of(one));
+    } else {
+      drop(one);
+    }
+  }
+  return ends_of_it;
 }
 
 std::optional<SteadyTime> EventPace::wake() const {

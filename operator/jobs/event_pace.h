@@ -34,14 +34,24 @@ class EventPace {
   std::optional<Entry> take(SteadyTime now);
   // When take() has the next one; none: nothing waits.
   std::optional<SteadyTime> wake() const;
+  // For an object that is forgotten: how it ends, if that still waits. All others that wait are
+  // dropped.
+  std::vector<Entry> give_up();
   // How many will never be told, since the last call.
   std::uint64_t take_dropped();
+  // How the object ends.
+  static constexpr const char* kFinish = "Finish";
+  static bool ends(const Entry& entry) { return entry.action == kFinish; }
 
  private:
   struct Waiting {
     Entry last;
     std::int64_t others = 0;  // with other notes, before it
   };
+  static Entry told_of(const Waiting& taken);
+  void drop(const Waiting& one) {
+    dropped_ += static_cast<std::uint64_t>(one.others + one.last.count);
+  }
   bool may_spend(SteadyTime now);
 
   std::vector<Waiting> waiting_;  // of different kinds, oldest first

@@ -1,32 +1,23 @@
 #include "operator/jobs/events.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cstdio>
-#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "core/json.h"
 #include "core/task.h"
 #include "core/utf8.h"
-#include "operator/jobs/event_pace.h"
+#include "operator/jobs/event_paces.h"
+#include "operator/jobs/event_series.h"
 #include "operator/jobs/lru_map.h"
 #include "operator/jobs/writes.h"
 #include "operator/work/fair_line.h"
-#include "reconciler/names.h"
 
 namespace holdfast::controller {
 namespace {
 
 constexpr const char* kGroupPath = "/apis/events.k8s.io/v1";
-constexpr const char* kReportingController = "holdfast.dev/operator";
-
-// The API's limits, in bytes.
-constexpr std::size_t kMaxNote = 1024;
-constexpr std::size_t kMaxWord = 128;
 
 // Objects and series remembered; both of client-go's caches have 4096 entries.
 constexpr std::size_t kRemembered = 4096;
@@ -40,67 +31,6 @@ constexpr int kMostInFlight = 8;
 // writes or a slow webhook leave half of the writes to others.
 constexpr Duration kSlow = std::chrono::seconds(1);
 constexpr Duration kTellOverflow = std::chrono::minutes(1);
-
-// One Event object: what was recorded, and what the server has.
-struct Series {
-  ObjectReference regarding;
-  bool warning = false;
-  std::string reason, action, note;
-  std::string name;
-  Time first{};
-  Time last{};
-  std::int64_t count = 0;    // recorded
-  std::int64_t written = 0;  // of these, written to the server
-  bool exists = false;       // the server has it
-  bool queued = false;
-};
-using SeriesPtr = std::shared_ptr<Series>;
-
-std::string series_key(const Series& series) {
-  std::string key;
-  for (const std::string* part :
-       {&series.regarding.uid, &series.reason, &series.action, &series.note}) {
-    key += *part;
-    key += '\0';
-  }
-  return key + (series.warning ? 'W' : 'N');
-}
-
-// The same on every replica and after a restart, so that repeats share one object.
-std::string event_name(const Series& series) {
-  std::array<char, 20> hash;
-  std::snprintf(hash.data(), hash.size(), ".%016llx",
-                static_cast<unsigned long long>(reconciler::hash64(series_key(series))));
-  return series.regarding.name + hash.data();
-}
-
-Json series_json(const Series& series) {
-  return {{"count", series.count}, {"lastObservedTime", format_time_micros(series.last)}};
-}
-
-std::string event_json(const Series& series, const std::string& instance) {
-  const ObjectReference& regarding = series.regarding;
-  Json event = {
-      {"apiVersion", "events.k8s.io/v1"},
-      {"kind", "Event"},
-      {"metadata", {{"name", series.name}, {"namespace", regarding.namespace_}}},
-      {"eventTime", format_time_micros(series.first)},
-      {"reportingController", kReportingController},
-      {"reportingInstance", instance},
-      {"regarding",
-       {{"apiVersion", regarding.api_version},
-        {"kind", regarding.kind},
-        {"namespace", regarding.namespace_},
-        {"name", regarding.name},
-        {"uid", regarding.uid}}},
-      {"type", series.warning ? "Warning" : "Normal"},
-      {"reason", series.reason},
-      {"action", series.action},
-      {"note", series.note},
-  };
-  if (series.count > 1) event["series"] = series_json(series);  // the API refuses fewer
-  return event.dump();
-}
 
 }  // namespace
 
@@ -116,22 +46,23 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   const std::string instance;
   const Log log;
 
-  LruMap<EventPace> paces{kRemembered};
+  EventPaces paces{kRemembered};
   LruMap<SeriesPtr> series{kRemembered};
-  // Objects with Events that come too early, by when the next one may be told.
-  std::map<std::string, ObjectReference> early;
-  std::set<std::pair<SteadyTime, std::string>> early_until;
   TimerId pace_timer = 0;
   FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
   int in_flight = 0;
   TimerId wake_timer = 0;  // for namespaces that have to wait
   bool going_on = false;
   std::uint64_t dropped = 0;
+  std::function<void()> finished;  // set: it is about to stop
+  TimerId finish_timer = 0;
   bool stopped = false;
   std::optional<SteadyTime> overflow_told;
 
-  void tell_due(const ObjectReference& regarding, EventPace& pace);
+  void tell_all(const std::vector<EventPaces::Told>& all);
   void wait_for_pace();
+  void finish_if_done();
+  void stop();
   void tell(const ObjectReference& regarding, const EventPace::Entry& entry);
   void enqueue(const SeriesPtr& one);
   void go_on_soon();
@@ -165,9 +96,16 @@ void EventRecorder::State::go_on() {
   while (!stopped && in_flight < kMostInFlight) {
     std::optional<FairLine<SeriesPtr>::Next> next = line.next(now);
     if (!next) break;
+    if (finished && !is_end(*next->one)) {
+      next->one->queued = false;
+      ++dropped;
+      line.done(next->tenant, now);
+      continue;
+    }
     ++in_flight;
     spawn(write_next(shared_from_this(), std::move(next->one)));
   }
+  finish_if_done();
   loop.cancel(std::exchange(wake_timer, 0));
   const std::optional<SteadyTime> wake = line.wake(now);
   if (stopped || !wake) return;
@@ -290,20 +228,6 @@ EventRecorder::EventRecorder(Loop& loop, kube::Client& client, std::string insta
 
 EventRecorder::~EventRecorder() { stop(); }
 
-namespace {
-
-Series series_of(const ObjectReference& regarding, const EventPace::Entry& entry) {
-  Series event;
-  event.regarding = regarding;
-  event.warning = entry.warning;
-  event.reason = entry.reason;
-  event.action = entry.action;
-  event.note = clean_text(entry.note, kMaxNote);
-  return event;
-}
-
-}  // namespace
-
 void EventRecorder::record(const ObjectReference& regarding, bool warning,
                            const std::string& reason, const std::string& action,
                            const std::string& note) {
@@ -311,7 +235,7 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   State& state = *state_;
   // Without the server's time there is no eventTime. Nothing can happen before the server's first
   // answer.
-  if (state.stopped || !state.client.server_clock().known()) {
+  if (state.stopped || state.finished || !state.client.server_clock().known()) {
     ++state.dropped;
     return;
   }
@@ -322,38 +246,23 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   const Series event = series_of(regarding, entry);
   const SeriesPtr& known = state.series.get(series_key(event), nullptr);
   if (known && known->queued) return state.tell(regarding, entry);
-  EventPace& pace = state.paces.get(regarding.uid, EventPace(state.loop.now()));
-  pace.add(std::move(entry));
-  state.tell_due(regarding, pace);
+  state.tell_all(state.paces.add(regarding, std::move(entry), state.loop.now()));
 }
 
-void EventRecorder::State::tell_due(const ObjectReference& regarding, EventPace& pace) {
-  while (const std::optional<EventPace::Entry> next = pace.take(loop.now())) tell(regarding, *next);
-  dropped += pace.take_dropped();
-  const std::optional<SteadyTime> wake = pace.wake();
-  if (!wake || early.count(regarding.uid) != 0) return;
-  if (early.size() == kRemembered) {
-    ++dropped;
-    return;
-  }
-  early.emplace(regarding.uid, regarding);
-  early_until.emplace(*wake, regarding.uid);
+void EventRecorder::State::tell_all(const std::vector<EventPaces::Told>& all) {
+  for (const EventPaces::Told& one : all) tell(one.regarding, one.entry);
+  dropped += paces.take_dropped();
   if (pace_timer == 0) wait_for_pace();
 }
 
 void EventRecorder::State::wait_for_pace() {
-  if (early_until.empty()) return;
-  pace_timer = loop.call_at(early_until.begin()->first, [weak = weak_from_this()] {
+  const std::optional<SteadyTime> wake = paces.wake();
+  if (!wake) return;
+  pace_timer = loop.call_at(*wake, [weak = weak_from_this()] {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
-    while (!self->early_until.empty() && self->early_until.begin()->first <= self->loop.now()) {
-      const std::string uid = self->early_until.begin()->second;
-      self->early_until.erase(self->early_until.begin());
-      const ObjectReference regarding = self->early.extract(uid).mapped();
-      self->tell_due(regarding, self->paces.get(uid, EventPace(self->loop.now())));
-    }
     self->pace_timer = 0;
-    self->wait_for_pace();
+    self->tell_all(self->paces.due(self->loop.now()));
   });
 }
 
@@ -376,11 +285,39 @@ void EventRecorder::State::tell(const ObjectReference& regarding, const EventPac
 
 std::uint64_t EventRecorder::dropped() const { return state_->dropped; }
 
-void EventRecorder::stop() {
-  if (std::exchange(state_->stopped, true)) return;
-  state_->dropped += state_->line.waiting() + state_->early.size();
-  state_->loop.cancel(std::exchange(state_->wake_timer, 0));
-  state_->loop.cancel(std::exchange(state_->pace_timer, 0));
+void EventRecorder::finish(std::function<void()> finished) {
+  State& state = *state_;
+  assert(!state.finished && !state.stopped);
+  state.finished = std::move(finished);
+  state.tell_all(state.paces.give_up());
+  state.finish_timer = state.loop.call_after(kFinishLimit, [weak = state_->weak_from_this()] {
+    const std::shared_ptr<State> self = weak.lock();
+    if (!self) return;
+    self->finish_timer = 0;
+    self->stop();
+    std::exchange(self->finished, nullptr)();
+  });
+  state.go_on_soon();
+}
+
+void EventRecorder::State::finish_if_done() {
+  if (stopped || !finished || in_flight > 0 || line.waiting() > 0) return;
+  stop();
+  loop.post(std::exchange(finished, nullptr));
+}
+
+void EventRecorder::stop() { state_->stop(); }
+
+void EventRecorder::State::stop() {
+  if (std::exchange(stopped, true)) return;
+  dropped += line.waiting();
+  for (const EventPaces::Told& one : paces.give_up()) {
+    dropped += static_cast<std::uint64_t>(one.entry.count);
+  }
+  dropped += paces.take_dropped();
+  for (TimerId* const timer : {&wake_timer, &pace_timer, &finish_timer}) {
+    loop.cancel(std::exchange(*timer, 0));
+  }
 }
 
 }  // namespace holdfast::controller

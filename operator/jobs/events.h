@@ -1,10 +1,12 @@
 // Events (events.k8s.io/v1) about jobs: asynchronous and bounded. Repeated Events become a series,
 // and each object has a pace (event_pace.h). Reconciles never wait for Events. A failed write is
 // only logged and counted. Namespaces take turns, so hanging writes of one namespace delay no
-// other. Events obey the API server's Retry-After.
+// other. Events obey the API server's Retry-After. How an object ends (action Finish) is told at
+// once if its record is needed for another object, and before a graceful stop.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,6 +43,10 @@ class EventRecorder : public EventSink {
               const std::string& action, const std::string& note) override;
   // How many Events were not written: over its object's pace, queue full, or refused by the server.
   std::uint64_t dropped() const;
+  // Writes the waiting Events that say how objects end, for kFinishLimit at most, then stops and
+  // calls `finished`. Drops all others, and later ones.
+  void finish(std::function<void()> finished);
+  static constexpr std::chrono::seconds kFinishLimit{3};
   // Drops waiting and later Events.
   void stop();
 

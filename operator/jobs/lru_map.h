@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <list>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,8 +16,12 @@ class LruMap {
  public:
   explicit LruMap(std::size_t capacity) : capacity_(capacity) { assert(capacity > 0); }
 
-  // The key's value. Inserts `fallback` if there is none. Valid until the next call.
-  Value& get(const std::string& key, const Value& fallback) {
+  using Entry = std::pair<std::string, Value>;
+
+  // The key's value. Inserts `fallback` if there is none. Valid until the next call. `evicted`:
+  // gets the entry that made room for it, if one did.
+  Value& get(const std::string& key, const Value& fallback,
+             std::optional<Entry>* evicted = nullptr) {
     const auto found = index_.find(key);
     if (found != index_.end()) {
       entries_.splice(entries_.begin(), entries_, found->second);
@@ -24,6 +29,7 @@ class LruMap {
     }
     if (entries_.size() == capacity_) {
       index_.erase(entries_.back().first);
+      if (evicted) *evicted = std::move(entries_.back());
       entries_.pop_back();
     }
     entries_.emplace_front(key, fallback);
@@ -34,7 +40,7 @@ class LruMap {
   std::size_t size() const { return entries_.size(); }
 
  private:
-  using Entries = std::list<std::pair<std::string, Value>>;
+  using Entries = std::list<Entry>;
 
   const std::size_t capacity_;
   Entries entries_;  // latest first

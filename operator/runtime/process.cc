@@ -233,7 +233,10 @@ void Process::begin_stop(const std::string& why, int exit_code) {
 
 void Process::manager_stopped() {
   if (std::exchange(manager_stopped_, true)) return;
-  events_->stop();
+  events_->finish([this] { events_finished(); });
+}
+
+void Process::events_finished() {
   connection_->shut_down();
   idle_deadline_ = loop_.now() + kIdleLimit;
   end_when_idle();

@@ -49,6 +49,7 @@ class Process {
   std::vector<WatchHealth> watch_health();
   void begin_stop(const std::string& why, int exit_code);
   void manager_stopped();
+  void events_finished();
   void end_when_idle();
 
   std::map<std::string, ProbeServer::Handler> probe_handlers();

@@ -104,6 +104,20 @@ TEST(EventPace, FewKindsWaitAndTheEndIsAmongThem) {
   EXPECT_EQ(pace.take_dropped(), 93U);
 }
 
+TEST(EventPace, WhoGivesUpTellsHowTheObjectEndsAndCountsTheRest) {
+  EventPace pace(kBegin);
+  pace.add(failed("one"));
+  pace.take(kBegin);
+  for (int i = 0; i < 5; ++i) pace.add(failed("run " + std::to_string(i)));
+  pace.add(ended("BackoffLimitExceeded"));
+  const std::vector<EventPace::Entry> told = pace.give_up();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].reason, "BackoffLimitExceeded");
+  EXPECT_EQ(pace.take_dropped(), 5U);
+  EXPECT_FALSE(pace.wake());
+  EXPECT_TRUE(pace.give_up().empty());
+}
+
 // Whatever comes and whenever somebody takes.
 TEST(EventPace, NoSecondHasTwo) {
   EventPace pace(kBegin);

@@ -50,6 +50,10 @@ class EventsTest : public testing::Test {
     recorder_.record({.namespace_ = "media", .name = "encode", .uid = uid}, warning, "AttemptLost",
                      "StartNextAttempt", note);
   }
+  void record_end(const std::string& uid = "u-1") {
+    recorder_.record({.namespace_ = "media", .name = "encode", .uid = uid}, true,
+                     "BackoffLimitExceeded", "Finish", "the last one");
+  }
   void record_in(const std::string& namespace_, const std::string& uid = "u") {
     recorder_.record({.namespace_ = namespace_, .name = "encode", .uid = uid + "-" + namespace_},
                      true, "AttemptLost", "StartNextAttempt", "note");
@@ -293,11 +297,76 @@ TEST_F(EventsTest, AStopDropsWhatComesTooEarly) {
   EXPECT_EQ(loop_.timers(), 0U);
 }
 
+TEST_F(EventsTest, AnObjectThatMakesRoomTellsHowItEndsAndDropsTheRest) {
+  record("begins");
+  record("comes too early");
+  record_end();
+  int written = 0;
+  for (int i = 0; i < 4095; ++i) {
+    record_in("others", std::to_string(i));
+    if (i % 500 == 0) written += drain();
+  }
+  EXPECT_EQ(written + drain(), 4096);
+  EXPECT_EQ(recorder_.dropped(), 0U);
+  record_in("another");
+  EXPECT_EQ(drain(), 2) << "how it ends does not wait for its second to be over";
+  EXPECT_EQ(recorder_.dropped(), 1U);
+  loop_.advance(minutes(1));
+  EXPECT_EQ(drain(), 0);
+}
+
+TEST_F(EventsTest, AGracefulStopWritesHowJobsEndAndNothingElse) {
+  record("in flight");
+  loop_.run_ready();
+  record("waits to be written", "u-2");
+  record_end("u-2");
+  record("comes too early", "u-2");
+  record_end("u-3");
+  bool finished = false;
+  recorder_.finish([&] { finished = true; });
+  record("late", "u-4");
+  record_end("u-5");
+  answer(201);
+  std::vector<std::string> reasons;
+  while (transport_.pending() > 0) {
+    EXPECT_FALSE(finished);
+    reasons.push_back(sent()["reason"]);
+    answer(201);
+  }
+  EXPECT_EQ(reasons, (std::vector<std::string>{"BackoffLimitExceeded", "BackoffLimitExceeded"}));
+  EXPECT_TRUE(finished);
+  EXPECT_EQ(recorder_.dropped(), 4U);
+  EXPECT_EQ(loop_.timers(), 0U);
+}
+
+TEST_F(EventsTest, AGracefulStopWaitsThreeSecondsAtMost) {
+  record_end();
+  record_end("u-2");
+  loop_.run_ready();
+  int finished = 0;
+  recorder_.finish([&] { ++finished; });
+  loop_.advance(seconds(3) - milliseconds(1));
+  EXPECT_EQ(finished, 0);
+  loop_.advance(milliseconds(1));
+  EXPECT_EQ(finished, 1);
+  EXPECT_EQ(recorder_.dropped(), 1U);
+  answer(201);
+  EXPECT_EQ(transport_.pending(), 0U);
+  EXPECT_EQ(finished, 1);
+}
+
+TEST_F(EventsTest, AGracefulStopWithNothingToWriteIsOverAtOnce) {
+  bool finished = false;
+  recorder_.finish([&] { finished = true; });
+  loop_.run_ready();
+  EXPECT_TRUE(finished);
+  EXPECT_EQ(loop_.timers(), 0U);
+}
+
 TEST_F(EventsTest, HowAJobEndsIsToldWhateverCameBefore) {
   EXPECT_EQ(record_each_second(40), 25);
   loop_.advance(seconds(1));
-  recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u-1"}, true,
-                   "BackoffLimitExceeded", "Finish", "the last one");
+  record_end();
   EXPECT_EQ(drain(), 1);
 }
 
@@ -475,6 +544,11 @@ TEST(LruMap, ForgetsWhatWasNotAskedForLongest) {
   EXPECT_EQ(map.size(), 2U);
   EXPECT_EQ(map.get("a", 0), 1);
   EXPECT_EQ(map.get("b", 9), 9) << "b was the oldest";
+  std::optional<LruMap<int>::Entry> evicted;
+  map.get("b", 0, &evicted);
+  EXPECT_FALSE(evicted);
+  map.get("d", 4, &evicted);
+  EXPECT_EQ(evicted, (LruMap<int>::Entry("a", 1)));
 }
 
 }  // namespace
