@@ -6,7 +6,6 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr const char* kOthers = "(others)";
 constexpr const char* kTerminalPhases[] = {"Succeeded", "Failed", "Cancelled"};
 
 const Buckets& duration_buckets() {
@@ -33,7 +32,9 @@ NamespaceMetrics::NamespaceMetrics(prometheus::Registry& registry)
       duration_(histograms(registry, "holdfast_namespace_job_duration_seconds",
                            "From a job's first attempt to its end.")),
       wait_(histograms(registry, "holdfast_namespace_job_wait_seconds",
-                       "From a job's creation to its first attempt.")) {}
+                       "From a job's creation to its first attempt.")),
+      series_([this](const Table::Key& key) { return create(key.second); },
+              [this](const Series& series) { remove(series); }) {}
 
 void NamespaceMetrics::attempt_ended(const std::string& namespace_, const std::string& outcome) {
   count(series_of(namespace_).attempts, outcome);
@@ -56,38 +57,16 @@ void NamespaceMetrics::recovered(const std::string& namespace_,
 }
 
 void NamespaceMetrics::refresh(const std::map<std::string, Phases>& namespaces) {
-  for (auto& [label, series] : series_) {
-    series.has_jobs = label == kOthers || namespaces.count(label) != 0;
+  series_.mark([&](const Table::Key& key) { return namespaces.count(key.second) != 0; });
+  series_.for_each([](const Series& series) {
     for (const auto& [phase, gauge] : series.jobs) gauge->Set(0);
-  }
+  });
   for (const auto& [namespace_, phases] : namespaces) {
     const Series& series = series_of(namespace_);
     for (const auto& [phase, number] : phases) {
       series.jobs.at(phase.empty() ? kNoPhase : phase)->Increment(static_cast<double>(number));
     }
   }
-}
-
-NamespaceMetrics::Series& NamespaceMetrics::series_of(const std::string& namespace_) {
-  const auto found = series_.find(namespace_);
-  if (found != series_.end()) {
-    found->second.has_jobs = true;
-    return found->second;
-  }
-  const std::size_t own = series_.size() - series_.count(kOthers);
-  const std::string label = own < kNamespacesShown || make_room() ? namespace_ : kOthers;
-  const auto there = series_.find(label);
-  return there != series_.end() ? there->second
-                                : series_.emplace(label, create(label)).first->second;
-}
-
-bool NamespaceMetrics::make_room() {
-  const auto idle = std::find_if(series_.begin(), series_.end(),
-                                 [](const auto& one) { return !one.second.has_jobs; });
-  if (idle == series_.end()) return false;
-  remove(idle->second);
-  series_.erase(idle);
-  return true;
 }
 
 // At zero, so that rates work from the first scrape.

@@ -1,7 +1,6 @@
 // What users see of the jobs of their namespace (docs/operations.md). A namespace has series from
-// its first job on. At most kNamespacesShown have series of their own. All others share those of
-// "(others)". If a new namespace comes when all places are taken, it gets the place of one without
-// jobs. Loop only.
+// its first job on, until another one needs its place and it has no jobs (series_table.h). Loop
+// only.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +10,10 @@
 
 #include "core/time.h"
 #include "operator/runtime/metric_families.h"
+#include "operator/runtime/series_table.h"
 #include "reconciler/reason.h"
 
 namespace holdfast::runtime {
-
-// Each costs up to 70 lines at each scrape.
-inline constexpr std::size_t kNamespacesShown = 100;
 
 class NamespaceMetrics {
  public:
@@ -40,11 +37,10 @@ class NamespaceMetrics {
     std::map<std::string, prometheus::Counter*> recovered;  // by class
     prometheus::Histogram* duration = nullptr;
     prometheus::Histogram* wait = nullptr;
-    bool has_jobs = true;  // at the last scrape, or since
   };
-  Series& series_of(const std::string& namespace_);
+  using Table = SeriesTable<Series>;
+  Series& series_of(const std::string& namespace_) { return series_.of("", namespace_); }
   Series create(const std::string& namespace_);
-  bool make_room();
   void remove(const Series& series);
 
   Gauges& jobs_;
@@ -53,7 +49,7 @@ class NamespaceMetrics {
   Counters& recovered_;
   Histograms& duration_;
   Histograms& wait_;
-  std::map<std::string, Series> series_;  // by the label
+  Table series_;  // one group
 };
 
 }  // namespace holdfast::runtime

@@ -1,13 +1,11 @@
 #include "operator/runtime/pool_metrics.h"
 
 #include <algorithm>
+#include <set>
 
 namespace holdfast::runtime {
 namespace {
 
-// Pools of a namespace with series of their own. All others share one.
-constexpr int kPoolsShown = 100;
-constexpr const char* kOtherPools = "(others)";
 constexpr const char* kReasons[] = {"Silent", "PodEnded", "PodGone", "Revoked"};
 
 // A start on a warm worker takes milliseconds. A long wait is one for a slot.
@@ -31,24 +29,11 @@ PoolMetrics::PoolMetrics(prometheus::Registry& registry)
       handbacks_(counters(registry, "holdfast_pool_handbacks_total",
                           "Attempts that workers gave back before they began.")),
       cut_offs_(counters(registry, "holdfast_pool_cut_offs_total",
-                         "Workers that were cut off, by reason.")) {}
+                         "Workers that were cut off, by reason.")),
+      series_([this](const Table::Key& key) { return create(key); },
+              [this](const Series& series) { remove(series); }) {}
 
-// As for queues: each pool costs some twenty lines at each scrape.
-std::string PoolMetrics::shown(const std::string& namespace_, const std::string& pool) const {
-  if (series_.count({namespace_, pool}) != 0) return pool;
-  int shown = 0;
-  for (auto one = series_.lower_bound({namespace_, ""});
-       one != series_.end() && one->first.first == namespace_; ++one) {
-    ++shown;
-  }
-  return shown < kPoolsShown ? pool : kOtherPools;
-}
-
-PoolMetrics::Series& PoolMetrics::series_of(const std::string& namespace_,
-                                            const std::string& pool) {
-  const Key key(namespace_, shown(namespace_, pool));
-  const auto found = series_.find(key);
-  if (found != series_.end()) return found->second;
+PoolMetrics::Series PoolMetrics::create(const Table::Key& key) {
   const prometheus::Labels labels = {{"namespace", key.first}, {"pool", key.second}};
   const auto with = [&](const char* label, const char* value) {
     prometheus::Labels more = labels;
@@ -69,38 +54,40 @@ PoolMetrics::Series& PoolMetrics::series_of(const std::string& namespace_,
   for (const char* const reason : kReasons) {
     series.cut_offs[reason] = &cut_offs_.Add(with("reason", reason));
   }
-  return series_.emplace(key, std::move(series)).first->second;
+  return series;
 }
 
 void PoolMetrics::slot_taken(const std::string& namespace_, const std::string& pool,
                              Duration waited) {
-  series_of(namespace_, pool).waits->Observe(to_seconds(waited));
+  series_.of(namespace_, pool).waits->Observe(to_seconds(waited));
 }
 
 void PoolMetrics::handed_back(const std::string& namespace_, const std::string& pool) {
-  series_of(namespace_, pool).handbacks->Increment();
+  series_.of(namespace_, pool).handbacks->Increment();
 }
 
 void PoolMetrics::cut_off(const std::string& namespace_, const std::string& pool,
                           const std::string& reason) {
-  const Series& series = series_of(namespace_, pool);
+  const Series& series = series_.of(namespace_, pool);
   const auto counter = series.cut_offs.find(reason);
   if (counter != series.cut_offs.end()) counter->second->Increment();
 }
 
 void PoolMetrics::refresh(const std::vector<controller::PoolCount>& counts) {
-  std::map<Key, controller::PoolCount> there;
+  std::set<Table::Key> there;
+  for (const controller::PoolCount& count : counts) there.emplace(count.namespace_, count.name);
+  series_.mark([&](const Table::Key& key) { return there.count(key) != 0; });
+  std::map<Table::Key, controller::PoolCount> sums;
   for (const controller::PoolCount& count : counts) {
-    const Key key(count.namespace_, shown(count.namespace_, count.name));
-    series_of(key.first, key.second);
-    controller::PoolCount& sum = there[key];
+    controller::PoolCount& sum = sums[series_.shown(count.namespace_, count.name)];
     for (const auto& [state, workers] : count.workers) sum.workers[state] += workers;
     sum.slots += count.slots;
     sum.busy_slots += count.busy_slots;
     sum.waiting += count.waiting;
     sum.lag = std::max(sum.lag, count.lag);
   }
-  for (const auto& [key, sum] : there) {
+  series_.remove_unused();
+  for (const auto& [key, sum] : sums) {
     const Series& series = series_.at(key);
     for (const auto& [state, gauge] : series.workers) {
       const auto workers = sum.workers.find(state);
@@ -110,14 +97,6 @@ void PoolMetrics::refresh(const std::vector<controller::PoolCount>& counts) {
     series.busy->Set(static_cast<double>(sum.busy_slots));
     series.waiting->Set(static_cast<double>(sum.waiting));
     series.lag->Set(to_seconds(sum.lag));
-  }
-  for (auto one = series_.begin(); one != series_.end();) {
-    if (there.count(one->first) != 0) {
-      ++one;
-      continue;
-    }
-    remove(one->second);
-    one = series_.erase(one);
   }
 }
 

@@ -5,12 +5,12 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/time.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/runtime/metric_families.h"
+#include "operator/runtime/series_table.h"
 
 namespace holdfast::runtime {
 
@@ -24,7 +24,6 @@ class PoolMetrics {
   void refresh(const std::vector<controller::PoolCount>& counts);
 
  private:
-  using Key = std::pair<std::string, std::string>;
   struct Series {
     std::map<std::string, prometheus::Gauge*> workers;  // by state
     prometheus::Gauge* slots;
@@ -35,8 +34,8 @@ class PoolMetrics {
     prometheus::Counter* handbacks;
     std::map<std::string, prometheus::Counter*> cut_offs;  // by reason
   };
-  std::string shown(const std::string& namespace_, const std::string& pool) const;
-  Series& series_of(const std::string& namespace_, const std::string& pool);
+  using Table = SeriesTable<Series>;
+  Series create(const Table::Key& key);
   void remove(const Series& series);
 
   Gauges& workers_;
@@ -47,7 +46,7 @@ class PoolMetrics {
   Histograms& waits_;
   Counters& handbacks_;
   Counters& cut_offs_;
-  std::map<Key, Series> series_;
+  Table series_;  // by namespace and pool
 };
 
 }  // namespace holdfast::runtime

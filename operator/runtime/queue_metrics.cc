@@ -1,15 +1,10 @@
 #include "operator/runtime/queue_metrics.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace holdfast::runtime {
-namespace {
-
-// Queues of a namespace with series of their own. All others share one.
-constexpr int kQueuesShown = 100;
-constexpr const char* kOtherQueues = "(others)";
-
-}  // namespace
 
 QueueMetrics::QueueMetrics(prometheus::Registry& registry)
     : running_(gauges(registry, "holdfast_queue_running", "Permits of the queue that are out.")),
@@ -22,62 +17,42 @@ QueueMetrics::QueueMetrics(prometheus::Registry& registry)
       admissions_(counters(registry, "holdfast_queue_admissions_total",
                            "Permits that the queue has given.")),
       waits_(histograms(registry, "holdfast_queue_wait_seconds",
-                        "How long admitted jobs have waited in the queue.")) {}
+                        "How long admitted jobs have waited in the queue.")),
+      series_([this](const Table::Key& key) { return create(key); },
+              [this](const Series& series) { remove(series); }) {}
 
 void QueueMetrics::admitted(const std::string& namespace_, const std::string& queue,
                             Duration waited) {
-  const Series& series = series_of(namespace_, shown(namespace_, queue));
+  const Series& series = series_.of(namespace_, queue);
   series.admissions->Increment();
   series.waits->Observe(to_seconds(waited));
 }
 
-QueueMetrics::Series& QueueMetrics::series_of(const std::string& namespace_,
-                                              const std::string& queue) {
-  const auto found = series_.find({namespace_, queue});
-  if (found != series_.end()) return found->second;
-  const prometheus::Labels labels = {{"namespace", namespace_}, {"queue", queue}};
-  const Series series{&running_.Add(labels),     &waiting_.Add(labels),
-                      &oldest_wait_.Add(labels), &lag_.Add(labels),
-                      &admissions_.Add(labels),  &waits_.Add(labels, wait_buckets())};
-  return series_.emplace(Key(namespace_, queue), series).first->second;
-}
-
-// A namespace may have any number of queues, and each costs some twenty lines at each scrape.
-std::string QueueMetrics::shown(const std::string& namespace_, const std::string& queue) const {
-  if (series_.count({namespace_, queue}) != 0) return queue;
-  int shown = 0;
-  for (auto one = series_.lower_bound({namespace_, ""});
-       one != series_.end() && one->first.first == namespace_; ++one) {
-    ++shown;
-  }
-  return shown < kQueuesShown ? queue : kOtherQueues;
+QueueMetrics::Series QueueMetrics::create(const Table::Key& key) {
+  const prometheus::Labels labels = {{"namespace", key.first}, {"queue", key.second}};
+  return {&running_.Add(labels), &waiting_.Add(labels),    &oldest_wait_.Add(labels),
+          &lag_.Add(labels),     &admissions_.Add(labels), &waits_.Add(labels, wait_buckets())};
 }
 
 void QueueMetrics::refresh(const std::vector<controller::QueueCount>& counts) {
-  std::map<Key, controller::QueueCount> there;
+  std::set<Table::Key> there;
+  for (const controller::QueueCount& count : counts) there.emplace(count.namespace_, count.name);
+  series_.mark([&](const Table::Key& key) { return there.count(key) != 0; });
+  std::map<Table::Key, controller::QueueCount> sums;
   for (const controller::QueueCount& count : counts) {
-    const std::string name = shown(count.namespace_, count.name);
-    series_of(count.namespace_, name);
-    controller::QueueCount& sum = there[{count.namespace_, name}];
+    controller::QueueCount& sum = sums[series_.shown(count.namespace_, count.name)];
     sum.running += count.running;
     sum.waiting += count.waiting;
     sum.oldest_wait = std::max(sum.oldest_wait, count.oldest_wait);
     sum.lag = std::max(sum.lag, count.lag);
   }
-  for (const auto& [key, sum] : there) {
+  series_.remove_unused();
+  for (const auto& [key, sum] : sums) {
     const Series& series = series_.at(key);
     series.running->Set(static_cast<double>(sum.running));
     series.waiting->Set(static_cast<double>(sum.waiting));
     series.oldest_wait->Set(to_seconds(sum.oldest_wait));
     series.lag->Set(to_seconds(sum.lag));
-  }
-  for (auto one = series_.begin(); one != series_.end();) {
-    if (there.count(one->first) != 0) {
-      ++one;
-      continue;
-    }
-    remove(one->second);
-    one = series_.erase(one);
   }
 }
 

@@ -2,14 +2,13 @@
 // or the first scrape that shows it, and go when it, or its shard, has gone. Loop only.
 #pragma once
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/time.h"
 #include "operator/queues/queue_controller.h"
 #include "operator/runtime/metric_families.h"
+#include "operator/runtime/series_table.h"
 
 namespace holdfast::runtime {
 
@@ -22,7 +21,6 @@ class QueueMetrics {
   void refresh(const std::vector<controller::QueueCount>& counts);
 
  private:
-  using Key = std::pair<std::string, std::string>;
   struct Series {
     prometheus::Gauge* running;
     prometheus::Gauge* waiting;
@@ -31,8 +29,8 @@ class QueueMetrics {
     prometheus::Counter* admissions;
     prometheus::Histogram* waits;
   };
-  std::string shown(const std::string& namespace_, const std::string& queue) const;
-  Series& series_of(const std::string& namespace_, const std::string& queue);
+  using Table = SeriesTable<Series>;
+  Series create(const Table::Key& key);
   void remove(const Series& series);
 
   Gauges& running_;
@@ -41,7 +39,7 @@ class QueueMetrics {
   Gauges& lag_;
   Counters& admissions_;
   Histograms& waits_;
-  std::map<Key, Series> series_;
+  Table series_;  // by namespace and queue
 };
 
 }  // namespace holdfast::runtime
