@@ -9,8 +9,8 @@
 #include "client/cache/list_query.h"
 #include "client/kube/connection.h"
 #include "core/json_view.h"
+#include "core/loop_thread.h"
 #include "core/thread_annotations.h"
-#include "plugin/loop_thread.h"
 
 namespace holdfast::plugin {
 namespace {
