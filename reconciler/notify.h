@@ -30,6 +30,9 @@ struct OutboxEntry {
   std::string reason;                // of StageEnded: the stage's phase
   std::string message;               // kNotifyTextLimit bytes at most
   std::vector<std::string> targets;  // those that have not taken it, each once
+  // An event that only a newer version knows, as JSON: it is kept for a replica of that version,
+  // and nobody here delivers it. `event` says nothing then.
+  std::string unknown;
   bool operator==(const OutboxEntry&) const = default;
 };
 // The limits of the CRD's schema.

@@ -37,6 +37,8 @@ struct WriteStatus {
   std::vector<Event> events = {};
   std::vector<Ended> ended = {};
   std::vector<StageEnded> stages_ended = {};
+  // Targets that an event was meant for and that will not get it, once for each event.
+  std::vector<std::string> dropped_for = {};
 };
 // The writes of one run are performed in their order, those of different runs side by side. `run`
 // is the index of the run; kNoRun: of none that is on record.

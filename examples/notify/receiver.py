@@ -19,7 +19,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 MOST_BYTES = 64 * 1024
 REMEMBERED = 10_000
-seen = collections.OrderedDict()  # the last ids
+seen = collections.OrderedDict()  # the last events: id and time
 
 
 def take(event):
@@ -46,9 +46,12 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             Webhook(os.environ["WEBHOOK_SECRET"]).verify(body, headers)
         except WebhookVerificationError:
             return 400
-        if headers["webhook-id"] not in seen:
-            take(from_http(headers, body))
-            seen[headers["webhook-id"]] = True
+        event = from_http(headers, body)
+        # After a restore of the cluster from a backup, another event may have the same id.
+        key = (headers["webhook-id"], event["time"])
+        if key not in seen:
+            take(event)
+            seen[key] = True
             if len(seen) > REMEMBERED:
                 seen.popitem(last=False)
         return 204

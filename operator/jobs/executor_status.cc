@@ -116,6 +116,7 @@ void Executor::tell(const reconciler::WriteStatus& write, const Setting& setting
                                ? std::optional<Duration>(*stage.completion_time - *stage.start_time)
                                : std::nullopt);
   }
+  for (const std::string& target : write.dropped_for) telemetry_.notification_dropped(target);
   for (const reconciler::Event& event : write.events) record(event, setting);
 }
 

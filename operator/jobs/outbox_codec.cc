@@ -11,6 +11,8 @@ namespace holdfast::controller {
 namespace {
 
 constexpr std::size_t kNameLimit = 63;
+// Of an event that this version does not know. Those that it knows take a third of it at most.
+constexpr std::size_t kUnknownLimit = 8192;
 
 std::vector<std::string> decode_names(const JsonView& json) {
   std::vector<std::string> names;
@@ -40,14 +42,21 @@ void decode_outbox(const JsonView& status, reconciler::Status& decoded) {
     if (outbox.size() == reconciler::kOutboxLimit) break;
     reconciler::OutboxEntry entry;
     entry.number = int_at(json, "number");
-    const auto event = reconciler::parse_notify_event(string_at(json, "event"));
+    const std::string name = string_at(json, "event");
+    const auto event = reconciler::parse_notify_event(name);
     const auto time = time_at(json, "time");
     entry.targets = decode_names(at(json, "targets"));
     // A number is never used twice, so a later one is not the job's.
     const bool is_ours = entry.number > 0 && entry.number <= decoded.notifications;
-    if (!event || !time || entry.targets.empty() || !is_ours) continue;
-    entry.event = *event;
+    if (name.empty() || !time || entry.targets.empty() || !is_ours) continue;
     entry.time = *time;
+    if (!event) {
+      if (json.text().size() > kUnknownLimit) continue;
+      entry.unknown = json.text();
+      outbox.push_back(std::move(entry));
+      continue;
+    }
+    entry.event = *event;
     entry.stage = string_at(json, "stage");
     entry.reason = text_at(json, "reason");
     entry.message = text_at(json, "message");
@@ -62,6 +71,13 @@ void decode_outbox(const JsonView& status, reconciler::Status& decoded) {
 void encode_outbox(const reconciler::Status& status, Json& json) {
   if (status.notifications > 0) json["notifications"] = status.notifications;
   for (const reconciler::OutboxEntry& entry : status.outbox) {
+    if (!entry.unknown.empty()) {
+      Result<Json> one = parse_json(entry.unknown);
+      if (!one.ok()) continue;
+      (*one)["targets"] = entry.targets;
+      json["outbox"].push_back(std::move(*one));
+      continue;
+    }
     Json one = {{"number", entry.number},
                 {"event", to_string(entry.event)},
                 {"time", format_time(entry.time)},

@@ -11,7 +11,7 @@ namespace holdfast::controller {
 std::vector<std::string> decode_notify(const JsonView& json);
 
 // The entries in the order of their numbers. A stored object may be older than the schema: what is
-// no event is left out.
+// no event is left out. An event of a newer version is kept as it is (OutboxEntry::unknown).
 void decode_outbox(const JsonView& status, reconciler::Status& decoded);
 void encode_outbox(const reconciler::Status& status, Json& json);
 

@@ -41,6 +41,9 @@ class Telemetry {
   // A try to deliver an event to a target of the configuration ended so; `result` is one of
   // kNotificationResults.
   virtual void notified(const std::string& /*target*/, const std::string& /*result*/) {}
+  // An event was given up: the target will not get it. The job named the target, so it may be none
+  // of the configuration.
+  virtual void notification_dropped(const std::string& /*target*/) {}
   // A shard came to this replica or left it; `how` is one of kShardMoves.
   virtual void shard_moved(const std::string& how) = 0;
 };

@@ -104,6 +104,7 @@ void Notifier::deliver(const controller::CachedJob& job) {
   record.entries.clear();
   std::set<std::pair<std::int64_t, std::string>> open;
   for (const OutboxEntry& entry : outbox) {
+    if (!entry.unknown.empty()) continue;
     record.entries.emplace(entry.number, entry);
     for (const std::string& name : entry.targets) {
       const Target* const target = targets_.find(name);

@@ -90,8 +90,13 @@ struct Metrics::State {
                                    "Shards that came to this replica or left it, by how.");
   Counters& notifications = counters(registry, "holdfast_notifications_total",
                                      "Tries to deliver an event to a target, by result.");
-  Gauges& notifications_waiting = gauges(registry, "holdfast_notifications_waiting",
-                                         "Events that a target has not taken yet.");
+  Gauges& notifications_waiting =
+      gauges(registry, "holdfast_notifications_waiting", "Events that a target has not taken yet.");
+  Counters& notifications_dropped =
+      counters(registry, "holdfast_notifications_dropped_total",
+               "Events that a target will not get: refused, given up, or without room.");
+  // By target. Jobs may name others, which share a series.
+  std::map<std::string, Counter*> dropped_for;
   Counter& events_dropped = counters(registry, "holdfast_events_dropped_total",
                                      "Events that were not written: too many, or refused.")
                                 .Add({});
@@ -216,7 +221,16 @@ void Metrics::name_targets(const std::vector<std::string>& names) {
       state_->notifications.Add({{"target", name}, {"result", result}});
     }
     state_->notifications_waiting.Add({{"target", name}});
+    state_->dropped_for[name] = &state_->notifications_dropped.Add({{"target", name}});
   }
+}
+
+void Metrics::notification_dropped(const std::string& target) {
+  const auto known = state_->dropped_for.find(target);
+  Counter& counter = known != state_->dropped_for.end()
+                         ? *known->second
+                         : state_->notifications_dropped.Add({{"target", kOthers}});
+  counter.Increment();
 }
 
 void Metrics::notified(const std::string& target, const std::string& result) {

@@ -81,6 +81,7 @@ class Metrics : public controller::Telemetry {
   void cut_off(const std::string& namespace_, const std::string& pool,
                const std::string& reason) override;
   void notified(const std::string& target, const std::string& result) override;
+  void notification_dropped(const std::string& target) override;
   void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.

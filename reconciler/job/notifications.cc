@@ -85,7 +85,9 @@ std::optional<std::string> why_given_up(const Context& context, const OutboxEntr
 }
 
 std::string named(const OutboxEntry& entry) {
-  return std::string(to_string(entry.event)) + " (event " + std::to_string(entry.number) + ")";
+  const std::string number = "event " + std::to_string(entry.number);
+  if (!entry.unknown.empty()) return number + ", which this version does not know";
+  return std::string(to_string(entry.event)) + " (" + number + ")";
 }
 
 // Takes out what has been taken, and what is given up.
@@ -98,6 +100,7 @@ void settle(const Context& context, WriteStatus& write) {
       if (!why) return false;
       tell_loss(context, kNotDelivered,
                 "the target " + name + " did not take " + named(entry) + ": " + *why, write);
+      write.dropped_for.push_back(name);
       return true;
     });
   }
@@ -110,12 +113,13 @@ void make_room(const Context& context, WriteStatus& write) {
   auto& outbox = write.status.outbox;
   while (outbox.size() > kOutboxLimit) {
     auto oldest = std::find_if(outbox.begin(), outbox.end(), [](const OutboxEntry& one) {
-      return one.event == NotifyEvent::kStageEnded;
+      return one.event == NotifyEvent::kStageEnded && one.unknown.empty();
     });
     if (oldest == outbox.end()) oldest = outbox.begin();
     tell_loss(context, kOutboxFull,
               "the outbox is full: " + named(*oldest) + " was dropped before its targets took it",
               write);
+    for (const std::string& name : oldest->targets) write.dropped_for.push_back(name);
     outbox.erase(oldest);
   }
 }

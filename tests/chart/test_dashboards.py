@@ -10,6 +10,7 @@ from lives import BY_HAND, SHORT_BACKOFF, settle
 from localcluster import wait_for
 from prometheus import Prometheus, check_rules
 from test_explained import anchors
+from webhooks import serving, targets_flags
 
 # What Grafana puts in; the time range is wider than the test is long.
 VARIABLES = {"$__rate_interval": "1m", "$__range": "10m", "$namespace": ".*", "$job": ".*"}
@@ -41,8 +42,15 @@ def rules(helm):
 
 
 @pytest.fixture(scope="module")
-def prometheus(cluster, tmp_path_factory):
-    """It has scraped an operator whose jobs have succeeded, failed, waited in a queue, and lost a pod."""
+def receivers(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("receivers"), ["chat", "gone"]) as made:
+        made["gone"].answers = [410]
+        yield made
+
+
+@pytest.fixture(scope="module")
+def prometheus(cluster, receivers, tmp_path_factory):
+    """It has scraped an operator whose jobs have succeeded, failed, waited in a queue, lost a pod, and told a target."""
     install(cluster)
     jobs = Jobs(cluster, "media")
     objects = [
@@ -52,14 +60,15 @@ def prometheus(cluster, tmp_path_factory):
          "spec": {"minWorkers": 0, "template": job("any")["spec"]["template"]}}]
     cluster.kubectl("apply", "-n", "media", "-f", "-",
                     input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    with Operator(cluster) as operator:
+    targets = targets_flags(tmp_path_factory.mktemp("targets"), [made.target(name) for name, made in receivers.items()])
+    with Operator(cluster, *targets) as operator:
         wait_for("the first scrape to have something", lambda: operator.metrics(), 30)
         with Prometheus(tmp_path_factory.mktemp("prometheus"), [operator.address], TARGET) as server:
             jobs.apply(job("waits", queue={"name": "encode"}))
             wait_for("the namespace to be scraped", lambda: server.query(
                 'holdfast_namespace_jobs{exported_namespace="media"} > 0'), 60)
-            jobs.apply(job("fine", annotations=runs(0)))
-            jobs.apply(job("bad", annotations=runs(0, exit_code=1), backoffLimit=0))
+            jobs.apply(job("fine", annotations=runs(0), notify=["chat"]))
+            jobs.apply(job("bad", annotations=runs(0, exit_code=1), backoffLimit=0, notify=["gone"]))
             jobs.apply(job("lost", pod=BY_HAND, retryBackoff=SHORT_BACKOFF))
             pod = jobs.wait_pod("lost", lambda pod: True)["metadata"]["name"]
             jobs.api("DELETE", f"/api/v1/namespaces/media/pods/{pod}")
@@ -70,6 +79,9 @@ def prometheus(cluster, tmp_path_factory):
                     f'increase(holdfast_namespace_attempts_total{{outcome="{outcome}"}}[1m]) > 0'), 60)
             wait_for("a recovery to be scraped", lambda: server.query(
                 "increase(holdfast_namespace_recoveries_total[1m]) > 0"), 60)
+            for metric in ('holdfast_notifications_total{target="chat",result="delivered"}',
+                           'holdfast_notifications_dropped_total{target="gone"}'):
+                wait_for(f"{metric} to be scraped", lambda: server.query(f"increase({metric}[1m]) > 0"), 60)
             yield server
 
 

@@ -13,7 +13,7 @@ import pytest
 from holdfast import ROOT, Operator, die_with_parent, job, runs
 from localcluster import wait_for
 from localcluster.python_packages import python_packages
-from webhooks import Receiver, targets_flags
+from webhooks import Receiver, serving, targets_flags
 
 SHORTEST_RETRY = 5
 TARGETS = ["chat", "second", "failures", "forbidden", "hanging", "wrong-cert", "private"]
@@ -21,14 +21,9 @@ TARGETS = ["chat", "second", "failures", "forbidden", "hanging", "wrong-cert", "
 
 @pytest.fixture(scope="module")
 def receivers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("receivers")
-    made = {name: Receiver(folder / name, "other.example.com" if name == "wrong-cert" else "localhost")
-            for name in TARGETS}
-    for receiver in made.values():
-        receiver.start()
-    yield made
-    for receiver in made.values():
-        receiver.stop()
+    names = [(name, "other.example.com" if name == "wrong-cert" else "localhost") for name in TARGETS]
+    with serving(tmp_path_factory.mktemp("receivers"), names) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

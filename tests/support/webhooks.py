@@ -8,6 +8,7 @@
 """
 
 import base64
+import contextlib
 import dataclasses
 import http.server
 import json
@@ -162,6 +163,14 @@ class Receiver:
     def wait(self, job, count=1, limit=60):
         wait_for(f"{count} messages about {job}", lambda: len(self.of(job)) >= count, limit)
         return self.of(job)
+
+
+@contextlib.contextmanager
+def serving(folder, names):
+    """Receivers by name, each with a folder of its own. A name may be (name, the certificate's name)."""
+    pairs = [name if isinstance(name, tuple) else (name, "localhost") for name in names]
+    with contextlib.ExitStack() as running:
+        yield {name: running.enter_context(Receiver(pathlib.Path(folder) / name, host)) for name, host in pairs}
 
 
 def targets_flags(folder, targets, source="https://test.example.com"):

@@ -43,20 +43,40 @@ TEST(OutboxCodec, AJobWithoutEventsHasNoFields) {
 }
 
 TEST(OutboxCodec, WhatIsNoEventIsLeftOut) {
-  Json unknown = entry(1);
-  unknown["event"] = "Started";
+  Json without_event = entry(1);
+  without_event.erase("event");
   Json without_time = entry(2);
   without_time.erase("time");
   Json without_targets = entry(3);
   without_targets["targets"] = Json::array();
   const Json too_high = entry(9);
   const Json json = {{"notifications", 5},
-                     {"outbox", Json::array({unknown, without_time, without_targets, too_high,
+                     {"outbox", Json::array({without_event, without_time, without_targets, too_high,
                                              entry(5), entry(4), entry(4)})}};
   const reconciler::Status status = decoded(json);
   ASSERT_EQ(status.outbox.size(), 2U);
   EXPECT_EQ(status.outbox[0].number, 4);
   EXPECT_EQ(status.outbox[1].number, 5);
+}
+
+TEST(OutboxCodec, AnEventOfANewerVersionIsKeptAsItIs) {
+  Json newer = entry(2);
+  newer["event"] = "Progressed";
+  newer["percent"] = 50;
+  const Json json = {{"notifications", 3}, {"outbox", Json::array({entry(1), newer, entry(3)})}};
+  reconciler::Status status = decoded(json);
+  ASSERT_EQ(status.outbox.size(), 3U);
+  EXPECT_FALSE(status.outbox[1].unknown.empty());
+  Json encoded = Json::object();
+  encode_outbox(status, encoded);
+  EXPECT_EQ(encoded, json);
+  status.outbox[1].targets.pop_back();
+  encoded = Json::object();
+  encode_outbox(status, encoded);
+  newer["targets"] = Json::array({"chat"});
+  EXPECT_EQ(encoded["outbox"][1], newer);
+  newer["message"] = std::string(9000, 'x');
+  EXPECT_TRUE(decoded({{"notifications", 3}, {"outbox", Json::array({newer})}}).outbox.empty());
 }
 
 TEST(OutboxCodec, TargetsAreEachOnceAndFourAtMost) {

@@ -244,6 +244,14 @@ TEST_F(NotifierTest, WhatIsNoLongerInTheOutboxIsNotSent) {
   EXPECT_EQ(notifier_->waiting().at("chat"), 0U);
 }
 
+TEST_F(NotifierTest, AnEventOfANewerVersionIsLeftToIt) {
+  auto one = job("a", {"chat"});
+  one.job.status.outbox[0].unknown = R"({"event": "Progressed"})";
+  deliver(one);
+  EXPECT_TRUE(poster_.all.empty());
+  EXPECT_EQ(notifier_->waiting().at("chat"), 0U);
+}
+
 TEST_F(NotifierTest, AnotherJobOfTheSameNameIsAnotherJob) {
   deliver(job("a", {"chat"}));
   auto next = job("a", {"chat"});

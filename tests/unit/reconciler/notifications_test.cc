@@ -182,6 +182,23 @@ TEST(Notifications, AnEventWhoseTurnNeverComesIsGivenUpAfterThreeDaysAndSixHours
   EXPECT_EQ(untold(view, after(view), now()), "");
 }
 
+TEST(Notifications, AnEventOfANewerVersionStaysUntilItsTimeIsOver) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(77), {"chat"}),
+                        entry(2, NotifyEvent::kSucceeded, seconds(9), {"chat"})});
+  view.observed.live_for = minutes(10);
+  view.job.status.outbox[0].unknown = "{}";
+  result(view, DeliveryView::Result::kTaken, "chat", 2);
+  const Status status = after(view);
+  ASSERT_EQ(status.outbox.size(), 1U);
+  EXPECT_EQ(status.outbox[0], view.job.status.outbox[0]);
+  view.job.status.outbox[0].time -= hours(1);
+  const WriteStatus write = written(view);
+  EXPECT_TRUE(write.status.outbox.empty());
+  EXPECT_EQ(write.dropped_for, std::vector<std::string>{"chat"});
+  ASSERT_EQ(write.events.size(), 1U);
+  EXPECT_EQ(write.events[0].note.find("Succeeded"), std::string::npos);
+}
+
 TEST(Notifications, AReplicaThatIsNewGivesUpNothingWithoutATry) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(200), {"chat"})});
   view.observed.live_for = minutes(4);
@@ -267,6 +284,7 @@ TEST(Notifications, TheOutboxDropsTheOldestStageEndedFirstAndReportsIt) {
   EXPECT_EQ(write.status.outbox[2].number, 4);
   EXPECT_EQ(write.status.outbox.back().event, NotifyEvent::kSucceeded);
   EXPECT_TRUE(has_condition(write.status, "NotificationFailed", "OutboxFull"));
+  EXPECT_EQ(write.dropped_for, std::vector<std::string>{"chat"});
   EXPECT_EQ(untold(view, write.status, now()), "");
 }
 

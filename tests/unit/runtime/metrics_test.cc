@@ -288,6 +288,34 @@ TEST_F(MetricsTest, TheQueuesBeyondAHundredOfANamespaceShareASeries) {
   EXPECT_THAT(text, Not(HasSubstr("q100\"")));
 }
 
+TEST_F(MetricsTest, TargetsThatTheConfigurationDoesNotHaveShareASeries) {
+  metrics_.name_targets({"chat"});
+  const std::string dropped = "holdfast_notifications_dropped_total";
+  EXPECT_EQ(sample(metrics_.text(), dropped + "{target=\"chat\"}"), 0.0);
+  for (const char* const target : {"chat", "stranger", "other"})
+    metrics_.notification_dropped(target);
+  const std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, dropped + "{target=\"chat\"}"), 1.0);
+  EXPECT_EQ(sample(text, dropped + "{target=\"(others)\"}"), 2.0);
+  EXPECT_THAT(text, Not(HasSubstr("stranger")));
+}
+
+TEST_F(MetricsTest, AQueueThatComesTakesThePlaceOfOneThatHasGone) {
+  std::vector<controller::QueueCount> queues;
+  for (int i = 0; i < 101; ++i) {
+    queues.push_back({"team", "q" + std::to_string(i), 1, 1, seconds(i), seconds(0)});
+  }
+  Metrics::Sources sources;
+  sources.queues = [&] { return queues; };
+  metrics_.set_sources(sources);
+  EXPECT_THAT(metrics_.text(), HasSubstr("(others)"));
+  queues.erase(queues.begin());
+  const std::string text = metrics_.text();
+  EXPECT_THAT(text, HasSubstr("q100\""));
+  EXPECT_THAT(text, Not(HasSubstr("q0\"")));
+  EXPECT_THAT(text, Not(HasSubstr("(others)")));
+}
+
 using Jobs = std::map<std::string, std::map<std::string, std::size_t>>;
 
 TEST_F(MetricsTest, ANamespaceSeesItsOwnJobs) {
