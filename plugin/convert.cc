@@ -36,8 +36,8 @@ Json kept_labels(const Json& labels, Conversion& conversion) {
     if (key == kKueueLabel) {
       conversion.notes.push_back(
           "label " + key +
-          " is dropped: Kueue does not know DurableJobs; to wait in line, set "
-          "spec.queue to a JobQueue (docs/queues.md)");
+          " is dropped: Kueue sees the pods of a DurableJob alone; set the label in "
+          "spec.template (docs/kueue.md), or spec.queue to a JobQueue (docs/queues.md)");
       continue;
     }
     kept[key] = value;

@@ -30,10 +30,16 @@ GATE = "kueue.x-k8s.io/admission"
 
 
 class Kueue:
-    """Kueue's manager as a process of the cluster; it ends with the cluster or the `with` block."""
+    """Kueue's manager as a process of the cluster; it ends with the cluster or the `with` block.
 
-    def __init__(self, cluster, **configuration):
+    feature_gates      "Name=true,..."
+    configuration      fields of Kueue's own configuration file
+    """
+
+    def __init__(self, cluster, feature_gates="", **configuration):
         self.cluster, self.configuration = cluster, configuration
+        # Nobody asks its aggregated API.
+        self.feature_gates = ",".join(filter(None, ["VisibilityOnDemand=false", feature_gates]))
         self.program, self.chart = ensure_kueue()
         self.folder = Path(cluster.folder) / "kueue"
         self.certificates = self.folder / "certificates"
@@ -58,7 +64,7 @@ class Kueue:
         kubeconfig = self.cluster.kubeconfig_for(ACCOUNT, GROUPS, self.folder / "kubeconfig")
         self.cluster.start_process("kueue", [
             self.program, f"--config={self.folder}/config.yaml", f"--kubeconfig={kubeconfig}",
-            "--feature-gates=VisibilityOnDemand=false", "--zap-log-level=3"])
+            f"--feature-gates={self.feature_gates}", "--zap-log-level=3"])
         wait_for("Kueue to be ready", lambda: self._mount_certificate() and self._ready(), 120,
                  self.cluster.log_path("kueue"), alive=lambda: self.cluster.processes()["kueue"]["running"])
         # Kueue gives its CA to the webhooks; the API server hears of it a moment later.

@@ -1,8 +1,13 @@
-// What Argo CD and Flux make of objects, by their own code. Reads JSON objects from standard input and prints for
-// each its health and the message:
+// What Argo CD, Flux and Helm 4 make of objects, by their own code. Reads JSON objects from standard input and prints
+// for each its health and the message:
 //
 //	gitops argocd FILE    FILE is an argocd-cm ConfigMap; its health checks and those that are built in
 //	gitops flux FILE      FILE is a Kustomization; its healthCheckExprs, and kstatus for all other kinds
+//
+// Or waits for them in a cluster, and prints one line, "ready" or "not ready" and why:
+//
+//	gitops helm KUBECONFIG SECONDS         as `helm install --wait --wait-for-jobs --timeout` for what a chart has
+//	gitops helm-hook KUBECONFIG SECONDS    the same for what is a hook
 package main
 
 import (
@@ -13,7 +18,9 @@ import (
 	"io"
 	"log"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	argoproj "github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
 	"github.com/argoproj/argo-cd/v3/util/lua"
@@ -23,7 +30,9 @@ import (
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fluxcd/pkg/runtime/cel"
 	"github.com/fluxcd/pkg/runtime/statusreaders"
+	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 )
 
@@ -100,16 +109,58 @@ func ofReader(readers engine.StatusReader, object *unstructured.Unstructured) (s
 	return string(found.Status), found.Message, found.Error
 }
 
-func main() {
-	makers := map[string]func([]byte) (reader, error){"argocd": argocd, "flux": flux}
-	if len(os.Args) != 3 || makers[os.Args[1]] == nil {
-		log.Fatal("usage: gitops argocd|flux FILE <OBJECTS")
-	}
-	text, err := os.ReadFile(os.Args[2])
+func helm(kubeconfig string, timeout time.Duration, hook bool) error {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig = &kubeconfig
+	client := kube.New(flags)
+	resources, err := client.Build(os.Stdin, false)
 	if err != nil {
 		log.Fatal(err)
 	}
-	read, err := makers[os.Args[1]](text)
+	waiter, err := client.GetWaiter(kube.StatusWatcherStrategy)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if hook {
+		return waiter.WatchUntilReady(resources, timeout)
+	}
+	return waiter.WaitWithJobs(resources, timeout)
+}
+
+func mainHelm(arguments []string) {
+	seconds, err := strconv.Atoi(arguments[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := helm(arguments[1], time.Duration(seconds)*time.Second, arguments[0] == "helm-hook"); err != nil {
+		fmt.Printf("not ready\t%s\n", oneLine(err.Error()))
+	} else {
+		fmt.Print("ready\t\n")
+	}
+}
+
+func oneLine(text string) string {
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+func main() {
+	makers := map[string]func([]byte) (reader, error){"argocd": argocd, "flux": flux}
+	switch {
+	case len(os.Args) == 3 && makers[os.Args[1]] != nil:
+		mainHealth(makers[os.Args[1]], os.Args[2])
+	case len(os.Args) == 4 && (os.Args[1] == "helm" || os.Args[1] == "helm-hook"):
+		mainHelm(os.Args[1:])
+	default:
+		log.Fatal("usage: gitops argocd|flux FILE <OBJECTS, or gitops helm|helm-hook KUBECONFIG SECONDS <OBJECTS")
+	}
+}
+
+func mainHealth(make func([]byte) (reader, error), file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	read, err := make(text)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -125,6 +176,6 @@ func main() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%s\t%s\n", found, strings.ReplaceAll(message, "\n", " "))
+		fmt.Printf("%s\t%s\n", found, oneLine(message))
 	}
 }
