@@ -150,7 +150,8 @@ POOL_REACHED = {"available": ("Available", "True"), "starting": ("Available", "F
 def shape(found):
     """What of an object a tool decides by; times, names and UIDs differ each time."""
     status = found.get("status", {})
-    return {"phase": status.get("phase"), "waits": (status.get("waiting") or {}).get("reason"),
+    waiting = status.get("waiting")  # of a queue or a pool: a number
+    return {"phase": status.get("phase"), "waits": waiting["reason"] if isinstance(waiting, dict) else None,
             "seen": status.get("observedGeneration") == found["metadata"]["generation"],
             "conditions": {entry["type"]: (entry["status"], entry["reason"])
                            for entry in status.get("conditions") or []},
