@@ -5,7 +5,7 @@
     WEBHOOK_SECRET=whsec_... ./receiver.py --port 8443 --certificate tls.crt --key tls.key
 
 Behind an Ingress that ends TLS, leave out the certificate. It answers 204 once the event is taken, 400 to a wrong
-signature, and takes an event that comes twice only once.
+signature, and takes an event that comes twice only once. With --show it prints the whole message too.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 MOST_BYTES = 64 * 1024
 REMEMBERED = 10_000
+SHOWN = ("webhook-id", "webhook-timestamp", "webhook-signature", "content-type")
 seen = collections.OrderedDict()  # the last events: id and time
 
 
@@ -50,6 +51,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         # After a restore of the cluster from a backup, another event may have the same id.
         key = (headers["webhook-id"], event["time"])
         if key not in seen:
+            if self.server.show:
+                print("".join(f"{name}: {headers[name]}\n" for name in SHOWN) + body.decode(), flush=True)
             take(event)
             seen[key] = True
             if len(seen) > REMEMBERED:
@@ -65,8 +68,10 @@ def main():
     parser.add_argument("--port", type=int, default=8443)
     parser.add_argument("--certificate")
     parser.add_argument("--key")
+    parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     server = http.server.ThreadingHTTPServer(("", options.port), Receiver)
+    server.show = options.show
     if options.certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(options.certificate, options.key)

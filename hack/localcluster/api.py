@@ -116,5 +116,10 @@ class ProxyClient(ApiClient):
     def __init__(self, port):
         super().__init__("127.0.0.1", port, None, None, None)
 
+    @property
+    def address(self):
+        """host:port, which needs no credentials."""
+        return f"{self._host}:{self._port}"
+
     def _new_connection(self, timeout):
         return http.client.HTTPConnection(self._host, self._port, timeout=timeout)

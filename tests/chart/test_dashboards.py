@@ -5,6 +5,7 @@ import re
 
 import pytest
 from chart import NAMESPACE, ROOT, pick
+from dashboards import dashboards, panels, shown_objects, unanswered
 from holdfast import Jobs, Operator, install, job, runs
 from lives import BY_HAND, SHORT_BACKOFF, settle
 from localcluster import wait_for
@@ -12,28 +13,12 @@ from prometheus import Prometheus, check_rules
 from test_explained import anchors
 from webhooks import serving, targets_flags
 
-# What Grafana puts in; the time range is wider than the test is long.
-VARIABLES = {"$__rate_interval": "1m", "$__range": "10m", "$namespace": ".*", "$job": ".*"}
 TARGET = {"namespace": NAMESPACE, "service": "holdfast", "pod": "operator-0"}
 KINDS = {"stat", "timeseries", "table"}
 
 
-def dashboards(helm, **values):
-    found = [item for item in helm.objects({"dashboards": {"enabled": True, **values}})
-             if item["kind"] == "ConfigMap" and item["metadata"]["name"].endswith("-dashboard")]
-    return {item["metadata"]["name"]: item for item in found}
-
-
-def panels(config_map):
-    [text] = config_map["data"].values()
-    return [panel for panel in json.loads(text)["panels"] if panel["type"] != "row"]
-
-
-def with_values(expr):
-    for name, value in VARIABLES.items():
-        expr = expr.replace(name, value)
-    assert "$" not in expr, expr
-    return expr
+def installed(helm, **values):
+    return dashboards(helm.objects({"dashboards": {"enabled": True, **values}}))
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +38,12 @@ def prometheus(cluster, receivers, tmp_path_factory):
     """It has scraped an operator whose jobs have succeeded, failed, waited in a queue, lost a pod, and told a target."""
     install(cluster)
     jobs = Jobs(cluster, "media")
-    objects = [
-        {"apiVersion": "holdfast.dev/v1alpha1", "kind": "JobQueue", "metadata": {"name": "encode"},
-         "spec": {"hold": True}},
-        {"apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "small"},
-         "spec": {"minWorkers": 0, "template": job("any")["spec"]["template"]}}]
     cluster.kubectl("apply", "-n", "media", "-f", "-",
-                    input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+                    input=json.dumps(shown_objects(job("any")["spec"]["template"])))
     targets = targets_flags(tmp_path_factory.mktemp("targets"), [made.target(name) for name, made in receivers.items()])
     with Operator(cluster, *targets) as operator:
         wait_for("the first scrape to have something", lambda: operator.metrics(), 30)
-        with Prometheus(tmp_path_factory.mktemp("prometheus"), [operator.address], TARGET) as server:
+        with Prometheus(tmp_path_factory.mktemp("prometheus"), [(operator.address, TARGET)]) as server:
             jobs.apply(job("waits", queue={"name": "encode"}))
             wait_for("the namespace to be scraped", lambda: server.query(
                 'holdfast_namespace_jobs{exported_namespace="media"} > 0'), 60)
@@ -86,7 +66,7 @@ def prometheus(cluster, receivers, tmp_path_factory):
 
 
 def test_the_dashboards_are_where_the_sidecar_of_grafana_looks(helm):
-    found = dashboards(helm, annotations={"grafana_folder": "Batch"})
+    found = installed(helm, annotations={"grafana_folder": "Batch"})
     assert set(found) == {"holdfast-jobs-dashboard", "holdfast-operator-dashboard"}
     for item in found.values():
         assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
@@ -97,7 +77,7 @@ def test_the_dashboards_are_where_the_sidecar_of_grafana_looks(helm):
 
 
 def test_each_panel_has_a_title_a_unit_and_says_what_it_shows(helm):
-    for item in dashboards(helm).values():
+    for item in installed(helm).values():
         titles = [panel["title"] for panel in panels(item)]
         assert len(set(titles)) == len(titles) > 10
         for panel in panels(item):
@@ -106,7 +86,7 @@ def test_each_panel_has_a_title_a_unit_and_says_what_it_shows(helm):
 
 
 def test_no_panel_covers_another(helm):
-    for item in dashboards(helm).values():
+    for item in installed(helm).values():
         taken = set()
         for panel in panels(item):
             at = panel["gridPos"]
@@ -116,13 +96,11 @@ def test_no_panel_covers_another(helm):
 
 
 def test_each_query_of_each_panel_has_an_answer(helm, prometheus):
-    empty = [(panel["title"], target["expr"]) for item in dashboards(helm).values() for panel in panels(item)
-             for target in panel["targets"] if not prometheus.query(with_values(target["expr"]))]
-    assert empty == []
+    assert unanswered(installed(helm), prometheus) == []
 
 
 def test_each_variable_has_values(helm, prometheus):
-    for item in dashboards(helm).values():
+    for item in installed(helm).values():
         [text] = item["data"].values()
         asked = [variable["definition"] for variable in json.loads(text)["templating"]["list"]
                  if variable["type"] == "query"]
@@ -135,7 +113,7 @@ def test_each_variable_has_values(helm, prometheus):
 def test_no_panel_asks_for_a_metric_that_nobody_has(helm, prometheus):
     """A query that adds an unknown metric to a known one would have an answer too."""
     known = prometheus.names()
-    for item in dashboards(helm).values():
+    for item in installed(helm).values():
         for panel in panels(item):
             for target in panel["targets"]:
                 asked = set(re.findall(r"\b(\w+)\{", target["expr"]))

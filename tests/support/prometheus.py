@@ -15,13 +15,15 @@ SCRAPE_SECONDS = 1
 
 
 class Prometheus:
-    """One process, ended with the test's. `labels`: of each target, as its operator adds them."""
+    """One process, ended with the test's. `targets`: (address, labels) of each; the label `__metrics_path__`
+    is the path to scrape."""
 
-    def __init__(self, folder, targets, labels):
+    def __init__(self, folder, targets):
         self._folder = pathlib.Path(folder)
         self._config = {
             "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "scrape_timeout": f"{SCRAPE_SECONDS}s"},
-            "scrape_configs": [{"job_name": "holdfast", "static_configs": [{"targets": targets, "labels": labels}]}]}
+            "scrape_configs": [{"job_name": "holdfast", "static_configs": [
+                {"targets": [address], "labels": labels} for address, labels in targets]}]}
         self._process = None
         self._url = None
 

@@ -62,6 +62,11 @@ class RealCluster:
     def _environment(self):
         return dict(os.environ, KUBECONFIG=str(self.kubeconfig))
 
+    @property
+    def proxy_address(self):
+        """host:port of `kubectl proxy`, which needs no credentials."""
+        return self._client.address
+
     # -- as localcluster.Cluster ----------------------------------------------------------------
 
     def api(self, method, path, body=None, content_type="application/json", timeout=30):
