@@ -16,7 +16,7 @@ const std::vector<Flag>& all_flags() {
       {"output", 'o', kOutput, "FORM", "how to print it"},
       {"filename", 'f', kPath, "FILE", "a file in YAML or JSON; -: standard input"},
       {"key", 0, kText, "KEY", "submit at most one job for this key"},
-      {"wait", 0, kNone, "", "wait until the job has ended; its outcome is the exit code"},
+      {"wait", 0, kNone, "", "wait until the job has ended; the exit code says how"},
       {"timeout", 0, kDuration, "DURATION",
        "how long --wait waits, such as 10m; default: no limit"},
       {"dry-run", 0, kNone, "", "let the API server check it, and change nothing"},
@@ -71,10 +71,11 @@ const std::vector<Verb>& all_verbs() {
        "",
        0,
        0,
-       {"all-namespaces", "watch", "once"},
+       {"all-namespaces", "once"},
        {"json", "yaml", "wide"},
        "show the jobs as a live table",
-       "On a terminal the table stays and changes; Ctrl-C ends it. Piped, it is printed once.\n\n"
+       "On a terminal the table stays and changes; Ctrl-C ends it. Piped, it is printed once.\n"
+       "The worst jobs come first.\n\n"
        "  kubectl holdfast top -A\n"
        "  kubectl holdfast top --once\n"},
       {"logs",
@@ -85,7 +86,8 @@ const std::vector<Verb>& all_verbs() {
        {},
        "print the log of an attempt",
        "Prints the log of the job's last attempt, or of the attempt that you name. If the attempt\n"
-       "ran in a warm worker, it prints the worker's lines of this job.\n\n"
+       "ran in a warm worker, it prints the worker's lines of this job. The log goes with the "
+       "pod.\n\n"
        "  kubectl holdfast logs encode-7\n"
        "  kubectl holdfast logs encode-7 --attempt 2\n"
        "  kubectl holdfast logs sweep --index 41\n"},
@@ -97,7 +99,8 @@ const std::vector<Verb>& all_verbs() {
        {"json", "yaml", "wide", "name"},
        "run a job that has ended again, as a new job",
        "Creates a new job with the spec of a job that has ended. An annotation names the source.\n"
-       "With --failed-indexes, the new job runs only the indexes that failed.\n\n"
+       "With --failed-indexes, the new job runs only the indexes that failed.\n"
+       "A repeated retry of one job makes no second job, unless you give --name.\n\n"
        "  kubectl holdfast retry encode-7\n"
        "  kubectl holdfast retry sweep --failed-indexes\n"},
       {"cancel",
@@ -107,7 +110,8 @@ const std::vector<Verb>& all_verbs() {
        {"wait", "timeout"},
        object,
        "end a job for good",
-       "Sets spec.cancel. The running attempts are ended, and the job becomes Cancelled.\n\n"
+       "Sets spec.cancel. The running attempts are ended, and the job becomes Cancelled.\n"
+       "With --wait, the exit code is 0 once it is Cancelled, and 1 if it has ended otherwise.\n\n"
        "  kubectl holdfast cancel encode-7 --wait\n"},
       {"suspend",
        "JOB",
@@ -134,7 +138,9 @@ const std::vector<Verb>& all_verbs() {
        {"json", "yaml"},
        "turn a batch/v1 Job or CronJob into ours",
        "Prints the DurableJob for the Job or CronJob in FILE. On standard error it says what\n"
-       "differs, and why. It asks no API server.\n\n"
+       "differs, and why. It asks no API server. If no DurableJob can do what the Job does, it "
+       "says\n"
+       "so, and the exit code is 2.\n\n"
        "  kubectl holdfast convert -f job.yaml | kubectl apply -f -\n"},
       {"completion",
        "bash|zsh",

@@ -149,7 +149,11 @@ std::optional<TimelineRow> current_row(const Explaining& explaining) {
     const bool has_end = !job.history.empty() && job.history.back().end;
     row.start = has_end ? *job.history.back().end : explaining.now;
     const bool is_over = *run.next_attempt <= explaining.now;
-    if (!is_over) add_mark('B', "back-off ends", *run.next_attempt, row);
+    // In whole seconds, as status.waiting.deadline.
+    if (!is_over) {
+      add_mark('B', "back-off ends", std::chrono::floor<std::chrono::seconds>(*run.next_attempt),
+               row);
+    }
     if (is_over && job.waiting) row.note = "waits: " + job.waiting->reason;
     return row;
   }

@@ -1,5 +1,6 @@
 // The facts of a job that has ended: outcome, why, which attempt, what it said, how long, and how
 // to run the work again.
+#include "core/utf8.h"
 #include "plugin/explain_parts.h"
 #include "plugin/moments.h"
 #include "reconciler/index_set.h"
@@ -33,11 +34,12 @@ const EndText* deciding_end(const JobText& job) {
 }
 
 // Unless the condition has said it already.
-void add_last_words(const Explaining& explaining, const EndText& end, Lines& lines) {
+void add_words_of(const Explaining& explaining, const EndText& end, Lines& lines) {
   const std::string words = last_words(explaining, end);
+  const std::string in_one_line = clean_text(words, words.size());
   const Json& condition = condition_of(explaining.facts.job, condition_type(explaining.job));
-  if (clean_at(condition, "message").find(words) != std::string::npos) return;
-  add_fact(explaining, "It said", words, lines);
+  if (clean_at(condition, "message").find(in_one_line) != std::string::npos) return;
+  add_last_words(explaining, "It said", words, lines);
 }
 
 void add_duration(const Explaining& explaining, Lines& lines) {
@@ -83,12 +85,12 @@ Lines ended_lines(const Explaining& explaining) {
   const EndText* const end = deciding_end(job);
   if (end && !job.many_runs()) {
     add_fact(explaining, "Attempt", describe_end(explaining, *end), lines);
-    if (!succeeded) add_last_words(explaining, *end, lines);
+    if (!succeeded) add_words_of(explaining, *end, lines);
   }
   add_runs(explaining, lines);
   if (end && job.many_runs() && !succeeded) {
     add_fact(explaining, "Last", describe_end(explaining, *end), lines);
-    add_last_words(explaining, *end, lines);
+    add_words_of(explaining, *end, lines);
   }
   add_budgets(explaining, lines);
   add_deletion(explaining, lines);

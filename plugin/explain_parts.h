@@ -42,8 +42,12 @@ Gaps gaps_of(const Explaining& explaining, const RunText* run);
 
 // "Error, exit code 1, on node-2".
 std::string how_it_ended(const EndText& end);
-// What the attempt's program said at its end, from history, its pod or an Event; empty: unknown.
+// What the attempt's program said at its end, from history, its pod or an Event; in lines. Empty:
+// unknown.
 std::string last_words(const Explaining& explaining, const EndText& end);
+// Such lines below `label`: the first, which says how it ended, and the last ones, which say why.
+void add_last_words(const Explaining& explaining, std::string_view label, std::string_view words,
+                    Lines& lines);
 // "attempt 3 of run 17 Failed 40s ago: Error, exit code 1, on node-2".
 std::string describe_end(const Explaining& explaining, const EndText& end);
 // "1,234".

@@ -20,7 +20,8 @@ std::string words_in_pod(const Explaining& explaining, const EndText& end) {
       for (const Json& container : at(at(pod, "status"), list)) {
         const Json& terminated = at(at(container, "state"), "terminated");
         if (int_at(terminated, "exitCode") == 0) continue;
-        if (const std::string words = clean_at(terminated, "message"); !words.empty()) return words;
+        const std::string words = last_lines(string_at(terminated, "message"), kTextLimit);
+        if (!words.empty()) return words;
       }
     }
   }
@@ -131,6 +132,28 @@ std::string describe_end(const Explaining& explaining, const EndText& end) {
   if (end.end) text += " " + span_text(explaining.now - *end.end) + " ago";
   if (end.start && end.end) text += " after " + span_text(*end.end - *end.start);
   return text + ": " + how_it_ended(end);
+}
+
+void add_last_words(const Explaining& explaining, std::string_view label, std::string_view words,
+                    Lines& lines) {
+  const std::size_t most = explaining.detail.text_lines;
+  const std::size_t first_end = words.find('\n');
+  if (first_end == std::string_view::npos) return add_fact(explaining, label, words, lines);
+  add_fact_in(explaining.page, label, words.substr(0, first_end), 2, lines);
+  std::vector<std::string_view> rest;
+  for (std::string_view left = words.substr(first_end + 1); !left.empty();) {
+    const std::size_t end = std::min(left.find('\n'), left.size());
+    rest.push_back(left.substr(0, end));
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  // A page without a limit has all of them.
+  const bool is_whole = most > Detail{}.text_lines;
+  const std::size_t shown = is_whole ? rest.size() : most > 3 ? 3 : 1;
+  const std::size_t first = rest.size() - std::min(rest.size(), shown);
+  for (std::size_t i = first; i < rest.size(); ++i) {
+    const std::size_t rows = i + 1 == rest.size() ? 2 : 1;
+    add_fact_in(explaining.page, "", rest[i], is_whole ? most : rows, lines);
+  }
 }
 
 std::string count_text(std::int64_t count) {

@@ -78,7 +78,7 @@ void add_last_end(const Explaining& explaining, Lines& lines) {
   const EndText& last = job.history.back();
   if (last.outcome == "Succeeded") return;
   add_fact(explaining, "Last", describe_end(explaining, last), lines);
-  add_fact(explaining, "", last_words(explaining, last), lines);
+  add_last_words(explaining, "", last_words(explaining, last), lines);
 }
 
 constexpr Advice kSlowReplica = {
@@ -86,9 +86,19 @@ constexpr Advice kSlowReplica = {
     "Read the log of that replica, or wait: if it dies, another one takes the job.",
     {"kubectl logs {pod} -n {ns} --tail=50"}};
 
-const Advice& advice_of(const JobText& job) {
+constexpr Advice kHeldQueue = {
+    "",
+    "Let the queue start jobs again, if nobody holds it for a reason.",
+    {"kubectl patch jq {queue} -n {ns} --type=merge -p '{\"spec\":{\"hold\":false}}'"}};
+
+const Advice& advice_of(const Explaining& explaining) {
+  const JobText& job = explaining.job;
   if (!job.waiting) return advice_on(Reason::kOperatorAwaited);
   const AnyReason reason(job.waiting->reason);
+  // No priority helps then.
+  if (reason == Reason::kQueued && bool_at(at(explaining.facts.queue, "spec"), "hold")) {
+    return kHeldQueue;
+  }
   // How to correct the cause comes before how to wait less.
   if (reason == Reason::kRetryBackoff && !job.history.empty()) {
     const Advice& cause = advice_on(AnyReason(job.history.back().reason));
@@ -132,7 +142,7 @@ Lines waiting_lines(const Explaining& explaining) {
   add_budgets(explaining, lines);
   Gaps gaps = gaps_of(explaining, run);
   if (operator_text.text.empty()) {
-    add_advice(explaining, advice_of(job), gaps, lines);
+    add_advice(explaining, advice_of(explaining), gaps, lines);
   } else if (operator_text.replica.empty()) {
     add_advice(explaining, advice_on(Reason::kOperatorAwaited), gaps, lines);
   } else {

@@ -44,8 +44,9 @@ std::string overview() {
 std::string help_text(std::string_view name) {
   if (name.empty()) return overview();
   const Verb& verb = *find_verb(name);
-  std::string text =
-      "kubectl holdfast " + std::string(verb.name) + " " + verb.arguments + "\n\n" + verb.text;
+  std::string text = "kubectl holdfast " + std::string(verb.name);
+  if (*verb.arguments != 0) text += std::string(" ") + verb.arguments;
+  text += ": " + std::string(verb.summary) + "\n\n" + verb.text;
   text += *verb.text == 0 ? "Flags:\n" : "\nFlags:\n";
   for (const Flag& flag : all_flags()) {
     const auto in = [&](const std::vector<std::string_view>& names) {

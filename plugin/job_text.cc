@@ -48,7 +48,7 @@ EndText read_end(const Json& entry) {
           .exit_code = number_at(entry, "exitCode"),
           .start = moment_at(entry, "startTime"),
           .end = moment_at(entry, "endTime"),
-          .message = clean_at(entry, "message")};
+          .message = last_lines(string_at(entry, "message"), kTextLimit)};
 }
 
 StageText read_stage(const Json& entry, const Json& spec) {

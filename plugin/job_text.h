@@ -45,7 +45,7 @@ struct EndText {
   std::optional<std::int64_t> exit_code;
   std::optional<Time> start;
   std::optional<Time> end;
-  std::string message;  // empty: history has none
+  std::string message;  // lines, the last words of its container; empty: history has none
 };
 
 struct StageText {

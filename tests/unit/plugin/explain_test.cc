@@ -97,6 +97,32 @@ TEST(ExplainWide, ShowsEverything) {
   EXPECT_NE(text.find("1 Failed"), std::string::npos);
 }
 
+// The reason of a failure is in the last lines of a log, and the page has room for few.
+TEST(ExplainTexts, TheLastWordsOfAProgramEndWithItsLastLine) {
+  ExplainFacts facts = situation("back-off").facts;
+  std::string log = "container main ended with exit code 1\nTraceback (most recent call last):\n";
+  for (int i = 0; i < 40; ++i) log += "  File \"encode.py\", line " + std::to_string(i) + "\n";
+  facts.job["status"]["history"][2]["message"] = log + "FileNotFoundError: film-17.mov";
+  const auto lines = explain(facts, noon(), {80, 23, true});
+  EXPECT_LE(lines.size(), 23U);
+  const auto has = [](const std::vector<std::string>& page, const std::string& line) {
+    return std::count(page.begin(), page.end(), std::string(11, ' ') + line);
+  };
+  EXPECT_EQ(has(lines, "container main ended with exit code 1"), 1);
+  EXPECT_EQ(has(lines, "FileNotFoundError: film-17.mov"), 1);
+  EXPECT_EQ(has(explain(facts, noon(), {80, 0, true}), "Traceback (most recent call last):"), 1);
+}
+
+// No priority helps where nothing starts.
+TEST(ExplainAdvice, AHeldQueueIsToBeLetGo) {
+  ExplainFacts facts = situation("waits-in-queue").facts;
+  facts.queue["spec"]["hold"] = true;
+  std::string text;
+  for (const std::string& line : explain(facts, noon(), {})) text += line + "\n";
+  EXPECT_NE(text.find("kubectl patch jq encode -n media --type=merge"), std::string::npos) << text;
+  EXPECT_EQ(text.find("priority"), std::string::npos) << text;
+}
+
 // What a tenant wrote must not steer the terminal.
 TEST(ExplainTexts, HaveNoControlCharacters) {
   ExplainFacts facts = situation("back-off").facts;
