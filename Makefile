@@ -104,7 +104,8 @@ chart: tools build ## Run the tests of the Helm chart, install.yaml and the aler
 	@/usr/bin/python3 -m pytest tests/chart -q
 
 .PHONY: e2e
-e2e: tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
+e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
+	@hack/timed "plugin" cmake --build --preset $(PRESET) --target kubectl-holdfast
 	@hack/e2e $(PYTEST_ARGS)
 
 .PHONY: test
