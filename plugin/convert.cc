@@ -107,6 +107,18 @@ Json kept_spec(const Json& spec, Conversion& conversion) {
   return kept;
 }
 
+// The API server fills it in, so a stored Job says nothing about what its author wanted.
+void note_last_words(const Json& spec, Conversion& conversion) {
+  const Json& containers = at(at(at(spec, "template"), "spec"), "containers");
+  const bool is_file = std::any_of(containers.begin(), containers.end(), [](const Json& one) {
+    return string_at(one, "terminationMessagePolicy") == "File";
+  });
+  if (!is_file) return;
+  conversion.notes.emplace_back(
+      "terminationMessagePolicy: File stays: the last lines of a failed container are not kept; "
+      "remove the field to see them in explain (docs/seeing.md)");
+}
+
 void note_deadlines(const Json& spec, Conversion& conversion) {
   conversion.notes.push_back(
       "backoffLimit counts failed attempts only: evicted pods and dead nodes count against "
@@ -161,6 +173,7 @@ void convert_job(const Json& metadata, const Json& spec, Conversion& conversion)
     conversion.errors.emplace_back(
         "spec.template is missing: a Job has the pod that it runs there");
   }
+  note_last_words(kept, conversion);
   note_deadlines(kept, conversion);
   if (conversion.errors.empty()) conversion.job = std::move(job);
 }

@@ -97,7 +97,7 @@ class Retry {
 
   static std::string indexes_of(const Json& job) {
     const std::string indexes = string_at(at(job, "spec"), "indexes");
-    return indexes.empty() ? "all indexes" : "the indexes " + indexes;
+    return indexes.empty() ? "all indexes" : "only the indexes " + indexes;
   }
 
   int report(const Json& job, const std::string& what) {

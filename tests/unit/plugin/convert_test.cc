@@ -66,6 +66,13 @@ TEST(PluginConvert, WhatTheServerFilledInIsDropped) {
   EXPECT_THAT(conversion.notes, Contains(HasSubstr("kubectl delete job pi --cascade=foreground")));
 }
 
+TEST(PluginConvert, ThatLastLinesAreNotKeptIsSaid) {
+  const Json stored =
+      job("{}", R"({"containers": [{"name": "main", "terminationMessagePolicy": "File"}]})");
+  EXPECT_THAT(notes_of(stored), Contains(HasSubstr("terminationMessagePolicy: File stays")));
+  EXPECT_THAT(notes_of(job("{}")), Each(Not(HasSubstr("terminationMessagePolicy"))));
+}
+
 TEST(PluginConvert, RestartsBecomeAttempts) {
   const Json with = job("{}", R"({"restartPolicy": "OnFailure",
     "initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "set-up", "restartPolicy": "OnFailure"}]})");

@@ -150,13 +150,14 @@ TEST_F(PluginSteer, ARetryOfAllIndexesIsNoneOfTheFailedOnes) {
   EXPECT_EQ(run({"retry", "sweep"}), kExitDone);
   const std::string retry = retry_of("sweep");
   EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitRefused);
-  EXPECT_THAT(terminal_.errors, HasSubstr(retry + " retries sweep already, but runs all indexes "
-                                                  "and not the indexes 3,5-6; wait for its end"));
+  EXPECT_THAT(terminal_.errors,
+              HasSubstr(retry + " retries sweep already, but runs all indexes "
+                                "and not only the indexes 3,5-6; wait for its end"));
   api_.objects.erase(test::MemoryApi::key(kJobs, "default", retry));
   EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitDone);
   EXPECT_EQ(run({"retry", "sweep", "--failed-indexes"}), kExitDone);
   EXPECT_EQ(run({"retry", "sweep"}), kExitRefused);
-  EXPECT_THAT(terminal_.errors, HasSubstr("but runs the indexes 3,5-6 and not all indexes"));
+  EXPECT_THAT(terminal_.errors, HasSubstr("but runs only the indexes 3,5-6 and not all indexes"));
 }
 
 TEST_F(PluginSteer, ANewJobOfTheNameHasARetryOfItsOwn) {
