@@ -44,6 +44,7 @@ def test_wait_for_a_job_that_somebody_deletes_ends(plugin, jobs):
     process = plugin.start("submit", "-f", "-", "--key", "deleted", "--wait", input=job("x", annotations=runs(600)))
     name = wait_for("the job", lambda: next((one["metadata"]["name"] for one in jobs.list()), None), LIMIT)
     jobs.wait_running(name)
+    assert "it is" in process.stderr.readline()  # before that it has not seen the job
     jobs.delete(name)
     _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 2
