@@ -56,6 +56,7 @@ Task<Result<JobTexts>> Executor::texts(const Setting& setting, Needs needs,
   const bool is_enough =
       job.texts && (needs == Needs::kMetadata || !job.texts->pod_template.empty());
   if (is_enough) co_return *job.texts;
+  options.answer_with_metadata = false;  // a creation's options ask for no more
   auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                            job.namespace_, job.name),
                          std::move(options));

@@ -362,7 +362,8 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   mend_runs(job);
   if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) {
-    for (reconciler::HistoryEntry& entry : job.status.history) entry.message = {};
+    // An assignment would keep the memory.
+    for (reconciler::HistoryEntry& entry : job.status.history) std::string().swap(entry.message);
     return cached;
   }
   const bool waits = job.queue && job.status.says_queued();

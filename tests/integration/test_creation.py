@@ -72,6 +72,15 @@ def assert_goes_on(jobs, name):
     assert jobs.conditions(name).get("Stalled", {"status": "False"})["status"] == "False"
 
 
+def test_a_template_that_the_operators_cache_has_no_room_for_makes_pods_too(jobs):
+    """It caches 16 KiB of texts for a job, and reads longer ones when it makes a pod."""
+    large = job("large", annotations=runs(0, "1,0"), retryBackoff={"initialSeconds": 1, "maxSeconds": 1})
+    large["spec"]["template"]["metadata"]["annotations"]["example.com/note"] = "x" * 17_000
+    jobs.apply(large)
+    assert jobs.wait_phase("large", "Succeeded")["attempt"] == 2
+    assert all(pod["metadata"]["annotations"]["example.com/note"] for pod in jobs.pods("large"))
+
+
 @pytest.mark.parametrize(
     "refusal, words",
     [

@@ -463,20 +463,21 @@ TEST(JobCodec, AFinishedJobKeepsNoTextsInMemory) {
 TEST(JobCodec, AFinishedJobKeepsNoMessagesInMemoryAndWritesThemBack) {
   Json finished = job_json();
   finished["status"] = json(R"({"phase": "Failed", "history": [
-    {"attempt": 1, "outcome": "Failed", "message": "line 1\nline 2"},
+    {"attempt": 1, "outcome": "Failed", "message": "line 1\nline 2, which takes memory"},
     {"attempt": 2, "outcome": "Lost"}]})");
   const kube::ObjectPtr decoded = decode_job(document(finished));
   const auto& cached = static_cast<const CachedJob&>(*decoded);
   EXPECT_EQ(cached.job.status.history[0].message, "");
+  EXPECT_EQ(cached.job.status.history[0].message.capacity(), std::string().capacity());
   const JobTexts texts = decode_texts(document(finished));
   const Json body =
       json(status_update_body(cached.job, texts.metadata, with_messages(cached.job.status, texts)));
-  EXPECT_EQ(body["status"]["history"][0]["message"], "line 1\nline 2");
+  EXPECT_EQ(body["status"]["history"][0]["message"], "line 1\nline 2, which takes memory");
   EXPECT_FALSE(body["status"]["history"][1].contains("message"));
   finished["status"]["phase"] = "Running";
   const kube::ObjectPtr running = decode_job(document(finished));
   EXPECT_EQ(static_cast<const CachedJob&>(*running).job.status.history[0].message,
-            "line 1\nline 2");
+            "line 1\nline 2, which takes memory");
 }
 
 TEST(JobCodec, NoJobKeepsMoreTextThanItsShare) {

@@ -118,6 +118,9 @@ TEST_F(ExecutorTest, ATemplateThatTheAnswerDoesNotHaveIsRead) {
   loop_.run_ready();
   ASSERT_EQ(transport_.pending(), 1u);
   EXPECT_EQ(transport_.request().method, "GET");
+  EXPECT_EQ(test::header(transport_.request().headers, "Accept").find("PartialObjectMetadata"),
+            std::string::npos)
+      << "metadata alone has no template";
 }
 
 TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
