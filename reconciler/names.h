@@ -19,6 +19,9 @@ inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
 inline constexpr const char* kStageLabel = "holdfast.dev/stage";  // of a job with stages
 // An annotation of each pod: PodView::intent.
 inline constexpr const char* kIntentAnnotation = "holdfast.dev/intent";
+// An annotation of a DurableJob that runs a batch/v1 Job: what it was made from
+// (lane/durable_job.h).
+inline constexpr const char* kBatchJobAnnotation = "holdfast.dev/batch-job";
 inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
 // FNV-1a, 64 bits: spreads UIDs. Not for security.

@@ -342,6 +342,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.generation = int_at(meta, "generation");
   job.created = time_at(meta, "creationTimestamp").value_or(Time{});
   job.deleting = at(meta, "deletionTimestamp").is_string();
+  cached->source = string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation);
   job.stages = decode_stages_of(spec);
   job.cancel = bool_at(spec, "cancel");
   job.queue = decode_queue_ref(at(spec, "queue"));

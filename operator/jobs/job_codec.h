@@ -35,6 +35,8 @@ constexpr std::size_t kMaxCachedTexts = 16'384;
 struct CachedJob : kube::Object {
   reconciler::Job job;
   std::optional<JobTexts> texts;
+  // Of a job that runs a batch/v1 Job: what it was made from (lane/durable_job.h). Else empty.
+  std::string source;
 };
 
 // Null if the JSON is not a DurableJob that the schema accepts.

@@ -1,0 +1,67 @@
+#include "lane/batch_job.h"
+
+#include <algorithm>
+
+#include "reconciler/names.h"
+
+namespace holdfast::lane {
+namespace {
+
+constexpr std::size_t kNameLimit = 63;  // of a DNS label
+constexpr std::size_t kHashDigits = 8;
+
+// The last pod of an Indexed job has the hostname "<name>-<completions - 1>".
+std::size_t tail_of(const BatchJob& job) {
+  if (string_at(job.spec, "completionMode") != "Indexed") return 0;
+  const std::int64_t last = std::max<std::int64_t>(int_at(job.spec, "completions", 1) - 1, 0);
+  return 1 + std::to_string(last).size();
+}
+
+std::string hash_of(const std::string& text) {
+  std::string digits;
+  std::uint64_t hash = reconciler::mixed(reconciler::hash64(text));
+  for (std::size_t i = 0; i < kHashDigits; ++i, hash >>= 4) {
+    digits += "0123456789abcdef"[hash & 0xf];
+  }
+  return digits;
+}
+
+}  // namespace
+
+bool is_finished(const Json& status) {
+  const Json& conditions = at(status, "conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
+    const std::string type = string_at(one, "type");
+    return (type == "Complete" || type == "Failed") && string_at(one, "status") == "True";
+  });
+}
+
+std::optional<Record> record_of(const BatchJob& job) {
+  const Json& annotations = at(job.metadata, "annotations");
+  const std::string name = string_at(annotations, kNameAnnotation);
+  const std::string uids = string_at(annotations, kUidsAnnotation);
+  const std::string own = job.uid + "/";
+  if (name.empty() || !uids.starts_with(own)) return std::nullopt;
+  return Record{name, uids.substr(own.size())};
+}
+
+Json with_record(const BatchJob& job, const Record& record) {
+  Json metadata = job.metadata;
+  metadata["annotations"][kNameAnnotation] = record.name;
+  metadata["annotations"][kUidsAnnotation] = job.uid + "/" + record.uid;
+  return metadata;
+}
+
+std::string first_name(const BatchJob& job) {
+  const bool fits = job.name.size() + tail_of(job) <= kNameLimit;
+  return fits && job.name.find('.') == std::string::npos ? job.name : second_name(job);
+}
+
+std::string second_name(const BatchJob& job) {
+  std::string name = job.name.substr(0, kNameLimit - tail_of(job) - kHashDigits - 1);
+  std::replace(name.begin(), name.end(), '.', '-');
+  while (name.ends_with('-')) name.pop_back();
+  return name + "-" + hash_of(job.uid);
+}
+
+}  // namespace holdfast::lane

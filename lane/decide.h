@@ -1,0 +1,76 @@
+// What to write next for a batch/v1 Job of the lane. Pure.
+//
+// Every write has a precondition, and the next decision starts from what the API server has, so any
+// prefix of the writes may be all that happened:
+//
+//   1. the Job's status: the name of its DurableJob, startTime      compare-and-swap
+//   2. the DurableJob, owned by the Job                             the name is the Job's alone
+//   3. the Job's status: the DurableJob's UID, counts, conditions   compare-and-swap, many times
+//
+// Step 1 is repeated before each try of step 2, so only a replica that knows the Job as it is
+// creates anything. Once step 3 has the UID, nothing is created any more.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lane/durable_job.h"
+#include "lane/mirror.h"
+
+namespace holdfast::lane {
+
+// The DurableJob with the name that matters: the recorded one, else first_name().
+struct DurableView {
+  const reconciler::Job* job = nullptr;
+  std::string owner_uid;
+  Source source;  // reconciler::kBatchJobAnnotation
+};
+
+struct View {
+  const BatchJob& job;
+  std::optional<DurableView> durable;  // none: the cache has none
+  // A live read has shown that the DurableJob of the record is not there.
+  bool is_gone = false;
+  // A live read has shown that a foreign object has that name.
+  bool name_taken = false;
+  // The API server can never create the DurableJob; why.
+  std::optional<std::string> refusal;
+  // Pods of a DurableJob that is gone may still run.
+  bool pods_left = false;
+  Time now{};
+};
+
+struct Event {
+  bool warning = false;
+  std::string reason;
+  std::string note;
+};
+struct StatusWrite {
+  Json metadata;
+  Json status;
+};
+struct Creation {
+  std::string name;
+  std::string body;
+};
+struct Patch {
+  std::string name;
+  std::string body;
+};
+
+// Performed in this order.
+struct Decision {
+  std::optional<Patch> patch;  // of the DurableJob
+  std::optional<StatusWrite> status;
+  std::optional<Creation> creation;
+  std::vector<Event> events;  // once the writes have succeeded
+  // Read the DurableJob of the record live, and decide again.
+  bool look = false;
+  // It waits for the pods of a DurableJob that is gone, or for a name.
+  std::optional<Duration> wake_after;
+};
+
+Decision decide(const View& view);
+
+}  // namespace holdfast::lane

@@ -1,0 +1,102 @@
+#include "lane/durable_job.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "lane/annotations.h"
+#include "reconciler/names.h"
+
+namespace holdfast::lane {
+namespace {
+
+// Fields of a Job's spec that a DurableJob has, too. ttlSecondsAfterFinished is not among them:
+// Kubernetes deletes the Job, and with it the DurableJob.
+constexpr std::array<const char*, 12> kSame = {
+    "template",         "completions",   "parallelism",          "completionMode",
+    "backoffLimit",     "suspend",       "maxFailedIndexes",     "backoffLimitPerIndex",
+    "podFailurePolicy", "successPolicy", "podReplacementPolicy", "activeDeadlineSeconds"};
+constexpr std::array<const char*, 6> kChangeable = {"suspend",          "parallelism",
+                                                    "backoffLimit",     "activeDeadlineSeconds",
+                                                    "maxFailedIndexes", "podReplacementPolicy"};
+
+std::string hash_of(const Json& json) {
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(reconciler::mixed(reconciler::hash64(
+                    json.dump(-1, ' ', false, Json::error_handler_t::replace)))));
+  return digits.data();
+}
+
+Json operation(const char* name, const std::string& path, Json value) {
+  return {{"op", name}, {"path", path}, {"value", std::move(value)}};
+}
+
+}  // namespace
+
+Mapped map_job(const BatchJob& job, const std::string& name) {
+  Mapped mapped;
+  for (const char* const field : kSame) {
+    if (!at(job.spec, field).is_null()) mapped.spec[field] = job.spec[field];
+  }
+  convert_runs({{"name", name}}, mapped.spec, mapped);
+  convert_policies(mapped.spec, mapped);
+  if (mapped.spec.contains("template")) {
+    convert_template(string_at(mapped.spec, "completionMode") == "Indexed", ControllerLabels::kKept,
+                     mapped.spec["template"], mapped);
+  }
+  add_annotated_fields(at(job.metadata, "annotations"), mapped.spec, mapped);
+  return mapped;
+}
+
+Json changeable(const Json& spec) {
+  Json fields = Json::object();
+  for (const char* const field : kChangeable) {
+    fields[field] = at(spec, field);
+  }
+  if (fields["suspend"].is_null()) fields["suspend"] = false;
+  return fields;
+}
+
+Source source_of(const Json& spec) {
+  return {hash_of(changeable(spec)), hash_of(at(spec, "template"))};
+}
+
+Source parse_source(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string::npos) return {};
+  return {text.substr(0, dash), text.substr(dash + 1)};
+}
+
+std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped) {
+  const Json body = {
+      {"apiVersion", reconciler::kJobApiVersion},
+      {"kind", reconciler::kJobKind},
+      {"metadata",
+       {{"name", name},
+        {"namespace", job.namespace_},
+        {"annotations", {{reconciler::kBatchJobAnnotation, source_of(mapped.spec).text()}}},
+        {"ownerReferences", Json::array({{{"apiVersion", "batch/v1"},
+                                          {"kind", "Job"},
+                                          {"name", job.name},
+                                          {"uid", job.uid},
+                                          {"controller", true}}})}}},
+      {"spec", mapped.spec}};
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string patch_body(std::uint64_t version, const Source& source, const Json& fields) {
+  Json patch = Json::array();
+  patch.push_back(operation("replace", "/metadata/resourceVersion", Json(std::to_string(version))));
+  patch.push_back(
+      operation("add", "/metadata/annotations/holdfast.dev~1batch-job", Json(source.text())));
+  for (const auto& [field, value] : fields.items()) {
+    const std::string path = "/spec/" + field;
+    // Only what is there can be removed.
+    patch.push_back(operation("add", path, value.is_null() ? Json(0) : value));
+    if (value.is_null()) patch.push_back({{"op", "remove"}, {"path", path}});
+  }
+  return patch.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::lane

@@ -1,0 +1,138 @@
+#include "lane/mirror.h"
+
+#include <algorithm>
+
+namespace holdfast::lane {
+namespace {
+
+Json* find_condition(Json& status, const std::string& type) {
+  if (!status.contains("conditions") || !status["conditions"].is_array()) return nullptr;
+  for (Json& condition : status["conditions"]) {
+    if (string_at(condition, "type") == type) return &condition;
+  }
+  return nullptr;
+}
+
+bool holds(Json& status, const std::string& type) {
+  const Json* const condition = find_condition(status, type);
+  return condition && string_at(*condition, "status") == "True";
+}
+
+// One that has this value stays as it is.
+void set_condition(Json& status, const std::string& type, bool value, const std::string& reason,
+                   const std::string& message, Time now) {
+  const char* const text = value ? "True" : "False";
+  Json condition = {{"type", type},
+                    {"status", text},
+                    {"reason", reason},
+                    {"message", message},
+                    {"lastProbeTime", format_time(now)},
+                    {"lastTransitionTime", format_time(now)}};
+  Json* const found = find_condition(status, type);
+  if (found && string_at(*found, "status") == text) return;
+  if (found) {
+    *found = std::move(condition);
+  } else {
+    if (!at(status, "conditions").is_array()) status["conditions"] = Json::array();
+    status["conditions"].push_back(std::move(condition));
+  }
+}
+
+// The API server leaves out a count of 0.
+void put_count(Json& status, const char* key, std::int64_t count) {
+  if (count > 0) {
+    status[key] = count;
+  } else {
+    status.erase(key);
+  }
+}
+
+bool completions_differ(const BatchJob& job, const reconciler::Job& durable) {
+  return int_at(job.spec, "completions", 1) != durable.spec.completions;
+}
+
+}  // namespace
+
+void rest(Json& status, Time now) {
+  set_condition(status, "Suspended", true, "JobSuspended", "Job suspended", now);
+  status.erase("startTime");
+}
+
+void go_on(Json& status, Time now) {
+  if (holds(status, "Suspended")) {
+    set_condition(status, "Suspended", false, "JobResumed", "Job resumed", now);
+    status["startTime"] = format_time(now);
+  }
+  if (!at(status, "startTime").is_string()) status["startTime"] = format_time(now);
+}
+
+void decide_end(Json& status, const End& end, Time now) {
+  if (holds(status, "SuccessCriteriaMet") || holds(status, "FailureTarget")) return;
+  set_condition(status, end.succeeds ? "SuccessCriteriaMet" : "FailureTarget", true, end.reason,
+                end.message, now);
+}
+
+void finish(Json& status, const End& end, Time done, Time now) {
+  decide_end(status, end, now);
+  status.erase("active");
+  if (!at(status, "startTime").is_string()) status["startTime"] = format_time(std::min(done, now));
+  const bool succeeds = holds(status, "SuccessCriteriaMet");
+  if (succeeds) {
+    const auto started = parse_time(string_at(status, "startTime"));
+    status["completionTime"] = format_time(std::max(done, started.value_or(done)));
+  }
+  set_condition(status, succeeds ? "Complete" : "Failed", true, end.reason, end.message, now);
+}
+
+void count(const BatchJob& job, const reconciler::Job& durable, Json& status) {
+  const reconciler::Status& seen = durable.status;
+  const auto open = std::count_if(seen.runs.begin(), seen.runs.end(),
+                                  [](const reconciler::Run& run) { return run.open(); });
+  put_count(status, "active", is_terminal(seen.phase) ? 0 : open);
+  // A cache may be older than the one that the last write came from.
+  const auto raise = [&](const char* key, std::int64_t value) {
+    constexpr std::int64_t kMost = 2'147'483'647;
+    put_count(status, key, std::max(int_at(status, key), std::min(value, kMost)));
+  };
+  raise("succeeded", seen.completed.size());
+  raise("failed", seen.failures + seen.disruptions);
+  if (!durable.spec.indexed || completions_differ(job, durable)) return;
+  const std::string completed = seen.completed.text();
+  if (!completed.empty()) status["completedIndexes"] = completed;
+  if (!durable.spec.backoff_limit_per_index) return;
+  // A job with one run has no list of indexes that have failed.
+  const bool only_one_failed = !durable.spec.many_runs() &&
+                               seen.phase == reconciler::Phase::kFailed && seen.completed.empty();
+  status["failedIndexes"] = only_one_failed ? "0" : seen.failed.text();
+}
+
+std::optional<End> end_of(const BatchJob& job, const reconciler::Job& durable) {
+  using reconciler::Phase;
+  const reconciler::Status& seen = durable.status;
+  for (const bool succeeds : {true, false}) {
+    const auto* const found = seen.condition(succeeds ? "SuccessCriteriaMet" : "FailureTarget");
+    if (!found || !found->status) continue;
+    End end{succeeds, found->reason, found->message};
+    if (succeeds && end.reason == "Completed") {
+      end.reason = "CompletionsReached";
+      end.message = "Reached expected number of succeeded pods";
+    }
+    return end;
+  }
+  if (seen.phase == Phase::kSucceeded) {
+    return End{true, "CompletionsReached", "Reached expected number of succeeded pods"};
+  }
+  if (seen.phase == Phase::kFailed) {
+    return End{false, "BackoffLimitExceeded", "DurableJob " + durable.name + " has failed"};
+  }
+  // A job with spec.cancel may still succeed before its operator looks; one that cancels may not.
+  if (seen.phase != Phase::kCancelled && seen.phase != Phase::kCancelling) return std::nullopt;
+  if (completions_differ(job, durable)) {
+    return End{false, "NotSupported",
+               "spec.completions was changed, and Holdfast cannot change it while a Job runs: "
+               "create a new Job"};
+  }
+  return End{false, "Cancelled", "DurableJob " + durable.name + " was cancelled"};
+}
+
+}  // namespace holdfast::lane

@@ -1,0 +1,2 @@
+holdfast_test(lane_test SOURCES lane/annotations_test.cc lane/decide_test.cc lane/durable_job_test.cc lane/prefixes_test.cc
+              LIBRARIES holdfast_lane)

@@ -1,0 +1,218 @@
+#include "lane/decide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/lane/lane_world.h"
+
+namespace holdfast::lane {
+namespace {
+
+using reconciler::Phase;
+using testing::HasSubstr;
+
+std::string reason(const World& world, const std::string& type) {
+  const Json* const found = condition(world.job.status, type);
+  return found ? string_at(*found, "reason") : "";
+}
+
+World running() {
+  World world;
+  world.step();
+  world.run();
+  world.step();
+  return world;
+}
+
+TEST(LaneDecide, TheNameIsWrittenBeforeTheDurableJobIsMade) {
+  World world;
+  const Decision decision = world.decide();
+  ASSERT_TRUE(decision.status && decision.creation);
+  EXPECT_EQ(record_of(world.job), std::nullopt);
+  world.perform(decision);
+  EXPECT_EQ(record_of(world.job), (Record{"pi", ""}));
+  EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:00:00Z");
+  world.step();
+  EXPECT_EQ(record_of(world.job), (Record{"pi", "durable-uid-1"}));
+}
+
+TEST(LaneDecide, AtRestNothingIsWritten) {
+  World world = running();
+  world.now = at_second(100);
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, OneWriteSaysThatAJobIsComplete) {
+  World world = running();
+  world.now = at_second(10);
+  world.end(true, "Completed");
+  EXPECT_EQ(world.step(), 1);
+  EXPECT_TRUE(holds(world.job.status, "SuccessCriteriaMet") && holds(world.job.status, "Complete"));
+  EXPECT_EQ(reason(world, "Complete"), "CompletionsReached");
+  EXPECT_EQ(string_at(world.job.status, "completionTime"), "2026-03-01T12:00:10Z");
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, AnOutcomeThatWaitsForPodsIsSaidBefore) {
+  World world = running();
+  world.durable->status.conditions.push_back(
+      {"FailureTarget", true, "PodFailurePolicy", "exit code 42", world.now});
+  world.step();
+  EXPECT_TRUE(holds(world.job.status, "FailureTarget"));
+  EXPECT_FALSE(is_finished(world.job.status));
+  EXPECT_EQ(int_at(world.job.status, "active"), 1);
+}
+
+TEST(LaneDecide, ACancelledDurableJobFailsTheJobWithoutCompletionTime) {
+  World world = running();
+  world.durable->cancel = true;
+  world.durable->status.runs.clear();
+  world.durable->status.phase = Phase::kCancelled;
+  world.step();
+  EXPECT_EQ(reason(world, "Failed"), "Cancelled");
+}
+
+TEST(LaneDecide, ACancelThatNobodyHasSeenDecidesNothing) {
+  World world = running();
+  world.durable->cancel = true;
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, ASuspendedJobHasNoStartTimeAndNoDurableJob) {
+  World world(spec(R"({"suspend": true})"));
+  world.step();
+  EXPECT_TRUE(holds(world.job.status, "Suspended"));
+  EXPECT_FALSE(world.job.status.contains("startTime") || world.durable);
+  EXPECT_EQ(world.step(), 0);
+  world.job.spec["suspend"] = false;
+  world.now = at_second(60);
+  world.step();
+  EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:01:00Z");
+  EXPECT_EQ(reason(world, "Suspended"), "JobResumed");
+}
+
+TEST(LaneDecide, AJobWithNothingToDoIsCompleteEvenIfItIsSuspended) {
+  for (const char* const suspend : {"true", "false"}) {
+    World world(spec((R"({"completions": 0, "suspend": )" + std::string(suspend) + "}").c_str()));
+    world.step();
+    EXPECT_TRUE(holds(world.job.status, "Complete"));
+    EXPECT_FALSE(world.durable);
+  }
+}
+
+TEST(LaneDecide, AJobIsSuspendedOnceNoPodOfItRuns) {
+  World world = running();
+  world.job.spec["suspend"] = true;
+  world.step();
+  EXPECT_TRUE(world.durable->spec.suspend);
+  EXPECT_FALSE(holds(world.job.status, "Suspended")) << "its pod still runs";
+  world.durable->status.runs.clear();
+  world.durable->status.phase = Phase::kSuspended;
+  world.step();
+  EXPECT_TRUE(holds(world.job.status, "Suspended"));
+  EXPECT_FALSE(world.job.status.contains("startTime"));
+}
+
+TEST(LaneDecide, AChangedTemplateWaitsUntilTheDurableJobIsSuspended) {
+  World world = running();
+  world.job.spec["suspend"] = true;
+  world.step();
+  world.job.spec["template"]["spec"]["nodeSelector"] = {{"zone", "a"}};
+  world.job.spec["suspend"] = false;
+  world.step();
+  EXPECT_TRUE(world.durable->spec.suspend) << "it would resume with the old template";
+  EXPECT_FALSE(world.patched("/spec/template"));
+  world.durable->status.runs.clear();
+  world.durable->status.phase = Phase::kSuspended;
+  world.step();
+  EXPECT_TRUE(world.patched("/spec/template") && !world.durable->spec.suspend);
+}
+
+// Another release may read a template in other words, and must not stop what runs.
+TEST(LaneDecide, ATemplateThatDiffersStopsNoRunningJob) {
+  World world = running();
+  world.source.pod_template = "0123";
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, AForeignObjectOfThatNameGivesASuffix) {
+  World world;
+  world.name_taken = true;
+  world.step();
+  EXPECT_EQ(world.durable->name, second_name(world.job));
+  EXPECT_THAT(world.durable->name, HasSubstr("pi-"));
+}
+
+TEST(LaneDecide, ANameThatIsTakenAtTheCreationIsReplacedInTheRecordFirst) {
+  World world;
+  world.step(1);  // the creation found another object
+  world.name_taken = true;
+  const Decision decision = world.decide();
+  ASSERT_TRUE(decision.status && decision.creation);
+  world.perform(decision);
+  EXPECT_EQ(record_of(world.job)->name, second_name(world.job));
+}
+
+TEST(LaneDecide, ARecordOfAnotherJobIsIgnored) {
+  World world;
+  world.job.metadata["annotations"] = {{kNameAnnotation, "old"},
+                                       {kUidsAnnotation, "other/durable"}};
+  world.step();
+  EXPECT_EQ(world.durable->name, "pi");
+}
+
+TEST(LaneDecide, ADurableJobThatIsGoneIsLookedForBeforeTheJobFails) {
+  World world = running();
+  world.durable.reset();
+  EXPECT_TRUE(world.decide().look);
+  world.is_gone = world.pods_left = true;
+  world.step();
+  EXPECT_TRUE(holds(world.job.status, "FailureTarget"));
+  EXPECT_FALSE(is_finished(world.job.status)) << "a pod still runs";
+  world.pods_left = false;
+  world.step();
+  EXPECT_EQ(reason(world, "Failed"), "DurableJobDeleted");
+  EXPECT_EQ(world.created, 1) << "its work must not begin again";
+}
+
+TEST(LaneDecide, ADeletedJobIsLeftAlone) {
+  World world;
+  world.job.deleting = true;
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, WhatCannotBeMappedFailsTheJob) {
+  World queue(spec(R"({"parallelism": 3, "completions": null})"));
+  queue.step();
+  EXPECT_EQ(reason(queue, "Failed"), "NotSupported");
+  EXPECT_FALSE(queue.durable);
+  World refused;
+  refused.step(1);
+  refused.refusal = "lostAfterSeconds is too low";
+  refused.step();
+  EXPECT_EQ(string_at(*condition(refused.job.status, "Failed"), "message"),
+            "lostAfterSeconds is too low");
+}
+
+TEST(LaneDecide, CountsNeverFall) {
+  World world = running();
+  world.durable->status.failures = 3;
+  world.step();
+  world.durable->status.failures = 2;  // from an older cache
+  world.step();
+  EXPECT_EQ(int_at(world.job.status, "failed"), 3);
+}
+
+TEST(LaneDecide, CompletionsThatChangeEndTheJobAsNotSupported) {
+  World world = running();
+  world.job.spec["completions"] = 2;
+  world.step();
+  EXPECT_TRUE(world.durable->cancel);
+  world.durable->status.runs.clear();
+  world.durable->status.phase = Phase::kCancelled;
+  world.step();
+  EXPECT_EQ(reason(world, "Failed"), "NotSupported");
+}
+
+}  // namespace
+}  // namespace holdfast::lane

@@ -1,0 +1,53 @@
+#include "lane/durable_job.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/lane/lane_world.h"
+
+namespace holdfast::lane {
+namespace {
+
+TEST(LaneDurableJob, ItIsOwnedByTheJobAndKeepsTheLabelsOfItsPods) {
+  const World world(spec(R"({"ttlSecondsAfterFinished": 5})"));
+  const Mapped mapped = map_job(world.job, "pi");
+  EXPECT_TRUE(mapped.errors.empty());
+  const Json body = *parse_json(creation_body(world.job, "pi", mapped));
+  const Json& owner = body["metadata"]["ownerReferences"][0];
+  EXPECT_EQ(owner["uid"], "job-uid");
+  EXPECT_EQ(owner["controller"], true);
+  EXPECT_EQ(body["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"], "pi");
+  for (const char* const gone : {"managedBy", "selector", "ttlSecondsAfterFinished"}) {
+    EXPECT_FALSE(body["spec"].contains(gone)) << gone;
+  }
+}
+
+TEST(LaneDurableJob, ANameWithDotsOrWithoutRoomForAnIndexGetsASuffix) {
+  World world;
+  EXPECT_EQ(first_name(world.job), "pi");
+  world.job.name = "with.dots";
+  EXPECT_EQ(first_name(world.job).substr(0, 10), "with-dots-");
+  world.job.name = std::string(63, 'x');
+  EXPECT_EQ(first_name(world.job), world.job.name);
+  world.job.spec = spec(R"({"completionMode": "Indexed", "completions": 100})");
+  EXPECT_EQ(first_name(world.job).size() + 3, 63u);
+}
+
+TEST(LaneDurableJob, OnlyWhatMayChangeIsHashedBesideTheTemplate) {
+  World world;
+  const Source before = source_of(map_job(world.job, "pi").spec);
+  world.job.metadata["annotations"] = {{"holdfast.dev/lostAfterSeconds", "60"}};
+  EXPECT_EQ(source_of(map_job(world.job, "pi").spec), before);
+  world.job.spec["parallelism"] = 0;
+  EXPECT_NE(source_of(map_job(world.job, "pi").spec).fields, before.fields);
+  EXPECT_EQ(parse_source(before.text()), before);
+}
+
+TEST(LaneDurableJob, APatchConflictsWithAnyOtherVersionAndRemovesWhatIsNull) {
+  const Json patch = *parse_json(patch_body(7, {"a", "b"}, {{"activeDeadlineSeconds", nullptr}}));
+  EXPECT_EQ(patch[0]["path"], "/metadata/resourceVersion");
+  EXPECT_EQ(patch[0]["value"], "7");
+  EXPECT_EQ(patch.back()["op"], "remove");
+}
+
+}  // namespace
+}  // namespace holdfast::lane

@@ -1,0 +1,159 @@
+// A batch/v1 Job and its DurableJob as the API server would have them, for the tests of decide().
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "lane/decide.h"
+#include "reconciler/names.h"
+
+namespace holdfast::lane {
+
+inline Time at_second(int second) {
+  return parse_time("2026-03-01T12:00:00Z").value() + std::chrono::seconds(second);
+}
+
+inline Json spec(const char* changes = "{}") {
+  Json spec =
+      *parse_json(R"({"managedBy": "holdfast.dev/operator", "parallelism": 1, "completions": 1,
+    "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "podReplacementPolicy": "TerminatingOrFailed",
+    "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "job-uid"}},
+    "template": {"metadata": {"creationTimestamp": null, "labels": {"batch.kubernetes.io/job-name": "pi"}},
+                 "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}})");
+  spec.merge_patch(*parse_json(changes));
+  return spec;
+}
+
+inline const Json* condition(const Json& status, const std::string& type) {
+  for (const Json& one : at(status, "conditions")) {
+    if (string_at(one, "type") == type) return &one;
+  }
+  return nullptr;
+}
+inline bool holds(const Json& status, const std::string& type) {
+  const Json* const found = condition(status, type);
+  return found && string_at(*found, "status") == "True";
+}
+
+// What the API server demands of a status of a Job with managedBy: validateJobStatus and
+// ValidateJobStatusUpdate of Kubernetes, as far as the fields that we write.
+inline void expect_valid(const BatchJob& job, const Json& before, const Json& after) {
+  const bool complete = holds(after, "Complete"), failed = holds(after, "Failed");
+  const bool met = holds(after, "SuccessCriteriaMet"), target = holds(after, "FailureTarget");
+  EXPECT_FALSE(complete && (failed || target)) << after;
+  EXPECT_FALSE(met && (failed || target)) << after;
+  EXPECT_TRUE(!complete || met) << after;
+  EXPECT_TRUE(!failed || target) << after;
+  EXPECT_EQ(complete, at(after, "completionTime").is_string()) << after;
+  if (complete) {
+    EXPECT_GE(string_at(after, "completionTime"), string_at(after, "startTime"));
+  }
+  if (complete || failed) {
+    EXPECT_EQ(int_at(after, "active"), 0) << after;
+    EXPECT_TRUE(at(after, "startTime").is_string()) << after;
+  }
+  for (const char* const type : {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}) {
+    EXPECT_TRUE(!holds(before, type) || holds(after, type)) << type << " was taken back";
+  }
+  for (const char* const count : {"succeeded", "failed"}) {
+    EXPECT_GE(int_at(after, count), int_at(before, count)) << count;
+  }
+  const bool indexed = string_at(job.spec, "completionMode") == "Indexed";
+  EXPECT_TRUE(indexed || !after.contains("completedIndexes")) << after;
+  EXPECT_TRUE(job.spec.contains("backoffLimitPerIndex") || !after.contains("failedIndexes"));
+  const std::string started = string_at(before, "startTime");
+  if (!started.empty() && !job.suspended()) {
+    EXPECT_EQ(string_at(after, "startTime"), started) << "startTime moves while it runs";
+  }
+}
+
+// The objects, and what a decision does to them.
+struct World {
+  BatchJob job;
+  std::optional<reconciler::Job> durable;
+  std::string owner_uid;
+  Source source;
+  int created = 0;
+  bool is_gone = false, name_taken = false, pods_left = false;
+  std::optional<std::string> refusal;
+  Time now = at_second(0);
+
+  explicit World(Json job_spec = spec()) {
+    job.namespace_ = "default";
+    job.name = "pi";
+    job.uid = "job-uid";
+    job.version = 1;
+    job.spec = std::move(job_spec);
+  }
+
+  Decision decide() const {
+    View view{job, {}, is_gone, name_taken, refusal, pods_left, now};
+    if (durable) view.durable = DurableView{&*durable, owner_uid, source};
+    return lane::decide(view);
+  }
+
+  // Performs at most `most` of the writes, and says how many there were.
+  int perform(const Decision& decision, int most = 9) {
+    int done = 0;
+    if (decision.patch && done++ < most) patch(*decision.patch);
+    if (decision.status && done++ < most) {
+      expect_valid(job, job.status, decision.status->status);
+      job.metadata = decision.status->metadata;
+      job.status = decision.status->status;
+      ++job.version;
+    }
+    if (decision.creation && done++ < most) create(*decision.creation);
+    return done;
+  }
+  int step(int most = 9) { return perform(decide(), most); }
+
+  void create(const Creation& creation) {
+    if (durable) return;  // AlreadyExists
+    const Json body = *parse_json(creation.body);
+    ++created;
+    durable.emplace();
+    durable->name = creation.name;
+    durable->uid = "durable-uid-" + std::to_string(created);
+    durable->version = 1;
+    durable->spec.completions = int_at(body["spec"], "completions", 1);
+    durable->spec.suspend = bool_at(body["spec"], "suspend");
+    durable->status.phase = reconciler::Phase::kPending;
+    owner_uid = string_at(body["metadata"]["ownerReferences"][0], "uid");
+    source =
+        parse_source(string_at(body["metadata"]["annotations"], reconciler::kBatchJobAnnotation));
+  }
+  void patch(const Patch& change) {
+    last_patch = *parse_json(change.body);
+    for (const Json& one : last_patch) {
+      const std::string path = string_at(one, "path");
+      if (path == "/spec/suspend") durable->spec.suspend = one["value"].get<bool>();
+      if (path == "/spec/cancel") durable->cancel = true;
+      if (path.starts_with("/metadata/annotations")) source = parse_source(one["value"]);
+    }
+    ++durable->version;
+  }
+  void run() {
+    durable->status.phase = reconciler::Phase::kRunning;
+    durable->status.begun().attempt = 1;
+  }
+  void end(bool succeeds, const char* reason) {
+    durable->status.runs.clear();
+    durable->status.phase = succeeds ? reconciler::Phase::kSucceeded : reconciler::Phase::kFailed;
+    if (succeeds) durable->status.completed = reconciler::IndexSet::first(1);
+    if (!succeeds) durable->status.failures = 1;
+    durable->status.completion_time = now;
+    durable->status.conditions.push_back(
+        {succeeds ? "SuccessCriteriaMet" : "FailureTarget", true, reason, "message", now});
+  }
+  bool patched(const std::string& path) const {
+    for (const Json& one : last_patch) {
+      if (string_at(one, "path") == path) return true;
+    }
+    return false;
+  }
+  Json last_patch = Json::array();
+};
+
+}  // namespace holdfast::lane
