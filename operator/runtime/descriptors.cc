@@ -19,20 +19,26 @@ constexpr std::uint64_t kPerWatch = 2;
 // exec plugin's pipe, open files.
 constexpr std::uint64_t kOwn = 64;
 
-std::uint64_t beside_namespaces(std::size_t requests) {
-  return kOwn + ProbeServer::Limits().connections + requests + kPerWatch * Manager::kOtherWatches;
+std::uint64_t for_namespace(bool batch_jobs) {
+  return kPerWatch *
+         (Manager::kWatchesPerNamespace + (batch_jobs ? Manager::kLaneWatchesPerNamespace : 0));
+}
+
+std::uint64_t beside_namespaces(std::size_t requests, bool batch_jobs) {
+  return kOwn + ProbeServer::Limits().connections + requests +
+         kPerWatch * (Manager::kOtherWatches + (batch_jobs ? Manager::kLaneOtherWatches : 0));
 }
 
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorUse& use) {
   const std::uint64_t parts = std::max<std::size_t>(use.namespaces, 1);
-  return beside_namespaces(use.requests) + kPerWatch * Manager::kWatchesPerNamespace * parts;
+  return beside_namespaces(use.requests, use.batch_jobs) + for_namespace(use.batch_jobs) * parts;
 }
 
-std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests) {
-  const std::uint64_t beside = beside_namespaces(requests);
-  return limit < beside ? 0 : (limit - beside) / (kPerWatch * Manager::kWatchesPerNamespace);
+std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests, bool batch_jobs) {
+  const std::uint64_t beside = beside_namespaces(requests, batch_jobs);
+  return limit < beside ? 0 : (limit - beside) / for_namespace(batch_jobs);
 }
 
 std::uint64_t soft_limit(std::uint64_t needed, std::uint64_t soft, std::uint64_t hard) {
@@ -63,7 +69,7 @@ void raise_descriptor_limit(const DescriptorUse& use, const Log& log) {
        {"needed", std::to_string(needed)},
        {"watched_namespaces", std::to_string(use.namespaces)},
        {"namespaces_within_the_limit",
-        std::to_string(namespaces_within(limit.rlim_cur, use.requests))},
+        std::to_string(namespaces_within(limit.rlim_cur, use.requests, use.batch_jobs))},
        {"what_to_do",
         "raise the hard limit of open files (RLIMIT_NOFILE) of the container runtime to what is "
         "needed, lower --workers, watch fewer namespaces, or watch all without "

@@ -60,6 +60,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        pods_, nodes_, heartbeats_, windows_, membership_, readings_,
                        queue_controller_, &pool_controller_, &notifier_},
                       std::move(config.jobs), std::move(metrics)) {
+  if (config.batch_jobs) make_lane(deps, *config.batch_jobs, config.namespaces);
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
     for (cache::Informer* informer : informers()) informer->server_answers();
@@ -81,10 +82,27 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
   }
 }
 
+void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
+                        const std::vector<std::string>& namespaces) {
+  const cache::Informer::Dependencies shared{loop_, deps.client, deps.random, log_};
+  batch_jobs_ = std::make_unique<cache::Informer>(shared, controller::batch_job_kind(), namespaces);
+  if (!lane.selector.empty()) {
+    batch_job_namespaces_ = std::make_unique<cache::Informer>(
+        shared, controller::selected_namespace_kind(lane.selector), std::vector<std::string>{});
+  }
+  lane_controller_ =
+      std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
+          loop_, deps.client, log_, deps.events, jobs_, pods_, *batch_jobs_,
+          batch_job_namespaces_.get(), membership_});
+}
+
 std::vector<cache::Informer*> Manager::informers() {
   std::vector<cache::Informer*> all = needed();
   for (cache::Informer* informer : {&queues_, &worker_pools_, &worker_pods_, &worker_leases_}) {
     all.push_back(informer);
+  }
+  for (cache::Informer* informer : {batch_jobs_.get(), batch_job_namespaces_.get()}) {
+    if (informer) all.push_back(informer);
   }
   return all;
 }
@@ -105,6 +123,8 @@ void Manager::start() {
   worker_pools_.start();
   worker_pods_.start();
   worker_leases_.start();
+  if (batch_jobs_) batch_jobs_->start();
+  if (batch_job_namespaces_) batch_job_namespaces_->start();
   nodes_.start();
   heartbeats_.leases().start();
   membership_.leases().start();
@@ -119,6 +139,7 @@ void Manager::begin() {
   job_controller_.begin();
   queue_controller_.begin();
   pool_controller_.begin();
+  if (lane_controller_) lane_controller_->begin();
 }
 
 void Manager::stop(std::function<void()> stopped) {
@@ -126,7 +147,7 @@ void Manager::stop(std::function<void()> stopped) {
   readings_.stop();
   notifier_.stop();
   membership_.take_no_more();
-  to_stop_ = 3;
+  to_stop_ = lane_controller_ ? 4 : 3;
   const auto one_stopped = [this, stopped = std::move(stopped)] {
     if (--to_stop_ > 0) return;
     membership_.leave([this, stopped] {
@@ -134,6 +155,7 @@ void Manager::stop(std::function<void()> stopped) {
       stopped();
     });
   };
+  if (lane_controller_) lane_controller_->stop(one_stopped);
   queue_controller_.stop(one_stopped);
   pool_controller_.stop(one_stopped);
   job_controller_.stop(one_stopped);
@@ -170,6 +192,7 @@ void Manager::look_at_all(int shard) {
   queue_controller_.look_at_all(shard);
   pool_controller_.look_at_all(shard);
   job_controller_.look_at_all(shard);
+  if (lane_controller_) lane_controller_->look_at_all(shard);
 }
 
 void Manager::refresh(std::function<void()> done) {
@@ -201,6 +224,7 @@ void Manager::on_time_travel() {
   job_controller_.time_travelled();
   queue_controller_.time_travelled();
   pool_controller_.time_travelled();
+  if (lane_controller_) lane_controller_->time_travelled();
   membership_.time_travelled();
   for (cache::Informer* informer : informers()) {
     std::uint64_t& seen = travelled_[informer];

@@ -11,12 +11,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "client/cache/informer.h"
 #include "operator/jobs/job_controller.h"
+#include "operator/lane/lane_controller.h"
 #include "operator/membership/membership.h"
 #include "operator/notify/notifier.h"
 #include "operator/observe/heartbeat_monitor.h"
@@ -45,6 +48,12 @@ class Manager {
     controller::Membership::Config membership;
     controller::JobController::Config jobs;
     notify::Targets targets;
+    // batch/v1 Jobs that name Holdfast in spec.managedBy are run. `selector`: in namespaces with
+    // these labels alone; empty: in all.
+    struct BatchJobs {
+      std::string selector;
+    };
+    std::optional<BatchJobs> batch_jobs = std::nullopt;
     // The operator can never work here; the error says what to do.
     std::function<void(Error)> refuse = nullptr;
   };
@@ -62,6 +71,9 @@ class Manager {
   // Leases.
   static constexpr std::size_t kWatchesPerNamespace = 7;
   static constexpr std::size_t kOtherWatches = 3;
+  // With Config::batch_jobs: of each namespace its Jobs; and the selected namespaces.
+  static constexpr std::size_t kLaneWatchesPerNamespace = 1;
+  static constexpr std::size_t kLaneOtherWatches = 1;
 
   // For probes: jobs, pods, nodes, node-leases, job-leases, leases. Without these no job is worked
   // on.
@@ -77,6 +89,8 @@ class Manager {
 
  private:
   controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
+  void make_lane(Dependencies& dependencies, const Config::BatchJobs& lane,
+                 const std::vector<std::string>& namespaces);
   void begin();
   void look_at_all(int shard);
   void refresh(std::function<void()> done);
@@ -103,6 +117,10 @@ class Manager {
   const notify::Targets targets_;
   notify::Notifier notifier_;
   controller::JobController job_controller_;
+  // Null: batch/v1 Jobs are none of our business.
+  std::unique_ptr<cache::Informer> batch_jobs_;
+  std::unique_ptr<cache::Informer> batch_job_namespaces_;  // null also: all namespaces
+  std::unique_ptr<controller::LaneController> lane_controller_;
   std::uint64_t time_travels_ = 0;
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
   bool started_ = false;

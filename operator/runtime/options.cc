@@ -236,6 +236,13 @@ std::optional<Error> parse_notifications(const Setting& setting, Options& option
   return std::nullopt;
 }
 
+// The API server checks a selector.
+std::optional<Error> parse_batch_jobs(const Setting& setting, Options& options) {
+  options.batch_jobs = trimmed(setting.value);
+  if (!options.batch_jobs.empty()) return std::nullopt;
+  return wrong(setting, "is no choice of namespaces: give all, or a label selector of namespaces");
+}
+
 std::optional<Error> parse_deployment(const Setting& setting, Options& options) {
   if (!options.release_pods) return wrong(setting, "is for the command release-pods alone");
   options.deployment = setting.value;
@@ -255,7 +262,7 @@ struct Flag {
   std::optional<Error> (*parse)(const Setting&, Options&);
 };
 
-constexpr std::array<Flag, 16> kFlags = {{
+constexpr std::array<Flag, 17> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
      "else ~/.kube/config",
@@ -271,6 +278,10 @@ constexpr std::array<Flag, 16> kFlags = {{
     {"--notifications", "HOLDFAST_NOTIFICATIONS", "FILE",
      "The targets that jobs may name in spec.notify, as JSON. Default: none, nobody is told",
      parse_notifications},
+    {"--batch-jobs", "HOLDFAST_BATCH_JOBS", "all|SELECTOR",
+     "Run batch/v1 Jobs with managedBy: holdfast.dev/operator in all watched namespaces, or in "
+     "those with these labels. Default: none",
+     parse_batch_jobs},
     {"--workers", "HOLDFAST_WORKERS", "NUMBER",
      "Reconciles of one namespace in flight at a time, 1 to 1000. Default: 16", parse_workers},
     {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",

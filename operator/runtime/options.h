@@ -29,6 +29,8 @@ struct Options {
   std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
   std::string agent_image;                    // empty: jobs with `heartbeat` wait for one
   std::string notifications;                  // file of targets (notify/targets.h); empty: none
+  // Which namespaces' batch/v1 Jobs are run (spec.managedBy): none, "all", or a label selector.
+  std::string batch_jobs;
   int workers = 16;
   ListenAddress metrics_address;
   LogLevel log_level = LogLevel::kInfo;

@@ -66,10 +66,11 @@ int Process::run() {
     loop_.post([this, name] { begin_stop(name, 0); });
   };
   signals_ = std::make_unique<StopSignals>(stop, kStopLimit, log_);
-  raise_descriptor_limit(
-      {options_.watch_namespaces.size(), ordinary_requests(options_) + for_notifications(options_) +
-                                             2 * http::CpprestTransport::Config().reserved},
-      log_);
+  raise_descriptor_limit({options_.watch_namespaces.size(),
+                          ordinary_requests(options_) + for_notifications(options_) +
+                              2 * http::CpprestTransport::Config().reserved,
+                          !options_.batch_jobs.empty()},
+                         log_);
   metrics_ = std::make_unique<Metrics>(options_.workers);
   probes_ = std::make_unique<ProbeServer>(probe_handlers());
   const Status serving = serve_probes();
@@ -136,6 +137,9 @@ Status Process::connect() {
   config.targets = std::move(*targets);
   config.namespaces = options_.watch_namespaces;
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
+  if (!options_.batch_jobs.empty()) {
+    config.batch_jobs.emplace(options_.batch_jobs == "all" ? "" : options_.batch_jobs);
+  }
   config.jobs.agent_image = options_.agent_image;
   config.jobs.pool.workers = options_.workers;
   // In a later turn, so that the caller finishes first.

@@ -10,6 +10,7 @@
 #include "client/kube/percent_encode.h"
 #include "core/random.h"
 #include "core/real_loop.h"
+#include "operator/lane/fail_batch_jobs.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/runtime/signals.h"
 #include "operator/runtime/version.h"
@@ -239,6 +240,11 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
     if (!done && !failed) failed = done.error();
   }
   if (failed) co_return *failed;
+  if (options.fails_batch_jobs) {
+    auto task = controller::fail_batch_jobs(client, options.namespaces, log);
+    const Result<int> done = co_await task;
+    if (!done) co_return done.error();
+  }
   auto look = none_came_back(client, options.namespace_, *dead);
   const Status alone = co_await look;
   if (!alone) co_return alone.error();
@@ -264,9 +270,10 @@ int run_release_pods(const Options& options, const Log& log) {
                       kSignalLimit, log);
   int exit_code = 0;
   const auto work = [&]() -> Task<void> {
-    auto task =
-        release_pods((*connection)->client(),
-                     {options.namespace_, options.watch_namespaces, options.deployment}, log);
+    auto task = release_pods((*connection)->client(),
+                             {options.namespace_, options.watch_namespaces, options.deployment,
+                              !options.batch_jobs.empty()},
+                             log);
     const Result<int> released = co_await task;
     if (released) co_return;
     log.error("pods may still have the operator's finalizer",

@@ -8,7 +8,8 @@
 // 3. Release the pods with the finalizer, until a whole list has none. A forbidden namespace from
 // the
 //    list counts as deleted: log a warning and skip it.
-// 4. Check that nobody started a replica meanwhile.
+// 4. Fail the batch/v1 Jobs that the operator runs, if it does (lane/fail_batch_jobs.h).
+// 5. Check that nobody started a replica meanwhile.
 #pragma once
 
 #include <string>
@@ -25,6 +26,7 @@ struct ReleaseOptions {
   std::string namespace_;               // the operator's own
   std::vector<std::string> namespaces;  // the pods'; empty: all
   std::string deployment;               // in namespace_; empty: the caller has stopped it
+  bool fails_batch_jobs = false;        // --batch-jobs is set
 };
 
 // Returns how many pods it released. An error says what to do; another call goes on from there. The

@@ -13,6 +13,10 @@ TEST(DescriptorsTest, EachNamespaceNeedsTwoConnectionsForEachOfItsSevenWatches) 
   EXPECT_EQ(descriptors_needed({500, 100}), one + 499 * 14);
 }
 
+TEST(DescriptorsTest, BatchJobsNeedOneWatchOfEachNamespaceAndOneOfNamespaces) {
+  EXPECT_EQ(descriptors_needed({3, 100, true}), descriptors_needed({3, 100}) + 2 * (3 + 1));
+}
+
 TEST(DescriptorsTest, AllNamespacesTogetherAreWatchedAsOne) {
   EXPECT_EQ(descriptors_needed({0, 100}), descriptors_needed({1, 100}));
 }

@@ -34,8 +34,10 @@ class NoTargets : public notify::Poster {
 
 class ManagerTest : public kube::ClientTest {
  protected:
-  void start(std::vector<std::string> namespaces = {}) {
+  void start(std::vector<std::string> namespaces = {},
+             std::optional<Manager::Config::BatchJobs> batch_jobs = std::nullopt) {
     Manager::Config config;
+    config.batch_jobs = std::move(batch_jobs);
     config.namespaces = std::move(namespaces);
     manager_ =
         std::make_unique<Manager>(Manager::Dependencies{loop_, client_, random_, Log(), telemetry_,
@@ -106,6 +108,15 @@ TEST_F(ManagerTest, EachNamespaceHasItsWatchesAndOthersAreThereOnce) {
   start({"a", "b", "c"});
   EXPECT_EQ(transport_.streams(), 3 * Manager::kWatchesPerNamespace + Manager::kOtherWatches);
   stop();
+}
+
+TEST_F(ManagerTest, BatchJobsCostWatchesOnlyIfTheyAreRun) {
+  start({"a", "b"}, Manager::Config::BatchJobs{"team=video"});
+  EXPECT_EQ(transport_.streams(),
+            2 * (Manager::kWatchesPerNamespace + Manager::kLaneWatchesPerNamespace) +
+                Manager::kOtherWatches + Manager::kLaneOtherWatches);
+  stop();
+  EXPECT_EQ(loop_.timers(), 0u);
 }
 
 }  // namespace

@@ -57,6 +57,14 @@ TEST(Options, ReleasePodsIsACommandOfItsOwn) {
   EXPECT_FALSE(parse({{"--namespace=ops", "release-pods"}, {}}).ok());
 }
 
+TEST(Options, BatchJobsAreRunOnlyIfAFlagSaysWhere) {
+  EXPECT_EQ(parsed({}).batch_jobs, "");
+  EXPECT_EQ(parsed({{"--batch-jobs=all"}, {}}).batch_jobs, "all");
+  EXPECT_EQ(parsed({{"--batch-jobs=team=video,stage in (a)"}, {}}).batch_jobs,
+            "team=video,stage in (a)");
+  EXPECT_EQ(parsed({{}, {{"HOLDFAST_BATCH_JOBS", "team=video"}}}).batch_jobs, "team=video");
+}
+
 TEST(Options, EveryFlagIsTakenFromTheCommandLine) {
   const Options options =
       parsed({{"--kubeconfig=/k", "--namespace", "ops", "--workers=32", "--metrics-address=:9090",

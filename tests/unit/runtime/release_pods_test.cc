@@ -168,6 +168,43 @@ TEST_F(ReleasePodsTest, ListedNamespacesAloneAreLookedAtPageByPage) {
   EXPECT_EQ(released(), 1);
 }
 
+Json batch_job(const char* manager, const char* finished = "False") {
+  return {
+      {"metadata",
+       {{"name", "pi"},
+        {"namespace", "team"},
+        {"uid", "uid-of-pi"},
+        {"resourceVersion", "8"},
+        {"labels", {{"app", "x"}}}}},
+      {"spec", {{"managedBy", manager}}},
+      {"status",
+       {{"active", 1}, {"conditions", Json::array({{{"type", "Failed"}, {"status", finished}}})}}}};
+}
+
+// Nothing else could end them: spec.managedBy cannot be changed.
+TEST_F(ReleasePodsTest, JobsThatOnlyTheOperatorRunsAreFailedWithAMessage) {
+  transport_.date = parse_time("2026-03-01T12:00:00Z");
+  start_release({"ops", {}, "", true});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  expect("GET", "/apis/batch/v1/jobs?",
+         list_of({batch_job("example.com/other"), batch_job("holdfast.dev/operator", "True"),
+                  batch_job("holdfast.dev/operator")}));
+  expect("GET", "/namespaces/team/jobs/pi", batch_job("holdfast.dev/operator").dump());
+  const Json body = Json::parse(transport_.request().body);
+  EXPECT_EQ(body["metadata"]["resourceVersion"], "8");
+  EXPECT_EQ(body["metadata"]["labels"]["app"], "x") << "others keep what is theirs";
+  EXPECT_FALSE(body["status"].contains("active"));
+  EXPECT_EQ(body["status"]["conditions"][1]["type"], "FailureTarget");
+  EXPECT_EQ(body["status"]["conditions"][0]["reason"], "HoldfastUninstalled");
+  expect("PUT", "/namespaces/team/jobs/pi/status", R"({"message": "changed"})", 409);
+  expect("GET", "/apis/batch/v1/jobs?", list_of({batch_job("holdfast.dev/operator")}));
+  expect("GET", "/namespaces/team/jobs/pi", batch_job("holdfast.dev/operator").dump());
+  expect("PUT", "/namespaces/team/jobs/pi/status", "{}");
+  expect_leases({});
+  EXPECT_EQ(released(), 0);
+}
+
 // Its Role went with it.
 TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
   start_release({"ops", {"gone", "y"}, ""});

@@ -1,0 +1,95 @@
+#include "operator/lane/fail_batch_jobs.h"
+
+#include "client/kube/percent_encode.h"
+#include "lane/mirror.h"
+#include "operator/lane/batch_job_codec.h"
+
+namespace holdfast::controller {
+namespace {
+
+constexpr int kPageSize = 500;
+// If somebody creates Jobs all the time, this must end.
+constexpr int kMostPasses = 20;
+
+Task<Status> fail(kube::Client& client, std::string namespace_, std::string name) {
+  const std::string path =
+      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, namespace_, name);
+  auto get = client.get(path);
+  const Result<JsonDocument> live = co_await get;
+  if (!live) co_return live.error();
+  const std::optional<lane::BatchJob> job = decode_whole_batch_job(*live);
+  if (!job || lane::is_finished(job->status)) co_return Unit{};
+  const Time now = client.server_clock().now(client.loop().now());
+  Json status = job->status;
+  lane::finish(status,
+               {false, "HoldfastUninstalled",
+                "Holdfast is being uninstalled, and nothing else runs this Job: create it again "
+                "without spec.managedBy"},
+               now, now);
+  auto put = client.put(path + "/status", batch_status_body(*job, job->metadata, status));
+  const Result<JsonDocument> answer = co_await put;
+  if (!answer) co_return answer.error();
+  co_return Unit{};
+}
+
+struct Pass {
+  int failed = 0;
+  int left = 0;  // they have changed meanwhile, or the list broke off
+};
+
+Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
+  Pass pass;
+  std::string token;
+  do {
+    std::string query = "limit=" + std::to_string(kPageSize);
+    if (!token.empty()) query += "&continue=" + kube::percent_encode(token);
+    auto list = client.list(batch_job_kind(), namespace_, query);
+    const Result<kube::ListPage> page = co_await list;
+    if (!page && page.error().code == ErrorCode::kGone) {
+      ++pass.left;
+      break;
+    }
+    if (!page) co_return page.error();
+    for (const kube::ObjectPtr& object : page->items) {
+      if (!static_cast<const CachedBatchJob&>(*object).ours) continue;
+      auto task = fail(client, object->namespace_, object->name);
+      const Status done = co_await task;
+      if (done) {
+        ++pass.failed;
+      } else if (done.error().code == ErrorCode::kConflict) {
+        ++pass.left;
+      } else if (done.error().code != ErrorCode::kNotFound) {
+        co_return make_error(done.error().code,
+                             "Job " + object->key() + ": " + done.error().message);
+      }
+    }
+    token = page->continue_token;
+  } while (!token.empty());
+  co_return pass;
+}
+
+}  // namespace
+
+Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string> namespaces,
+                                  Log log) {
+  if (namespaces.empty()) namespaces.emplace_back();
+  int failed = 0;
+  for (const std::string& namespace_ : namespaces) {
+    for (int passes = 1;; ++passes) {
+      auto task = fail_all_in(client, namespace_);
+      const Result<Pass> pass = co_await task;
+      if (!pass) co_return pass.error();
+      failed += pass->failed;
+      if (pass->left == 0) break;
+      if (passes == kMostPasses) {
+        co_return make_error(ErrorCode::kConflict,
+                             "Jobs change as fast as they are failed: is an operator still "
+                             "running?");
+      }
+    }
+  }
+  log.info("no batch/v1 Job waits for the operator any more", {{"failed", std::to_string(failed)}});
+  co_return failed;
+}
+
+}  // namespace holdfast::controller

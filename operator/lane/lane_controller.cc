@@ -1,0 +1,361 @@
+#include "operator/lane/lane_controller.h"
+
+#include <algorithm>
+
+#include "operator/jobs/job_controller.h"
+#include "operator/jobs/writes.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// A watch that has not shown our own write after this time lags.
+constexpr std::chrono::seconds kLagLimit{5};
+constexpr int kLaneWorkers = 16;
+
+constexpr const char* kByUid = "lane-uid";      // of batch/v1 Jobs
+constexpr const char* kByOwner = "lane-owner";  // of DurableJobs that run a Job
+
+const CachedBatchJob& as_batch_job(const kube::ObjectPtr& object) {
+  return static_cast<const CachedBatchJob&>(*object);
+}
+const CachedJob& as_job(const kube::ObjectPtr& object) {
+  return static_cast<const CachedJob&>(*object);
+}
+
+ReconcilePool::Config pool_config() {
+  ReconcilePool::Config config;
+  config.workers = kLaneWorkers;
+  return config;
+}
+
+std::string durable_path(const std::string& ns, const std::string& name) {
+  return kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name);
+}
+
+}  // namespace
+
+LaneController::LaneController(Dependencies dependencies)
+    : loop_(dependencies.loop),
+      client_(dependencies.client),
+      log_(dependencies.log),
+      events_(dependencies.events),
+      jobs_(dependencies.jobs),
+      pods_(dependencies.pods),
+      batch_jobs_(dependencies.batch_jobs),
+      namespaces_(dependencies.namespaces),
+      membership_(dependencies.membership),
+      pool_({loop_, log_}, pool_config(),
+            [this](std::string key) { return reconcile(std::move(key)); }) {
+  batch_jobs_.store().add_index(kByUid, [](const kube::Object& object) {
+    const auto& job = static_cast<const CachedBatchJob&>(object);
+    return job.ours ? std::vector<std::string>{job.uid} : std::vector<std::string>{};
+  });
+  jobs_.store().add_index(kByOwner, [](const kube::Object& object) {
+    const auto& job = static_cast<const CachedJob&>(object);
+    return job.source.empty() || job.owner_uid.empty() ? std::vector<std::string>{}
+                                                       : std::vector<std::string>{job.owner_uid};
+  });
+  batch_jobs_.on_change([this](const cache::Change& change) { on_batch_job(change); });
+  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
+  if (namespaces_) {
+    namespaces_->on_change([this](const cache::Change& change) { on_namespace(change); });
+  }
+}
+
+void LaneController::look_at_all(int shard) {
+  batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
+    if (!as_batch_job(object).ours || membership_.shard_of(object->uid) != shard) return;
+    pool_.queue().add(object->key(), Priority::kLow);
+  });
+}
+
+// ---- What the caches tell.
+
+void LaneController::on_batch_job(const cache::Change& change) {
+  const bool was_ours = change.before && as_batch_job(change.before).ours;
+  const bool is_ours = change.after && as_batch_job(change.after).ours;
+  if (was_ours && (!is_ours || change.before->uid != change.after->uid)) {
+    memory_.erase(change.before->uid);
+  }
+  if (!is_ours) return;
+  pool_.queue().add(change.after->key(), change.initial ? Priority::kLow : Priority::kFresh);
+}
+
+void LaneController::on_job(const cache::Change& change) {
+  const CachedJob& job = as_job(change.after ? change.after : change.before);
+  if (job.source.empty()) return;
+  for (const kube::ObjectPtr& owner : batch_jobs_.store().by_index(kByUid, job.owner_uid)) {
+    pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
+  }
+}
+
+void LaneController::on_namespace(const cache::Change& change) {
+  if (!change.after || change.before) return;
+  batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
+    if (!as_batch_job(object).ours || object->namespace_ != change.after->name) return;
+    pool_.queue().add(object->key(), Priority::kLow);
+  });
+}
+
+bool LaneController::is_selected(const std::string& ns) const {
+  return !namespaces_ || namespaces_->store().get(ns) != nullptr;
+}
+
+std::shared_ptr<const CachedBatchJob> LaneController::cached(const std::string& key) const {
+  return std::static_pointer_cast<const CachedBatchJob>(batch_jobs_.store().get(key));
+}
+
+std::optional<lane::DurableView> LaneController::durable(const std::string& ns,
+                                                         const std::string& name,
+                                                         kube::ObjectPtr& keep) const {
+  keep = jobs_.store().get(ns + "/" + name);
+  if (!keep) return std::nullopt;
+  return lane::DurableView{&as_job(keep).job, keep->owner_uid,
+                           lane::parse_source(as_job(keep).source)};
+}
+
+// ---- One reconcile of a Job.
+
+std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job, Memory& memory) {
+  const auto found = jobs_.store().by_index(kByOwner, job.uid);
+  const bool shows_durable = std::any_of(found.begin(), found.end(), [&](const auto& one) {
+    return one->version >= memory.durable_version;
+  });
+  const bool job_lags = job.version < memory.job_version;
+  const bool durable_lags = memory.durable_version > 0 && !shows_durable;
+  if (!job_lags && !durable_lags) {
+    memory.waits_since.reset();
+    return std::nullopt;
+  }
+  if (!memory.waits_since) memory.waits_since = loop_.now();
+  const Duration left = *memory.waits_since + kLagLimit - loop_.now();
+  if (left > Duration::zero()) return left;
+  const Log::Fields seen = {{"job", job.key()}, {"seen", "our own write"}};
+  if (job_lags) batch_jobs_.watch_lags(job.namespace_, seen);
+  if (durable_lags) jobs_.watch_lags(job.namespace_, seen);
+  if (job_lags) return Duration(kLagLimit);
+  // It may have been deleted before a watch showed it.
+  memory.durable_version = 0;
+  memory.waits_since.reset();
+  return std::nullopt;
+}
+
+bool LaneController::pods_left(const lane::BatchJob& job, const lane::Record& record) const {
+  const auto pods = pods_.store().by_index(kByJob, job.namespace_ + "/" + record.name);
+  return std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
+    return as_pod(pod).names(record.uid) && !as_pod(pod).pod.ended();
+  });
+}
+
+lane::View LaneController::view(const lane::BatchJob& job, const Memory& memory,
+                                kube::ObjectPtr& keep) const {
+  lane::View view{job, {}, false, false, {}, false, now()};
+  const std::optional<lane::Record> record = lane::record_of(job);
+  const std::string name = record ? record->name : lane::first_name(job);
+  view.durable = durable(job.namespace_, name, keep);
+  view.name_taken = memory.taken == name || (view.durable && view.durable->owner_uid != job.uid);
+  view.refusal = memory.refusal;
+  if (record && !record->uid.empty()) {
+    view.is_gone = memory.gone == record->uid;
+    view.pods_left = pods_left(job, *record);
+  }
+  return view;
+}
+
+Task<Result<lane::BatchJob>> LaneController::whole(std::shared_ptr<const CachedBatchJob> job) {
+  if (job->job) co_return *job->job;
+  auto get = client_.get(
+      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job->namespace_, job->name));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  std::optional<lane::BatchJob> read = decode_whole_batch_job(*answer);
+  if (!read || read->uid != job->uid) {
+    co_return make_error(ErrorCode::kConflict, "the Job is another one now");
+  }
+  co_return std::move(*read);
+}
+
+Task<ReconcileResult> LaneController::reconcile(std::string key) {
+  const auto found = cached(key);
+  if (!found || !found->ours || !is_selected(found->namespace_)) co_return ReconcileResult{};
+  const auto claim = membership_.claim(found->uid);
+  if (!claim) co_return ReconcileResult{};
+  const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  std::shared_ptr<Memory>& kept = memory_[found->uid];
+  if (!kept) kept = std::make_shared<Memory>();
+  const std::shared_ptr<Memory> memory = kept;
+  ReconcileResult result;
+  if (const auto wait = awaits_caches(*found, *memory)) {
+    result.wake_after = *wait;
+    co_return result;
+  }
+  auto read = whole(found);
+  const Result<lane::BatchJob> job = co_await read;
+  if (!job) {
+    if (job.error().code != ErrorCode::kNotFound) result.error = job.error();
+    co_return result;
+  }
+  auto strays = delete_strays(*job, *claim);
+  const Status cleared = co_await strays;
+  if (!cleared) {
+    result.error = cleared.error();
+    co_return result;
+  }
+  kube::ObjectPtr keep;
+  const lane::Decision decision = lane::decide(view(*job, *memory, keep));
+  auto work = perform(*job, decision, memory, *claim);
+  const Status done = co_await work;
+  result.wake_after = decision.wake_after;
+  // Without an object there is nothing to do; its watch brings what comes next.
+  if (!done && done.error().code != ErrorCode::kNotFound) result.error = done.error();
+  co_return result;
+}
+
+std::optional<Error> LaneController::may_write(const Ownership::Claim& claim,
+                                               kube::CallOptions& options) const {
+  if (!membership_.holds(claim)) {
+    return make_error(ErrorCode::kCancelled, "this replica no longer holds the Job's shard");
+  }
+  options.timeout = std::min(options.timeout, membership_.time_left());
+  return std::nullopt;
+}
+
+Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Decision& decision,
+                                     std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  if (decision.look) {
+    auto task = look(job, memory);
+    co_return co_await task;
+  }
+  if (decision.patch) {
+    auto task = patch(job, *decision.patch, memory, claim);
+    const Status done = co_await task;
+    if (!done) co_return done.error();
+  }
+  if (decision.status) {
+    auto task = write_status(job, *decision.status, memory, claim);
+    const Status done = co_await task;
+    if (!done) co_return done.error();
+  }
+  if (decision.creation) {
+    auto task = create(job, *decision.creation, memory, claim);
+    const Status done = co_await task;
+    if (!done) co_return done.error();
+    if (memory->created.empty()) co_return Unit{};
+  }
+  for (const lane::Event& event : decision.events) tell(job, event);
+  co_return Unit{};
+}
+
+void LaneController::tell(const lane::BatchJob& job, const lane::Event& event) {
+  events_.record({"batch/v1", "Job", job.namespace_, job.name, job.uid}, event.warning,
+                 event.reason, "Run", event.note);
+}
+
+Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                                          std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto put = client_.put(kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural,
+                                           job.namespace_, job.name, "status"),
+                         batch_status_body(job, write.metadata, write.status), options);
+  const Result<JsonDocument> answer = co_await put;
+  if (!answer) co_return answer.error();
+  raise(memory->job_version, *answer);
+  co_return Unit{};
+}
+
+Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch& patch,
+                                   std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  options.content_type = "application/json-patch+json";
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto call = client_.patch(durable_path(job.namespace_, patch.name), patch.body, options);
+  const Result<JsonDocument> answer = co_await call;
+  if (answer) {
+    raise(memory->durable_version, *answer);
+    co_return Unit{};
+  }
+  if (answer.error().code == ErrorCode::kInvalid) {
+    tell(job, lane::Event{true, "ChangeRefused",
+                          "DurableJob " + patch.name +
+                              " does not take the change: " + answer.error().message});
+  }
+  co_return answer.error();
+}
+
+Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creation& creation,
+                                    std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto post = client_.post(
+      kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
+      creation.body, options);
+  const Result<JsonDocument> answer = co_await post;
+  memory->created.clear();
+  if (answer) {
+    memory->created = string_at(at(*answer, "metadata"), "uid");
+    raise(memory->durable_version, *answer);
+    co_return Unit{};
+  }
+  const Error& error = answer.error();
+  if (error.code == ErrorCode::kInvalid) {
+    memory->refusal = "the DurableJob cannot be created: " + error.message;
+    pool_.queue().add(job.namespace_ + "/" + job.name);
+    co_return Unit{};
+  }
+  if (error.code == ErrorCode::kForbidden) {
+    tell(job,
+         lane::Event{true, "DurableJobRefused",
+                     "DurableJob " + creation.name + " could not be created: " + error.message});
+  }
+  if (error.code != ErrorCode::kAlreadyExists) co_return error;
+  auto get = client_.get(durable_path(job.namespace_, creation.name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live) co_return live.error();
+  kube::Object meta;
+  const bool is_ours = kube::decode_meta(*live, meta) && meta.owner_uid == job.uid;
+  if (is_ours) {
+    raise(memory->durable_version, *live);
+  } else {
+    memory->taken = creation.name;
+  }
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  co_return Unit{};
+}
+
+Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Memory> memory) {
+  const std::optional<lane::Record> record = lane::record_of(job);
+  if (!record) co_return Unit{};
+  auto get = client_.get(durable_path(job.namespace_, record->name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live && live.error().code != ErrorCode::kNotFound) co_return live.error();
+  if (live && string_at(at(*live, "metadata"), "uid") == record->uid) {
+    raise(memory->durable_version, *live);  // the cache is behind
+  } else {
+    memory->gone = record->uid;
+  }
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  co_return Unit{};
+}
+
+// A replica that was paused for long may have created one under a name that is obsolete.
+Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
+  const std::optional<lane::Record> record = lane::record_of(job);
+  if (!record || job.deleting) co_return Unit{};
+  for (const kube::ObjectPtr& one : jobs_.store().by_index(kByOwner, job.uid)) {
+    if (one->name == record->name) continue;
+    kube::CallOptions options;
+    if (auto error = may_write(claim, options)) co_return *error;
+    auto call = client_.del(durable_path(one->namespace_, one->name),
+                            preconditions(one->uid, one->version), options);
+    const Result<JsonDocument> answer = co_await call;
+    if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  }
+  co_return Unit{};
+}
+
+}  // namespace holdfast::controller

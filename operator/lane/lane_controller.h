@@ -1,0 +1,105 @@
+// The controller of batch/v1 Jobs that Holdfast runs (docs/lane.md): it makes a DurableJob for
+// each, and mirrors its status. lane::decide() decides. The controller of DurableJobs runs it and
+// knows nothing of the Job.
+//
+// A Job belongs to the shard of its own UID, and its DurableJob to the shard of another UID, so two
+// replicas may work on them. They write different objects, each by compare-and-swap.
+//
+// Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "client/cache/informer.h"
+#include "lane/decide.h"
+#include "operator/jobs/events.h"
+#include "operator/lane/batch_job_codec.h"
+#include "operator/membership/membership.h"
+#include "operator/work/reconcile_pool.h"
+
+namespace holdfast::controller {
+
+class LaneController {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Log log;
+    EventSink& events;
+    // Of job_kind(), pod_kind() (with the index kByJob) and batch_job_kind().
+    cache::Informer& jobs;
+    cache::Informer& pods;
+    cache::Informer& batch_jobs;
+    // Of selected_namespace_kind(); null: all namespaces.
+    cache::Informer* namespaces;
+    Membership& membership;
+  };
+  explicit LaneController(Dependencies dependencies);
+
+  void begin() { pool_.start(); }
+  void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
+
+  // The shard was gained, or kept.
+  void look_at_all(int shard);
+  void time_travelled() { memory_.clear(); }
+
+ private:
+  // What this process knows of one Job beside the caches.
+  struct Memory {
+    std::uint64_t job_version = 0;          // of its own last write of the Job
+    std::uint64_t durable_version = 0;      // of the DurableJob
+    std::optional<SteadyTime> waits_since;  // for the caches to show these
+    std::string created;                    // UID of the DurableJob that this process created
+    std::string taken;                      // a name that a foreign object has
+    std::optional<std::string> refusal;
+    std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
+  };
+
+  void on_batch_job(const cache::Change& change);
+  void on_job(const cache::Change& change);
+  void on_namespace(const cache::Change& change);
+  bool is_selected(const std::string& ns) const;
+  std::shared_ptr<const CachedBatchJob> cached(const std::string& key) const;
+  // The DurableJob that bears this name.
+  std::optional<lane::DurableView> durable(const std::string& ns, const std::string& name,
+                                           kube::ObjectPtr& keep) const;
+
+  Task<ReconcileResult> reconcile(std::string key);
+  Task<Result<lane::BatchJob>> whole(std::shared_ptr<const CachedBatchJob> cached);
+  // None: act. Otherwise look again after that time.
+  std::optional<Duration> awaits_caches(const CachedBatchJob& job, Memory& memory);
+  lane::View view(const lane::BatchJob& job, const Memory& memory, kube::ObjectPtr& keep) const;
+  bool pods_left(const lane::BatchJob& job, const lane::Record& record) const;
+  Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
+                       std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                            std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch,
+                     std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
+                      std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  Task<Status> look(const lane::BatchJob& job, std::shared_ptr<Memory> memory);
+  Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
+  std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;
+  void tell(const lane::BatchJob& job, const lane::Event& event);
+  Time now() const { return client_.server_clock().now(loop_.now()); }
+
+  Loop& loop_;
+  kube::Client& client_;
+  Log log_;
+  EventSink& events_;
+  cache::Informer& jobs_;
+  cache::Informer& pods_;
+  cache::Informer& batch_jobs_;
+  cache::Informer* const namespaces_;
+  Membership& membership_;
+  ReconcilePool pool_;
+  std::unordered_map<std::string, std::shared_ptr<Memory>> memory_;  // by the Job's UID
+};
+
+}  // namespace holdfast::controller
