@@ -32,7 +32,7 @@ def test_every_reason_is_explained():
 
 
 def test_every_event_and_every_reason_of_failure_is_explained():
-    reasons = said(EVENTS, "reconciler", "operator") | said(FAILED, "reconciler")
+    reasons = said(EVENTS, "reconciler", "lane", "operator") | said(FAILED, "reconciler")
     assert len(reasons) > 10
     assert sorted(reasons - quoted("troubleshooting.md")) == []
 

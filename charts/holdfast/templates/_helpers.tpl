@@ -141,6 +141,18 @@ capabilities: {drop: [ALL]}
 - {apiGroups: [""], resources: [podtemplates], verbs: [create]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
+{{- if .Values.batchJobs.enabled }}
+- {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch]}
+- {apiGroups: [batch], resources: [jobs/status], verbs: [update]}
+- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [create, patch]}
+{{- end }}
+{{- end -}}
+
+{{- /* The value of --batch-jobs. */ -}}
+{{- define "holdfast.batchJobs" -}}
+{{- $terms := list }}
+{{- range $key, $value := .Values.batchJobs.namespaceSelector }}{{ $terms = append $terms (printf "%s=%s" $key $value) }}{{ end }}
+{{- $terms | join "," | default "all" }}
 {{- end -}}
 
 {{- /* Metadata of objects that exist only while Helm deletes the release. */ -}}
