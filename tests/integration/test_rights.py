@@ -5,6 +5,7 @@ and has no right to is looked for after every file's tests, in conftest.py."""
 
 from fence import install_fence
 from holdfast import QUICK_LEASES, Jobs, Operator, job, runs
+from lane import LANE, BatchJobs, batch_job
 from localcluster import wait_for
 from pools import Pools, pool
 from queues import Queues, queue
@@ -86,6 +87,15 @@ def keep_warm(cluster, jobs):
     Pools(cluster, jobs.namespace).wait("warm", "its first worker", lambda status: status.get("starting") == 1)
 
 
+def run_batch_jobs(cluster, namespace):
+    """A batch/v1 Job that is too long for the cache is read live; one that is suspended changes its DurableJob."""
+    batch = BatchJobs(cluster, namespace)
+    batch.apply(batch_job("lane", fields={"example.com/notes": "x" * 100_000}))
+    batch.wait("lane", "active", lambda status: status.get("active") == 1)
+    batch.patch("lane", {"spec": {"suspend": True}})
+    batch.wait_condition("lane", "Suspended")
+
+
 def lose_node(cluster, jobs):
     """Its Lease and its object are read live before the verdict."""
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
@@ -117,17 +127,18 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         missing[:] = unused(set.union(*cluster.audit_rights(AGENT)))
         return not missing
 
-    with Operator(cluster, "--agent-image=holdfast:test", leases=QUICK_LEASES) as first:
+    with Operator(cluster, "--agent-image=holdfast:test", *LANE, leases=QUICK_LEASES) as first:
         ordinary_troubles(Jobs(cluster))
         hand_over(Jobs(cluster))
         end_run(Jobs(cluster))
         take_turns(cluster, Jobs(cluster))
         keep_warm(cluster, Jobs(cluster))
+        run_batch_jobs(cluster, namespace)
         lose_node(cluster, Jobs(cluster))
         refuse_pods(Jobs(cluster, namespace))
         first.kill()
     # Takes the shards of a dead replica over, and sees the API server go away: then it lists.
-    with Operator(cluster, "--agent-image=holdfast:test", leases=QUICK_LEASES):
+    with Operator(cluster, "--agent-image=holdfast:test", *LANE, leases=QUICK_LEASES):
         cluster.kill_apiserver()
         cluster.start_apiserver()
         try:
