@@ -2,6 +2,7 @@
 
 import pytest
 
+from fake_kubelet import FakeKubelet
 from holdfast import Operator, runs
 from lane import LANE, BatchJobs, batch_job
 from localcluster import wait_for
@@ -56,6 +57,21 @@ def test_pods_carry_the_labels_of_the_job(batch, cluster):
     batch.wait("seen", "active", lambda status: status.get("active") == 1)
     text = cluster.kubectl("describe", "job", "seen", "-n", batch.namespace).stdout
     assert "1 Active" in text and "DurableJobCreated" in text
+
+
+def test_kubectl_logs_finds_the_pod_by_the_job(batch, cluster, tmp_path):
+    with FakeKubelet(cluster, "node-of-logs", tmp_path) as kubelet:
+        batch.apply(batch_job("talks", pod={"nodeName": "node-of-logs"}))
+        wait_for("its pod", lambda: len(batch.pods("talks")) == 1, 60)
+        kubelet.logs[batch.pods("talks")[0]["metadata"]["name"]] = "said by the pod\n"
+        done = cluster.kubectl("logs", "job/talks", "-n", batch.namespace)
+        assert done.stdout == "said by the pod\n"
+        batch.delete("talks")
+        wait_for("its pod to be deleted", lambda: all(
+            "deletionTimestamp" in pod["metadata"] for pod in batch.pods("talks")), 60)
+        for pod in batch.pods("talks"):  # no kubelet does it
+            batch.api("DELETE", f"{batch.durable.pods_path}/{pod['metadata']['name']}",
+                      {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}, expect=(200, 404))
 
 
 def test_a_job_beyond_its_backoff_limit_is_failed(batch):
