@@ -65,5 +65,6 @@ def test_kueue_can_give_the_quota_of_a_dead_node_back_by_itself(cluster, jobs):
 
 
 def test_each_row_of_the_docs_has_a_test():
-    rows = re.findall(r"^\| (.*?) \| .* \|$", (ROOT / "docs/kueue.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (.*?) \| .* \|$", (ROOT / "docs/kueue.md").read_text().partition("## Jobs of batch/v1")[0],
+                      re.MULTILINE)
     assert sorted(rows) == sorted([*ROWS, "what happens", "what happens"])

@@ -70,6 +70,14 @@ class Kueue:
         # Kueue gives its CA to the webhooks; the API server hears of it a moment later.
         wait_for("the API server to reach Kueue's webhooks", self._answers, 60, self.cluster.log_path("kueue"))
 
+    def restart(self, **configuration):
+        """The manager anew, with more of its configuration."""
+        self.cluster.kill("kueue")
+        self.cluster.wait_ended("kueue")
+        path = self.folder / "config.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | configuration))
+        self.start()
+
     def _install(self):
         """Applies the chart and returns the manager's configuration: that of the chart, and ours."""
         done = subprocess.run([ensure_helm(), "template", "kueue", self.chart, f"--namespace={NAMESPACE}"],

@@ -1,0 +1,101 @@
+"""What Argo CD, Flux, kstatus and Helm have built in for batch/v1 Jobs, on Jobs that Holdfast runs: docs/gitops.md."""
+
+import re
+import subprocess
+
+import pytest
+import yaml
+from holdfast import ROOT, Operator, runs
+from lane import LANE, BatchJobs, batch_job
+from localcluster import wait_for
+from localcluster.tools import ensure_helm
+from test_gitops import argo_cd, flux, kstatus
+
+STATES = {
+    "its pods run": ("running", "active"),
+    "`Suspended`": ("suspended", "Suspended"),
+    "`Complete`": ("complete", "Complete"),
+    "`Failed`": ("failed", "Failed"),
+}
+JOBS = {
+    "running": batch_job("running", annotations=runs(900)),
+    "suspended": batch_job("suspended", suspend=True),
+    "complete": batch_job("complete", annotations=runs(0)),
+    "failed": batch_job("failed", annotations=runs(0, 1), backoffLimit=0),
+}
+
+
+@pytest.fixture(scope="module")
+def operator(cluster):
+    with Operator(cluster, *LANE) as operator:
+        yield operator
+
+
+@pytest.fixture()
+def batch(cluster, namespace, operator):
+    return BatchJobs(cluster, namespace)
+
+
+def rows():
+    section = (ROOT / "docs/gitops.md").read_text().partition("## Jobs of batch/v1")[2]
+    found = re.findall(r"^\| (.*?) \| `(\w+)` \| `(\w+)` \| `(\w+)` \|$", section, re.MULTILINE)
+    return {cells[0]: list(cells[1:]) for cells in found}
+
+
+def test_the_table_has_all_states():
+    assert sorted(rows()) == sorted(STATES)
+
+
+@pytest.mark.parametrize("row", STATES)
+def test_each_row_of_the_table_is_what_the_tools_say(batch, row):
+    name, condition = STATES[row]
+    batch.apply(JOBS[name])
+    if condition == "active":
+        batch.wait(name, "active", lambda status: status.get("active") == 1)
+    else:
+        batch.wait_condition(name, condition)
+    found = {"apiVersion": "batch/v1", "kind": "Job", **batch.get(name)}
+    assert [tool(found)[0][0] for tool in (argo_cd, flux, kstatus)] == rows()[row]
+
+
+@pytest.fixture()
+def helm(cluster, batch, tmp_path):
+    """helm install --wait --wait-for-jobs of a chart with this one object; the process."""
+    def install(body):
+        folder = tmp_path / "chart"
+        (folder / "templates").mkdir(parents=True)
+        (folder / "Chart.yaml").write_text("{apiVersion: v2, name: work, version: 1.0.0}")
+        (folder / "templates/work.yaml").write_text(yaml.safe_dump(body))
+        return subprocess.Popen([ensure_helm(), "install", "work", folder, f"--kubeconfig={cluster.kubeconfig}",
+                                 f"--namespace={batch.namespace}", "--wait", "--wait-for-jobs", "--timeout=90s"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    return install
+
+
+def end(process):
+    """(exit code, output)."""
+    output, _ = process.communicate(timeout=120)
+    return process.returncode, output
+
+
+@pytest.mark.parametrize("hook", [{}, {"helm.sh/hook": "post-install"}])
+def test_helm_3_waits_until_the_job_is_complete(helm, batch, hook):
+    code, output = end(helm(batch_job("work", annotations=runs(3), fields=hook)))
+    assert code == 0, output
+    assert batch.holds("work", "Complete")
+
+
+def test_helm_3_says_that_the_job_has_failed(helm, batch):
+    code, output = end(helm(batch_job("work", annotations=runs(0, 1), backoffLimit=0)))
+    assert code != 0 and "job is failed" in output, output
+
+
+def test_helm_3_takes_losses_beyond_the_backoff_limit_for_a_failure(helm, batch, cluster):
+    process = helm(batch_job("work", annotations=runs(20), backoffLimit=0))
+    wait_for("a pod to run", lambda: [pod["status"].get("phase") for pod in batch.pods("work")] == ["Running"], 60)
+    pod = batch.pods("work")[0]["metadata"]["name"]
+    cluster.kubectl("delete", "pod", pod, "-n", batch.namespace, "--grace-period=0", "--force")
+    code, output = end(process)
+    assert code != 0 and "job is failed" in output, output
+    assert batch.wait_condition("work", "Complete")["failed"] == 1
