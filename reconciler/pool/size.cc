@@ -26,6 +26,10 @@ std::int64_t whole(std::int64_t slots, std::int64_t slots_per_worker) {
 
 std::int64_t size_of(const Workers& workers) { return static_cast<std::int64_t>(workers.size()); }
 
+bool has(const Workers& workers, const PoolWorker& worker) {
+  return std::find(workers.begin(), workers.end(), &worker) != workers.end();
+}
+
 // The least loaded first, then the youngest.
 bool goes_before(const PoolWorker* a, const PoolWorker* b) {
   return std::tie(a->attempts, b->created, a->pod_uid) <
@@ -63,8 +67,25 @@ class Planner {
   }
 
   bool lasts(const PoolWorker& worker) const {
-    const bool serves = !worker.ended && !worker.deleting && worker.state == WorkerState::kLive;
-    return !is_old(worker) && serves && worker.created + kShortLife <= state_.now;
+    return !is_old(worker) && serves(worker) && worker.created + kShortLife <= state_.now;
+  }
+  static bool serves(const PoolWorker& worker) {
+    return !worker.ended && !worker.deleting && worker.state == WorkerState::kLive;
+  }
+
+  // It was created after all that serve now.
+  bool is_newest(const PoolWorker& worker) const {
+    return std::none_of(state_.workers.begin(), state_.workers.end(), [&](const PoolWorker& other) {
+      return !is_old(other) && serves(other) && other.created >= worker.created;
+    });
+  }
+  // How many of those served and ended soon after.
+  std::int64_t newest_ended() const {
+    return std::count_if(
+        state_.workers.begin(), state_.workers.end(), [&](const PoolWorker& worker) {
+          const bool ended_soon = worker.served && fails_to_start(worker, state_.now);
+          return !is_old(worker) && ended_soon && is_newest(worker);
+        });
   }
 
   void record_failures() {
@@ -80,9 +101,13 @@ class Planner {
     bool fails = state_.refusal && !is_new_spec && !is_recorded(state_.refusal->at);
     const bool one_lasts = std::any_of(state_.workers.begin(), state_.workers.end(),
                                        [&](const PoolWorker& worker) { return lasts(worker); });
+    const bool in_a_row = newest_ended() >= 2;
     for (const PoolWorker& worker : state_.workers) {
       if (is_old(worker) || !fails_to_start(worker, state_.now)) continue;
-      if (worker.served && one_lasts) continue;
+      if (worker.served && one_lasts && !(in_a_row && is_newest(worker))) {
+        seen_.excused.push_back(&worker);
+        continue;
+      }
       seen_.failing.push_back(&worker);
       fails = fails || !is_recorded(worker.created);
     }
@@ -128,8 +153,11 @@ class Planner {
         if (worker.state == WorkerState::kLive && !worker.ended) drain(worker);
         continue;
       }
-      const bool is_failing =
-          std::find(seen_.failing.begin(), seen_.failing.end(), &worker) != seen_.failing.end();
+      if (has(seen_.excused, worker)) {
+        wake(worker.created + kShortLife - state_.now);
+        continue;
+      }
+      const bool is_failing = has(seen_.failing, worker);
       // What a worker said last counts only once it is cut off.
       const bool awaits_cut_off = worker.ended && worker.state != WorkerState::kCutOff;
       if (awaits_cut_off || (is_failing && !may_replace(worker))) continue;

@@ -12,7 +12,8 @@
 // The rules.
 // - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots:
 //   workers of an older template may have more or fewer of them.
-// - Starting and live workers together are at most maxWorkers. Draining ones come on top, once their
+// - Starting and live workers together are at most maxWorkers. Draining ones come on top, once
+// their
 //   marks are seen.
 // - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
 //   for all that runs and waits. A busy worker is never drained for it.
@@ -27,7 +28,8 @@
 //   is put on record, with a back-off for the whole pool. The pod stays until then, for humans to
 //   look at, and it may still start. Then another one replaces it.
 // - A worker that served and ended soon after has not failed while another one of the template has
-//   lived for kShortLife: then it is not the template that ends it.
+//   lived for kShortLife: something else may have ended it. Two in a row have failed: the two that
+//   were created after all that serve now. So the pod of the first one stays for kShortLife.
 // - All failures of pods that were created before the recorded next start are one failure. So a
 //   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
 //   change of the spec.

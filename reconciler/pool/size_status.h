@@ -13,6 +13,7 @@ struct PoolSeen {
   std::vector<const PoolWorker*> live;
   std::vector<const PoolWorker*> draining;
   std::vector<const PoolWorker*> failing;  // of the current template; some of them still start
+  std::vector<const PoolWorker*> excused;  // served for a moment, while another worker lasts
   std::int64_t old = 0;                    // of an older template, of the first three
 };
 

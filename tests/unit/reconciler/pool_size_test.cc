@@ -334,12 +334,51 @@ TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
   const PoolPlan replaced = plan();
   EXPECT_EQ(replaced.status.failed_starts, 0);
   EXPECT_EQ(replaced.create, 2);
-  EXPECT_THAT(replaced.remove, ElementsAre("b"));
+  EXPECT_THAT(replaced.remove, IsEmpty()) << "a second one may follow";
+  EXPECT_EQ(replaced.wake_after, kShortLife - seconds(5));
   state.workers[0].created += seconds(1);
   EXPECT_EQ(plan().status.failed_starts, 1) << "the other one is as young";
   state.workers[0].created -= seconds(1);
   state.workers[1].served = false;
   EXPECT_EQ(plan().status.failed_starts, 1) << "it never served";
+}
+
+// A worker that lasts, and others that end one after the other.
+TEST_F(PoolSize, TheSecondWorkerInARowThatServedForAMomentHasFailed) {
+  state.spec.min_workers = 3;
+  add("a");
+  const auto add_ended = [&](const std::string& uid, seconds age) {
+    PoolWorker& worker = add(uid);
+    worker.ended = worker.failed = true;
+    worker.state = WorkerState::kCutOff;
+    worker.created = state.now - age;
+  };
+  add_ended("b", seconds(20));
+  add_ended("c", seconds(10));
+  const PoolPlan waits = plan();
+  EXPECT_EQ(waits.status.failed_starts, 1);
+  EXPECT_EQ(waits.create, 0);
+  EXPECT_EQ(waits.status.next_start, state.now + kFirstStartDelay);
+  PoolWorker& between = add("d");
+  between.created = state.now - seconds(15);
+  EXPECT_EQ(plan().status.failed_starts, 0) << "one that serves came after the first one";
+  state.workers.pop_back();
+  record(kFirstStartDelay);
+  EXPECT_THAT(plan().remove, ElementsAre("b", "c"));
+  EXPECT_EQ(plan().create, 2);
+  add("e").created = state.now;
+  EXPECT_EQ(plan().status.failed_starts, 0) << "it serves";
+}
+
+TEST_F(PoolSize, ThePodOfAWorkerThatServedForAMomentGoesAfterAMinute) {
+  add("a");
+  PoolWorker& ended = add("b");
+  ended.ended = ended.failed = true;
+  ended.state = WorkerState::kCutOff;
+  ended.created = state.now - kShortLife + seconds(1);
+  EXPECT_THAT(plan().remove, IsEmpty());
+  ended.created -= seconds(1);
+  EXPECT_THAT(plan().remove, ElementsAre("b"));
 }
 
 TEST_F(PoolSize, ARefusedCreationIsAFailure) {
