@@ -29,20 +29,33 @@ Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& s
                       variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
 }
 
-// From the agent's own settings: users can edit labels, but not a pod's environment.
-std::optional<std::int64_t> setting_of(const JsonView& spec, const char* variable) {
-  for (const JsonView container : at(spec, "containers")) {
-    const JsonView command = at(container, "command");
-    if (command.size() < 2 || !(command[0] == kAgentProgram) || !(command[1] == "serve")) continue;
-    for (const JsonView one : at(container, "env")) {
-      if (string_at(one, "name") != variable) continue;
-      const std::string text = string_at(one, "value");
-      std::int64_t value = 0;
-      const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-      return read.ec == std::errc() ? std::optional(value) : std::nullopt;
-    }
+// Users can edit labels and annotations, but not a pod's environment.
+std::optional<std::int64_t> setting_in(const JsonView& container, const char* variable) {
+  for (const JsonView one : at(container, "env")) {
+    if (string_at(one, "name") != variable) continue;
+    const std::string text = string_at(one, "value");
+    std::int64_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return read.ec == std::errc() ? std::optional(value) : std::nullopt;
   }
   return std::nullopt;
+}
+
+bool runs_agent(const JsonView& container) {
+  const JsonView command = at(container, "command");
+  return command.size() >= 2 && command[0] == kAgentProgram && command[1] == "serve";
+}
+
+// As the agent reads it. A webhook may have wrapped the agent's command, or added containers. Then
+// all containers with such a setting may be the agent's, and the greatest duration is the safe one.
+std::optional<std::int64_t> setting_of(const JsonView& spec, const char* variable) {
+  std::optional<std::int64_t> greatest;
+  for (const JsonView container : at(spec, "containers")) {
+    const auto value = setting_in(container, variable);
+    if (runs_agent(container)) return value;
+    if (value) greatest = std::max(greatest.value_or(*value), *value);
+  }
+  return greatest;
 }
 
 std::int64_t slots_of(const JsonView& spec) {

@@ -163,6 +163,20 @@ TEST(WorkerPod, IsReadAsItWasMade) {
   EXPECT_EQ(cached.worker.trouble, "");
 }
 
+// What the agent reads is what counts, whoever starts it.
+TEST(WorkerPod, AWebhookThatWrapsTheCommandHidesNoSetting) {
+  Json pod = served_pod();
+  Json& command = pod["spec"]["containers"][0]["command"];
+  command.insert(command.begin(), "/wrapper");
+  EXPECT_EQ(decoded(pod).lease_duration, std::chrono::seconds(15));
+  EXPECT_EQ(decoded(pod).worker.slots, 4);
+  pod["spec"]["containers"][1]["env"] =
+      Json::parse(R"([{"name": "HOLDFAST_LEASE_DURATION_SECONDS", "value": "60"}])");
+  EXPECT_EQ(decoded(pod).lease_duration, std::chrono::minutes(1)) << "either may be the agent";
+  command.erase(command.begin());
+  EXPECT_EQ(decoded(pod).lease_duration, std::chrono::seconds(15));
+}
+
 TEST(WorkerPod, SomebodyElsesPodIsNoWorker) {
   Json pod = served_pod();
   pod["metadata"]["ownerReferences"][0]["kind"] = "DurableJob";
