@@ -27,6 +27,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   if (needs_template(write, setting)) keep_texts(decode_texts(*answer), write, setting.memory);
   raise(setting.memory.job_version, *answer);
   setting.memory.last_write = loop_.now();
+  ++setting.memory.status_writes;
   tell(write, setting);
   // The pods of the next stage are created in the same reconcile as their intents are recorded:
   // between two, the shard may be handed over.

@@ -93,6 +93,7 @@ struct JobMemory {
   SteadyTime held_since{};
 
   std::optional<SteadyTime> last_write;
+  std::uint64_t status_writes = 0;      // that the API server has accepted
   std::optional<SteadyTime> last_look;  // the end of its last reconcile
 
   // By number: the attempts of open runs, and those whose intents were sent.

@@ -259,14 +259,17 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
         [](const auto& write) { return std::holds_alternative<reconciler::CreatePod>(write); });
     Creations::Slot turn =
         creates && creations_.admits(job->key()) ? creations_.take(job->key()) : nullptr;
+    const std::uint64_t written = memory->status_writes;
     auto task = executor_.perform(*job, claim, decision, *memory, log, [&](const auto& write) {
       begin_creation(job, claim, memory, std::exchange(turn, nullptr), write, log);
     });
     const Result<Executor::Outcome> done = co_await task;
     if (!done) {
       // No watch will say so. After a conflict it will, and a lost answer may have been a success.
-      const bool is_refused = reconciler::person_must_help(done.error().code) ||
-                              done.error().code == ErrorCode::kThrottled;
+      // If the status is written, it is another write that was refused.
+      const bool is_refused =
+          memory->status_writes == written && (reconciler::person_must_help(done.error().code) ||
+                                               done.error().code == ErrorCode::kThrottled);
       if (is_refused && job->job.spec.pool && places_) places_->not_placed(*job);
       if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
       if (reconciler::person_must_help(done.error().code)) {
