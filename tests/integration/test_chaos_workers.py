@@ -250,8 +250,9 @@ def summary(record, killed):
             status = version.object.get("status", {})
             for run in status.get("runs", []):
                 seen.setdefault(status["attempt"], (run.get("workerName"), version.seen))
-        gaps += [seen[attempt + 1][1] - killed[worker] for attempt, (worker, _) in seen.items()
-                 if worker in killed and attempt + 1 in seen and seen[attempt + 1][1] > killed[worker]]
+        # Another worker of the name may have been killed before the attempt had its place there.
+        gaps += [seen[attempt + 1][1] - kill for attempt, (worker, placed) in seen.items() if attempt + 1 in seen
+                 for kill in killed.get(worker, []) if placed <= kill < seen[attempt + 1][1]]
     if not gaps:
         return "no attempt lost by a kill"
     gaps.sort()

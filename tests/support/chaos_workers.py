@@ -24,7 +24,7 @@ class Disturber:
         self._disturbed = set()  # UIDs of pods
         self._standing = []  # (pod, until when)
         self._extras = []
-        self.killed = {}  # {worker: time.monotonic()}
+        self.killed = collections.defaultdict(list)  # {worker: [time.monotonic()]}: names come again
         self.frozen = set()  # names of workers
         self.done = collections.Counter()
 
@@ -34,7 +34,7 @@ class Disturber:
         if not pod:
             return False
         pod.signal(signal.SIGKILL)
-        self.killed[pod.pod_name] = time.monotonic()
+        self.killed[pod.pod_name].append(time.monotonic())
         self.done["killed"] += 1
         if not self._extras:  # each of them comes up as often as the others
             self._extras = [self._freeze, self._cut_off, self._delete, self._kill_operator] + 4 * [None]
