@@ -14,6 +14,10 @@ constexpr std::size_t kMaxWaiting = 10'000;
 
 }  // namespace
 
+Duration agent_first_look(Duration lease_duration) {
+  return std::min<Duration>(lease_duration / 2, kFirstLook);
+}
+
 bool LiveClock::running(SteadyTime at) const {
   return open_ && proven_ && at - last_proof_ <= kGapLimit;
 }

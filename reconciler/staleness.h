@@ -64,6 +64,9 @@ struct LiveTime {
 // two of its processes. So silence from a record counts only after this process has itself seen
 // this much.
 inline constexpr std::chrono::seconds kFirstLook{15};
+// The same for an agent's Lease of this duration. Half of it is enough for an agent, which retries
+// every second, and is shorter than any window.
+Duration agent_first_look(Duration lease_duration);
 
 // When each record (e.g. a node's Lease) last changed, in live time. Also the silence that earlier
 // processes or other replicas have seen (carry()).

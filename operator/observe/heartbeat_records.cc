@@ -15,12 +15,6 @@ std::uint64_t ended_mark(const reconciler::LeaseView& lease) {
   return reconciler::hash64(lease.uid + "/" + lease.holder);
 }
 
-// Half a duration is enough for an agent, which retries every second, and is shorter than any
-// window.
-Duration first_look(Duration window) {
-  return std::min<Duration>(window / 2, reconciler::kFirstLook);
-}
-
 // Any clock, as live time that never stops.
 reconciler::LiveTime steady(SteadyTime now) { return {now.time_since_epoch(), Duration::zero()}; }
 
@@ -114,8 +108,8 @@ reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& le
   const bool gap = live.epoch > marks.first_seen;
   const Duration since = gap ? std::max(marks.progressed, live.epoch) : marks.progressed;
   observation.stalled_for = std::max(Duration::zero(), live.now - since);
-  observation.silent_for =
-      tracker_.counted(key, window, first_look(window), live).value_or(Duration::zero());
+  observation.silent_for = tracker_.counted(key, window, reconciler::agent_first_look(window), live)
+                               .value_or(Duration::zero());
   observation.breaker = tracker_.held_back(
       key, window, [&](const std::string& other) { return time(other, now); }, now);
   return observation;

@@ -17,7 +17,9 @@ void WindowKeeper::carry(const std::string& text) {
     const auto kind = kinds_.find(subject.subject.substr(0, slash));
     if (slash == std::string::npos || kind == kinds_.end()) continue;
     const std::string name = subject.subject.substr(slash + 1);
-    kind->second.tracker.carry(name, subject.mark, subject.silent, kind->second.clock(name));
+    const auto& mark_here = kind->second.mark_here;
+    const std::uint64_t mark = mark_here ? mark_here(name, subject.mark) : subject.mark;
+    kind->second.tracker.carry(name, mark, subject.silent, kind->second.clock(name));
   }
 }
 

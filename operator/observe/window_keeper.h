@@ -36,6 +36,9 @@ class WindowKeeper {
     reconciler::RecordTracker& tracker;
     reconciler::RecordTracker::ClockOf clock;
     std::function<Wanted(const std::string& name, Duration silent)> wanted;
+    // The mark that this process has for the silence to which another process gave `mark`. Null:
+    // the same one.
+    std::function<std::uint64_t(const std::string& name, std::uint64_t mark)> mark_here = nullptr;
   };
   WindowKeeper(Loop& loop, Log log) : loop_(loop), log_(std::move(log)) {}
 

@@ -67,6 +67,10 @@ std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, 
     place->second.message = ref.message;
     if (added) place->second.since = known.waited_since.value_or(now);
   }
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (!run.at_worker() || touched.count(run.worker_uid) == 0 || !run.start_time) continue;
+    workers_[run.worker_uid].last_seen = LastSeen{run.worker_name, *run.start_time};
+  }
   for (const std::string& worker : touched) {
     recount(workers_[worker]);
     forget_if_empty(worker);
@@ -235,6 +239,16 @@ std::vector<std::string> PoolBook::missing() const {
     if (!worker.there && worker.has_places()) uids.push_back(uid);
   }
   return uids;
+}
+
+bool PoolBook::is_missing(const std::string& worker_uid) const {
+  const auto found = workers_.find(worker_uid);
+  return found != workers_.end() && !found->second.there && found->second.has_places();
+}
+
+std::optional<PoolBook::LastSeen> PoolBook::last_seen(const std::string& worker_uid) const {
+  const auto found = workers_.find(worker_uid);
+  return found == workers_.end() ? std::nullopt : found->second.last_seen;
 }
 
 // ---- The line.

@@ -84,6 +84,14 @@ class PoolBook {
                                  SteadyTime now) const;
   // The workers that have places on record, but no Leases.
   std::vector<std::string> missing() const;
+  bool is_missing(const std::string& worker_uid) const;
+  // Of such a worker: its pod's name, as a job's record has it, and a time at which that pod was
+  // there.
+  struct LastSeen {
+    std::string pod_name;
+    Time at{};
+  };
+  std::optional<LastSeen> last_seen(const std::string& worker_uid) const;
   // The name of the job; empty: it has no place here and does not wait.
   std::string name_of(const std::string& job_uid) const;
 
@@ -99,6 +107,7 @@ class PoolBook {
   struct Worker {
     bool there = false;  // its Leases are
     std::string pod_name;
+    std::optional<LastSeen> last_seen;
     std::int64_t slots = 0;
     bool takes = false;
     std::vector<AttemptId> entries;

@@ -16,8 +16,19 @@ constexpr std::chrono::seconds kReadingTime{60};
 // Of a worker whose Lease this process has not seen: the longest that the schema allows.
 constexpr std::chrono::seconds kLongestDuration{reconciler::kMaxLeaseSeconds};
 
+// A read of a Lease is as good as now for so long.
+constexpr std::chrono::seconds kLooked{1};
+// A verdict that waits for such a read.
+constexpr std::chrono::milliseconds kLookAgain{500};
+
 std::string pool_key(const CachedJob& job) {
   return job.namespace_ + "/" + job.job.spec.pool->name;
+}
+
+// Empty: it has none in its current stage.
+std::string pool_key_of(const kube::Object& object) {
+  const auto& job = static_cast<const CachedJob&>(object);
+  return job.job.spec.pool ? pool_key(job) : "";
 }
 
 ReconcilePool::Config pool_config() {
@@ -54,6 +65,7 @@ PoolController::PoolController(Dependencies dependencies, Config config)
   pools_.on_change([this](const cache::Change& change) { on_pool(change); });
   pods_.on_change([this](const cache::Change& change) { on_pod(change); });
   leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+  keep_windows(dependencies.windows);
 }
 
 void PoolController::begin() {
@@ -86,6 +98,7 @@ void PoolController::look_at_all(int shard) {
 void PoolController::proof() {
   times_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
   times_.proof(loop_.now());
+  watch_missing();
 }
 
 void PoolController::on_progress() {
@@ -132,6 +145,9 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
     reconciler::PoolView view;
     view.no_pool = has_read_pools(job.namespace_);
     if (const auto pool = find_pool(key)) view.wait = pool->book.wait_of(job.uid, loop_.now());
+    // Only of jobs in the cache: its change ends the entry.
+    const kube::ObjectPtr newest = jobs_.store().get(job.key());
+    if (!newest || newest->uid != job.uid || pool_key_of(*newest) != key) return view;
     Lacking& lacking = lacking_[key];
     lacking.was_read = view.no_pool;
     lacking.jobs.insert(job.key());
@@ -169,23 +185,67 @@ void PoolController::not_placed(const CachedJob& job) {
   wake(key, *pool);
 }
 
+// The pod on which the worker without Leases had its place. A name is free only once its pod is
+// gone: a pod that was there at the last intent for this worker is the worker's.
+WorkerPtr PoolController::pod_of_missing(const Pool& pool, const std::string& uid) const {
+  const auto last = pool.book.last_seen(uid);
+  if (!last || last->pod_name.empty()) return nullptr;
+  for (const auto& [pod_uid, worker] : pool.workers) {
+    if (!worker->pod || worker->pod->name != last->pod_name) continue;
+    return worker->pod->worker.created <= last->at ? worker : nullptr;
+  }
+  return nullptr;
+}
+
+// The pod alone still tells how long a worker without Leases may run. It stays until its attempts
+// are over, because a next owner must find it, too.
+bool PoolController::is_last_trace(const Pool& pool, const Worker& worker) const {
+  const std::vector<std::string> missing = pool.book.missing();
+  return std::any_of(missing.begin(), missing.end(), [&](const std::string& uid) {
+    return pod_of_missing(pool, uid).get() == &worker;
+  });
+}
+
 // The pool's spec says nothing of a worker that was made before it was edited. The work Lease may
-// still be there, with an entry of an attempt that had its place on the worker.
+// still be there, with an entry of an attempt that had its place on the worker. Or its pod is.
 Duration PoolController::missing_after(const std::string& key, const std::string& uid) const {
   const auto pool = find_pool(key);
   if (!pool) return kLongestDuration;
   if (const auto gone = pool->gone.find(uid); gone != pool->gone.end()) {
     return gone->second.duration;
   }
+  const auto is_on = [&](const Worker& worker) {
+    return worker.work && std::any_of(worker.work->work.entries.begin(),
+                                      worker.work->work.entries.end(), [&](const WorkEntry& entry) {
+                                        return !pool->book.job_at(uid, entry.id).empty();
+                                      });
+  };
+  WorkerPtr known = pod_of_missing(*pool, uid);
   for (const auto& [pod_uid, worker] : pool->workers) {
-    if (!worker->work) continue;
-    for (const WorkEntry& entry : worker->work->work.entries) {
-      if (pool->book.job_at(uid, entry.id).empty()) continue;
-      pool->gone[uid] = {worker->duration(), loop_.now()};
-      return worker->duration();
+    if (!known && is_on(*worker)) known = worker;
+  }
+  if (!known) return kLongestDuration;
+  pool->gone[uid] = {known->duration(), loop_.now()};
+  return known->duration();
+}
+
+// Also for shards of others: the next owner has then seen it from its start.
+void PoolController::watch_missing() {
+  for (const auto& [key, pool] : books_) {
+    const std::string ns = namespace_of(key);
+    if (leases_.version(ns) == 0) continue;
+    for (const std::string& uid : pool->book.missing()) {
+      times_.missing_for(ns + "/" + uid, loop_.now());
     }
   }
-  return kLongestDuration;
+}
+
+// The worker Lease was read a moment ago. If not, it will be, and its jobs are looked at then.
+bool PoolController::has_looked(const WorkerPtr& worker) const {
+  if (worker->last_read && loop_.now() - *worker->last_read < kLooked) return true;
+  worker->wants_read = true;
+  work_.queue().add(worker->queue_key());
+  return false;
 }
 
 reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::Run& run) const {
@@ -224,13 +284,20 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
   }
   slot.is_known = is_new && leases_.live(job.namespace_) && worker.is_readable() &&
                   worker.lease->is() == reconciler::WorkerIs::kLive;
+  if (slot.at == reconciler::AtPlace::kUnknown && slot.is_known && run.start_time &&
+      now() - *run.start_time >= job.job.spec.start_deadline) {
+    slot.is_known = has_looked(found->second);
+  }
   if (!answer) return slot;
   slot.exit_code = answer->exit_code;
   slot.result = answer->result;
   slot.progress = answer->message;
   slot.checkpoint = answer->checkpoint;
-  slot.stalled_for =
-      std::chrono::seconds(answer->age_seconds) + times_.silent_for(worker.key(), loop_.now());
+  slot.stalled_for = std::chrono::seconds(answer->age_seconds) +
+                     times_.silent_for(worker.key(), worker.duration(), loop_.now());
+  const auto deadline = job.job.spec.pool ? job.job.spec.pool->progress_deadline : std::nullopt;
+  const bool hangs = run.open() && deadline && slot.stalled_for >= *deadline;
+  if (hangs && !has_looked(found->second)) slot.stalled_for = *deadline - kLookAgain;
   return slot;
 }
 

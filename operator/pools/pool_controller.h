@@ -58,6 +58,7 @@ class PoolController : public Places {
     cache::Informer& pools;
     cache::Informer& pods;
     cache::Informer& leases;
+    WindowKeeper& windows;
     Membership& membership;
     // Look at the job with this key ("namespace/name") again.
     std::function<void(const std::string& key, Priority priority)> look_at;
@@ -107,6 +108,7 @@ class PoolController : public Places {
   void look_at_workers(const std::string& pool_key, const std::vector<std::string>& lease_uids);
   void look_at_pool_soon(const std::string& pool_key);
   void look_at_lacking(const std::string& pool_key);
+  void lacks_no_more(const std::string& pool_key, const CachedJob* job);
   void look_at_unread();
   void wake(const std::string& pool_key, Pool& pool);
   WorkerPtr worker_of(const std::string& ns, const std::string& pool, const std::string& pod_uid);
@@ -121,7 +123,18 @@ class PoolController : public Places {
   reconciler::WorkerFacts facts(const Worker& worker);
   reconciler::PodIs pod_is(const Worker& worker);
   bool is_needed(const Worker& worker);
+  bool has_looked(const WorkerPtr& worker) const;
   Duration missing_after(const std::string& pool_key, const std::string& lease_uid) const;
+  WorkerPtr pod_of_missing(const Pool& pool, const std::string& lease_uid) const;
+  bool is_last_trace(const Pool& pool, const Worker& worker) const;
+  void watch_missing();
+
+  // pool_wanted.cc: which silences are recorded, and for which shards.
+  void keep_windows(WindowKeeper& windows);
+  WindowKeeper::Wanted silence_wanted(const std::string& key, Duration silent) const;
+  WindowKeeper::Wanted revoked_wanted(const std::string& key) const;
+  WindowKeeper::Wanted echo_wanted(const std::string& key) const;
+  WindowKeeper::Wanted missing_wanted(const std::string& key) const;
 
   // pool_worker_look.cc: one reconcile of a worker.
   Task<ReconcileResult> reconcile(std::string key);
@@ -133,6 +146,7 @@ class PoolController : public Places {
   Task<Status> put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
                          Ownership::Claim claim);
   Task<Status> read_lease(WorkerPtr worker, bool is_work);
+  Task<Status> look_live(WorkerPtr worker);
   Task<Status> forget_leases(WorkerPtr worker, Ownership::Claim claim);
   Task<Status> write_work(WorkerPtr worker, Work next, Ownership::Claim claim);
   std::optional<Work> next_work_of(const Worker& worker, bool& looks_again);
@@ -176,7 +190,7 @@ class PoolController : public Places {
   mutable CacheReach jobs_reach_;
   mutable CacheReach pods_reach_;
   mutable CacheReach leases_reach_;
-  ReconcilePool work_;
+  mutable ReconcilePool work_;
   std::unordered_map<std::string, std::shared_ptr<Pool>> books_;  // by the pool's key
   std::unordered_map<std::string, WorkerPtr> workers_;            // by namespace and pod UID
   std::unordered_map<std::string, WorkerPtr> by_lease_;           // by the worker Lease's UID

@@ -97,14 +97,18 @@ void PoolController::on_job(const cache::Change& change) {
       if (pool->book.empty() && pool->workers.empty()) books_.erase(key_before);
     }
   }
-  if (const auto lacking = lacking_.find(key_before); lacking != lacking_.end() && !after) {
-    lacking->second.jobs.erase(before->key());
-    if (lacking->second.jobs.empty()) lacking_.erase(lacking);
-  }
+  if (!is_same) lacks_no_more(key_before, before);
   if (key.empty()) return;
   const std::shared_ptr<Pool> pool = pool_of(key);
   look_at_workers(key, pool->book.put(*after, loop_.now()));
   wake(key, *pool);
+}
+
+void PoolController::lacks_no_more(const std::string& key, const CachedJob* job) {
+  const auto lacking = lacking_.find(key);
+  if (lacking == lacking_.end()) return;
+  lacking->second.jobs.erase(job->key());
+  if (lacking->second.jobs.empty()) lacking_.erase(lacking);
 }
 
 void PoolController::look_at_workers(const std::string& key, const std::vector<std::string>& uids) {
@@ -355,8 +359,8 @@ reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
   facts.is_ours = lease.refused.empty() && (!is_live || (lease.error.empty() && work_is_clean));
   facts.renewed = lease.renewed.has_value();
   facts.is_marked = !lease.report.life.empty();
-  facts.silent_for = times_.silent_for(worker.key(), loop_.now());
-  facts.lags_for = times_.lags_for(worker.key(), loop_.now());
+  facts.silent_for = times_.silent_for(worker.key(), facts.duration, loop_.now());
+  facts.lags_for = times_.lags_for(worker.key(), facts.duration, loop_.now());
   if (is_live && facts.silent_for >= facts.duration) {
     facts.held_back = times_.held_back(worker.key(), facts.duration, loop_.now());
   }

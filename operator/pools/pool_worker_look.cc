@@ -66,6 +66,15 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   if (!claim) co_return ReconcileResult{};
   if (leases_.version(worker->namespace_) == 0) co_return with(std::chrono::seconds(1));
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  if (worker->wants_read) {
+    auto look = look_live(worker);
+    const Status looked = co_await look;
+    if (!looked) {
+      ReconcileResult failed = with(std::nullopt);
+      failed.error = looked.error();
+      co_return failed;
+    }
+  }
   const reconciler::WorkerDecision decision = refresh(*worker);
   ReconcileResult result = with(decision.wake_after);
   // What a write has changed brings the next reconcile.
@@ -199,6 +208,17 @@ Task<Status> PoolController::read_lease(WorkerPtr worker, bool is_work) {
   }
   if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (is_work ? worker->work != nullptr : worker->lease != nullptr) lease_is_gone(worker, is_work);
+  co_return Unit{};
+}
+
+Task<Status> PoolController::look_live(WorkerPtr worker) {
+  auto read = read_lease(worker, /*is_work=*/false);
+  const Status done = co_await read;
+  if (!done) co_return done;
+  worker->wants_read = false;
+  worker->last_read = loop_.now();
+  if (!worker->lease) co_return Unit{};
+  look_at_places(*worker, worker->lease->uid, {.of_open = true, .of_closed = false, .ids = {}});
   co_return Unit{};
 }
 

@@ -53,6 +53,10 @@ struct Worker {
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;
   std::optional<SteadyTime> last_revoke;  // our own last write
+  // A verdict of an attempt waits for a live read of the worker Lease: a watch may be open and
+  // show nothing.
+  bool wants_read = false;
+  std::optional<SteadyTime> last_read;
 
   std::string key() const { return namespace_ + "/" + pod_uid; }
   std::string pool_key() const { return namespace_ + "/" + pool_name; }

@@ -20,10 +20,11 @@ void WorkerTimes::seen(const std::string& key, const CachedWorkerLease& lease,
   const bool is_renewed = is == reconciler::WorkerIs::kLive && lease.renewed;
   if (is_renewed) {
     renewed_.seen(key, lease.version, live.now);
-    lags_[key].seen(work ? work->uid : "", work ? work->work.seq : 0, lease.report, live);
+    see_echo(key, lease, work, live.now);
   } else {
     renewed_.gone(key);
     lags_.erase(key);
+    lagging_.gone(key);
   }
   if (is == reconciler::WorkerIs::kRevoked) {
     revoked_.seen(key, lease.version, live.now);
@@ -32,21 +33,39 @@ void WorkerTimes::seen(const std::string& key, const CachedWorkerLease& lease,
   }
 }
 
+void WorkerTimes::see_echo(const std::string& key, const CachedWorkerLease& lease,
+                           const CachedWorkerLease* work, Duration live_now) {
+  using Is = reconciler::EchoLag::Is;
+  reconciler::EchoLag& lag = lags_[key];
+  const Is is = lag.seen(work ? work->uid : "", work ? work->work.seq : 0, lease.report);
+  if (is == Is::kSame) return;
+  // Another process may have recorded the lag before this one saw the worker.
+  const auto recorded = lagging_.knows(key) ? std::nullopt : lagging_.version(key);
+  const bool goes_on = is == Is::kOther && recorded && lag.take_over(*recorded);
+  if (!goes_on) lagging_.gone(key);
+  if (is == Is::kOther) lagging_.seen(key, goes_on ? *recorded : lag.mark(), live_now);
+}
+
 void WorkerTimes::gone(const std::string& key) {
   renewed_.gone(key);
   revoked_.gone(key);
   lags_.erase(key);
+  lagging_.gone(key);
 }
 
-Duration WorkerTimes::silent_for(const std::string& key, SteadyTime now) {
+// Nobody can renew the Lease of a revoked worker. So its silence needs no first look.
+Duration WorkerTimes::silent_for(const std::string& key, Duration duration, SteadyTime now) {
   const reconciler::LiveTime live = time(key, now);
-  const auto& tracker = revoked_.knows(key) ? revoked_ : renewed_;
-  return tracker.silent_for(key, live.now, live.epoch).value_or(Duration::zero());
+  const auto silent =
+      revoked_.knows(key)
+          ? revoked_.silent_for(key, live.now, live.epoch)
+          : renewed_.counted(key, duration, reconciler::agent_first_look(duration), live);
+  return silent.value_or(Duration::zero());
 }
 
-Duration WorkerTimes::lags_for(const std::string& key, SteadyTime now) {
-  const auto found = lags_.find(key);
-  return found == lags_.end() ? Duration::zero() : found->second.lags_for(time(key, now));
+Duration WorkerTimes::lags_for(const std::string& key, Duration duration, SteadyTime now) {
+  return lagging_.counted(key, duration, reconciler::agent_first_look(duration), time(key, now))
+      .value_or(Duration::zero());
 }
 
 bool WorkerTimes::held_back(const std::string& key, Duration window, SteadyTime now) {
@@ -58,6 +77,20 @@ Duration WorkerTimes::missing_for(const std::string& key, SteadyTime now) {
   const reconciler::LiveTime live = time(key, now);
   missing_.seen_within(kMaxMissing, key, 0, live.now);
   return missing_.silent_for(key, live.now, live.epoch).value_or(Duration::zero());
+}
+
+void WorkerTimes::keep_windows(WindowKeeper& windows, const std::function<SteadyTime()>& clock,
+                               const WantedBy& wanted) {
+  const auto live = [this, clock](const std::string& key) { return time(key, clock()); };
+  const auto echo_here = [this](const std::string& key, std::uint64_t mark) {
+    const auto lag = lags_.find(key);
+    const bool is_known = lag != lags_.end() && lagging_.knows(key);
+    return is_known && lag->second.take_over(mark) ? *lagging_.version(key) : mark;
+  };
+  windows.add("worker", {renewed_, live, wanted.silent});
+  windows.add("revoked", {revoked_, live, wanted.revoked});
+  windows.add("echo", {lagging_, live, wanted.lagging, echo_here});
+  windows.add("lease", {missing_, live, wanted.missing});
 }
 
 }  // namespace holdfast::controller

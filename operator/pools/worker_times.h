@@ -1,6 +1,7 @@
 // For how long this replica has seen workers silent, behind, or missing. As in HeartbeatRecords,
-// time counts only while the watch is open and the renewals of our member Lease succeed. Without
-// I/O: times are parameters. Loop only.
+// time counts only while the watch is open and the renewals of our member Lease succeed. What other
+// processes have seen counts, too: see keep_windows(). Without I/O: times are parameters. Loop
+// only.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "core/time.h"
 #include "operator/observe/namespace_clocks.h"
+#include "operator/observe/window_keeper.h"
 #include "operator/pools/worker_leases.h"
 #include "reconciler/pool/worker.h"
 #include "reconciler/staleness.h"
@@ -31,9 +33,11 @@ class WorkerTimes {
             SteadyTime now);
   void gone(const std::string& key);
 
-  // The worker Lease has stood still. Zero: unknown, or nobody needs to renew it.
-  Duration silent_for(const std::string& key, SteadyTime now);
-  Duration lags_for(const std::string& key, SteadyTime now);
+  // The worker Lease has stood still. Zero: unknown, or nobody needs to renew it. `duration`: the
+  // worker's, for how long it may.
+  Duration silent_for(const std::string& key, Duration duration, SteadyTime now);
+  // The echo has been behind the work Lease (reconciler::EchoLag).
+  Duration lags_for(const std::string& key, Duration duration, SteadyTime now);
   // See RecordTracker::held_back().
   bool held_back(const std::string& key, Duration window, SteadyTime now);
 
@@ -41,7 +45,17 @@ class WorkerTimes {
   Duration missing_for(const std::string& key, SteadyTime now);
   void found(const std::string& key) { missing_.gone(key); }
 
+  // For each kind: who waits for this worker. The keys are as above.
+  using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
+  struct WantedBy {
+    Wanted silent, revoked, lagging, missing;
+  };
+  void keep_windows(WindowKeeper& windows, const std::function<SteadyTime()>& clock,
+                    const WantedBy& wanted);
+
  private:
+  void see_echo(const std::string& key, const CachedWorkerLease& lease,
+                const CachedWorkerLease* work, Duration live_now);
   reconciler::LiveTime time(const std::string& key, SteadyTime now);
 
   NamespaceClocks clocks_;
@@ -50,6 +64,7 @@ class WorkerTimes {
       [](const std::string& key) { return key.substr(0, key.find('/')); }};
   reconciler::RecordTracker revoked_;  // Leases that nobody can renew
   reconciler::RecordTracker missing_;
+  reconciler::RecordTracker lagging_;  // echoes
   std::unordered_map<std::string, reconciler::EchoLag> lags_;
 };
 

@@ -43,7 +43,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                            job_controller_.queue().add(key, priority);
                          }}),
       pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events, jobs_, worker_pools_,
-                        worker_pods_, worker_leases_, membership_,
+                        worker_pods_, worker_leases_, windows_, membership_,
                         [this](const std::string& key, controller::Priority priority) {
                           job_controller_.queue().add(key, priority);
                         }},

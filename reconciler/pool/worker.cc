@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconciler/names.h"
+
 namespace holdfast::reconciler {
 namespace {
 
-// In place of the seq that is awaited: the echo is ahead of the work Lease, which was changed or
-// set back since. Its agent ignores what it says, so the echo lags as long as that lasts.
-constexpr std::int64_t kAhead = -1;
+// In place of the seq that is awaited, while the agent ignores its work Lease.
+constexpr std::int64_t kNever = -1;
+// In marks: the agent ignores the work Lease with this UID.
+constexpr std::uint64_t kAstray = std::uint64_t{1} << 63;
 // While a verdict is held back, or the others' state decides.
 constexpr std::chrono::seconds kLookAgain{1};
 
@@ -95,24 +98,34 @@ WorkerDecision live(const WorkerFacts& worker) {
 
 }  // namespace
 
-void EchoLag::seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report,
-                   LiveTime time) {
-  const bool is_same = !work_uid.empty() && report.work_uid == work_uid;
-  const bool was_ahead = awaited_ == kAhead;
-  if (is_same && report.seq == seq) {
-    since_.reset();
-  } else if (is_same && report.seq > seq) {
-    if (!since_ || !was_ahead) since_ = time.now;
-    awaited_ = kAhead;
-  } else if (!since_ || was_ahead || (is_same && report.seq >= awaited_)) {
-    since_ = time.now;
-    awaited_ = seq;
-  }
+EchoLag::Is EchoLag::seen(const std::string& work_uid, std::int64_t seq,
+                          const WorkerReport& report) {
+  const bool is_own = !work_uid.empty() && report.work_uid == work_uid;
+  const bool is_reached = is_own && awaited_ != kNever && report.seq >= awaited_;
+  const bool is_other = !lags_ || is_reached;
+  lags_ = !is_own || report.seq != seq;
+  astray_ = !is_own || report.seq > seq;
+  echoed_ = report.seq;
+  work_mark_ = kAstray | hash64(work_uid);
+  if (!lags_) return Is::kNone;
+  if (is_other || awaited_ == kNever) awaited_ = astray_ ? kNever : seq;
+  return is_other ? Is::kOther : Is::kSame;
 }
 
-Duration EchoLag::lags_for(LiveTime time) const {
-  if (!since_) return Duration::zero();
-  return std::max(Duration::zero(), time.now - std::max(*since_, time.epoch));
+std::uint64_t EchoLag::mark() const {
+  return astray_ ? work_mark_ : static_cast<std::uint64_t>(awaited_);
+}
+
+bool EchoLag::is_of(std::uint64_t mark) const {
+  if (!lags_) return false;
+  if (astray_ || mark >= kAstray) return astray_ && mark == work_mark_;
+  return mark > static_cast<std::uint64_t>(std::max<std::int64_t>(echoed_, 0));
+}
+
+bool EchoLag::take_over(std::uint64_t mark) {
+  if (!is_of(mark)) return false;
+  if (!astray_) awaited_ = std::min(awaited_, static_cast<std::int64_t>(mark));
+  return true;
 }
 
 WorkerDecision decide_worker(const WorkerFacts& worker) {

@@ -9,23 +9,38 @@
 #include "core/time.h"
 #include "core/worker_protocol.h"
 #include "reconciler/pool/work.h"
-#include "reconciler/staleness.h"
 
 namespace holdfast::reconciler {
 
-// How long the echo in the worker Lease has been behind the work Lease, in live time. A busy worker
-// is always a little behind the newest version, so each version is waited for by itself.
+// Whether the echo in the worker Lease is what the work Lease says. A busy worker is always a
+// little behind the newest version, so one version is awaited at a time. Who measures the time
+// starts again when the lag is another one. Pure.
 class EchoLag {
  public:
-  // Either Lease was seen. `work_uid`: empty if there is no work Lease.
-  void seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report,
-            LiveTime time);
-  void forget() { since_.reset(); }
-  Duration lags_for(LiveTime time) const;
+  enum class Is {
+    kNone,   // the echo is the newest version
+    kSame,   // the same lag as before
+    kOther,  // a lag that has just begun: its last version was echoed, or there was none
+  };
+  // Either Lease was seen. `work_uid`: empty if there is no work Lease. An agent that ignores its
+  // work Lease stays in one lag, however that changes: its echo is of another Lease or is ahead,
+  // e.g. because somebody set the work Lease back.
+  Is seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report);
+
+  // Names a lag that has just begun, for records that outlive the process.
+  std::uint64_t mark() const;
+  // This mark, of another process, is of the lag that is going on here: its version is not echoed
+  // yet.
+  bool is_of(std::uint64_t mark) const;
+  // Such a lag may have begun earlier: it ends with the echo of that version. False: see is_of().
+  bool take_over(std::uint64_t mark);
 
  private:
-  std::optional<Duration> since_;
-  std::int64_t awaited_ = 0;
+  bool lags_ = false;
+  bool astray_ = false;       // the agent ignores the work Lease
+  std::int64_t awaited_ = 0;  // the version; kNever: only the newest one will do
+  std::int64_t echoed_ = 0;
+  std::uint64_t work_mark_ = 0;  // of the work Lease's UID
 };
 
 enum class PodIs {

@@ -110,7 +110,7 @@ const std::vector<Act> kForbidding = {kRefuse403};
 const std::vector<Act> kTenants = {kHangingWebhook, kLongRetryAfter, kNamespaceFails};
 const std::vector<Act> kForgers = {kForgePod, kStripOwner, kBrokenPods};
 const std::vector<Act> kHeartbeats = {kDeleteLease, kWorkerHangs, kAgentSilent, kNextImageError};
-// Not drawn one by one: worlds with queues have them all.
+// Not drawn one by one: worlds with queues have them all, and so have drawn worlds with pools.
 constexpr Act kQueues[] = {kEditQueue, kHoldQueue, kReprioritize, kRecreateQueue};
 const std::vector<Act> kWorkers = {kEditPool,          kRecreatePool, kKillWorker,
                                    kCutWorker,         kFreezeWorker, kLossyWorkers,
@@ -133,7 +133,8 @@ class Drawing {
     script_.kills_every = profile.kills_every;
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
-    script_.pools = profile.pools;
+    script_.pools = profile.pools || (profile.draws_subset && !profile.heartbeats &&
+                                      mix(script_.seed, 0x9001) % 4 == 0);
     script_.many_runs =
         profile.many_runs || (profile.draws_subset && mix(script_.seed, 0x3A11) % 3 == 0);
     script_.queues =
@@ -184,8 +185,9 @@ class Drawing {
       const bool drawn = random_.below(1000) < share;
       if (act == kCreateJob || !profile_.draws_subset || drawn) chosen_.push_back(act);
     }
-    if (!script_.queues) return;
-    chosen_.insert(chosen_.end(), std::begin(kQueues), std::end(kQueues));
+    if (script_.queues) chosen_.insert(chosen_.end(), std::begin(kQueues), std::end(kQueues));
+    if (!script_.pools || profile_.pools) return;
+    chosen_.insert(chosen_.end(), kWorkers.begin(), kWorkers.end());
   }
 
   Duration between(Duration least, Duration most) {
@@ -344,6 +346,12 @@ const std::vector<Profile>& profiles() {
        0,
        false,
        true},
+      // As "restarts", with warm workers.
+      {"worker_restarts",
+       all_of({{kKillWorker, kCutWorker, kFreezeWorker, kDeleteWorkerLease, kRestartWorker,
+                kEditHolder, kEditWork, kNodeSilent, kNodePowerLoss, kNodeDeleted, kDeletePod,
+                kForceDeletePod, kCancel, kSuspend, kOutage, kRestart}}),
+       true, seconds(25), false, true, 0, false, true},
       {"volume",
        all_of({{kNodePowerLoss, kNodeDeleted, kEviction, kCrash, kCleanRestart, kLoseAnswer,
                 kBreakWatch, kRestart}}),

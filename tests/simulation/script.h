@@ -38,7 +38,7 @@ struct Script {
   bool many_runs = false;              // the profile's; of "swarm" every third world has such jobs
   int volume = 0;                      // the profile's
   bool queues = false;                 // the profile's; of a drawn subset every fourth world has
-  bool pools = false;                  // the profile's
+  bool pools = false;                  // the same
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // the faults stop after it

@@ -1,5 +1,6 @@
 // A worker that comes back, or whose Leases somebody has changed: its attempt is lost within the
-// bound, goes to another worker, and nothing begins on the old one again.
+// bound, goes to another worker, and nothing begins on the old one again. The same with an operator
+// that never lives as long as its windows.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,6 +18,12 @@ using std::chrono::seconds;
 constexpr seconds kLease{10};
 constexpr seconds kThen{40};
 constexpr seconds kLength{150};
+// An operator that is killed again and again: no life is as long as this Lease's duration. A new
+// life waits for the last one's shards for 17 s.
+constexpr seconds kLife{25};
+constexpr seconds kLongLease{30};
+constexpr seconds kTakeOver{18};
+constexpr seconds kLongLength{300};
 // A reconcile, and a look.
 constexpr seconds kSoon{2};
 
@@ -27,12 +34,13 @@ class WorkerReturns : public testing::Test {
     RunRequest run;
     run.profile = "calm";
     run.length = minutes(60);
-    run.stop_at = kLength;
-    run.rewrite = [](Script& script) {
+    run.stop_at = is_killed_ ? kLongLength : kLength;
+    run.rewrite = [this](Script& script) {
       script.events.clear();
       script.nodes = 3;
       script.replicas = 1;
       script.clocks.resize(1);
+      if (is_killed_) script.kills_every = kLife;
     };
     run.sabotage = [&](World& world) {
       world_ = &world;
@@ -71,6 +79,20 @@ class WorkerReturns : public testing::Test {
         body, "application/merge-patch+json");
     ASSERT_EQ(answer->status, 200) << answer->body;
   }
+  void delete_lease(const std::string& prefix) {
+    const auto answer = world_->gateway().ask(
+        "admin", "DELETE",
+        "/apis/coordination.k8s.io/v1/namespaces/team-a/leases/" + prefix + uid_);
+    ASSERT_EQ(answer->status, 200) << answer->body;
+  }
+  void break_work() {
+    patch("holdfast-work-", {{"metadata", {{"annotations", {{kWorkAnnotation, "{"}}}}}});
+  }
+  void go_silent() { world_->cluster().silence(node_, /*power_off=*/false); }
+  void kill_often() {
+    is_killed_ = true;
+    lease_ = kLongLease;
+  }
   // Attempt 2 began on another worker within this time, and the old one is gone at the end.
   void expect_moved_within(Duration time) const {
     EXPECT_GT(moved_, kThen);
@@ -80,6 +102,8 @@ class WorkerReturns : public testing::Test {
   }
 
   World* world_ = nullptr;
+  bool is_killed_ = false;
+  seconds lease_ = kLease;
   std::string pod_, uid_;
   int node_ = 0;
   Duration moved_{0};
@@ -91,7 +115,7 @@ class WorkerReturns : public testing::Test {
     const Json pool = drawn_pool(1, {{"minWorkers", 2},
                                      {"maxWorkers", 2},
                                      {"slotsPerWorker", 1},
-                                     {"leaseDurationSeconds", kLease.count()}});
+                                     {"leaseDurationSeconds", lease_.count()}});
     ASSERT_TRUE(world_->users().create_pool("team-a", "pool", pool));
     ASSERT_TRUE(world_->users().create("team-a", "job",
                                        {{"workerPool", {{"name", "pool"}}},
@@ -149,10 +173,40 @@ TEST_F(WorkerReturns, AnAgentEndsWhoseWorkSomebodyTookAway) {
 
 // The agent understands nothing, so it goes on. The operator revokes it.
 TEST_F(WorkerReturns, AWorkerWhoseWorkNobodyUnderstandsIsRevoked) {
-  run([this] {
-    patch("holdfast-work-", {{"metadata", {{"annotations", {{kWorkAnnotation, "{"}}}}}});
-  });
+  run([this] { break_work(); });
   expect_moved_within(2 * kLease + kSoon);
+}
+
+// ---- Windows that outlive the process: twice the bound, and a take-over.
+
+TEST_F(WorkerReturns, ASilentWorkerIsCutOffByAnOperatorThatIsKilledAgainAndAgain) {
+  kill_often();
+  run([this] {
+    go_silent();
+    at(kLongLength - seconds(60), [this] { world_->cluster().bring_back(node_); });
+  });
+  expect_moved_within(2 * kLongLease + kTakeOver + kSoon);
+}
+
+TEST_F(WorkerReturns, ARevokedWorkerIsCutOffByAnOperatorThatIsKilledAgainAndAgain) {
+  kill_often();
+  run([this] { patch("holdfast-worker-", {{"spec", {{"holderIdentity", "somebody/else"}}}}); });
+  expect_moved_within(2 * kLongLease + kTakeOver + kSoon);
+}
+
+TEST_F(WorkerReturns, AWorkerThatReadsNoWorkIsRevokedByAnOperatorThatIsKilledAgainAndAgain) {
+  kill_often();
+  run([this] { break_work(); });
+  expect_moved_within(4 * kLongLease + kTakeOver + kSoon);
+}
+
+TEST_F(WorkerReturns, AWorkerWithoutLeasesIsLostByAnOperatorThatIsKilledAgainAndAgain) {
+  kill_often();
+  run([this] {
+    delete_lease("holdfast-worker-");
+    delete_lease("holdfast-work-");
+  });
+  expect_moved_within(2 * kLongLease + kTakeOver + kSoon);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ class OperatorWorld::Transport : public http::Transport {
     }
     const auto opened =
         world_.server_->watch(asked, {[this, stream](std::string line) {
+                                        if (world_.is_stuck(stream->request.target)) return;
                                         stream->lines.push_back(std::move(line));
                                         loop_.post([stream] { stream->flush(); });
                                       },
@@ -172,6 +173,10 @@ OperatorWorld::OperatorWorld()
   create(
       "/api/v1/namespaces",
       {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "holdfast-system"}}}});
+}
+
+bool OperatorWorld::is_stuck(const std::string& target) const {
+  return !stuck_watch.empty() && target.find(stuck_watch) != std::string::npos;
 }
 
 OperatorWorld::~OperatorWorld() { stop(); }

@@ -59,6 +59,8 @@ class OperatorWorld {
 
   // Sees each request of the operator before the server does, and may answer it instead.
   std::function<std::optional<simulation::ApiAnswer>(const simulation::ApiRequest&)> before;
+  // The watches with this in their targets stay open, and lose what they should show from now on.
+  std::string stuck_watch;
   // The operator's writes of these pods and Leases, in order: "POST pods/x".
   std::vector<std::string> writes;
 
@@ -66,6 +68,7 @@ class OperatorWorld {
   class Transport;
   struct Process;
 
+  bool is_stuck(const std::string& target) const;
   simulation::ApiAnswer ask(const simulation::ApiRequest& request);
   Json call(const std::string& method, const std::string& target, const Json& body,
             const std::string& content_type = "application/json");

@@ -77,17 +77,20 @@ class PoolControllerTest : public ::testing::Test {
   }
 
   // A worker is live, and runs the job.
-  std::string running_job(const std::string& name) {
+  std::string running_job(const std::string& name, const Json& over = Json::object(),
+                          bool begins = true) {
     world_.create(kPools, pool());
     world_.start();
-    world_.create(kJobs, job(name));
+    Json body = job(name);
+    body["spec"].update(over);
+    world_.create(kJobs, body);
     EXPECT_TRUE(
         until([&] { return pods().size() == 1 && !holder(pods()[0]).empty(); }, minutes(1)));
     const std::string pod = pods().at(0);
     EXPECT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + pod).is_null(); }));
     world_.renew(pod, report());
     EXPECT_TRUE(until([&] { return !world_.work(pod).entries.empty(); }));
-    answer_running(pod);
+    if (begins) answer_running(pod);
     world_.run(seconds(1));
     EXPECT_EQ(phase(name), "Running");
     return pod;
@@ -96,6 +99,19 @@ class PoolControllerTest : public ::testing::Test {
     WorkerReport report;
     report.life = "life-1";
     return report;
+  }
+  // The pool is edited and the operator killed, and then somebody deletes the worker's Leases.
+  void forget_leases(const std::string& pod) {
+    world_.patch(std::string(kPools) + "/small", {{"spec", {{"leaseDurationSeconds", 5}}}});
+    world_.stop();
+    for (const char* const name : {"holdfast-worker-", "holdfast-work-"}) {
+      world_.remove(kLeases + ("/" + (name + pod)));
+    }
+  }
+  static Json ended_status() {
+    return Json::parse(R"({"phase": "Failed", "containerStatuses": [{"name": "main", "state":
+        {"terminated": {"exitCode": 1, "reason": "Error",
+                        "finishedAt": "2023-11-14T22:15:00Z"}}}]})");
   }
   void answer_running(const std::string& pod) {
     WorkerReport says = report();
@@ -240,6 +256,30 @@ TEST_F(PoolControllerTest, ThePoolsEndMakesNoWorkerAndItsJobsSaySo) {
   ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(10)));
 }
 
+// Its watch is open and shows nothing. A live look shows that the command makes progress.
+TEST_F(PoolControllerTest, AnAttemptIsHungOnlyAfterALiveLook) {
+  const std::string pod = running_job("one", {{"heartbeat", {{"progressDeadlineSeconds", 10}}}});
+  world_.stuck_watch = "/leases";
+  for (int n = 0; n < 10; ++n) {
+    answer_running(pod);
+    world_.run(seconds(2));
+  }
+  EXPECT_EQ(last_outcome("one"), "");
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Hung"; }, seconds(12)))
+      << "its age of progress does not grow any more";
+}
+
+TEST_F(PoolControllerTest, AnAttemptIsNotBegunOnlyAfterALiveLook) {
+  const std::string pod = running_job("one", {{"startDeadlineSeconds", 10}}, /*begins=*/false);
+  world_.stuck_watch = "/leases";
+  answer_running(pod);
+  for (int n = 0; n < 6; ++n) {
+    world_.run(seconds(2));
+    answer_running(pod);
+  }
+  EXPECT_EQ(last_outcome("one"), "");
+}
+
 // An edit of the pool changes nothing for agents that run.
 TEST_F(PoolControllerTest, AWorkerIsWaitedForAsLongAsItsAgentMayRun) {
   const std::string pod = running_job("one");
@@ -249,25 +289,111 @@ TEST_F(PoolControllerTest, AWorkerIsWaitedForAsLongAsItsAgentMayRun) {
   world_.start();
   ASSERT_TRUE(until([&] { return holder(pod) == "revoked"; }, seconds(40)));
   EXPECT_EQ(int_at(at(worker_lease(pod), "spec"), "leaseDurationSeconds"), kDuration.count());
-  world_.run(kDuration - seconds(4));
+  world_.run(seconds(9));
   EXPECT_EQ(holder(pod), "revoked") << "its command may still run";
-  EXPECT_EQ(last_outcome("one"), "");
-  ASSERT_TRUE(until([&] { return holder(pod).empty(); }, seconds(8)));
-  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(8)));
+  EXPECT_EQ(last_outcome("one"), "") << "its Lease has been missing for less than its duration";
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(5)));
+  ASSERT_TRUE(until([&] { return holder(pod).empty(); }, kDuration));
 }
 
-// Nobody knows how long the agent of a worker without Leases may run.
-TEST_F(PoolControllerTest, AWorkerWithoutLeasesThatThisProcessNeverSawIsWaitedForTheLongestTime) {
+// Its pod says how long its agent may run, whatever the pool says by now.
+TEST_F(PoolControllerTest, AWorkerWithoutLeasesThatThisProcessNeverSawIsJudgedByItsPod) {
   const std::string pod = running_job("one");
-  world_.patch(std::string(kPools) + "/small", {{"spec", {{"leaseDurationSeconds", 5}}}});
-  world_.stop();
-  for (const char* const name : {"holdfast-worker-", "holdfast-work-"}) {
-    world_.remove(kLeases + ("/" + (name + pod)));
-  }
+  forget_leases(pod);
   world_.start();
+  world_.run(kDuration - seconds(2));
+  EXPECT_EQ(last_outcome("one"), "");
+  EXPECT_EQ(attempt("one"), 1);
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(5)));
+}
+
+// Another owner must find it, too.
+TEST_F(PoolControllerTest, ThePodOfAWorkerWithoutLeasesStaysUntilItsAttemptsAreOver) {
+  const std::string pod = running_job("one");
+  forget_leases(pod);
+  world_.start();
+  const std::string path =
+      kPods + ("/" + string_at(at(world_.all("pods").at(0), "metadata"), "name"));
+  ASSERT_TRUE(until([&] { return !worker_lease(pod).is_null(); }, seconds(25)));
+  world_.patch(path + "/status", {{"status", ended_status()}});
+  ASSERT_TRUE(until([&] { return holder(pod).empty(); }));
+  const auto is_deleted = [&] {
+    const Json meta = at(world_.find("pods", path.substr(path.rfind('/') + 1)), "metadata");
+    return string_at(meta, "uid") != pod || !at(meta, "deletionTimestamp").is_null();
+  };
+  world_.run(seconds(3));
+  EXPECT_FALSE(is_deleted());
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(15)));
+  ASSERT_TRUE(until([&] { return pods().size() == 2; }, seconds(15)));
+  const std::vector<std::string> both = pods();
+  const std::string& next = both[0] == pod ? both[1] : both[0];
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + next).is_null(); }));
+  EXPECT_FALSE(is_deleted()) << "the next attempt has to know that this one is over";
+  world_.renew(next, report());
+  ASSERT_TRUE(until([&] { return attempt("one") == 2; }));
+  ASSERT_TRUE(until(is_deleted));
+}
+
+// Nobody knows how long the agent of a worker of which nothing is left may run.
+TEST_F(PoolControllerTest, AWorkerOfWhichNothingIsLeftIsWaitedForTheLongestTime) {
+  const std::string pod = running_job("one");
+  forget_leases(pod);
+  const std::string name = string_at(at(world_.all("pods").at(0), "metadata"), "name");
+  world_.remove(std::string(kPods) + "/" + name);
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"minWorkers", 1}}}});
+  world_.start();
+  ASSERT_TRUE(until([&] { return pods().size() == 1; }, seconds(25)));
+  EXPECT_EQ(string_at(at(world_.all("pods").at(0), "metadata"), "name"), name)
+      << "another worker has its pod's name, and a shorter duration";
   world_.run(minutes(3));
   EXPECT_EQ(last_outcome("one"), "");
   EXPECT_EQ(attempt("one"), 1);
+}
+
+// A slot is promised to a job whose status is written. That another write of the same look was
+// refused does not change this.
+TEST_F(PoolControllerTest, ARefusedWriteAfterTheStatusGivesNoSlotAway) {
+  world_.create(kPools, pool({{"minWorkers", 1}, {"maxWorkers", 1}}));
+  world_.start();
+  ASSERT_TRUE(until([&] { return pods().size() == 1 && !holder(pods()[0]).empty(); }, minutes(1)));
+  const std::string worker = pods().at(0);
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + worker).is_null(); }));
+  world_.renew(worker, report());
+  Json staged = job("one");
+  staged["spec"] = {
+      {"template",
+       {{"spec",
+         {{"restartPolicy", "Never"},
+          {"containers", Json::array({{{"name", "main"}, {"image", "image"}}})}}}}},
+      {"stages", Json::array({{{"name", "after"}, {"workerPool", {{"name", "small"}}}}})}};
+  world_.create(kJobs, staged);
+  ASSERT_TRUE(until([&] { return pods().size() == 2; }));
+  std::string own;
+  for (const Json& one : world_.all("pods")) {
+    if (uid_of(one) != worker) own = string_at(at(one, "metadata"), "name");
+  }
+  int refused = 0;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool places = request.method == "PUT" && request.target.ends_with("one/status") &&
+                        request.body.find("workerUID") != std::string::npos;
+    if (places && world_.stuck_watch.empty()) {
+      world_.create(kJobs, job("two"));
+      world_.stuck_watch = "/durablejobs";  // it does not show that "one" has the slot
+    }
+    const bool releases = request.method == "PATCH" && request.target.ends_with("pods/" + own);
+    if (!releases) return std::nullopt;
+    ++refused;
+    return ApiAnswer{403, R"({"kind": "Status", "code": 403, "reason": "Forbidden"})", 0};
+  };
+  world_.renew(worker, report());
+  Json status = ended_status();
+  status["phase"] = "Succeeded";
+  status["containerStatuses"][0]["state"]["terminated"]["exitCode"] = 0;
+  world_.patch(std::string(kPods) + "/" + own + "/status", {{"status", status}});
+  ASSERT_TRUE(until([&] { return !world_.stuck_watch.empty() && refused > 0; }));
+  world_.run(std::chrono::milliseconds(800));
+  EXPECT_EQ(attempt("two"), 0) << "the worker has one slot";
+  world_.before = nullptr;
 }
 
 }  // namespace

@@ -149,45 +149,99 @@ WorkerReport echo(std::int64_t seq, const std::string& work_uid = "work") {
   return report;
 }
 
-LiveTime at(int time, int epoch = 0) { return {seconds(time), seconds(epoch)}; }
+using Lag = EchoLag::Is;
 
-TEST(EchoLag, CountsFromTheFirstVersionThatIsNotEchoed) {
+TEST(EchoLag, AwaitsTheFirstVersionThatIsNotEchoed) {
   EchoLag lag;
-  lag.seen("work", 3, echo(3), at(10));
-  EXPECT_EQ(lag.lags_for(at(20)), seconds(0));
-  lag.seen("work", 4, echo(3), at(20));
-  lag.seen("work", 5, echo(3), at(25));
-  EXPECT_EQ(lag.lags_for(at(30)), seconds(10));
-  EXPECT_EQ(lag.lags_for(at(30, 28)), seconds(2)) << "after a gap it starts again";
+  EXPECT_EQ(lag.seen("work", 3, echo(3)), Lag::kNone);
+  EXPECT_EQ(lag.seen("work", 4, echo(3)), Lag::kOther);
+  EXPECT_EQ(lag.seen("work", 5, echo(3)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 6, echo(4)), Lag::kOther) << "version 4 has come";
+  EXPECT_EQ(lag.seen("work", 6, echo(6)), Lag::kNone);
 }
 
-TEST(EchoLag, ABusyWorkerThatIsAlwaysALittleBehindDoesNotLag) {
+TEST(EchoLag, ABusyWorkerThatIsAlwaysALittleBehindAlwaysHasAnotherLag) {
   EchoLag lag;
   for (int time = 0; time < 100; ++time) {
-    lag.seen("work", time + 1, echo(time), at(time));
-    EXPECT_LE(lag.lags_for(at(time)), seconds(1));
+    EXPECT_EQ(lag.seen("work", time + 1, echo(time)), Lag::kOther);
   }
 }
 
 // Its agent ignores a work Lease that was set back.
 TEST(EchoLag, AnEchoThatIsAheadLags) {
   EchoLag lag;
-  lag.seen("work", 9, echo(9), at(0));
-  lag.seen("work", 3, echo(9), at(10));
-  lag.seen("work", 4, echo(9), at(13));
-  EXPECT_EQ(lag.lags_for(at(15)), seconds(5));
-  lag.seen("work", 9, echo(9), at(16));
-  EXPECT_EQ(lag.lags_for(at(20)), seconds(0));
+  lag.seen("work", 9, echo(9));
+  EXPECT_EQ(lag.seen("work", 3, echo(9)), Lag::kOther);
+  EXPECT_EQ(lag.seen("work", 4, echo(9)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 9, echo(9)), Lag::kNone);
+}
+
+// Whoever edits the work Lease again and again must not keep a deaf worker alive.
+TEST(EchoLag, AnEchoThatIsBehindAndAheadInTurnsLagsAllTheTime) {
+  EchoLag lag;
+  EXPECT_EQ(lag.seen("work", 10, echo(8)), Lag::kOther);
+  EXPECT_EQ(lag.seen("work", 7, echo(8)), Lag::kSame) << "10 was never echoed";
+  EXPECT_EQ(lag.seen("work", 12, echo(8)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 5, echo(8)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 12, echo(10)), Lag::kOther) << "it has read 10";
+  EXPECT_EQ(lag.seen("work", 6, echo(10)), Lag::kSame);
+  EXPECT_EQ(lag.seen("other", 11, echo(10)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 11, echo(10)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 13, echo(12)), Lag::kOther);
+}
+
+// After a time in which it ignored its work Lease, a busy worker has to echo one version again.
+TEST(EchoLag, AWorkerThatReadsAgainNeedNotEchoTheNewestVersion) {
+  EchoLag lag;
+  EXPECT_EQ(lag.seen("work", 3, echo(9)), Lag::kOther);
+  EXPECT_EQ(lag.seen("work", 11, echo(9)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 12, echo(11)), Lag::kOther);
 }
 
 TEST(EchoLag, AnotherWorkLeaseIsNeverEchoed) {
   EchoLag lag;
-  lag.seen("other", 1, echo(9), at(0));
-  lag.seen("other", 1, echo(9), at(5));
-  EXPECT_EQ(lag.lags_for(at(7)), seconds(7));
+  EXPECT_EQ(lag.seen("other", 1, echo(9)), Lag::kOther);
+  EXPECT_EQ(lag.seen("other", 9, echo(9)), Lag::kSame);
   EchoLag gone;
-  gone.seen("", 0, echo(9), at(0));
-  EXPECT_EQ(gone.lags_for(at(7)), seconds(7));
+  EXPECT_EQ(gone.seen("", 0, echo(9)), Lag::kOther);
+  EXPECT_EQ(gone.seen("", 0, echo(9)), Lag::kSame);
+}
+
+TEST(EchoLag, AMarkIsOfALagWhoseVersionIsNotEchoedYet) {
+  EchoLag before;
+  before.seen("work", 6, echo(5));
+  EchoLag after;
+  after.seen("work", 8, echo(5));
+  EXPECT_TRUE(after.is_of(before.mark()));
+  after.seen("work", 8, echo(6));
+  EXPECT_FALSE(after.is_of(before.mark())) << "the agent has read it since";
+  after.seen("work", 8, echo(8));
+  EXPECT_FALSE(after.is_of(before.mark())) << "nothing lags";
+}
+
+TEST(EchoLag, ALagThatIsTakenOverEndsWithTheEchoOfItsVersion) {
+  EchoLag lag;
+  lag.seen("work", 9, echo(5));
+  EXPECT_FALSE(lag.take_over(5));
+  EXPECT_TRUE(lag.take_over(7));
+  EXPECT_TRUE(lag.take_over(8)) << "a later version of the same lag";
+  EXPECT_EQ(lag.seen("work", 9, echo(6)), Lag::kSame);
+  EXPECT_EQ(lag.seen("work", 9, echo(7)), Lag::kOther);
+}
+
+TEST(EchoLag, AMarkOfAnAgentThatIgnoresItsWorkIsOfThatWorkLease) {
+  EchoLag before;
+  before.seen("work", 3, echo(9));
+  EchoLag after;
+  after.seen("work", 4, echo(9));
+  EXPECT_TRUE(after.is_of(before.mark()));
+  after.seen("work", 12, echo(9));
+  EXPECT_FALSE(after.is_of(before.mark()));
+  EchoLag other;
+  other.seen("other", 4, echo(9));
+  EXPECT_FALSE(other.is_of(before.mark()));
+  before.seen("work", 12, echo(11));
+  EXPECT_FALSE(other.is_of(before.mark()));
 }
 
 }  // namespace
