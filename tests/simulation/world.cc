@@ -17,8 +17,9 @@ constexpr milliseconds kTick{500};
 constexpr seconds kRecovery{90};
 // For a job to end once nothing is in its way: windows, budgets and back-offs are minutes at most.
 constexpr minutes kSettleLimit{40};
-// One after the other, in a queue of one.
-constexpr minutes kQueueSettleLimit{240};
+// One after the other, in a queue of one; or on warm workers by an only replica that works for 8 s
+// of each 25 s.
+constexpr minutes kSlowSettleLimit{240};
 constexpr minutes kRest{4};
 constexpr int kOftenKilled = 0;
 
@@ -309,7 +310,9 @@ RunResult World::run() {
     if (run_part(kRecovery)) {
       liveness_.watch(true);
       ledger_.permits().check_order(true);
-      const minutes limit = options_.script.queues ? kQueueSettleLimit : kSettleLimit;
+      const Script& script = options_.script;
+      const bool is_slow = script.queues || (script.pools && script.kills_every > Duration::zero());
+      const minutes limit = is_slow ? kSlowSettleLimit : kSettleLimit;
       if (settle(limit, "after the faults")) examine();
       liveness_.watch(true);
       if (!scheduler_.stopped() && settle(limit, "after the exam")) rest();
