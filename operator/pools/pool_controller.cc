@@ -156,6 +156,33 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
   return pool_of(key)->book.offer(job, loop_.now());
 }
 
+// ---- Jobs without a pool.
+
+void PoolController::lacks_no_more(const std::string& key, const CachedJob* job) {
+  const auto lacking = lacking_.find(key);
+  if (lacking == lacking_.end()) return;
+  lacking->second.jobs.erase(job->key());
+  if (lacking->second.jobs.empty()) lacking_.erase(lacking);
+}
+
+void PoolController::look_at_lacking(const std::string& key) {
+  const auto lacking = lacking_.find(key);
+  if (lacking == lacking_.end()) return;
+  const std::set<std::string> jobs = std::move(lacking->second.jobs);
+  lacking_.erase(lacking);
+  for (const std::string& job : jobs) look_at_(job, Priority::kLow);
+}
+
+void PoolController::look_at_unread() {
+  std::vector<std::string> read;
+  for (const auto& [key, lacking] : lacking_) {
+    if (!lacking.was_read && has_read_pools(namespace_of(key))) read.push_back(key);
+  }
+  for (const std::string& key : read) look_at_lacking(key);
+}
+
+// ---- Places.
+
 void PoolController::ask(const CachedJob& job, std::int64_t runs) {
   // It decided on this version, and a newer one may have come meanwhile.
   const kube::ObjectPtr newest = jobs_.store().get(job.key());

@@ -104,13 +104,6 @@ void PoolController::on_job(const cache::Change& change) {
   wake(key, *pool);
 }
 
-void PoolController::lacks_no_more(const std::string& key, const CachedJob* job) {
-  const auto lacking = lacking_.find(key);
-  if (lacking == lacking_.end()) return;
-  lacking->second.jobs.erase(job->key());
-  if (lacking->second.jobs.empty()) lacking_.erase(lacking);
-}
-
 void PoolController::look_at_workers(const std::string& key, const std::vector<std::string>& uids) {
   for (const std::string& uid : uids) {
     const auto worker = by_lease_.find(uid);
@@ -158,22 +151,6 @@ void PoolController::on_pool(const cache::Change& change) {
     }
   }
   look_at_lacking(key);
-}
-
-void PoolController::look_at_lacking(const std::string& key) {
-  const auto lacking = lacking_.find(key);
-  if (lacking == lacking_.end()) return;
-  const std::set<std::string> jobs = std::move(lacking->second.jobs);
-  lacking_.erase(lacking);
-  for (const std::string& job : jobs) look_at_(job, Priority::kLow);
-}
-
-void PoolController::look_at_unread() {
-  std::vector<std::string> read;
-  for (const auto& [key, lacking] : lacking_) {
-    if (!lacking.was_read && has_read_pools(namespace_of(key))) read.push_back(key);
-  }
-  for (const std::string& key : read) look_at_lacking(key);
 }
 
 // ---- Workers' pods.
