@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/cache/reflector_machine.h"
+#include "client/kube/packed.h"
 
 namespace holdfast::cache {
 namespace {
@@ -152,8 +153,9 @@ void Informer::State::feed(Reflector& reflector, Actions actions) {
 
 void Informer::State::deliver(const std::vector<Change>& changes) {
   for (const Change& change : changes) {
+    const Change whole{kube::whole(change.before), kube::whole(change.after), change.initial};
     for (const auto& handler : change_handlers) {
-      if (running) handler(change);
+      if (running) handler(whole);
     }
   }
 }

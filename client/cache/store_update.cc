@@ -19,7 +19,7 @@ void put(Store& store, ObjectPtr object, bool initial, std::vector<Change>& chan
 
 void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change>& changes) {
   if (!event.object) return;
-  const ObjectPtr known = store.get(event.object->key());
+  const ObjectPtr known = store.stored(event.object->key());
   switch (event.type) {
     case kube::WatchEventType::kAdded:
     case kube::WatchEventType::kModified:
@@ -43,7 +43,7 @@ void apply_event(Store& store, const kube::WatchEvent& event, std::vector<Change
 
 void share(const Store& store, ObjectPtr& object) {
   if (!object) return;
-  ObjectPtr known = store.get(object->key());
+  ObjectPtr known = store.stored(object->key());
   if (known && known->uid == object->uid && known->version == object->version) {
     object = std::move(known);
   }
@@ -57,11 +57,11 @@ std::size_t count_behind(const Store& store, const std::string& namespace_, std:
   present.reserve(metadata.items.size());
   for (const ObjectPtr& item : metadata.items) {
     std::string key = item->key();
-    const ObjectPtr known = store.get(key);
+    const ObjectPtr known = store.stored(key);
     if (item->version > version && (!known || known->version < item->version)) ++behind;
     present.insert(std::move(key));
   }
-  store.for_each([&](const ObjectPtr& object) {
+  store.for_each_stored([&](const ObjectPtr& object) {
     if (!namespace_.empty() && object->namespace_ != namespace_) return;
     if (object->version <= metadata.version && !present.contains(object->key())) ++behind;
   });
@@ -74,7 +74,7 @@ std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& chan
   for (const ObjectPtr& item : snapshot.items) present.insert(item->key());
 
   std::vector<std::string> vanished;
-  store.for_each([&](const ObjectPtr& object) {
+  store.for_each_stored([&](const ObjectPtr& object) {
     if (!snapshot.namespace_.empty() && object->namespace_ != snapshot.namespace_) return;
     std::string key = object->key();
     if (!present.contains(key)) vanished.push_back(std::move(key));
@@ -85,7 +85,7 @@ std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& chan
 
   std::size_t went_back = 0;
   for (ObjectPtr& item : snapshot.items) {
-    if (const ObjectPtr known = store.get(item->key())) {
+    if (const ObjectPtr known = store.stored(item->key())) {
       const bool same = known->uid == item->uid && known->version == item->version;
       if (same && snapshot.trust != Trust::kSetBack) continue;
       if (item->version < known->version) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -32,20 +33,24 @@ class JobCensus {
   std::optional<Time> first_deadline(const Held& held) const;
 
  private:
+  // Small, because there is one for each job, also a finished one.
   struct Entry {
-    int shard = 0;
-    std::string namespace_;
+    const std::string* namespace_ = nullptr;  // of namespaces_
+    std::int16_t shard = 0;
     reconciler::Phase phase = reconciler::Phase::kNone;
-    std::optional<Time> deadline;
+    bool has_deadline = false;
   };
   struct Shard {
     std::map<std::string, std::map<reconciler::Phase, std::size_t>> namespaces;
     std::multiset<Time> deadlines;
   };
 
-  void take_out(const Entry& entry);
+  void take_out(std::uint64_t uid, const Entry& entry);
 
-  std::unordered_map<std::string, Entry> entries_;  // by UID
+  // By the hash of the UID, which the API server chooses.
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::unordered_map<std::uint64_t, Time> deadlines_;
+  std::set<std::string> namespaces_;
   std::map<int, Shard> shards_;
 };
 

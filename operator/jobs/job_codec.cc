@@ -362,11 +362,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   }
   mend_runs(job);
   if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
-  if (is_terminal(job.status.phase)) {
-    // An assignment would keep the memory.
-    for (reconciler::HistoryEntry& entry : job.status.history) std::string().swap(entry.message);
-    return cached;
-  }
+  if (is_terminal(job.status.phase)) return cached;
   const bool waits = job.queue && job.status.says_queued();
   JobTexts texts = waits ? JobTexts{"", shared_metadata(at(json, "metadata"))} : decode_texts(json);
   if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
@@ -387,18 +383,29 @@ JobTexts decode_texts(const JsonView& json) {
                  shared_metadata(at(json, "metadata"))};
   const auto phase = reconciler::parse_phase(string_at(at(json, "status"), "phase"));
   if (!phase || !is_terminal(*phase)) return texts;
-  for (const JsonView entry : at(at(json, "status"), "history")) {
-    texts.messages[int_at(entry, "attempt")] = string_at(entry, "message");
+  if (const kube::ObjectPtr whole = decode_job(json)) {
+    texts.finished =
+        std::make_shared<const reconciler::Job>(static_cast<const CachedJob&>(*whole).job);
   }
   return texts;
 }
 
-reconciler::Status with_messages(reconciler::Status status, const JobTexts& texts) {
-  for (reconciler::HistoryEntry& entry : status.history) {
-    const auto found = texts.messages.find(entry.attempt);
-    if (found != texts.messages.end()) entry.message = found->second;
+reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided) {
+  now.observed_generation = decided.observed_generation;
+  now.outbox = decided.outbox;
+  for (const reconciler::Condition& condition : decided.conditions) {
+    const auto same = std::find_if(now.conditions.begin(), now.conditions.end(),
+                                   [&](const auto& one) { return one.type == condition.type; });
+    if (same == now.conditions.end()) {
+      now.conditions.push_back(condition);
+      continue;
+    }
+    const bool moves = same->status != condition.status || same->unknown;
+    const Time since = moves ? condition.last_transition_time : same->last_transition_time;
+    *same = condition;
+    same->last_transition_time = since;
   }
-  return status;
+  return now;
 }
 
 std::string shared_metadata(const JsonView& metadata) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +17,8 @@ struct JobTexts {
   std::string pod_template;  // of the current stage; empty: not cached
   // See shared_metadata().
   std::string metadata;
-  // Of a finished job: HistoryEntry::message by attempt, which its cached status lacks.
-  std::map<std::int64_t, std::string> messages = {};
+  // Of a finished job: all of it. Its cached status lacks most: see rest.h.
+  std::shared_ptr<const reconciler::Job> finished = nullptr;
 };
 
 // The most bytes of texts that are cached for one job. With a template of 1 MB each, ten thousand
@@ -28,10 +27,9 @@ constexpr std::size_t kMaxCachedTexts = 16'384;
 
 // The cached job: the fields that the reconciler reads, and the texts. Two kinds of job have no
 // texts: finished ones, which start no pods and are hardly ever written again, and those whose
-// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them.
-// History's messages of a finished job are such texts too: with 2 KiB of each attempt, ten thousand
-// failed jobs would take 140 MB. A job that waits in a queue has no template: very many may wait,
-// and the answer to the write that starts one brings it.
+// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them. A
+// job that waits in a queue has no template: very many may wait, and the answer to the write that
+// starts one brings it.
 struct CachedJob : kube::Object {
   reconciler::Job job;
   std::optional<JobTexts> texts;
@@ -57,8 +55,9 @@ std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
 // stages.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
-// The status of a finished job with the messages that its cached status lacks.
-reconciler::Status with_messages(reconciler::Status status, const JobTexts& texts);
+// `now`, the status of a finished job, with changes that were decided on what the cache has of it:
+// in observedGeneration, conditions, and events that targets have taken. Nothing else changes.
+reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided);
 
 // The metadata that others write too, unchanged: labels, annotations, finalizers and owner
 // references, as one JSON object.

@@ -1,5 +1,6 @@
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/pod_protobuf.h"
+#include "operator/jobs/rest.h"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ kube::Kind job_kind() {
   kind.name = "durablejobs";
   kind.group_path = reconciler::kJobGroupPath;
   kind.plural = reconciler::kJobPlural;
-  kind.decode = decode_job;
+  kind.decode = decode_cached_job;
   return kind;
 }
 
@@ -25,8 +26,22 @@ kube::Kind pod_kind() {
   kind.plural = "pods";
   kind.label_selector = reconciler::kJobUidLabel;
   kind.protobuf = &kPodProtobuf;
-  kind.decode = decode_pod;
+  kind.decode = decode_cached_pod;
   return kind;
+}
+
+void add_pod_indexes(cache::Store& pods) {
+  pods.add_index(kByJob, [](const kube::Object& object) {
+    const auto& pod = static_cast<const CachedPod&>(object);
+    const std::string key = job_key(pod);
+    if (key.empty()) return std::vector<std::string>{};
+    return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
+  });
+  pods.add_index(kByNode, [](const kube::Object& object) {
+    const auto& pod = static_cast<const CachedPod&>(object).pod;
+    return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
+                                                : std::vector<std::string>{pod.node_name};
+  });
 }
 
 JobController::JobController(Dependencies dependencies, Config config,
@@ -52,18 +67,7 @@ JobController::JobController(Dependencies dependencies, Config config,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }) {
-  pods_.store().add_index(kByJob, [](const kube::Object& object) {
-    const auto& pod = static_cast<const CachedPod&>(object);
-    const std::string key = job_key(pod);
-    if (key.empty()) return std::vector<std::string>{};
-    const bool is_settled = pod.pod.ended() && !pod.pod.has_finalizer;
-    return std::vector<std::string>{is_settled ? settled(key) : key};
-  });
-  pods_.store().add_index(kByNode, [](const kube::Object& object) {
-    const auto& pod = static_cast<const CachedPod&>(object).pod;
-    return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
-                                                : std::vector<std::string>{pod.node_name};
-  });
+  add_pod_indexes(pods_.store());
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
   pods_.on_change([this](const cache::Change& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });

@@ -57,6 +57,7 @@ inline std::string job_key(const CachedPod& pod) {
 // What the caches of jobs and pods watch.
 kube::Kind job_kind();
 kube::Kind pod_kind();
+void add_pod_indexes(cache::Store& pods);
 inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
 // Jobs that wait to start never delay a verdict.

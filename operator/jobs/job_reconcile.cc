@@ -280,6 +280,10 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     }
     if (done && done->decide_again) co_return std::nullopt;
     ReconcileResult result = again_after(decision.wake_after);
+    // Until the last half hour of its time to live, the resyncs look at a finished job. Very many
+    // timers would take more memory than the jobs.
+    const bool is_finished = is_terminal(job->job.status.phase);
+    if (is_finished && result.wake_after > config_.resync) result.wake_after.reset();
     result.priority = priority_of(*job);
     if (!done) result.error = done.error();
     if (done && done->later) result.error = done->later;

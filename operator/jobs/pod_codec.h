@@ -25,6 +25,9 @@ struct CachedPod : kube::Object {
 
 kube::ObjectPtr decode_pod(const JsonView& json);
 
+// Its end is on record, or somebody else removed our finalizer.
+inline bool is_settled(const reconciler::PodView& pod) { return pod.ended() && !pod.has_finalizer; }
+
 // The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
 // finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
 // template's own variables can refer to them. With `heartbeat` it also has the agent from

@@ -8,6 +8,7 @@
 #include "operator/runtime/descriptors.h"
 #include "operator/runtime/fence_check.h"
 #include "operator/runtime/ownership_json.h"
+#include "operator/runtime/process_stats.h"
 #include "operator/runtime/sync_report.h"
 #include "operator/runtime/version.h"
 
@@ -20,6 +21,7 @@ using std::chrono::seconds;
 
 constexpr int kExitFailed = 1;
 constexpr seconds kTick{1};
+constexpr minutes kTrim{1};
 constexpr minutes kSyncLimit{2};
 // Long enough for the pages of long lists.
 constexpr minutes kLongSyncLimit{10};
@@ -164,6 +166,10 @@ void Process::tick() {
   if (!manager_) return;  // stopped
   health_.beat(loop_.now(), watch_health(), answered_at_);
   if (!stopping_) look_at_caches();
+  if (loop_.now() - last_trim_ >= kTrim) {
+    last_trim_ = loop_.now();
+    return_freed_memory();
+  }
   loop_.call_after(kTick, [this] { tick(); });
 }
 

@@ -75,6 +75,7 @@ class Process {
   std::optional<SteadyTime> answered_at_;  // when the API server last answered
   SteadyTime started_at_{};
   SteadyTime last_report_{};
+  SteadyTime last_trim_{};
   SteadyTime idle_deadline_{};
   bool ready_told_ = false;
   bool stopping_ = false;

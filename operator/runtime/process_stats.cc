@@ -1,5 +1,6 @@
 #include "operator/runtime/process_stats.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -53,6 +54,11 @@ ProcessStats read_process_stats() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) stats.max_fds = static_cast<double>(limit.rlim_cur);
   return stats;
+}
+
+void return_freed_memory() {
+  constexpr std::size_t kMuch = std::size_t{16} << 20;
+  if (mallinfo2().fordblks >= kMuch) malloc_trim(0);
 }
 
 }  // namespace holdfast::runtime

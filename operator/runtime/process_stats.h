@@ -16,4 +16,8 @@ struct ProcessStats {
 // Unreadable values are zero.
 ProcessStats read_process_stats();
 
+// Gives memory back to the kernel that the process has freed, if it is much. A first list of
+// 200,000 jobs leaves 70 MiB. Takes milliseconds. Once a minute is enough.
+void return_freed_memory();
+
 }  // namespace holdfast::runtime

@@ -1,6 +1,9 @@
 // A DurableJob: its status survives being written, and what is written is what the API server
 // takes: its pod's body, and the status update.
+#include "client/kube/packed.h"
+#include "operator/jobs/rest.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kinds.h"
 #include "tests/support/json_document.h"
@@ -89,6 +92,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto& cached = static_cast<const CachedJob&>(*object);
   const JobTexts texts = controller::decode_texts(*json);
   check_status(cached, texts);
+  const kube::ObjectPtr packed = kube::whole(controller::decode_cached_job(*json));
+  const reconciler::Job& rest = static_cast<const CachedJob&>(*packed).job;
+  FUZZ_REQUIRE(rest.status.phase == cached.job.status.phase);
+  FUZZ_REQUIRE(reconciler::shard_key(rest) == reconciler::shard_key(cached.job));
+  FUZZ_REQUIRE(rest.status.outbox == cached.job.status.outbox);
+  FUZZ_REQUIRE(rest.status.completed == cached.job.status.completed);
   if (cached.texts) check_pod(cached, texts);
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/pod_codec.h"
 #include "operator/jobs/pod_protobuf.h"
+#include "operator/jobs/rest.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/queues/queue_codec.h"
 
@@ -15,8 +16,8 @@ namespace holdfast::fuzz {
 inline const kube::Kind& kind_of(std::uint8_t choice) {
   static const auto* const kinds = [] {
     auto* const made = new std::array<kube::Kind, 5>();
-    (*made)[0].decode = controller::decode_job;
-    (*made)[1].decode = controller::decode_pod;
+    (*made)[0].decode = controller::decode_cached_job;
+    (*made)[1].decode = controller::decode_cached_pod;
     (*made)[1].protobuf = &controller::kPodProtobuf;
     (*made)[2].decode = kube::decode_bare;
     (*made)[3].decode = controller::decode_lease;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/cache/store_update.h"
+#include "client/kube/packed.h"
 #include "tests/unit/cache/machine_support.h"
 
 namespace holdfast::cache {
@@ -146,9 +147,49 @@ TEST_F(StoreTest, ReplaceAndIndexesAreLinearInTheNumberOfObjects) {
   swap(items);
   EXPECT_EQ(calls, 10000u) << "what did not change is not indexed again";
   EXPECT_EQ(store.by_index("uid", "uid-p777").size(), 1u);
+  EXPECT_EQ(calls, 10001u) << "a look-up asks of what it has found alone";
   swap({});
-  EXPECT_EQ(calls, 20000u);
+  EXPECT_EQ(calls, 20001u);
   EXPECT_EQ(store.size(), 0u);
+}
+
+// ---- Objects at rest.
+
+struct Note : kube::Object {
+  std::string text;
+};
+
+ObjectPtr packed(const std::string& name, std::uint64_t version, const std::string& text) {
+  return std::make_shared<kube::PackedObject>(*object(name, version), text,
+                                              [](const kube::PackedObject& packed) -> ObjectPtr {
+                                                auto note = std::make_shared<Note>();
+                                                static_cast<kube::Object&>(*note) = packed;
+                                                note->text = packed.bytes;
+                                                return note;
+                                              });
+}
+
+std::string text_of(const ObjectPtr& object) { return static_cast<const Note&>(*object).text; }
+
+TEST_F(StoreTest, APackedObjectIsReadWholeAndKeptPacked) {
+  store.add_index("text", [](const kube::Object& object) {
+    return std::vector<std::string>{static_cast<const Note&>(object).text};
+  });
+  const ObjectPtr first = packed("a", 5, "first");
+  EXPECT_EQ(swap({first, packed("b", 5, "other")}), "+a@5 +b@5");
+  EXPECT_EQ(store.stored(first->key()), first);
+  EXPECT_EQ(text_of(store.get(first->key())), "first");
+  ASSERT_EQ(store.by_index("text", "first").size(), 1u);
+  EXPECT_EQ(text_of(store.by_index("text", "first")[0]), "first");
+  std::set<std::string> seen;
+  store.for_each([&](const ObjectPtr& one) { seen.insert(text_of(one)); });
+  EXPECT_EQ(seen, (std::set<std::string>{"first", "other"}));
+  EXPECT_EQ(swap({packed("a", 5, "first"), packed("b", 6, "more")}), "b@5>6") << "a is the same";
+  EXPECT_EQ(store.stored(first->key()), first) << "a list needs no second copy";
+  EXPECT_TRUE(store.by_index("text", "other").empty());
+  swap({});
+  EXPECT_EQ(store.size(), 0u);
+  EXPECT_TRUE(store.by_index("text", "first").empty());
 }
 
 // ---- What is known already.

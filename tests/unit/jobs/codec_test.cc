@@ -459,25 +459,30 @@ TEST(JobCodec, AFinishedJobKeepsNoTextsInMemory) {
   EXPECT_FALSE(keeps_texts(finished));
 }
 
-// With 2 KiB of each attempt, finished jobs would fill the operator's memory.
-TEST(JobCodec, AFinishedJobKeepsNoMessagesInMemoryAndWritesThemBack) {
+TEST(JobCodec, AFinishedJobsStatusIsWrittenBackWithWhatWasDecided) {
   Json finished = job_json();
   finished["status"] = json(R"({"phase": "Failed", "history": [
-    {"attempt": 1, "outcome": "Failed", "message": "line 1\nline 2, which takes memory"},
-    {"attempt": 2, "outcome": "Lost"}]})");
-  const kube::ObjectPtr decoded = decode_job(document(finished));
-  const auto& cached = static_cast<const CachedJob&>(*decoded);
-  EXPECT_EQ(cached.job.status.history[0].message, "");
-  EXPECT_EQ(cached.job.status.history[0].message.capacity(), std::string().capacity());
+    {"attempt": 1, "outcome": "Failed", "message": "line 1\nline 2"}],
+    "outbox": [{"number": 1, "event": "Failed", "time": "2026-01-02T03:04:05Z", "targets": ["t"]}],
+    "conditions": [{"type": "Failed", "status": "True", "reason": "Old",
+                    "lastTransitionTime": "2026-01-02T03:04:05Z"}]})");
   const JobTexts texts = decode_texts(document(finished));
-  const Json body =
-      json(status_update_body(cached.job, texts.metadata, with_messages(cached.job.status, texts)));
-  EXPECT_EQ(body["status"]["history"][0]["message"], "line 1\nline 2, which takes memory");
-  EXPECT_FALSE(body["status"]["history"][1].contains("message"));
+  ASSERT_TRUE(texts.finished);
+  reconciler::Status decided;
+  decided.observed_generation = 9;
+  const Time later = *parse_time("2026-01-02T03:09:05Z");
+  decided.conditions = {{"Failed", true, "New", "", later}, {"Other", true, "R", "", later}};
+  const reconciler::Status written = finished_status(texts.finished->status, decided);
+  EXPECT_EQ(written.phase, Phase::kFailed);
+  EXPECT_EQ(written.history.at(0).message, "line 1\nline 2");
+  EXPECT_EQ(written.observed_generation, 9);
+  EXPECT_TRUE(written.outbox.empty());
+  ASSERT_EQ(written.conditions.size(), 2U);
+  EXPECT_EQ(written.conditions[0].reason, "New");
+  EXPECT_EQ(written.conditions[0].last_transition_time, parse_time("2026-01-02T03:04:05Z"));
+  EXPECT_EQ(written.conditions[1].type, "Other");
   finished["status"]["phase"] = "Running";
-  const kube::ObjectPtr running = decode_job(document(finished));
-  EXPECT_EQ(static_cast<const CachedJob&>(*running).job.status.history[0].message,
-            "line 1\nline 2, which takes memory");
+  EXPECT_FALSE(decode_texts(document(finished)).finished);
 }
 
 TEST(JobCodec, NoJobKeepsMoreTextThanItsShare) {

@@ -151,6 +151,42 @@ std::string live_job(const std::string& version, std::int64_t generation) {
   return job.dump();
 }
 
+// The cache has a part of a finished job's status: the rest is read, and of that version alone.
+TEST_F(ExecutorTest, TheRestOfAFinishedJobsStatusIsOfTheVersionThatWasDecidedOn) {
+  job_.texts.reset();
+  job_.version = job_.job.version = 6;
+  job_.job.generation = 3;
+  job_.job.status.phase = reconciler::Phase::kFailed;
+  reconciler::WriteStatus seen;
+  seen.status = job_.job.status;
+  seen.status.observed_generation = 3;
+  decision_.writes = {seen};
+  const auto live = [](const std::string& version) {
+    Json job = Json::parse(live_job(version, 3));
+    job["status"] = {{"phase", "Failed"},
+                     {"attempt", 1},
+                     {"history", {{{"attempt", 1}, {"outcome", "Failed"}, {"message", "why"}}}}};
+    return job.dump();
+  };
+  const auto changed = perform();
+  transport_.answer(200, live("7"));
+  loop_.run_ready();
+  ASSERT_TRUE(changed->has_value());
+  EXPECT_EQ((*changed)->error().code, ErrorCode::kConflict);
+  const auto done = perform();
+  transport_.answer(200, live("6"));
+  loop_.run_ready();
+  EXPECT_EQ(transport_.request().method, "PUT");
+  const std::string& body = transport_.request().body;
+  EXPECT_NE(body.find(R"("message":"why")"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("observedGeneration":3)"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("resourceVersion":"6")"), std::string::npos) << body;
+  transport_.answer(200, live("8"));
+  loop_.run_ready();
+  ASSERT_TRUE(done->has_value());
+  EXPECT_TRUE((*done)->ok());
+}
+
 // A finished job's texts are not cached, and those of a job with a large template.
 TEST_F(ExecutorTest, TextsThatAreNotCachedAreReadBeforeTheStatusIsWritten) {
   job_.texts.reset();

@@ -1,0 +1,18 @@
+// Jobs and pods at rest, packed for the cache (client/kube/packed.h): a cluster keeps very many of
+// them, and little is left to decide about each. Pure.
+//
+// A finished job is packed with what decisions, its TTL, its queue, its pool and the delivery of
+// its events need. The rest of its status is read live when the status is written again: see
+// JobTexts::finished. A pod is packed, with everything, once it has ended and has no finalizer of
+// ours: its end is on record.
+#pragma once
+
+#include "client/kube/object.h"
+
+namespace holdfast::controller {
+
+// decode_job() and decode_pod() for caches: the same object, packed if it is at rest.
+kube::ObjectPtr decode_cached_job(const JsonView& json);
+kube::ObjectPtr decode_cached_pod(const JsonView& json);
+
+}  // namespace holdfast::controller
