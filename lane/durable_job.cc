@@ -28,6 +28,19 @@ std::string hash_of(const Json& json) {
   return digits.data();
 }
 
+// The API server fills File in, so it says nothing about what the Job's author wants. A container
+// that fails and leaves no message then has the end of its log as message.
+void forget_default_policy(Json& pod) {
+  for (const char* const list : {"containers", "initContainers"}) {
+    if (!pod.is_object() || !at(pod, list).is_array()) continue;
+    for (Json& container : pod[list]) {
+      if (string_at(container, "terminationMessagePolicy") == "File") {
+        container.erase("terminationMessagePolicy");
+      }
+    }
+  }
+}
+
 Json operation(const char* name, const std::string& path, Json value) {
   return {{"op", name}, {"path", path}, {"value", std::move(value)}};
 }
@@ -44,6 +57,9 @@ Mapped map_job(const BatchJob& job, const std::string& name) {
   if (mapped.spec.contains("template")) {
     convert_template(string_at(mapped.spec, "completionMode") == "Indexed", ControllerLabels::kKept,
                      mapped.spec["template"], mapped);
+    if (mapped.spec["template"].contains("spec")) {
+      forget_default_policy(mapped.spec["template"]["spec"]);
+    }
   }
   add_annotated_fields(at(job.metadata, "annotations"), mapped.spec, mapped);
   return mapped;

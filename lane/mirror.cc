@@ -95,7 +95,9 @@ void count(const BatchJob& job, const reconciler::Job& durable, Json& status) {
     put_count(status, key, std::max(int_at(status, key), std::min(value, kMost)));
   };
   raise("succeeded", seen.completed.size());
-  raise("failed", seen.failures + seen.disruptions);
+  // As with podFailurePolicy's Ignore, what costs nothing of backoffLimit is not counted: Helm 3
+  // takes a count above the limit for the Job's failure.
+  raise("failed", seen.failures);
   if (!durable.spec.indexed || completions_differ(job, durable)) return;
   const std::string completed = seen.completed.text();
   if (!completed.empty()) status["completedIndexes"] = completed;

@@ -173,8 +173,9 @@ def test_a_job_survives_the_death_of_its_node(batch, cluster):
     wait_for("a node", lambda: batch.pods("moves")[0]["spec"].get("nodeName"), 60)
     cluster.kill_node(batch.pods("moves")[0]["spec"]["nodeName"])
     # More than once, if the scheduler chooses the dead node again.
-    status = batch.wait("moves", "lost", lambda status: status.get("failed", 0) >= 1, 120)
-    assert "conditions" not in status
+    batch.wait_durable("moves", lambda durable: durable["status"].get("disruptions", 0) >= 1, 120)
+    assert not batch.status("moves").get("failed")
+    assert "conditions" not in batch.status("moves")
 
 
 def test_the_next_operator_goes_on(batch, operator):

@@ -203,6 +203,14 @@ TEST(LaneDecide, CountsNeverFall) {
   EXPECT_EQ(int_at(world.job.status, "failed"), 3);
 }
 
+TEST(LaneDecide, OnlyWhatCostsBackoffLimitCountsAsFailed) {
+  World world = running();
+  world.durable->status.failures = 1;
+  world.durable->status.disruptions = 7;
+  world.step();
+  EXPECT_EQ(int_at(world.job.status, "failed"), 1);
+}
+
 TEST(LaneDecide, CompletionsThatChangeEndTheJobAsNotSupported) {
   World world = running();
   world.job.spec["completions"] = 2;

@@ -49,5 +49,17 @@ TEST(LaneDurableJob, APatchConflictsWithAnyOtherVersionAndRemovesWhatIsNull) {
   EXPECT_EQ(patch.back()["op"], "remove");
 }
 
+TEST(LaneDurableJob, WhatTheApiServerFillsInDoesNotHideTheLastWordsOfAContainer) {
+  World world;
+  Json& container = world.job.spec["template"]["spec"]["containers"][0];
+  container["terminationMessagePolicy"] = "File";
+  const Json mapped = map_job(world.job, "pi").spec;
+  EXPECT_FALSE(mapped["template"]["spec"]["containers"][0].contains("terminationMessagePolicy"));
+  container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  EXPECT_EQ(map_job(world.job, "pi")
+                .spec["template"]["spec"]["containers"][0]["terminationMessagePolicy"],
+            "FallbackToLogsOnError");
+}
+
 }  // namespace
 }  // namespace holdfast::lane
