@@ -13,7 +13,7 @@
 namespace holdfast::lane {
 namespace {
 
-enum class Form { kSeconds, kCount, kObject, kQueue, kNames, kText };
+enum class Form { kSeconds, kCount, kObject, kQueue, kNames, kReplacement };
 struct Field {
   std::string_view name;
   Form form;
@@ -23,7 +23,7 @@ constexpr std::array<Field, 10> kFields = {{{"attemptDeadlineSeconds", Form::kSe
                                             {"heartbeat", Form::kObject},
                                             {"lostAfterSeconds", Form::kSeconds},
                                             {"notify", Form::kNames},
-                                            {"podReplacementPolicy", Form::kText},
+                                            {"podReplacementPolicy", Form::kReplacement},
                                             {"queue", Form::kQueue},
                                             {"retryBackoff", Form::kObject},
                                             {"scheduleDeadlineSeconds", Form::kSeconds},
@@ -71,10 +71,11 @@ std::optional<Json> value_of(Form form, const std::string& text) {
       return text.empty() ? std::nullopt : std::optional(Json{{"name", text}});
     case Form::kNames:
       return names(text);
-    case Form::kText:
+    case Form::kReplacement:
       break;
   }
-  return text.empty() ? std::nullopt : std::optional(Json(text));
+  const bool is_known = text == "TerminatingOrFailed" || text == "Failed";
+  return is_known ? std::optional(Json(text)) : std::nullopt;
 }
 
 const char* advice(Form form) {
@@ -89,7 +90,7 @@ const char* advice(Form form) {
       return "give the name of a JobQueue, or a JSON object with name, priority and key";
     case Form::kNames:
       return "give names of targets with commas between them";
-    case Form::kText:
+    case Form::kReplacement:
       break;
   }
   return "give TerminatingOrFailed or Failed";

@@ -62,6 +62,8 @@ TEST(LaneAnnotations, WhatIsNoFieldOrNoValueOfItIsAnErrorThatSaysWhatToDo) {
   EXPECT_THAT(errors({{"holdfast.dev/heartbeat", "true"}}), ElementsAre(HasSubstr("JSON object")));
   EXPECT_THAT(errors({{"holdfast.dev/notify", "a,,b"}}), ElementsAre(HasSubstr("commas")));
   EXPECT_THAT(errors({{"holdfast.dev/queue", ""}}), ElementsAre(HasSubstr("JobQueue")));
+  EXPECT_THAT(errors({{"holdfast.dev/podReplacementPolicy", "failed"}}),
+              ElementsAre(HasSubstr("TerminatingOrFailed")));
 }
 
 }  // namespace
