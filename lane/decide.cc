@@ -88,7 +88,8 @@ void sync(const View& view, Decision& decision) {
   const reconciler::Job& seen = *durable.job;
   if (is_terminal(seen.status.phase) || seen.cancel || seen.deleting) return;
   if (int_at(view.job.spec, "completions", 1) != seen.spec.completions) {
-    decision.patch = Patch{seen.name, patch_body(seen.version, durable.source, {{"cancel", true}})};
+    decision.patch =
+        Patch{seen.name, patch_body(seen.version, durable.source, {{"cancel", true}}), {}};
     return;
   }
   const Mapped mapped = map_job(view.job, seen.name);
@@ -104,7 +105,9 @@ void sync(const View& view, Decision& decision) {
     wanted.pod_template = durable.source.pod_template;
   }
   if (wanted == durable.source) return;
-  decision.patch = Patch{seen.name, patch_body(seen.version, wanted, fields)};
+  decision.patch = Patch{seen.name, patch_body(seen.version, wanted, fields), {}};
+  if (!view.job.suspended() || seen.spec.suspend) return;
+  decision.patch->suspension = patch_body(seen.version, durable.source, {{"suspend", true}});
 }
 
 void mirror(const View& view, const Record& record, Decision& decision) {

@@ -57,6 +57,8 @@ struct Creation {
 struct Patch {
   std::string name;
   std::string body;
+  // Of a Job that was suspended: suspends alone, if the API server refuses the body.
+  std::optional<std::string> suspension;
 };
 
 // Performed in this order.

@@ -20,6 +20,8 @@ constexpr std::array<const char*, 6> kChangeable = {"suspend",          "paralle
                                                     "backoffLimit",     "activeDeadlineSeconds",
                                                     "maxFailedIndexes", "podReplacementPolicy"};
 
+constexpr const char* kDeadline = "activeDeadlineSeconds";
+
 std::string hash_of(const Json& json) {
   std::array<char, 17> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx",
@@ -51,6 +53,11 @@ Mapped map_job(const BatchJob& job, const std::string& name) {
   Mapped mapped;
   for (const char* const field : kSame) {
     if (!at(job.spec, field).is_null()) mapped.spec[field] = job.spec[field];
+  }
+  if (at(mapped.spec, kDeadline).is_number_integer()) {
+    // batch/v1 takes any number that is not negative.
+    mapped.spec[kDeadline] =
+        std::clamp<std::int64_t>(int_at(mapped.spec, kDeadline), 1, 2'147'483'647);
   }
   convert_runs({{"name", name}}, mapped.spec, mapped);
   convert_policies(mapped.spec, mapped);

@@ -7,6 +7,7 @@
 #include "operator/jobs/condition_codec.h"
 #include "operator/jobs/index_codec.h"
 #include "operator/jobs/outbox_codec.h"
+#include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -327,6 +328,9 @@ void mend_runs(reconciler::Job& job) {
   run.next_attempt_time.reset();
 }
 
+// Two hashes of 16 digits and a dash: lane::Source.
+constexpr std::size_t kMostSource = 33;
+
 }  // namespace
 
 kube::ObjectPtr decode_job(const JsonView& json) {
@@ -342,7 +346,8 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.generation = int_at(meta, "generation");
   job.created = time_at(meta, "creationTimestamp").value_or(Time{});
   job.deleting = at(meta, "deletionTimestamp").is_string();
-  cached->source = string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation);
+  const std::string source = string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation);
+  if (source.size() <= kMostSource) cached->source = source;
   job.stages = decode_stages_of(spec);
   job.cancel = bool_at(spec, "cancel");
   job.queue = decode_queue_ref(at(spec, "queue"));
@@ -405,6 +410,8 @@ reconciler::Status finished_status(reconciler::Status now, const reconciler::Sta
     *same = condition;
     same->last_transition_time = since;
   }
+  // The decision has not seen all of them.
+  reconciler::drop_foreign_conditions(now.conditions);
   return now;
 }
 

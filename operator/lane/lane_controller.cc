@@ -12,6 +12,10 @@ namespace {
 // A watch that has not shown our own write after this time lags.
 constexpr std::chrono::seconds kLagLimit{5};
 constexpr int kLaneWorkers = 16;
+// For what no watch tells.
+constexpr std::chrono::minutes kLookAgain{30};
+// An object that the API server did not find may be there soon: a CRD, a name that was taken.
+constexpr std::chrono::seconds kMissingLook{30};
 
 constexpr const char* kByUid = "lane-uid";      // of batch/v1 Jobs
 constexpr const char* kByOwner = "lane-owner";  // of DurableJobs that run a Job
@@ -27,6 +31,13 @@ ReconcilePool::Config pool_config() {
   ReconcilePool::Config config;
   config.workers = kLaneWorkers;
   return config;
+}
+
+// No later try can succeed. What an admission webhook or a policy refuses, it may allow later.
+bool is_final(const Error& error) {
+  return error.http_status == 422 && error.cause_count > 0 &&
+         static_cast<int>(error.cause_fields.size()) == error.cause_count &&
+         !error.message.starts_with("admission webhook");
 }
 
 std::string durable_path(const std::string& ns, const std::string& name) {
@@ -118,12 +129,8 @@ std::optional<lane::DurableView> LaneController::durable(const std::string& ns,
 // ---- One reconcile of a Job.
 
 std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job, Memory& memory) {
-  const auto found = jobs_.store().by_index(kByOwner, job.uid);
-  const bool shows_durable = std::any_of(found.begin(), found.end(), [&](const auto& one) {
-    return one->version >= memory.durable_version;
-  });
   const bool job_lags = job.version < memory.job_version;
-  const bool durable_lags = memory.durable_version > 0 && !shows_durable;
+  const bool durable_lags = memory.durable_version > jobs_.version(job.namespace_);
   if (!job_lags && !durable_lags) {
     memory.waits_since.reset();
     return std::nullopt;
@@ -134,11 +141,7 @@ std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job,
   const Log::Fields seen = {{"job", job.key()}, {"seen", "our own write"}};
   if (job_lags) batch_jobs_.watch_lags(job.namespace_, seen);
   if (durable_lags) jobs_.watch_lags(job.namespace_, seen);
-  if (job_lags) return Duration(kLagLimit);
-  // It may have been deleted before a watch showed it.
-  memory.durable_version = 0;
-  memory.waits_since.reset();
-  return std::nullopt;
+  return Duration(kLagLimit);
 }
 
 bool LaneController::pods_left(const lane::BatchJob& job, const lane::Record& record) const {
@@ -154,7 +157,8 @@ lane::View LaneController::view(const lane::BatchJob& job, const Memory& memory,
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);
   view.durable = durable(job.namespace_, name, keep);
-  view.name_taken = memory.taken == name || (view.durable && view.durable->owner_uid != job.uid);
+  const bool is_known_taken = memory.taken == name && loop_.now() < memory.taken_until;
+  view.name_taken = is_known_taken || (view.durable && view.durable->owner_uid != job.uid);
   view.refusal = memory.refusal;
   if (record && !record->uid.empty()) {
     view.is_gone = memory.gone == record->uid;
@@ -178,7 +182,7 @@ Task<Result<lane::BatchJob>> LaneController::whole(std::shared_ptr<const CachedB
 
 Task<ReconcileResult> LaneController::reconcile(std::string key) {
   const auto found = cached(key);
-  if (!found || !found->ours || !is_selected(found->namespace_)) co_return ReconcileResult{};
+  if (!found || !found->ours) co_return ReconcileResult{};
   const auto claim = membership_.claim(found->uid);
   if (!claim) co_return ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
@@ -196,6 +200,8 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
     if (job.error().code != ErrorCode::kNotFound) result.error = job.error();
     co_return result;
   }
+  // A Job that has begun goes on, whatever its namespace's labels are now.
+  if (!is_selected(found->namespace_) && !lane::record_of(*job)) co_return result;
   auto strays = delete_strays(*job, *claim);
   const Status cleared = co_await strays;
   if (!cleared) {
@@ -206,9 +212,9 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
   const lane::Decision decision = lane::decide(view(*job, *memory, keep));
   auto work = perform(*job, decision, memory, *claim);
   const Status done = co_await work;
-  result.wake_after = decision.wake_after;
-  // Without an object there is nothing to do; its watch brings what comes next.
-  if (!done && done.error().code != ErrorCode::kNotFound) result.error = done.error();
+  const bool is_missing = !done && done.error().code == ErrorCode::kNotFound;
+  result.wake_after = decision.wake_after.value_or(is_missing ? kMissingLook : kLookAgain);
+  if (!done && !is_missing) result.error = done.error();
   co_return result;
 }
 
@@ -227,10 +233,12 @@ Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Deci
     auto task = look(job, memory);
     co_return co_await task;
   }
+  Status patched = Unit{};
   if (decision.patch) {
     auto task = patch(job, *decision.patch, memory, claim);
-    const Status done = co_await task;
-    if (!done) co_return done.error();
+    patched = co_await task;
+    // The status is mirrored all the same.
+    if (!patched && patched.error().code != ErrorCode::kInvalid) co_return patched.error();
   }
   if (decision.status) {
     auto task = write_status(job, *decision.status, memory, claim);
@@ -244,7 +252,7 @@ Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Deci
     if (memory->created.empty()) co_return Unit{};
   }
   for (const lane::Event& event : decision.events) tell(job, event);
-  co_return Unit{};
+  co_return patched;
 }
 
 void LaneController::tell(const lane::BatchJob& job, const lane::Event& event) {
@@ -271,8 +279,12 @@ Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch&
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
+  auto known = is_current(job);
+  const Status current = co_await known;
+  if (!current) co_return current.error();
   if (auto error = may_write(claim, options)) co_return *error;
-  auto call = client_.patch(durable_path(job.namespace_, patch.name), patch.body, options);
+  const std::string path = durable_path(job.namespace_, patch.name);
+  auto call = client_.patch(path, patch.body, options);
   const Result<JsonDocument> answer = co_await call;
   if (answer) {
     raise(memory->durable_version, *answer);
@@ -282,6 +294,11 @@ Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch&
     tell(job, lane::Event{true, "ChangeRefused",
                           "DurableJob " + patch.name +
                               " does not take the change: " + answer.error().message});
+    if (patch.suspension) {
+      auto again = client_.patch(path, *patch.suspension, options);
+      const Result<JsonDocument> suspended = co_await again;
+      if (suspended) raise(memory->durable_version, *suspended);
+    }
   }
   co_return answer.error();
 }
@@ -302,12 +319,12 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
     co_return Unit{};
   }
   const Error& error = answer.error();
-  if (error.code == ErrorCode::kInvalid) {
+  if (is_final(error)) {
     memory->refusal = "the DurableJob cannot be created: " + error.message;
     pool_.queue().add(job.namespace_ + "/" + job.name);
     co_return Unit{};
   }
-  if (error.code == ErrorCode::kForbidden) {
+  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
     tell(job,
          lane::Event{true, "DurableJobRefused",
                      "DurableJob " + creation.name + " could not be created: " + error.message});
@@ -322,6 +339,7 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
     raise(memory->durable_version, *live);
   } else {
     memory->taken = creation.name;
+    memory->taken_until = loop_.now() + kMissingLook;
   }
   pool_.queue().add(job.namespace_ + "/" + job.name);
   co_return Unit{};
@@ -333,7 +351,10 @@ Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Mem
   auto get = client_.get(durable_path(job.namespace_, record->name));
   const Result<JsonDocument> live = co_await get;
   if (!live && live.error().code != ErrorCode::kNotFound) co_return live.error();
-  if (live && string_at(at(*live, "metadata"), "uid") == record->uid) {
+  kube::Object meta;
+  const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
+                        meta.owner_uid == job.uid;
+  if (is_there) {
     raise(memory->durable_version, *live);  // the cache is behind
   } else {
     memory->gone = record->uid;
@@ -342,12 +363,29 @@ Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Mem
   co_return Unit{};
 }
 
+// A cache may be older than another replica's last decision. So this comes before writes that have
+// no compare-and-swap on the Job.
+Task<Status> LaneController::is_current(const lane::BatchJob& job) {
+  auto get = client_.get(
+      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job.namespace_, job.name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live) co_return live.error();
+  kube::Object meta;
+  if (kube::decode_meta(*live, meta) && meta.uid == job.uid && meta.version == job.version) {
+    co_return Unit{};
+  }
+  co_return make_error(ErrorCode::kConflict, "the Job has changed");
+}
+
 // A replica that was paused for long may have created one under a name that is obsolete.
 Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
   const std::optional<lane::Record> record = lane::record_of(job);
   if (!record || job.deleting) co_return Unit{};
   for (const kube::ObjectPtr& one : jobs_.store().by_index(kByOwner, job.uid)) {
     if (one->name == record->name) continue;
+    auto known = is_current(job);
+    const Status current = co_await known;
+    if (!current) co_return current.error();
     kube::CallOptions options;
     if (auto error = may_write(claim, options)) co_return *error;
     auto call = client_.del(durable_path(one->namespace_, one->name),

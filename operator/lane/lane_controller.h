@@ -56,6 +56,7 @@ class LaneController {
     std::optional<SteadyTime> waits_since;  // for the caches to show these
     std::string created;                    // UID of the DurableJob that this process created
     std::string taken;                      // a name that a foreign object has
+    SteadyTime taken_until{};               // then look again
     std::optional<std::string> refusal;
     std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
   };
@@ -83,6 +84,7 @@ class LaneController {
                      std::shared_ptr<Memory> memory, Ownership::Claim claim);
   Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
                       std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  Task<Status> is_current(const lane::BatchJob& job);
   Task<Status> look(const lane::BatchJob& job, std::shared_ptr<Memory> memory);
   Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
   std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;

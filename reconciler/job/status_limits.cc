@@ -150,7 +150,8 @@ bool is_foreign(const Condition& condition) {
                       [&](const char* type) { return condition.type == type; });
 }
 
-// The last ones, and no more than needed.
+}  // namespace
+
 void drop_foreign_conditions(std::vector<Condition>& conditions) {
   for (std::size_t i = conditions.size(); i-- > 0 && conditions.size() > kConditionLimit;) {
     if (is_foreign(conditions[i])) {
@@ -158,8 +159,6 @@ void drop_foreign_conditions(std::vector<Condition>& conditions) {
     }
   }
 }
-
-}  // namespace
 
 std::string bounded(std::string text) { return cut(std::move(text), kMessageLimit); }
 

@@ -38,5 +38,7 @@ void keep_within_limits(Status& status);
 // before those of other runs, and the one on record stays instead. Also cuts Events, and drops
 // conditions of other programs that leave ours no room.
 void keep_within_limits(WriteStatus& write, const Status& before);
+// Conditions of other programs, the last ones first, and no more than needed to have 16.
+void drop_foreign_conditions(std::vector<Condition>& conditions);
 
 }  // namespace holdfast::reconciler

@@ -178,6 +178,21 @@ def test_a_job_survives_the_death_of_its_node(batch, cluster):
     assert "conditions" not in batch.status("moves")
 
 
+def test_a_forged_record_of_another_jobs_durable_job_ends_the_forger(batch):
+    batch.apply(batch_job("owner"))
+    batch.wait("owner", "active", lambda status: status.get("active") == 1)
+    durable = batch.durable_of("owner")
+    batch.apply(batch_job("forger", suspend=True))
+    batch.wait_condition("forger", "Suspended")
+    uid = batch.get("forger")["metadata"]["uid"]
+    batch.patch("forger", {"metadata": {"annotations": {
+        "holdfast.dev/durable-job": durable["metadata"]["name"],
+        "holdfast.dev/durable-job-uids": f"{uid}/{durable['metadata']['uid']}"}}})
+    batch.wait_condition("forger", "Failed")
+    assert batch.conditions("forger")["Failed"]["reason"] == "DurableJobDeleted"
+    assert batch.status("owner")["active"] == 1
+
+
 def test_the_next_operator_goes_on(batch, operator):
     batch.apply(batch_job("handed", annotations=runs(12)))
     batch.wait("handed", "active", lambda status: status.get("active") == 1)

@@ -485,6 +485,24 @@ TEST(JobCodec, AFinishedJobsStatusIsWrittenBackWithWhatWasDecided) {
   EXPECT_FALSE(decode_texts(document(finished)).finished);
 }
 
+TEST(JobCodec, AFinishedJobsConditionsStayWithinTheirLimit) {
+  reconciler::Status now;
+  for (int i = 0; i < 16; ++i) {
+    now.conditions.push_back({"example.com/" + std::to_string(i), true, "R", "", Time{}});
+  }
+  reconciler::Status decided;
+  decided.conditions = {{"NotificationFailed", true, "NotDelivered", "", Time{}}};
+  const reconciler::Status written = finished_status(now, decided);
+  EXPECT_EQ(written.conditions.size(), 16U);
+  EXPECT_NE(written.condition("NotificationFailed"), nullptr);
+}
+
+TEST(JobCodec, TheRecordOfABatchV1JobIsBounded) {
+  Json job = job_json();
+  job["metadata"]["annotations"][reconciler::kBatchJobAnnotation] = std::string(100'000, 'x');
+  EXPECT_EQ(static_cast<const CachedJob&>(*decode_job(document(job))).source, "");
+}
+
 TEST(JobCodec, NoJobKeepsMoreTextThanItsShare) {
   Json large = job_json();
   large["spec"]["template"]["metadata"]["annotations"]["note"] = std::string(kMaxCachedTexts, 'x');

@@ -211,6 +211,21 @@ TEST(LaneDecide, OnlyWhatCostsBackoffLimitCountsAsFailed) {
   EXPECT_EQ(int_at(world.job.status, "failed"), 1);
 }
 
+TEST(LaneDecide, ASuspensionDoesNotWaitForAChangeThatTheApiServerRefuses) {
+  World world = running();
+  world.job.spec["suspend"] = true;
+  world.job.spec["backoffLimit"] = 7;
+  const Decision decision = world.decide();
+  ASSERT_TRUE(decision.patch && decision.patch->suspension);
+  const Json alone = *parse_json(*decision.patch->suspension);
+  EXPECT_EQ(alone.back(), Json({{"op", "add"}, {"path", "/spec/suspend"}, {"value", true}}));
+  world.patch({"pi", *decision.patch->suspension, {}});
+  // The change itself is still wanted, and nothing resumes with it.
+  const Decision next = world.decide();
+  ASSERT_TRUE(next.patch);
+  EXPECT_FALSE(next.patch->suspension);
+}
+
 TEST(LaneDecide, CompletionsThatChangeEndTheJobAsNotSupported) {
   World world = running();
   world.job.spec["completions"] = 2;

@@ -42,6 +42,15 @@ TEST(LaneDurableJob, OnlyWhatMayChangeIsHashedBesideTheTemplate) {
   EXPECT_EQ(parse_source(before.text()), before);
 }
 
+TEST(LaneDurableJob, ADeadlineThatOnlyBatchV1TakesIsTheNearestThatADurableJobTakes) {
+  World world;
+  for (const auto& [given, taken] :
+       {std::pair<std::int64_t, std::int64_t>{0, 1}, {60, 60}, {4'000'000'000, 2'147'483'647}}) {
+    world.job.spec["activeDeadlineSeconds"] = given;
+    EXPECT_EQ(int_at(map_job(world.job, "pi").spec, "activeDeadlineSeconds"), taken);
+  }
+}
+
 TEST(LaneDurableJob, APatchConflictsWithAnyOtherVersionAndRemovesWhatIsNull) {
   const Json patch = *parse_json(patch_body(7, {"a", "b"}, {{"activeDeadlineSeconds", nullptr}}));
   EXPECT_EQ(patch[0]["path"], "/metadata/resourceVersion");
