@@ -283,6 +283,18 @@ TEST_F(Rest, OnlyWhatIsAtRestIsPacked) {
 }
 
 // Somebody may have removed the finalizer of a pod whose end is not on record.
+TEST_F(Rest, AFinishedJobThatRunsABatchV1JobKeepsWhatThatMirrors) {
+  Json job = finished_job(1);
+  job["metadata"]["annotations"][reconciler::kBatchJobAnnotation] = "a-b";
+  const kube::ObjectPtr object = decode_cached_job(document(job));
+  ASSERT_FALSE(is_packed(object));
+  const reconciler::Status& status = as_job(object).job.status;
+  EXPECT_EQ(status.failures, 2);
+  ASSERT_NE(status.condition("Failed"), nullptr);
+  EXPECT_EQ(status.condition("Failed")->reason, "BackoffLimitExceeded");
+  EXPECT_EQ(status.history.at(0).message, "");
+}
+
 TEST_F(Rest, APackedPodKeepsAll) {
   const auto check = [](const Json& pod) {
     const kube::ObjectPtr packed = kube::whole(decode_cached_pod(document(pod)));
