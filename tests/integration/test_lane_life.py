@@ -188,9 +188,12 @@ def test_a_forged_record_of_another_jobs_durable_job_ends_the_forger(batch):
     batch.patch("forger", {"metadata": {"annotations": {
         "holdfast.dev/durable-job": durable["metadata"]["name"],
         "holdfast.dev/durable-job-uids": f"{uid}/{durable['metadata']['uid']}"}}})
-    batch.wait_condition("forger", "Failed")
-    assert batch.conditions("forger")["Failed"]["reason"] == "DurableJobDeleted"
+    # It waits for the pods of what it claims.
+    batch.wait_condition("forger", "FailureTarget")
+    assert batch.conditions("forger")["FailureTarget"]["reason"] == "DurableJobDeleted"
     assert batch.status("owner")["active"] == 1
+    batch.delete("owner")
+    batch.wait_condition("forger", "Failed")
 
 
 def test_the_next_operator_goes_on(batch, operator):
