@@ -64,7 +64,7 @@ def objects(cluster):
 def rows():
     """The rows of both tables: first cell, and what Argo CD, Flux and kstatus say."""
     found = {}
-    for line in DOCS.splitlines():
+    for line in DOCS.partition("## Jobs of batch/v1")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 4 and re.fullmatch(r"`\w+`", cells[1]):
             found[cells[0]] = [cell.strip("`") for cell in cells[1:]]

@@ -27,10 +27,14 @@ def test_wait_ends_with_the_outcome_as_its_exit_code(plugin):
     assert "it is Failed: BackoffLimitExceeded" in bad.err.splitlines()[-1]
 
 
-def test_wait_sees_the_end_of_a_job_that_is_deleted_at_once(plugin):
-    quick = job("quick", annotations=runs(0), ttlSecondsAfterFinished=0)
-    done = plugin("submit", "-f", "-", "--wait", input=quick)
-    assert done.code == 0, done.err
+def test_wait_sees_the_end_of_a_job_that_is_deleted_at_once(plugin, jobs):
+    quick = job("quick", annotations=runs(0), ttlSecondsAfterFinished=0, suspend=True)
+    process = plugin.start("submit", "-f", "-", "--wait", input=quick)
+    while "it is Suspended" not in process.stderr.readline():  # from then on it sees all
+        assert process.poll() is None
+    jobs.patch("quick", suspend=False)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, err
 
 
 def test_wait_that_is_too_short_says_so_and_the_job_goes_on(plugin, jobs):
