@@ -25,7 +25,7 @@ def test_a_command_that_exits_0_succeeds(cluster, jobs):
 
 
 def test_a_command_that_exits_3_is_tried_again_and_then_fails_with_its_exit_code(cluster, jobs):
-    jobs.apply(shell_job(cluster, "three", "echo '    no input' >&2; echo attempt $HOLDFAST_ATTEMPT gives up; exit 3", backoffLimit=1,
+    jobs.apply(shell_job(cluster, "three", "echo '    no input'; echo attempt $HOLDFAST_ATTEMPT gives up; exit 3", backoffLimit=1,
                          retryBackoff={"initialSeconds": 1}))
     status = end_of(jobs, "three")
     assert (status["phase"], status["attempt"], status["failures"]) == ("Failed", 2, 2)
