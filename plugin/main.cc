@@ -46,6 +46,11 @@ void stand_alone() {
   }
 }
 
+// Ends the process right after its last line, as kubectl does. No destructor runs, neither ours nor
+// one of a static: cpprestsdk's threads may still close connections, and would use statics of Asio
+// and OpenSSL that are gone.
+[[noreturn]] void end(StdTerminal& terminal, int code) { ::_exit(finish(terminal, code)); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,15 +59,15 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
     if (argc > 0 && std::string_view(argv[0]).ends_with("kubectl_complete-holdfast")) {
-      return finish(terminal, complete(words, true, terminal));
+      end(terminal, complete(words, true, terminal));
     }
     if (!words.empty() && words[0] == "__complete") {
-      return finish(terminal, complete({words.begin() + 1, words.end()}, false, terminal));
+      end(terminal, complete({words.begin() + 1, words.end()}, false, terminal));
     }
     const Result<Command> command = parse_command(words);
     if (!command.ok()) return refuse(terminal, {}, command.error().message);
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
-    return finish(terminal, function_of(command->verb)(*command, api, terminal));
+    end(terminal, function_of(command->verb)(*command, api, terminal));
   } catch (const std::exception& exception) {
     return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
   }

@@ -149,6 +149,7 @@ Result<std::string> StdTerminal::read(const std::string& path, std::size_t max_b
 }
 
 int finish(StdTerminal& terminal, int code) {
+  terminal.leave_full_screen();
   const int error = terminal.write_error();
   if (error == 0 || error == EPIPE) return code;
   const int refused =

@@ -32,10 +32,11 @@ class StdTerminal : public Terminal {
 
   // Why standard output took no more: an errno. 0: it took everything.
   int write_error() const { return write_error_; }
+  // Gives back what show() has changed of the screen.
+  void leave_full_screen();
 
  private:
   void write(std::string_view text);
-  void leave_full_screen();
 
   const int out_, err_;
   int write_error_ = 0;
@@ -45,9 +46,9 @@ class StdTerminal : public Terminal {
   bool full_screen_ = false;
 };
 
-// The exit code of the process, after a verb's. If standard output did not take everything, a
-// success becomes kExitRefused, with a line that says why. A reader that is gone, as in `| head`,
-// is no error.
+// Gives the screen back. Returns the exit code of the process, after a verb's. If standard output
+// did not take everything, a success becomes kExitRefused, with a line that says why. A reader that
+// is gone, as in `| head`, is no error.
 int finish(StdTerminal& terminal, int code);
 
 }  // namespace holdfast::plugin
