@@ -29,7 +29,85 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 GATE = "kueue.x-k8s.io/admission"
 
 
-class Kueue:
+class Queues:
+    """The objects of a Kueue that runs in this cluster. `log`: a file to name if it does not do what is awaited."""
+
+    def __init__(self, cluster, log=None):
+        self.cluster, self._log = cluster, log
+
+    def flavor(self, name, node_labels):
+        """A ResourceFlavor: nodes with these labels."""
+        self._create("resourceflavors", "ResourceFlavor", name, {"nodeLabels": node_labels})
+
+    def cluster_queue(self, name, quotas, **spec):
+        """`quotas` by flavor and resource; all flavors have the same resources."""
+        resources = list(next(iter(quotas.values())))
+        flavors = [{"name": flavor, "resources": [{"name": resource, "nominalQuota": quota[resource]}
+                                                  for resource in resources]} for flavor, quota in quotas.items()]
+        self._create("clusterqueues", "ClusterQueue", name, {
+            "namespaceSelector": {}, "resourceGroups": [{"coveredResources": resources, "flavors": flavors}], **spec})
+
+    def local_queue(self, namespace, name, cluster_queue):
+        """Returns when Kueue takes workloads for it."""
+        path = self._create(f"namespaces/{namespace}/localqueues", "LocalQueue", name, {"clusterQueue": cluster_queue})
+
+        def active():
+            conditions = self.cluster.api("GET", path)[1].get("status", {}).get("conditions", [])
+            return any(c["type"] == "Active" and c["status"] == "True" for c in conditions)
+
+        wait_for(f"the LocalQueue {name} to be active", active, 60, self._log)
+
+    def priority_class(self, name, value):
+        """A WorkloadPriorityClass: of Kueue alone, pods keep their own priority."""
+        self._create("workloadpriorityclasses", "WorkloadPriorityClass", name, value=value)
+
+    def _create(self, collection, kind, name, spec=None, **fields):
+        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
+        if spec is not None:
+            body["spec"] = spec
+        status, answer = self.cluster.api("POST", f"{API}/{collection}", body)
+        assert status == 201, answer
+        return f"{API}/{collection}/{name}"
+
+    def set_quota(self, name, flavor, **resources):
+        """Another nominalQuota of one flavor of a ClusterQueue."""
+        path = f"{API}/clusterqueues/{name}"
+        groups = self.cluster.api("GET", path)[1]["spec"]["resourceGroups"]
+        [found] = [entry for group in groups for entry in group["flavors"] if entry["name"] == flavor]
+        for entry in found["resources"]:
+            entry["nominalQuota"] = resources.get(entry["name"], entry["nominalQuota"])
+        status, answer = self.cluster.api("PATCH", path, {"spec": {"resourceGroups": groups}}, content_type="merge")
+        assert status == 200, answer
+
+    def workloads(self, namespace):
+        """Of one namespace."""
+        status, answer = self.cluster.api("GET", f"{API}/namespaces/{namespace}/workloads")
+        assert status == 200, answer
+        return answer["items"]
+
+    def workload_of(self, namespace, owner):
+        """The Workload that this object (a pod, a Job) owns, or None."""
+        for workload in self.workloads(namespace):
+            if any(reference["uid"] == owner["metadata"]["uid"]
+                   for reference in workload["metadata"].get("ownerReferences", [])):
+                return workload
+        return None
+
+    def wait_answers(self):
+        """Kueue gives its CA to the webhooks; the API server hears of it a moment later."""
+        wait_for("the API server to reach Kueue's webhooks", self._answers, 60, self._log)
+
+    def _answers(self):
+        """Whether the webhooks for Kueue's own objects, for Jobs and for pods do."""
+        pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+        job = {"metadata": {"name": "probe"}, "spec": {"template": {"spec": pod["spec"] | {"restartPolicy": "Never"}}}}
+        flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
+        tries = [("/api/v1/namespaces/default/pods", pod), ("/apis/batch/v1/namespaces/default/jobs", job),
+                 (f"{API}/resourceflavors", flavor)]
+        return all(self.cluster.api("POST", f"{path}?dryRun=All", body)[0] == 201 for path, body in tries)
+
+
+class Kueue(Queues):
     """Kueue's manager as a process of the cluster; it ends with the cluster or the `with` block.
 
     feature_gates      "Name=true,..."
@@ -37,7 +115,8 @@ class Kueue:
     """
 
     def __init__(self, cluster, feature_gates="", **configuration):
-        self.cluster, self.configuration = cluster, configuration
+        super().__init__(cluster, cluster.log_path("kueue"))
+        self.configuration = configuration
         # Nobody asks its aggregated API.
         self.feature_gates = ",".join(filter(None, ["VisibilityOnDemand=false", feature_gates]))
         self.program, self.chart = ensure_kueue()
@@ -66,9 +145,8 @@ class Kueue:
             self.program, f"--config={self.folder}/config.yaml", f"--kubeconfig={kubeconfig}",
             f"--feature-gates={self.feature_gates}", "--zap-log-level=3"])
         wait_for("Kueue to be ready", lambda: self._mount_certificate() and self._ready(), 120,
-                 self.cluster.log_path("kueue"), alive=lambda: self.cluster.processes()["kueue"]["running"])
-        # Kueue gives its CA to the webhooks; the API server hears of it a moment later.
-        wait_for("the API server to reach Kueue's webhooks", self._answers, 60, self.cluster.log_path("kueue"))
+                 self._log, alive=lambda: self.cluster.processes()["kueue"]["running"])
+        self.wait_answers()
 
     def restart(self, **configuration):
         """The manager anew, with more of its configuration."""
@@ -121,75 +199,6 @@ class Kueue:
     def _ready(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=5) as answer:
             return answer.status == 200
-
-    def _answers(self):
-        """Whether the webhooks for Kueue's own objects, for Jobs and for pods do."""
-        pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
-        job = {"metadata": {"name": "probe"}, "spec": {"template": {"spec": pod["spec"] | {"restartPolicy": "Never"}}}}
-        flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
-        tries = [("/api/v1/namespaces/default/pods", pod), ("/apis/batch/v1/namespaces/default/jobs", job),
-                 (f"{API}/resourceflavors", flavor)]
-        return all(self.cluster.api("POST", f"{path}?dryRun=All", body)[0] == 201 for path, body in tries)
-
-    # -- its objects --------------------------------------------------------------------------
-
-    def flavor(self, name, node_labels):
-        """A ResourceFlavor: nodes with these labels."""
-        self._create("resourceflavors", "ResourceFlavor", name, {"nodeLabels": node_labels})
-
-    def cluster_queue(self, name, quotas, **spec):
-        """`quotas` by flavor and resource; all flavors have the same resources."""
-        resources = list(next(iter(quotas.values())))
-        flavors = [{"name": flavor, "resources": [{"name": resource, "nominalQuota": quota[resource]}
-                                                  for resource in resources]} for flavor, quota in quotas.items()]
-        self._create("clusterqueues", "ClusterQueue", name, {
-            "namespaceSelector": {}, "resourceGroups": [{"coveredResources": resources, "flavors": flavors}], **spec})
-
-    def local_queue(self, namespace, name, cluster_queue):
-        """Returns when Kueue takes workloads for it."""
-        path = self._create(f"namespaces/{namespace}/localqueues", "LocalQueue", name, {"clusterQueue": cluster_queue})
-
-        def active():
-            conditions = self.cluster.api("GET", path)[1].get("status", {}).get("conditions", [])
-            return any(c["type"] == "Active" and c["status"] == "True" for c in conditions)
-
-        wait_for(f"the LocalQueue {name} to be active", active, 60, self.cluster.log_path("kueue"))
-
-    def priority_class(self, name, value):
-        """A WorkloadPriorityClass: of Kueue alone, pods keep their own priority."""
-        self._create("workloadpriorityclasses", "WorkloadPriorityClass", name, value=value)
-
-    def _create(self, collection, kind, name, spec=None, **fields):
-        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
-        if spec is not None:
-            body["spec"] = spec
-        status, answer = self.cluster.api("POST", f"{API}/{collection}", body)
-        assert status == 201, answer
-        return f"{API}/{collection}/{name}"
-
-    def set_quota(self, name, flavor, **resources):
-        """Another nominalQuota of one flavor of a ClusterQueue."""
-        path = f"{API}/clusterqueues/{name}"
-        groups = self.cluster.api("GET", path)[1]["spec"]["resourceGroups"]
-        [found] = [entry for group in groups for entry in group["flavors"] if entry["name"] == flavor]
-        for entry in found["resources"]:
-            entry["nominalQuota"] = resources.get(entry["name"], entry["nominalQuota"])
-        status, answer = self.cluster.api("PATCH", path, {"spec": {"resourceGroups": groups}}, content_type="merge")
-        assert status == 200, answer
-
-    def workloads(self, namespace):
-        """Of one namespace."""
-        status, answer = self.cluster.api("GET", f"{API}/namespaces/{namespace}/workloads")
-        assert status == 200, answer
-        return answer["items"]
-
-    def workload_of(self, namespace, owner):
-        """The Workload that this object (a pod, a Job) owns, or None."""
-        for workload in self.workloads(namespace):
-            if any(reference["uid"] == owner["metadata"]["uid"]
-                   for reference in workload["metadata"].get("ownerReferences", [])):
-                return workload
-        return None
 
 
 def has(workload, condition):

@@ -184,6 +184,10 @@ class RealCluster:
         """Runs docker."""
         return self._run(["docker", *args], None, check, timeout)
 
+    def load_image(self, image):
+        """Gives an image of this machine to the nodes, which then need no registry for it."""
+        self._run(["kind", "load", "docker-image", image, "--name", self.kind], None, True, 300)
+
     def on_node(self, node, *command, check=True):
         """Runs a command inside a node; its standard output."""
         return self.docker("exec", node, *command, check=check).stdout

@@ -7,12 +7,14 @@ from record import Recorder
 
 
 class WatchRecorder(Recorder):
-    """From __enter__ to __exit__, in a namespace that is empty at the start."""
+    """From __enter__ to __exit__, in a namespace that is empty at the start. `more`: paths of further kinds of objects,
+    which change at least every few minutes, or the API server no longer has the versions in between."""
 
-    def __init__(self, cluster, namespace):
+    def __init__(self, cluster, namespace, **more):
         super().__init__(cluster, namespace)
         self._paths = {"job": f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs",
-                       "pod": f"/api/v1/namespaces/{namespace}/pods"}
+                       "pod": f"/api/v1/namespaces/{namespace}/pods", **more}
+        self._prefixes = self._paths
 
     def __exit__(self, *_):
         self._stopped = True  # the threads see it when their watch ends; nothing waits for that
