@@ -1,5 +1,6 @@
 """The pictures of the docs are what their scripts draw, and each is shown on a page."""
 
+import json
 import re
 import runpy
 import xml.etree.ElementTree
@@ -20,6 +21,17 @@ def test_each_picture_has_a_script_and_a_page(picture):
 def test_the_architecture_is_as_its_script_draws_it():
     drawn = runpy.run_path(str(ROOT / "hack/pictures/architecture"))["draw"]()
     assert drawn == (ROOT / "docs/pictures/architecture.svg").read_text()
+
+
+def test_the_picture_of_the_lane_and_the_pages_say_what_was_recorded():
+    assert runpy.run_path(str(ROOT / "hack/pictures/lane"))["draw"]() == (
+        ROOT / "docs/pictures/lane.svg").read_text()
+    jobs = json.loads((ROOT / "docs/pictures/lane.json").read_text())["jobs"]
+    line, plain = (min(run["start"] for run in jobs[name] if run["start"] > 0) for name in ("line", "plain"))
+    for page in ("README.md", "docs/lane.md"):
+        said = (ROOT / page).read_text()
+        assert f"{line:.0f} s" in said and f"{plain:.0f} s" in said, page
+    assert f"{line} s" in said and f"{plain} s: {plain / line:.1f} times" in said
 
 
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
