@@ -164,4 +164,13 @@ Decision decide(const View& view) {
   return decision;
 }
 
+bool is_stray(const BatchJob& job, const reconciler::Job& durable) {
+  const std::optional<Record> record = record_of(job);
+  if (!record || job.deleting || durable.deleting) return false;
+  const bool is_over = is_finished(job.status);
+  if (is_over && is_terminal(durable.status.phase)) return false;
+  if (!record->uid.empty()) return durable.uid != record->uid;
+  return is_over || durable.name != record->name;
+}
+
 }  // namespace holdfast::lane

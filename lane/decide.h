@@ -75,4 +75,8 @@ struct Decision {
 
 Decision decide(const View& view);
 
+// True: this DurableJob, which the Job owns, is not the one that runs it, and has to go. A replica
+// that was paused for long creates one: under a name that is obsolete, or after the Job has ended.
+bool is_stray(const BatchJob& job, const reconciler::Job& durable);
+
 }  // namespace holdfast::lane

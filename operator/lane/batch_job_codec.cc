@@ -26,8 +26,9 @@ kube::ObjectPtr decode_batch_job(const JsonView& json) {
   auto cached = std::make_shared<CachedBatchJob>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   if (string_at(at(json, "spec"), "managedBy") != lane::kManager) return cached;
-  if (lane::is_finished(object_in(at(json, "status")))) return cached;
   cached->ours = true;
+  cached->finished = lane::is_finished(object_in(at(json, "status")));
+  if (cached->finished) return cached;
   const std::size_t bytes = at(json, "spec").text().size() + at(json, "metadata").text().size();
   if (bytes <= kMaxCachedTexts) cached->job = decode_whole_batch_job(json);
   return cached;

@@ -12,7 +12,8 @@ namespace holdfast::controller {
 // A cached Job. spec.managedBy cannot be a field selector, so the watch brings every Job of the
 // cluster. Of those that are not ours, and of those that have finished, only the name is kept.
 struct CachedBatchJob : kube::Object {
-  bool ours = false;  // and not finished
+  bool ours = false;
+  bool finished = false;  // one of ours
   // None: not ours, or too long for the cache (kMaxCachedTexts). Then it is read live.
   std::optional<lane::BatchJob> job;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "operator/jobs/job_controller.h"
-#include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -14,7 +13,7 @@ constexpr std::chrono::seconds kLagLimit{5};
 constexpr int kLaneWorkers = 16;
 // For what no watch tells.
 constexpr std::chrono::minutes kLookAgain{30};
-// An object that the API server did not find may be there soon: a CRD, a name that was taken.
+// An object that the API server did not find may be there soon: a CRD.
 constexpr std::chrono::seconds kMissingLook{30};
 
 constexpr const char* kByUid = "lane-uid";      // of batch/v1 Jobs
@@ -31,17 +30,6 @@ ReconcilePool::Config pool_config() {
   ReconcilePool::Config config;
   config.workers = kLaneWorkers;
   return config;
-}
-
-// No later try can succeed. What an admission webhook or a policy refuses, it may allow later.
-bool is_final(const Error& error) {
-  return error.http_status == 422 && error.cause_count > 0 &&
-         static_cast<int>(error.cause_fields.size()) == error.cause_count &&
-         !error.message.starts_with("admission webhook");
-}
-
-std::string durable_path(const std::string& ns, const std::string& name) {
-  return kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name);
 }
 
 }  // namespace
@@ -77,19 +65,31 @@ LaneController::LaneController(Dependencies dependencies)
 void LaneController::look_at_all(int shard) {
   batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
     if (!as_batch_job(object).ours || membership_.shard_of(object->uid) != shard) return;
-    pool_.queue().add(object->key(), Priority::kLow);
+    if (has_work(object)) pool_.queue().add(object->key(), Priority::kLow);
   });
 }
 
 // ---- What the caches tell.
 
+std::vector<kube::ObjectPtr> LaneController::owned(const std::string& uid) const {
+  return jobs_.store().by_index(kByOwner, uid);
+}
+
+bool LaneController::has_work(const kube::ObjectPtr& job) const {
+  if (!as_batch_job(job).finished) return true;
+  const std::vector<kube::ObjectPtr> all = owned(job->uid);
+  return std::any_of(all.begin(), all.end(), [](const kube::ObjectPtr& one) {
+    return !is_terminal(as_job(one).job.status.phase) && !as_job(one).job.deleting;
+  });
+}
+
 void LaneController::on_batch_job(const cache::Change& change) {
-  const bool was_ours = change.before && as_batch_job(change.before).ours;
-  const bool is_ours = change.after && as_batch_job(change.after).ours;
-  if (was_ours && (!is_ours || change.before->uid != change.after->uid)) {
+  const bool lives =
+      change.after && as_batch_job(change.after).ours && !as_batch_job(change.after).finished;
+  if (change.before && (!lives || change.before->uid != change.after->uid)) {
     memory_.erase(change.before->uid);
   }
-  if (!is_ours) return;
+  if (!change.after || !as_batch_job(change.after).ours || !has_work(change.after)) return;
   pool_.queue().add(change.after->key(), change.initial ? Priority::kLow : Priority::kFresh);
 }
 
@@ -97,6 +97,7 @@ void LaneController::on_job(const cache::Change& change) {
   const CachedJob& job = as_job(change.after ? change.after : change.before);
   if (job.source.empty()) return;
   for (const kube::ObjectPtr& owner : batch_jobs_.store().by_index(kByUid, job.owner_uid)) {
+    if (!has_work(owner)) continue;
     pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
   }
 }
@@ -105,7 +106,7 @@ void LaneController::on_namespace(const cache::Change& change) {
   if (!change.after || change.before) return;
   batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
     if (!as_batch_job(object).ours || object->namespace_ != change.after->name) return;
-    pool_.queue().add(object->key(), Priority::kLow);
+    if (has_work(object)) pool_.queue().add(object->key(), Priority::kLow);
   });
 }
 
@@ -186,6 +187,10 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
   const auto claim = membership_.claim(found->uid);
   if (!claim) co_return ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
+  if (found->finished) {
+    auto strays = delete_strays_of_finished(found, *claim);
+    co_return co_await strays;
+  }
   std::shared_ptr<Memory>& kept = memory_[found->uid];
   if (!kept) kept = std::make_shared<Memory>();
   const std::shared_ptr<Memory> memory = kept;
@@ -216,15 +221,6 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
   result.wake_after = decision.wake_after.value_or(is_missing ? kMissingLook : kLookAgain);
   if (!done && !is_missing) result.error = done.error();
   co_return result;
-}
-
-std::optional<Error> LaneController::may_write(const Ownership::Claim& claim,
-                                               kube::CallOptions& options) const {
-  if (!membership_.holds(claim)) {
-    return make_error(ErrorCode::kCancelled, "this replica no longer holds the Job's shard");
-  }
-  options.timeout = std::min(options.timeout, membership_.time_left());
-  return std::nullopt;
 }
 
 Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Decision& decision,
@@ -258,142 +254,6 @@ Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Deci
 void LaneController::tell(const lane::BatchJob& job, const lane::Event& event) {
   events_.record({"batch/v1", "Job", job.namespace_, job.name, job.uid}, event.warning,
                  event.reason, "Run", event.note);
-}
-
-Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                                          std::shared_ptr<Memory> memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  if (auto error = may_write(claim, options)) co_return *error;
-  auto put = client_.put(kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural,
-                                           job.namespace_, job.name, "status"),
-                         batch_status_body(job, write.metadata, write.status), options);
-  const Result<JsonDocument> answer = co_await put;
-  if (!answer) co_return answer.error();
-  raise(memory->job_version, *answer);
-  co_return Unit{};
-}
-
-Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch& patch,
-                                   std::shared_ptr<Memory> memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  options.content_type = "application/json-patch+json";
-  auto known = is_current(job);
-  const Status current = co_await known;
-  if (!current) co_return current.error();
-  if (auto error = may_write(claim, options)) co_return *error;
-  const std::string path = durable_path(job.namespace_, patch.name);
-  auto call = client_.patch(path, patch.body, options);
-  const Result<JsonDocument> answer = co_await call;
-  if (answer) {
-    raise(memory->durable_version, *answer);
-    co_return Unit{};
-  }
-  if (answer.error().code == ErrorCode::kInvalid) {
-    tell(job, lane::Event{true, "ChangeRefused",
-                          "DurableJob " + patch.name +
-                              " does not take the change: " + answer.error().message});
-    if (patch.suspension) {
-      auto again = client_.patch(path, *patch.suspension, options);
-      const Result<JsonDocument> suspended = co_await again;
-      if (suspended) raise(memory->durable_version, *suspended);
-    }
-  }
-  co_return answer.error();
-}
-
-Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creation& creation,
-                                    std::shared_ptr<Memory> memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  if (auto error = may_write(claim, options)) co_return *error;
-  auto post = client_.post(
-      kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
-      creation.body, options);
-  const Result<JsonDocument> answer = co_await post;
-  memory->created.clear();
-  if (answer) {
-    memory->created = string_at(at(*answer, "metadata"), "uid");
-    raise(memory->durable_version, *answer);
-    co_return Unit{};
-  }
-  const Error& error = answer.error();
-  if (is_final(error)) {
-    memory->refusal = "the DurableJob cannot be created: " + error.message;
-    pool_.queue().add(job.namespace_ + "/" + job.name);
-    co_return Unit{};
-  }
-  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
-    tell(job,
-         lane::Event{true, "DurableJobRefused",
-                     "DurableJob " + creation.name + " could not be created: " + error.message});
-  }
-  if (error.code != ErrorCode::kAlreadyExists) co_return error;
-  auto get = client_.get(durable_path(job.namespace_, creation.name));
-  const Result<JsonDocument> live = co_await get;
-  if (!live) co_return live.error();
-  kube::Object meta;
-  const bool is_ours = kube::decode_meta(*live, meta) && meta.owner_uid == job.uid;
-  if (is_ours) {
-    raise(memory->durable_version, *live);
-  } else {
-    memory->taken = creation.name;
-    memory->taken_until = loop_.now() + kMissingLook;
-  }
-  pool_.queue().add(job.namespace_ + "/" + job.name);
-  co_return Unit{};
-}
-
-Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Memory> memory) {
-  const std::optional<lane::Record> record = lane::record_of(job);
-  if (!record) co_return Unit{};
-  auto get = client_.get(durable_path(job.namespace_, record->name));
-  const Result<JsonDocument> live = co_await get;
-  if (!live && live.error().code != ErrorCode::kNotFound) co_return live.error();
-  kube::Object meta;
-  const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
-                        meta.owner_uid == job.uid;
-  if (is_there) {
-    raise(memory->durable_version, *live);  // the cache is behind
-  } else {
-    memory->gone = record->uid;
-  }
-  pool_.queue().add(job.namespace_ + "/" + job.name);
-  co_return Unit{};
-}
-
-// A cache may be older than another replica's last decision. So this comes before writes that have
-// no compare-and-swap on the Job.
-Task<Status> LaneController::is_current(const lane::BatchJob& job) {
-  auto get = client_.get(
-      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job.namespace_, job.name));
-  const Result<JsonDocument> live = co_await get;
-  if (!live) co_return live.error();
-  kube::Object meta;
-  if (kube::decode_meta(*live, meta) && meta.uid == job.uid && meta.version == job.version) {
-    co_return Unit{};
-  }
-  co_return make_error(ErrorCode::kConflict, "the Job has changed");
-}
-
-// A replica that was paused for long may have created one under a name that is obsolete.
-Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
-  const std::optional<lane::Record> record = lane::record_of(job);
-  if (!record || job.deleting) co_return Unit{};
-  for (const kube::ObjectPtr& one : jobs_.store().by_index(kByOwner, job.uid)) {
-    if (one->name == record->name) continue;
-    auto known = is_current(job);
-    const Status current = co_await known;
-    if (!current) co_return current.error();
-    kube::CallOptions options;
-    if (auto error = may_write(claim, options)) co_return *error;
-    auto call = client_.del(durable_path(one->namespace_, one->name),
-                            preconditions(one->uid, one->version), options);
-    const Result<JsonDocument> answer = co_await call;
-    if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  }
-  co_return Unit{};
 }
 
 }  // namespace holdfast::controller

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "client/cache/informer.h"
 #include "lane/decide.h"
@@ -65,6 +66,10 @@ class LaneController {
   void on_job(const cache::Change& change);
   void on_namespace(const cache::Change& change);
   bool is_selected(const std::string& ns) const;
+  // The DurableJobs that this Job owns.
+  std::vector<kube::ObjectPtr> owned(const std::string& uid) const;
+  // False: it has finished, and no DurableJob of it runs.
+  bool has_work(const kube::ObjectPtr& job) const;
   std::shared_ptr<const CachedBatchJob> cached(const std::string& key) const;
   // The DurableJob that bears this name.
   std::optional<lane::DurableView> durable(const std::string& ns, const std::string& name,
@@ -87,6 +92,8 @@ class LaneController {
   Task<Status> is_current(const lane::BatchJob& job);
   Task<Status> look(const lane::BatchJob& job, std::shared_ptr<Memory> memory);
   Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
+  Task<ReconcileResult> delete_strays_of_finished(std::shared_ptr<const CachedBatchJob> found,
+                                                  Ownership::Claim claim);
   std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;
   void tell(const lane::BatchJob& job, const lane::Event& event);
   Time now() const { return client_.server_clock().now(loop_.now()); }

@@ -226,6 +226,61 @@ TEST(LaneDecide, ASuspensionDoesNotWaitForAChangeThatTheApiServerRefuses) {
   EXPECT_FALSE(next.patch->suspension);
 }
 
+TEST(LaneDecide, ADurableJobWithAnObsoleteNameIsAStray) {
+  World world = running();
+  EXPECT_FALSE(is_stray(world.job, *world.durable));
+  reconciler::Job other = *world.durable;
+  other.name = "other";
+  other.uid = "other-uid";
+  EXPECT_TRUE(is_stray(world.job, other));
+  world.job.deleting = true;
+  EXPECT_FALSE(is_stray(world.job, other)) << "the garbage collector deletes or orphans it";
+}
+
+TEST(LaneDecide, BeforeTheUidIsKnownTheNameDecidesWhatIsAStray) {
+  World world;
+  world.step();
+  EXPECT_FALSE(is_stray(world.job, *world.durable));
+  world.durable->name = "other";
+  EXPECT_TRUE(is_stray(world.job, *world.durable));
+}
+
+// A replica that was paused before its POST creates the DurableJob again under the recorded name.
+TEST(LaneDecide, ADurableJobThatIsMadeAgainIsAStray) {
+  World world = running();
+  world.durable->uid = "made-again";
+  EXPECT_TRUE(is_stray(world.job, *world.durable));
+  world.durable->deleting = true;
+  EXPECT_FALSE(is_stray(world.job, *world.durable));
+}
+
+TEST(LaneDecide, ADurableJobThatAFinishedJobNeverSawIsAStrayUntilItEnds) {
+  World world;
+  world.step();  // the creation is under way
+  world.refusal = "lostAfterSeconds is too low";
+  std::optional<reconciler::Job> late;
+  late.swap(world.durable);
+  world.step();
+  ASSERT_TRUE(is_finished(world.job.status));
+  EXPECT_TRUE(is_stray(world.job, *late));
+  late->status.phase = Phase::kFailed;
+  EXPECT_FALSE(is_stray(world.job, *late));
+}
+
+TEST(LaneDecide, TheDurableJobOfAFinishedJobIsNoStray) {
+  World world = running();
+  reconciler::Job made_again = *world.durable;
+  made_again.uid = "made-again";
+  world.durable.reset();
+  world.is_gone = true;
+  world.step();
+  ASSERT_EQ(reason(world, "Failed"), "DurableJobDeleted");
+  EXPECT_TRUE(is_stray(world.job, made_again));
+  // As the uninstall hook leaves it.
+  made_again.uid = "durable-uid-1";
+  EXPECT_FALSE(is_stray(world.job, made_again));
+}
+
 TEST(LaneDecide, CompletionsThatChangeEndTheJobAsNotSupported) {
   World world = running();
   world.job.spec["completions"] = 2;

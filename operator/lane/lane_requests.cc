@@ -1,0 +1,187 @@
+// The requests of one reconcile.
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/writes.h"
+#include "operator/lane/lane_controller.h"
+#include "reconciler/names.h"
+
+namespace holdfast::controller {
+namespace {
+
+// Then a name that was taken may be free.
+constexpr std::chrono::seconds kTakenLook{30};
+
+// No later try can succeed. What an admission webhook or a policy refuses, it may allow later.
+bool is_final(const Error& error) {
+  return error.http_status == 422 && error.cause_count > 0 &&
+         static_cast<int>(error.cause_fields.size()) == error.cause_count &&
+         !error.message.starts_with("admission webhook");
+}
+
+std::string durable_path(const std::string& ns, const std::string& name) {
+  return kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name);
+}
+
+}  // namespace
+
+std::optional<Error> LaneController::may_write(const Ownership::Claim& claim,
+                                               kube::CallOptions& options) const {
+  if (!membership_.holds(claim)) {
+    return make_error(ErrorCode::kCancelled, "this replica no longer holds the Job's shard");
+  }
+  options.timeout = std::min(options.timeout, membership_.time_left());
+  return std::nullopt;
+}
+
+Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                                          std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto put = client_.put(kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural,
+                                           job.namespace_, job.name, "status"),
+                         batch_status_body(job, write.metadata, write.status), options);
+  const Result<JsonDocument> answer = co_await put;
+  if (!answer) co_return answer.error();
+  raise(memory->job_version, *answer);
+  co_return Unit{};
+}
+
+Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch& patch,
+                                   std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  options.content_type = "application/json-patch+json";
+  auto known = is_current(job);
+  const Status current = co_await known;
+  if (!current) co_return current.error();
+  if (auto error = may_write(claim, options)) co_return *error;
+  const std::string path = durable_path(job.namespace_, patch.name);
+  auto call = client_.patch(path, patch.body, options);
+  const Result<JsonDocument> answer = co_await call;
+  if (answer) {
+    raise(memory->durable_version, *answer);
+    co_return Unit{};
+  }
+  if (answer.error().code == ErrorCode::kInvalid) {
+    tell(job, lane::Event{true, "ChangeRefused",
+                          "DurableJob " + patch.name +
+                              " does not take the change: " + answer.error().message});
+    if (patch.suspension) {
+      auto again = client_.patch(path, *patch.suspension, options);
+      const Result<JsonDocument> suspended = co_await again;
+      if (suspended) raise(memory->durable_version, *suspended);
+    }
+  }
+  co_return answer.error();
+}
+
+Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creation& creation,
+                                    std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto post = client_.post(
+      kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
+      creation.body, options);
+  const Result<JsonDocument> answer = co_await post;
+  memory->created.clear();
+  if (answer) {
+    memory->created = string_at(at(*answer, "metadata"), "uid");
+    raise(memory->durable_version, *answer);
+    co_return Unit{};
+  }
+  const Error& error = answer.error();
+  if (is_final(error)) {
+    memory->refusal = "the DurableJob cannot be created: " + error.message;
+    pool_.queue().add(job.namespace_ + "/" + job.name);
+    co_return Unit{};
+  }
+  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
+    tell(job,
+         lane::Event{true, "DurableJobRefused",
+                     "DurableJob " + creation.name + " could not be created: " + error.message});
+  }
+  if (error.code != ErrorCode::kAlreadyExists) co_return error;
+  auto get = client_.get(durable_path(job.namespace_, creation.name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live) co_return live.error();
+  kube::Object meta;
+  const bool is_ours = kube::decode_meta(*live, meta) && meta.owner_uid == job.uid;
+  if (is_ours) {
+    raise(memory->durable_version, *live);
+  } else {
+    memory->taken = creation.name;
+    memory->taken_until = loop_.now() + kTakenLook;
+  }
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  co_return Unit{};
+}
+
+Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Memory> memory) {
+  const std::optional<lane::Record> record = lane::record_of(job);
+  if (!record) co_return Unit{};
+  auto get = client_.get(durable_path(job.namespace_, record->name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live && live.error().code != ErrorCode::kNotFound) co_return live.error();
+  kube::Object meta;
+  const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
+                        meta.owner_uid == job.uid;
+  if (is_there) {
+    raise(memory->durable_version, *live);  // the cache is behind
+  } else {
+    memory->gone = record->uid;
+  }
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  co_return Unit{};
+}
+
+// A cache may be older than another replica's last decision. So this comes before writes that have
+// no compare-and-swap on the Job.
+Task<Status> LaneController::is_current(const lane::BatchJob& job) {
+  auto get = client_.get(
+      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job.namespace_, job.name));
+  const Result<JsonDocument> live = co_await get;
+  if (!live) co_return live.error();
+  kube::Object meta;
+  if (kube::decode_meta(*live, meta) && meta.uid == job.uid && meta.version == job.version) {
+    co_return Unit{};
+  }
+  co_return make_error(ErrorCode::kConflict, "the Job has changed");
+}
+
+Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
+  for (const kube::ObjectPtr& one : owned(job.uid)) {
+    if (!lane::is_stray(job, static_cast<const CachedJob&>(*one).job)) continue;
+    auto known = is_current(job);
+    const Status current = co_await known;
+    if (!current) co_return current.error();
+    kube::CallOptions options;
+    if (auto error = may_write(claim, options)) co_return *error;
+    auto call = client_.del(durable_path(one->namespace_, one->name),
+                            preconditions(one->uid, one->version), options);
+    const Result<JsonDocument> answer = co_await call;
+    if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  }
+  co_return Unit{};
+}
+
+// The cache has only the name of a Job that has finished.
+Task<ReconcileResult> LaneController::delete_strays_of_finished(
+    std::shared_ptr<const CachedBatchJob> found, Ownership::Claim claim) {
+  ReconcileResult result;
+  if (!has_work(found)) co_return result;
+  auto read = whole(found);
+  const Result<lane::BatchJob> job = co_await read;
+  Status cleared = Unit{};
+  if (job) {
+    auto strays = delete_strays(*job, claim);
+    cleared = co_await strays;
+  }
+  const std::optional<Error> error = !job       ? std::optional(job.error())
+                                     : !cleared ? std::optional(cleared.error())
+                                                : std::nullopt;
+  if (error && error->code != ErrorCode::kNotFound) result.error = error;
+  co_return result;
+}
+
+}  // namespace holdfast::controller
