@@ -90,6 +90,7 @@ class LaneController {
   Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
                       std::shared_ptr<Memory> memory, Ownership::Claim claim);
   Task<Status> is_current(const lane::BatchJob& job);
+  Status await_watch(const lane::BatchJob& job, const JsonView& live, Memory& memory);
   Task<Status> look(const lane::BatchJob& job, std::shared_ptr<Memory> memory);
   Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
   Task<ReconcileResult> delete_strays_of_finished(std::shared_ptr<const CachedBatchJob> found,

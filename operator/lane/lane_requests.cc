@@ -107,14 +107,23 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
   if (!live) co_return live.error();
   kube::Object meta;
   const bool is_ours = kube::decode_meta(*live, meta) && meta.owner_uid == job.uid;
-  if (is_ours) {
-    raise(memory->durable_version, *live);
-  } else {
-    memory->taken = creation.name;
-    memory->taken_until = loop_.now() + kTakenLook;
-  }
+  if (is_ours) co_return await_watch(job, *live, *memory);
+  memory->taken = creation.name;
+  memory->taken_until = loop_.now() + kTakenLook;
   pool_.queue().add(job.namespace_ + "/" + job.name);
   co_return Unit{};
+}
+
+// The DurableJob is there, and the cache has none. A watch that claims to be up to date is not
+// asked again at once.
+Status LaneController::await_watch(const lane::BatchJob& job, const JsonView& live,
+                                   Memory& memory) {
+  raise(memory.durable_version, live);
+  if (memory.durable_version <= jobs_.version(job.namespace_)) {
+    return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
+  }
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  return Unit{};
 }
 
 Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Memory> memory) {
@@ -126,11 +135,8 @@ Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Mem
   kube::Object meta;
   const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
                         meta.owner_uid == job.uid;
-  if (is_there) {
-    raise(memory->durable_version, *live);  // the cache is behind
-  } else {
-    memory->gone = record->uid;
-  }
+  if (is_there) co_return await_watch(job, *live, *memory);
+  memory->gone = record->uid;
   pool_.queue().add(job.namespace_ + "/" + job.name);
   co_return Unit{};
 }

@@ -21,10 +21,11 @@
 //   Failed: those that are being deleted, have no node and are held by a finalizer. It deletes pods
 //   whose node is gone.
 //
-// It serves durablejobs, jobqueues, pods, nodes and namespaces with /status, leases, and
-// events.k8s.io/v1 events. Only POST pods/<name>/binding {"target": {"name": node}} gives a pod to
-// a node. A PUT that changes spec.nodeName is 422, as on the real server. A new server has the
-// namespaces default, kube-node-lease, kube-public and kube-system.
+// It serves durablejobs, jobqueues, workerpools, batch/v1 jobs with managedBy, pods, nodes and
+// namespaces with /status, leases, and events.k8s.io/v1 events. Only POST pods/<name>/binding
+// {"target": {"name": node}} gives a pod to a node. A PUT that changes spec.nodeName is 422, as on
+// the real server. A new server has the namespaces default, kube-node-lease, kube-public and
+// kube-system.
 #pragma once
 
 #include <functional>
@@ -56,7 +57,7 @@ struct ApiAnswer {
 // from storage.
 struct Applied {
   const ApiRequest* request = nullptr;  // null: the garbage collector or another built-in part
-  // "durablejobs", "jobqueues", "pods", "leases", "nodes", "events", "namespaces"
+  // "durablejobs", "jobqueues", "jobs", "pods", "leases", "nodes", "events", "namespaces"
   std::string resource;
   const Json* before = nullptr;
   const Json* after = nullptr;

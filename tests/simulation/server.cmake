@@ -2,6 +2,7 @@ find_package(yaml-cpp REQUIRED)
 
 add_library(simulation_server STATIC
             api_server.cc
+            server/batch_jobs.cc
             server/custom_schema.cc
             server/garbage.cc
             server/job_rules.cc

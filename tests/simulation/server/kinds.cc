@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/time.h"
+#include "tests/simulation/server/batch_jobs.h"
 #include "tests/simulation/server/custom_schema.h"
 #include "tests/simulation/server/pods.h"
 
@@ -97,6 +98,8 @@ void prepare_create(const Resource& resource, Json& object) {
     schema.fill_status_defaults(object);
   } else if (is(resource, "pods")) {
     prepare_pod(object);
+  } else if (is(resource, "jobs")) {
+    prepare_batch_job(object);
   } else if (is(resource, "namespaces")) {
     object["spec"]["finalizers"] = Json::array({"kubernetes"});
     object["status"] = {{"phase", "Active"}};
@@ -159,6 +162,8 @@ Causes validate(const Resource& resource, const Json& object, const Json* old,
     more = validate_lease(object);
   } else if (is(resource, "events")) {
     more = old == nullptr ? validate_event(object) : Causes();
+  } else if (is(resource, "jobs")) {
+    more = validate_batch_job(object, old, subresource);
   } else if (is(resource, "pods")) {
     more = old == nullptr ? validate_pod(object) : validate_pod_update(object, *old, subresource);
   }

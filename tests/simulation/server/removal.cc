@@ -176,7 +176,11 @@ ApiAnswer Writer::remove(Table& table, StoredPtr object, const DeleteOptions& op
   Json changed = object->json();
   // Its finalizers are no longer changed by how it is deleted.
   if (is_pod(resource) && !mark_pod(changed, options, now())) return object_itself(*object);
-  set_finalizers(changed["metadata"], finalizers_for(metadata, options.propagation));
+  // batch/v1 is older than the garbage collector, so who does not say orphans the dependents.
+  const bool is_batch = std::string_view(resource.plural) == "jobs";
+  const std::string propagation =
+      options.propagation.empty() && is_batch ? "Orphan" : options.propagation;
+  set_finalizers(changed["metadata"], finalizers_for(metadata, propagation));
   const bool held = changed["metadata"].contains("finalizers");
   if (held && !is_pod(resource)) mark(changed["metadata"], now());
   const bool waits =

@@ -134,15 +134,17 @@ class OperatorWorld::Transport : public http::Transport {
 
 struct OperatorWorld::Process : Telemetry, EventSink, notify::Poster {
   Process(OperatorWorld& world, int life)
-      : transport(world),
+      : operator_world(world),
+        transport(world),
         credentials(*world.loop_),
         random(static_cast<std::uint64_t>(life)),
         client({*world.loop_, transport, credentials, random, log, {}, "holdfast", 0}),
         manager({*world.loop_, client, random, log, *this, *this, *this, system_files()},
                 config(life)) {}
 
-  static runtime::Manager::Config config(int life) {
+  runtime::Manager::Config config(int life) const {
     runtime::Manager::Config config;
+    if (operator_world.batch_jobs) config.batch_jobs.emplace();
     config.membership.id = "holdfast-" + std::to_string(life);
     config.membership.shards = 1;
     config.jobs.agent_image = "agent";
@@ -155,10 +157,13 @@ struct OperatorWorld::Process : Telemetry, EventSink, notify::Poster {
   void fenced_outcome(const std::string&) override {}
   void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
-  void record(const ObjectReference&, bool, const std::string&, const std::string&,
-              const std::string&) override {}
+  void record(const ObjectReference& regarding, bool, const std::string& reason, const std::string&,
+              const std::string&) override {
+    operator_world.events.push_back(regarding.kind + " " + reason);
+  }
   void post(const notify::Target&, notify::Message, Done) override { FAIL() << "nobody is told"; }
 
+  OperatorWorld& operator_world;
   Log log;
   Transport transport;
   test::NoCredentials credentials;
@@ -259,7 +264,9 @@ Json OperatorWorld::patch(const std::string& path, const Json& change) {
 Json OperatorWorld::put(const std::string& path, const Json& object) {
   return call("PUT", path, object);
 }
-void OperatorWorld::remove(const std::string& path) { call("DELETE", path, nullptr); }
+void OperatorWorld::remove(const std::string& path, const Json& options) {
+  call("DELETE", path, options);
+}
 
 void OperatorWorld::collect_garbage() {
   while (server_->collect_garbage()) server_->advance_watch_cache();

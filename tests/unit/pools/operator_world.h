@@ -23,6 +23,7 @@ namespace holdfast::controller::testing {
 
 inline constexpr const char* kPools = "/apis/holdfast.dev/v1alpha1/namespaces/default/workerpools";
 inline constexpr const char* kJobs = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs";
+inline constexpr const char* kBatchJobs = "/apis/batch/v1/namespaces/default/jobs";
 inline constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 inline constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
@@ -43,9 +44,14 @@ class OperatorWorld {
   // Requests of the test. They must succeed.
   Json create(const std::string& collection, const Json& object);
   Json patch(const std::string& path, const Json& change);
-  void remove(const std::string& path);
+  void remove(const std::string& path, const Json& options = nullptr);
   Json put(const std::string& path, const Json& object);
   void collect_garbage();
+
+  // Before start(): it runs batch/v1 Jobs, too.
+  bool batch_jobs = false;
+  // The operator's Events, in order: "Job DurableJobCreated".
+  std::vector<std::string> events;
 
   // What is stored in the namespace "default".
   std::vector<Json> all(const std::string& resource) const;

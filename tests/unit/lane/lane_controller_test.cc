@@ -1,0 +1,279 @@
+// The controller of batch/v1 Jobs in a whole operator, over a simulated API server that refuses
+// what the real one refuses in the status of such a Job.
+#include "operator/lane/lane_controller.h"
+
+#include "tests/unit/lane/lane_fixture.h"
+
+namespace holdfast::controller::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// ---- A Job's life.
+
+TEST_F(LaneControllerTest, AJobThatSucceedsIsComplete) {
+  begin();
+  EXPECT_EQ(uid_of(job()), string_at(durable()["metadata"]["ownerReferences"][0], "uid"));
+  EXPECT_EQ(record(), "pi");
+  EXPECT_EQ(count("Job DurableJobCreated"), 1);
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  EXPECT_EQ(holds("Complete"), "CompletionsReached");
+  EXPECT_EQ(int_at(status(), "succeeded"), 1);
+  EXPECT_EQ(count("Job Completed"), 1);
+  const Json before = Json(world_.all("jobs"));
+  world_.run(minutes(40));
+  EXPECT_EQ(Json(world_.all("jobs")), before) << "a finished Job is written no more";
+}
+
+TEST_F(LaneControllerTest, AJobThatFailsIsFailed) {
+  world_.create(kBatchJobs, batch_job({{"backoffLimit", 0}}));
+  start();
+  ASSERT_TRUE(until([&] { return !world_.all("pods").empty(); }));
+  run_pod();
+  end_pod(false);
+  ASSERT_TRUE(until([&] { return !holds("Failed").empty(); }));
+  EXPECT_EQ(holds("Failed"), "BackoffLimitExceeded");
+  EXPECT_EQ(int_at(status(), "failed"), 1);
+}
+
+TEST_F(LaneControllerTest, AJobOfAnotherControllerIsLeftAlone) {
+  Json other = batch_job();
+  other["spec"]["managedBy"] = "example.com/other";
+  const Json before = world_.create(kBatchJobs, other);
+  start();
+  EXPECT_EQ(job(), before);
+  EXPECT_THAT(world_.all("durablejobs"), IsEmpty());
+}
+
+TEST_F(LaneControllerTest, ASuspendedJobGetsItsDurableJobWhenItResumes) {
+  world_.create(kBatchJobs, batch_job({{"suspend", true}}));
+  start();
+  EXPECT_EQ(holds("Suspended"), "JobSuspended");
+  EXPECT_THAT(world_.all("durablejobs"), IsEmpty());
+  world_.patch(
+      path(kBatchJobs, "pi"),
+      {{"spec",
+        {{"suspend", false}, {"template", {{"spec", {{"nodeSelector", {{"zone", "a"}}}}}}}}}});
+  ASSERT_TRUE(until([&] { return !world_.all("pods").empty(); }));
+  EXPECT_EQ(world_.all("pods")[0]["spec"]["nodeSelector"], Json({{"zone", "a"}}));
+}
+
+TEST_F(LaneControllerTest, ASuspendedJobStopsItsPodsAndStartsThemAnew) {
+  begin();
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"suspend", true}}}});
+  ASSERT_TRUE(until([&] {
+    stop_pods();
+    return !holds("Suspended").empty();
+  }));
+  EXPECT_THAT(world_.all("pods"), IsEmpty());
+  EXPECT_TRUE(at(status(), "startTime").is_null());
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"suspend", false}}}});
+  ASSERT_TRUE(until([&] { return holds("Suspended").empty(); }));
+  EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }));
+}
+
+TEST_F(LaneControllerTest, ACancelledDurableJobFailsItsJob) {
+  begin();
+  world_.patch(path(kJobs, "pi"), {{"spec", {{"cancel", true}}}});
+  ASSERT_TRUE(until([&] {
+    stop_pods();
+    return !holds("Failed").empty();
+  }));
+  EXPECT_EQ(holds("Failed"), "Cancelled");
+}
+
+// ---- Its deletion, at each step.
+
+TEST_F(LaneControllerTest, AJobThatIsDeletedBeforeItsCreationLeavesNothing) {
+  answer("POST", "/durablejobs", refusal(503, "ServiceUnavailable"));
+  world_.create(kBatchJobs, batch_job());
+  start();
+  EXPECT_EQ(record(), "pi");
+  delete_job();
+  world_.before = nullptr;
+  world_.run(minutes(5));
+  EXPECT_THAT(world_.all("durablejobs"), IsEmpty());
+}
+
+TEST_F(LaneControllerTest, AJobThatIsDeletedDuringTheCreationLeavesNothing) {
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool creates = request.target.find("/durablejobs") != std::string::npos;
+    if (request.method == "POST" && creates && !job().is_null()) {
+      world_.remove(path(kBatchJobs, "pi"), {{"propagationPolicy", "Background"}});
+    }
+    return std::nullopt;
+  };
+  world_.create(kBatchJobs, batch_job());
+  start();
+  ASSERT_TRUE(job().is_null());
+  expect_nothing_left();
+}
+
+TEST_F(LaneControllerTest, AJobThatIsDeletedWhileItRunsLeavesNothing) {
+  begin();
+  delete_job();
+  expect_nothing_left();
+}
+
+TEST_F(LaneControllerTest, AnEndedJobThatIsDeletedLeavesNothing) {
+  begin();
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  delete_job();
+  expect_nothing_left();
+}
+
+TEST_F(LaneControllerTest, AnOrphanedDurableJobRunsOn) {
+  begin();
+  delete_job("Orphan");
+  world_.run(seconds(5));
+  ASSERT_TRUE(job().is_null());
+  end_pod(true);
+  EXPECT_TRUE(until([&] { return phase_of(durable()) == "Succeeded"; }));
+}
+
+TEST_F(LaneControllerTest, ANewJobOfTheSameNameTakesNothingOver) {
+  begin();
+  const std::string before = uid_of(durable());
+  delete_job();
+  world_.create(kBatchJobs, batch_job());
+  ASSERT_TRUE(until(
+      [&] {
+        world_.collect_garbage();
+        stop_pods();
+        const Json mine = durable(record());
+        return !mine.is_null() && uid_of(mine) != before && !world_.all("pods").empty();
+      },
+      minutes(2)));
+  EXPECT_EQ(holds("Failed"), "");
+}
+
+// ---- What the DurableJob's name, and the API server, may do.
+
+TEST_F(LaneControllerTest, AForeignDurableJobOfItsNameGivesASuffix) {
+  Json foreign = durable();
+  foreign = {{"apiVersion", "holdfast.dev/v1alpha1"},
+             {"kind", "DurableJob"},
+             {"metadata", {{"name", "pi"}}},
+             {"spec", {{"suspend", true}, {"template", batch_job()["spec"]["template"]}}}};
+  world_.create(kJobs, foreign);
+  world_.create(kBatchJobs, batch_job());
+  start();
+  EXPECT_NE(record(), "pi");
+  EXPECT_EQ(uid_of(job()), string_at(durable(record())["metadata"]["ownerReferences"][0], "uid"));
+  EXPECT_EQ(count("Job NameTaken"), 0);
+}
+
+TEST_F(LaneControllerTest, AJobWithoutAFreeNameSaysSoAndWaits) {
+  world_.create(kBatchJobs, batch_job());
+  // Whatever name the operator asks for is taken just before.
+  bool steals = true;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool creates = request.target.find("/durablejobs") != std::string::npos;
+    if (!steals || request.method != "POST" || !creates) return std::nullopt;
+    Json body = *parse_json(request.body);
+    body["metadata"].erase("ownerReferences");
+    body["spec"]["suspend"] = true;
+    if (durable(body["metadata"]["name"]).is_null()) world_.create(kJobs, body);
+    return std::nullopt;
+  };
+  start();
+  ASSERT_TRUE(until([&] { return count("Job NameTaken") > 0; }, minutes(2)));
+  EXPECT_EQ(world_.all("durablejobs").size(), 2u);
+  steals = false;
+  world_.remove(path(kJobs, record()));
+  EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }, minutes(2)));
+}
+
+TEST_F(LaneControllerTest, ARefusedChangeIsToldAndTheStatusMirroredAllTheSame) {
+  begin();
+  answer("PATCH", "/durablejobs/", refusal(422, "Invalid", "spec.parallelism"));
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}}}});
+  ASSERT_TRUE(until([&] { return count("Job ChangeRefused") > 0; }));
+  end_pod(true);
+  EXPECT_TRUE(until([&] { return !holds("Complete").empty(); }));
+}
+
+TEST_F(LaneControllerTest, ASuspensionIsSentAloneIfItsChangeIsRefused) {
+  begin();
+  world_.before = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool changes = request.body.find("/spec/backoffLimit") != std::string::npos;
+    if (request.method != "PATCH" || !changes) return std::nullopt;
+    return refusal(422, "Invalid", "spec.backoffLimit");
+  };
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}, {"suspend", true}}}});
+  EXPECT_TRUE(until([&] {
+    stop_pods();
+    return !holds("Suspended").empty();
+  }));
+}
+
+TEST_F(LaneControllerTest, ACreationThatAPolicyRefusesIsToldAndTriedAgain) {
+  answer("POST", "/durablejobs", refusal(403, "Forbidden"));
+  world_.create(kBatchJobs, batch_job());
+  start();
+  ASSERT_TRUE(until([&] { return count("Job DurableJobRefused") > 0; }));
+  EXPECT_EQ(holds("Failed"), "");
+  world_.before = nullptr;
+  EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }, minutes(3)));
+}
+
+TEST_F(LaneControllerTest, ACreationThatCanNeverSucceedFailsTheJob) {
+  answer("POST", "/durablejobs", refusal(422, "Invalid", "spec.lostAfterSeconds"));
+  world_.create(kBatchJobs, batch_job());
+  start();
+  ASSERT_TRUE(until([&] { return !holds("Failed").empty(); }));
+  EXPECT_EQ(holds("Failed"), "NotSupported");
+}
+
+TEST_F(LaneControllerTest, ADeletedDurableJobFailsItsJobOnceItsPodsAreGone) {
+  begin();
+  world_.remove(path(kJobs, "pi"), {{"propagationPolicy", "Background"}});
+  ASSERT_TRUE(until([&] { return !holds("FailureTarget").empty(); }));
+  EXPECT_EQ(holds("Failed"), "") << "its pod still runs";
+  world_.collect_garbage();
+  ASSERT_TRUE(until(
+      [&] {
+        stop_pods();
+        return !holds("Failed").empty();
+      },
+      minutes(1)));
+  EXPECT_EQ(holds("Failed"), "DurableJobDeleted");
+  EXPECT_THAT(world_.all("durablejobs"), IsEmpty());
+}
+
+// ---- Strays.
+
+// As a replica that was paused before its POST does it.
+TEST_F(LaneControllerTest, ADurableJobThatIsMadeAgainForAFinishedJobIsDeleted) {
+  begin();
+  Json again = durable();
+  again.erase("status");
+  for (const char* const field : {"uid", "resourceVersion", "generation"}) {
+    again["metadata"].erase(field);
+  }
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  world_.remove(path(kJobs, "pi"), {{"propagationPolicy", "Background"}});
+  world_.collect_garbage();
+  world_.run(seconds(5));
+  ASSERT_TRUE(durable().is_null());
+  world_.create(kJobs, again);
+  expect_nothing_left();
+  EXPECT_EQ(holds("Complete"), "CompletionsReached");
+}
+
+TEST_F(LaneControllerTest, TheDurableJobOfAFinishedJobStays) {
+  begin();
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  world_.stop();
+  start();
+  world_.run(minutes(1));
+  EXPECT_THAT(names("durablejobs"), ElementsAre("pi"));
+}
+
+}  // namespace
+}  // namespace holdfast::controller::testing
