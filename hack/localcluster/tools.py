@@ -38,11 +38,9 @@ PROGRESS_SECONDS = 15
 KUBERNETES_TOOLS = ["kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler"]
 # No cluster runs it: what works on the chart asks for it.
 HELM_PLAN = [("helm", "helm", "helm.sh/helm/v3/cmd/helm")]
-# What Helm, Flux and kpt make of an object; a program of our own around their library.
-KSTATUS_PLAN = [("kstatus", "kstatus", "holdfast.dev/hack/tools/kstatus")]
 # An S3 server in memory, for the examples' test; a program of our own around a library.
 S3_PLAN = [("s3", "s3", "holdfast.dev/hack/tools/s3")]
-# What Argo CD and Flux make of an object; a program of our own around their code.
+# What Argo CD, Flux, kstatus and Helm 4 make of an object; a program of our own around their code.
 GITOPS_PLAN = [("gitops", "gitops", "holdfast.dev/hack/tools/gitops")]
 KUEUE_PLAN = [("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue")]
 # Folders of a module's source that its tests need besides the program: (Go module, folder) by our module.
@@ -137,11 +135,6 @@ def ensure_clients(say=None, installed=()):
 def ensure_helm(say=None):
     """Builds helm if it is missing and returns its path."""
     return _ensure(HELM_PLAN, say)["helm"]
-
-
-def ensure_kstatus(say=None):
-    """Builds kstatus (hack/tools/kstatus/main.go) if it is missing and returns its path."""
-    return _ensure(KSTATUS_PLAN, say)["kstatus"]
 
 
 def ensure_s3(say=None):

@@ -1,17 +1,14 @@
 """What Argo CD, Flux and kstatus, by their own code, make of objects that a real operator has written: docs/gitops.md."""
 
-import json
 import re
 import subprocess
 
 import pytest
 import yaml
 from gitops_states import CUSTOMIZATIONS, make, shape, stored
+from gitops_tools import CONFIG_MAP, KUSTOMIZATION, argo_cd, flux, kstatus
 from holdfast import ROOT
-from localcluster.tools import ensure_gitops, ensure_kstatus
 
-CONFIG_MAP = ROOT / "gitops/argocd/argocd-cm.yaml"
-KUSTOMIZATION = ROOT / "gitops/flux/kustomization.yaml"
 DOCS = (ROOT / "docs/gitops.md").read_text()
 # The states of the tables in docs/gitops.md, by their first cell.
 STATES = {
@@ -34,26 +31,6 @@ STATES = {
     "WorkerPool, new": ("WorkerPool", "new"),
 }
 CLUSTER = {"nodes": 2}
-
-
-def read(tool, *arguments, objects):
-    """(health, message) of each, by the tool."""
-    done = subprocess.run([tool, *arguments], input="".join(map(json.dumps, objects)), text=True, check=False,
-                          capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return [tuple(line.split("\t")) for line in done.stdout.splitlines()]
-
-
-def argo_cd(*objects):
-    return read(ensure_gitops(), "argocd", CONFIG_MAP, objects=objects)
-
-
-def flux(*objects):
-    return read(ensure_gitops(), "flux", KUSTOMIZATION, objects=objects)
-
-
-def kstatus(*objects):
-    return read(ensure_kstatus(), objects=objects)
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 import yaml
-from holdfast import ROOT, Operator, runs
-from lane import LANE, BatchJobs, batch_job
+from gitops_tools import argo_cd, flux, kstatus
+from holdfast import ROOT, runs
+from lane import LANE, batch_job
 from localcluster import wait_for
 from localcluster.tools import ensure_helm
-from test_gitops import argo_cd, flux, kstatus
 
+OPERATOR_FLAGS = LANE
 STATES = {
     "its pods run": ("running", "active"),
     "`Suspended`": ("suspended", "Suspended"),
@@ -23,17 +24,6 @@ JOBS = {
     "complete": batch_job("complete", annotations=runs(0)),
     "failed": batch_job("failed", annotations=runs(0, 1), backoffLimit=0),
 }
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster, *LANE) as operator:
-        yield operator
-
-
-@pytest.fixture()
-def batch(cluster, namespace, operator):
-    return BatchJobs(cluster, namespace)
 
 
 def rows():

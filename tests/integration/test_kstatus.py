@@ -1,34 +1,23 @@
 """What kstatus itself (Helm, Flux, kpt) makes of jobs that a real API server serves: see docs/concepts.md."""
 
-import json
-import subprocess
-
+import gitops_tools
 import pytest
-from localcluster.tools import ensure_kstatus
 from resource_api import JOBS, PHASES, TERMINAL, job, status
 
 
-@pytest.fixture(scope="module")
-def kstatus():
+def kstatus(*objects):
     """The status of each object, by the real library."""
-    tool = ensure_kstatus()
-
-    def compute(*objects):
-        done = subprocess.run([tool], input="".join(map(json.dumps, objects)), text=True, check=True,
-                              capture_output=True, timeout=60)
-        return [line.split("\t")[0] for line in done.stdout.splitlines()]
-
-    return compute
+    return [said for said, _ in gitops_tools.kstatus(*objects)]
 
 
-def test_a_new_job_is_in_progress_before_the_operator_has_looked_at_it(api, kstatus):
+def test_a_new_job_is_in_progress_before_the_operator_has_looked_at_it(api):
     answer = api.create(job())
     name = answer["metadata"]["name"]
     listed = [item for item in api.cluster.api("GET", JOBS)[1]["items"] if item["metadata"]["name"] == name]
     assert kstatus(answer, api.get(name), *listed) == ["InProgress"] * 3
 
 
-def test_a_new_job_that_is_applied_again_and_edited_stays_in_progress(api, kstatus):
+def test_a_new_job_that_is_applied_again_and_edited_stays_in_progress(api):
     body = job()
     for change in ({}, {"backoffLimit": 3}):
         body["spec"] |= change
@@ -54,7 +43,7 @@ def test_the_default_status_shows_in_tables_and_is_owned_by_nobody(api):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_job_that_was_not_observed_since_its_last_edit_is_in_progress(api, kstatus, phase):
+def test_a_job_that_was_not_observed_since_its_last_edit_is_in_progress(api, phase):
     current = api.job_in(phase)
     code, edited = api.patch(current["metadata"]["name"], {"spec": {"backoffLimit": 9}})
     assert code == 200, edited
@@ -70,7 +59,7 @@ def conditions(phase, stalled):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_kstatus_reads_each_phase_as_the_docs_say(api, kstatus, phase):
+def test_kstatus_reads_each_phase_as_the_docs_say(api, phase):
     before = phase if phase not in TERMINAL else "Suspended" if phase == "Cancelled" else "Running"
     code, answer = api.put_status(api.job_in(before), status(phase, conditions=conditions(phase, False)))
     assert code == 200, answer
@@ -79,7 +68,7 @@ def test_kstatus_reads_each_phase_as_the_docs_say(api, kstatus, phase):
 
 
 @pytest.mark.parametrize("phase", sorted(set(PHASES) - TERMINAL - {"Suspended"}))
-def test_a_job_that_needs_a_person_is_failed(api, kstatus, phase):
+def test_a_job_that_needs_a_person_is_failed(api, phase):
     current = api.job_in(phase)
     code, answer = api.put_status(current, status(phase, conditions=conditions(phase, True)))
     assert code == 200, answer

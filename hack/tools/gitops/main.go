@@ -1,8 +1,9 @@
-// What Argo CD, Flux and Helm 4 make of objects, by their own code. Reads JSON objects from standard input and prints
+// What Argo CD, Flux, kstatus and Helm 4 make of objects, by their own code. Reads JSON objects from standard input and prints
 // for each its health and the message:
 //
 //	gitops argocd FILE    FILE is an argocd-cm ConfigMap; its health checks and those that are built in
-//	gitops flux FILE      FILE is a Kustomization; its healthCheckExprs, and kstatus for all other kinds
+//	gitops flux FILE      FILE is a Kustomization; its healthCheckExprs, and its kstatus for all other kinds
+//	gitops kstatus        Kubernetes' own kstatus, which kpt has
 //
 // Or waits for them in a cluster, and prints one line, "ready" or "not ready" and why:
 //
@@ -26,13 +27,14 @@ import (
 	"github.com/argoproj/argo-cd/v3/util/lua"
 	"github.com/argoproj/gitops-engine/pkg/health"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	fluxstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fluxcd/pkg/runtime/cel"
 	"github.com/fluxcd/pkg/runtime/statusreaders"
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/yaml"
 )
 
@@ -85,19 +87,13 @@ func flux(text []byte) (reader, error) {
 	// Flux waits for a Job's end; to kstatus itself a Job is done once it has started.
 	jobs := statusreaders.NewCustomJobStatusReader(nil)
 	return func(object *unstructured.Unstructured) (string, string, error) {
-		var result *status.Result
-		var err error
 		if evaluator := ofKind[object.GetAPIVersion()+"/"+object.GetKind()]; evaluator != nil {
-			result, err = evaluator.Evaluate(context.Background(), object)
-		} else if jobs.Supports(object.GroupVersionKind().GroupKind()) {
+			return fluxSays(evaluator.Evaluate(context.Background(), object))
+		}
+		if jobs.Supports(object.GroupVersionKind().GroupKind()) {
 			return ofReader(jobs, object)
-		} else {
-			result, err = status.Compute(object)
 		}
-		if err != nil {
-			return "", "", err
-		}
-		return string(result.Status), result.Message, nil
+		return fluxSays(fluxstatus.Compute(object))
 	}, nil
 }
 
@@ -107,6 +103,21 @@ func ofReader(readers engine.StatusReader, object *unstructured.Unstructured) (s
 		return "", "", err
 	}
 	return string(found.Status), found.Message, found.Error
+}
+
+func fluxSays(result *fluxstatus.Result, err error) (string, string, error) {
+	if err != nil {
+		return "", "", err
+	}
+	return string(result.Status), result.Message, nil
+}
+
+func kstatus(object *unstructured.Unstructured) (string, string, error) {
+	result, err := status.Compute(object)
+	if err != nil {
+		return "", "", err
+	}
+	return string(result.Status), result.Message, nil
 }
 
 func helm(kubeconfig string, timeout time.Duration, hook bool) error {
@@ -147,15 +158,17 @@ func main() {
 	makers := map[string]func([]byte) (reader, error){"argocd": argocd, "flux": flux}
 	switch {
 	case len(os.Args) == 3 && makers[os.Args[1]] != nil:
-		mainHealth(makers[os.Args[1]], os.Args[2])
+		mainHealth(fromFile(makers[os.Args[1]], os.Args[2]))
+	case len(os.Args) == 2 && os.Args[1] == "kstatus":
+		mainHealth(kstatus)
 	case len(os.Args) == 4 && (os.Args[1] == "helm" || os.Args[1] == "helm-hook"):
 		mainHelm(os.Args[1:])
 	default:
-		log.Fatal("usage: gitops argocd|flux FILE <OBJECTS, or gitops helm|helm-hook KUBECONFIG SECONDS <OBJECTS")
+		log.Fatal("usage: gitops argocd|flux FILE <OBJECTS, gitops kstatus <OBJECTS, or gitops helm|helm-hook KUBECONFIG SECONDS <OBJECTS")
 	}
 }
 
-func mainHealth(make func([]byte) (reader, error), file string) {
+func fromFile(make func([]byte) (reader, error), file string) reader {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		log.Fatal(err)
@@ -164,6 +177,10 @@ func mainHealth(make func([]byte) (reader, error), file string) {
 	if err != nil {
 		log.Fatal(err)
 	}
+	return read
+}
+
+func mainHealth(read reader) {
 	objects := json.NewDecoder(os.Stdin)
 	for {
 		var object unstructured.Unstructured
