@@ -12,6 +12,8 @@ sys.path.insert(0, str(ROOT / "hack"))
 sys.path.insert(0, str(ROOT / "tests/support"))
 
 from holdfast import CRDS, Jobs, Operator, install  # noqa: E402
+from kueue import Kueue  # noqa: E402
+from lane import BatchJobs  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from localcluster.tools import DEFAULT_K8S_VERSION, PINNED_K8S_VERSION  # noqa: E402
 from resource_api import Api  # noqa: E402
@@ -87,8 +89,10 @@ def check_denied(cluster):
 
 @pytest.fixture(scope="module")
 def operator(cluster, request):
-    """One operator for the file's tests. A file that kills it says OPERATOR_LEASES = QUICK_LEASES."""
-    with Operator(cluster, leases=getattr(request.module, "OPERATOR_LEASES", ())) as operator:
+    """One operator for the file's tests. A file that kills it says OPERATOR_LEASES = QUICK_LEASES. OPERATOR_FLAGS are
+    further flags."""
+    flags, leases = (getattr(request.module, name, ()) for name in ("OPERATOR_FLAGS", "OPERATOR_LEASES"))
+    with Operator(cluster, *flags, leases=leases) as operator:
         yield operator
 
 
@@ -106,3 +110,31 @@ def namespace(cluster, request):
 def jobs(cluster, namespace):
     """The jobs of the test's own namespace."""
     return Jobs(cluster, namespace)
+
+
+@pytest.fixture()
+def batch(cluster, namespace, operator):
+    """The batch/v1 Jobs of the test's own namespace. The file says OPERATOR_FLAGS = LANE."""
+    return BatchJobs(cluster, namespace)
+
+
+@pytest.fixture(scope="module")
+def kueue(cluster, operator, request):
+    """The real Kueue, with a flavor `batch`: two of the three nodes. A file's KUEUE says how it is configured."""
+    for node in ("node-0", "node-1"):
+        cluster.kubectl("label", "node", node, "pool=batch")
+    with Kueue(cluster, **getattr(request.module, "KUEUE", {})) as kueue:
+        kueue.flavor("batch", {"pool": "batch"})
+        kueue.priority_class("urgent", 1000)
+        kueue.priority_class("low", 1)
+        yield kueue
+
+
+@pytest.fixture()
+def queue(kueue, namespace):
+    """Makes a LocalQueue `q` of the test's own namespace with so many CPUs of its own."""
+    def make(cpu, name="q", **spec):
+        kueue.cluster_queue(namespace, {"batch": {"cpu": str(cpu)}}, **spec)
+        kueue.local_queue(namespace, name, namespace)
+
+    return make

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import Operator, install, job, runs
+from holdfast import install, job, runs
 from localcluster import Cluster, wait_for
 from localcluster.tools import k8s_minor
 from losses import pod_name, pod_named, wait_attempt, wait_released
@@ -35,12 +35,6 @@ def cluster():
     with Cluster(nodes=1, quiet=True, apiserver_flags=flags) as cluster:
         install(cluster)
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster) as operator:
-        yield operator
 
 
 def wait_refused(jobs, name, text, reason="PodCreationRefused"):

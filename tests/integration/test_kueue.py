@@ -1,47 +1,14 @@
 """DurableJobs whose pods the real Kueue admits, one by one: each row of the table in docs/kueue.md."""
 
-import pytest
+from doc_rows import Rows
 from holdfast import ROOT, job, runs
-from kueue import GATE, PRIORITY, QUEUE, Kueue, has
+from kueue import GATE, PREEMPTS, PRIORITY, QUEUE, has
 from localcluster import wait_for
 
 SOON = {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}
 LIMIT = 60
-# The tests of the rows of docs/kueue.md, by their first cell; those of test_kueue_namespaces.py too.
-ROWS = {}
-# Any pod that another one of higher priority may take the place of.
-PREEMPTS = {"preemption": {"withinClusterQueue": "LowerPriority"}}
-
-
-def row(cell):
-    """The test checks this row of docs/kueue.md."""
-    def mark(test):
-        assert cell not in ROWS
-        ROWS[cell] = test
-        return test
-
-    return mark
-
-
-@pytest.fixture(scope="module")
-def kueue(cluster, operator):
-    for node in ("node-0", "node-1"):
-        cluster.kubectl("label", "node", node, "pool=batch")
-    with Kueue(cluster) as kueue:
-        kueue.flavor("batch", {"pool": "batch"})
-        kueue.priority_class("urgent", 1000)
-        kueue.priority_class("low", 1)
-        yield kueue
-
-
-@pytest.fixture()
-def queue(kueue, namespace):
-    """Makes a LocalQueue `q` of the test's namespace with so many CPUs of its own."""
-    def make(cpu, name="q", **spec):
-        kueue.cluster_queue(namespace, {"batch": {"cpu": str(cpu)}}, **spec)
-        kueue.local_queue(namespace, name, namespace)
-
-    return make
+# Of docs/kueue.md; also of test_kueue_namespaces.py.
+row = Rows()
 
 
 def queued(name, annotations=None, priority=None, queue_name="q", **spec):

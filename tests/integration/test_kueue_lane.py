@@ -2,59 +2,17 @@
 
 import re
 
-import pytest
 import yaml
-from holdfast import ROOT, Operator, runs
-from kueue import PRIORITY, QUEUE, Kueue, has
-from lane import LANE, BatchJobs, batch_job
+from doc_rows import Rows
+from holdfast import ROOT, runs
+from kueue import PREEMPTS, PRIORITY, QUEUE, has
+from lane import LANE, batch_job
 from localcluster import wait_for
 
 LIMIT = 60
 DOCS = (ROOT / "docs/kueue.md").read_text()
-ROWS = {}
-PREEMPTS = {"preemption": {"withinClusterQueue": "LowerPriority"}}
-
-
-def row(cell):
-    """The test checks this row of docs/kueue.md."""
-    def mark(test):
-        assert cell not in ROWS
-        ROWS[cell] = test
-        return test
-
-    return mark
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster, *LANE) as operator:
-        yield operator
-
-
-@pytest.fixture(scope="module")
-def kueue(cluster, operator):
-    for node in ("node-0", "node-1"):
-        cluster.kubectl("label", "node", node, "pool=batch")
-    with Kueue(cluster) as kueue:
-        kueue.flavor("batch", {"pool": "batch"})
-        kueue.priority_class("urgent", 1000)
-        kueue.priority_class("low", 1)
-        yield kueue
-
-
-@pytest.fixture()
-def batch(kueue, cluster, namespace):
-    return BatchJobs(cluster, namespace)
-
-
-@pytest.fixture()
-def queue(kueue, namespace):
-    """Makes a LocalQueue of the test's namespace with one CPU of its own."""
-    def make(name="q", **spec):
-        kueue.cluster_queue(namespace, {"batch": {"cpu": "1"}}, **spec)
-        kueue.local_queue(namespace, name, namespace)
-
-    return make
+OPERATOR_FLAGS = LANE
+row = Rows()
 
 
 def queued(name, annotations=None, queue_name="q", priority=None, **spec):
@@ -81,7 +39,7 @@ def cost(batch, name):
 
 @row("The quota is full")
 def test_a_job_without_quota_is_suspended_and_has_no_pod(batch, queue):
-    queue()
+    queue(1)
     batch.apply(queued("first"))
     wait_running(batch, "first")
     batch.apply(queued("second", runs(0)))
@@ -93,7 +51,7 @@ def test_a_job_without_quota_is_suspended_and_has_no_pod(batch, queue):
 
 @row("There is quota")
 def test_an_admitted_job_gets_the_node_selector_of_its_flavor(batch, queue, kueue):
-    queue()
+    queue(1)
     batch.apply(queued("placed", runs(1)))
     [pod] = wait_running(batch, "placed")
     assert pod["spec"]["nodeSelector"] == {"pool": "batch"}
@@ -104,7 +62,7 @@ def test_an_admitted_job_gets_the_node_selector_of_its_flavor(batch, queue, kueu
 
 @row("A workload with a higher priority takes the quota")
 def test_a_preempted_job_comes_back_and_spends_nothing(batch, queue):
-    queue(**PREEMPTS)
+    queue(1, **PREEMPTS)
     batch.apply(queued("modest", priority="low"))
     wait_running(batch, "modest")
     batch.apply(queued("urgent", runs(5), priority="urgent"))
@@ -117,7 +75,7 @@ def test_a_preempted_job_comes_back_and_spends_nothing(batch, queue):
 
 @row("An attempt fails or is lost")
 def test_a_next_attempt_keeps_the_quota_of_its_job(batch, queue, kueue):
-    queue()
+    queue(1)
     batch.apply(queued("fails", runs(3, "1,0"), backoffLimit=3))
     wait_running(batch, "fails")
     batch.apply(queued("waits", runs(0)))
@@ -129,7 +87,7 @@ def test_a_next_attempt_keeps_the_quota_of_its_job(batch, queue, kueue):
 
 @row("The namespace has a LocalQueue named `default`")
 def test_in_a_namespace_with_a_default_queue_the_pods_are_gated_too(batch, queue):
-    queue("default")
+    queue(1, name="default")
     batch.apply(queued("twice", queue_name=None))
     wait_for("the gated pod", lambda: [pod["spec"].get("schedulingGates") is not None for pod in batch.pods("twice")]
              == [True], LIMIT)
@@ -139,7 +97,7 @@ def test_in_a_namespace_with_a_default_queue_the_pods_are_gated_too(batch, queue
 
 @row("A node dies, and the quota is full")
 def test_a_dead_node_does_not_keep_the_quota(batch, queue, cluster):
-    queue()
+    queue(1)
     batch.apply(queued("survivor", fields={"holdfast.dev/lostAfterSeconds": "15"}))
     [pod] = wait_running(batch, "survivor")
     cluster.kill_node(pod["spec"]["nodeName"])
@@ -159,7 +117,7 @@ def test_kueue_that_knows_durablejobs_counts_a_job_once(batch, queue, kueue, clu
                     "--serviceaccount=kueue-system:kueue-controller-manager")
     frameworks = {"frameworks": ["batch/job", "pod"]}
     kueue.restart(integrations=frameworks | config["integrations"])
-    queue("default")
+    queue(1, name="default")
     batch.apply(queued("once", runs(0), queue_name=None))
     batch.wait_condition("once", "Complete")
     assert len(kueue.workloads(batch.namespace)) == 1
@@ -167,4 +125,4 @@ def test_kueue_that_knows_durablejobs_counts_a_job_once(batch, queue, kueue, clu
 
 def test_each_row_of_the_docs_has_a_test():
     rows = re.findall(r"^\| (.*?) \| .* \|$", DOCS.partition("## Jobs of batch/v1")[2], re.MULTILINE)
-    assert sorted(rows) == sorted([*ROWS, "what happens"])
+    assert sorted(rows) == sorted([*row.cells, "what happens"])

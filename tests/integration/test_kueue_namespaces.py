@@ -4,29 +4,18 @@ import re
 
 import pytest
 from holdfast import ROOT, runs
-from kueue import Kueue
 from localcluster import wait_for
-from test_kueue import LIMIT, ROWS, cost, queued, row, wait_gated, wait_gated_attempt
+from test_kueue import cost, queued, row, wait_gated, wait_gated_attempt
 
-MANAGED = {"matchLabels": {"batch": "managed"}}
-
-
-@pytest.fixture(scope="module")
-def kueue(cluster, operator):
-    for node in ("node-0", "node-1", "node-2"):
-        cluster.kubectl("label", "node", node, "pool=batch")
-    with Kueue(cluster, feature_gates="FailureRecoveryPolicy=true", manageJobsWithoutQueueName=True,
-               managedJobsNamespaceSelector=MANAGED) as kueue:
-        kueue.flavor("batch", {"pool": "batch"})
-        yield kueue
+KUEUE = {"feature_gates": "FailureRecoveryPolicy=true", "manageJobsWithoutQueueName": True,
+         "managedJobsNamespaceSelector": {"matchLabels": {"batch": "managed"}}}
 
 
 @pytest.fixture()
-def managed(kueue, cluster, namespace):
+def managed(cluster, queue, namespace):
     """The test's namespace is one of those."""
     cluster.kubectl("label", "namespace", namespace, "batch=managed")
-    kueue.cluster_queue(namespace, {"batch": {"cpu": "1"}})
-    kueue.local_queue(namespace, "q", namespace)
+    queue(1)
 
 
 @row("Kueue manages whole namespaces, and a job there has no label")
@@ -40,9 +29,8 @@ def test_in_a_managed_namespace_a_job_without_a_label_waits_for_ever(jobs):
 
 
 @row("A namespace that `managedJobsNamespaceSelector` leaves out")
-def test_outside_the_managed_namespaces_kueue_leaves_jobs_alone(kueue, jobs):
-    kueue.cluster_queue(jobs.namespace, {"batch": {"cpu": "0"}})
-    kueue.local_queue(jobs.namespace, "q", jobs.namespace)
+def test_outside_the_managed_namespaces_kueue_leaves_jobs_alone(kueue, queue, jobs):
+    queue(0)
     jobs.apply(queued("plain", queue_name=None))
     jobs.apply(queued("labelled"))
     for name in ("plain", "labelled"):
@@ -67,4 +55,4 @@ def test_kueue_can_give_the_quota_of_a_dead_node_back_by_itself(cluster, jobs):
 def test_each_row_of_the_docs_has_a_test():
     rows = re.findall(r"^\| (.*?) \| .* \|$", (ROOT / "docs/kueue.md").read_text().partition("## Jobs of batch/v1")[0],
                       re.MULTILINE)
-    assert sorted(rows) == sorted([*ROWS, "what happens", "what happens"])
+    assert sorted(rows) == sorted([*row.cells, "what happens", "what happens"])

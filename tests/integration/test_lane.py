@@ -3,20 +3,11 @@
 import pytest
 
 from fake_kubelet import FakeKubelet
-from holdfast import Operator, runs
-from lane import LANE, BatchJobs, batch_job
+from holdfast import runs
+from lane import LANE, batch_job
 from localcluster import wait_for
 
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster, *LANE) as operator:
-        yield operator
-
-
-@pytest.fixture()
-def batch(cluster, namespace, operator):
-    return BatchJobs(cluster, namespace)
+OPERATOR_FLAGS = LANE
 
 
 def ended(batch, name, condition):

@@ -3,24 +3,12 @@
 import datetime
 import time
 
-import pytest
-
-from holdfast import QUICKEST_LEASES, Operator, runs
-from lane import LANE, QUICK_RETRY, BatchJobs, batch_spec
+from holdfast import QUICKEST_LEASES, runs
+from lane import LANE, QUICK_RETRY, batch_spec
 from localcluster import wait_for
 
+OPERATOR_FLAGS, OPERATOR_LEASES = LANE, QUICKEST_LEASES
 MINUTE = 60
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster, *LANE, leases=QUICKEST_LEASES) as operator:
-        yield operator
-
-
-@pytest.fixture()
-def batch(cluster, namespace, operator):
-    return BatchJobs(cluster, namespace)
 
 
 def cron_job(name, seconds, policy="Allow", exit_code=None, schedule="* * * * *", **spec):

@@ -8,18 +8,8 @@ from holdfast import QUICK_LEASES, Operator, job, operator_binary, runs
 from lane import LANE, BatchJobs, batch_job
 from localcluster import wait_for
 
+OPERATOR_FLAGS, OPERATOR_LEASES = LANE, QUICK_LEASES
 LOST_AFTER = 15
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster, *LANE, leases=QUICK_LEASES) as operator:
-        yield operator
-
-
-@pytest.fixture()
-def batch(cluster, namespace, operator):
-    return BatchJobs(cluster, namespace)
 
 
 def selected(batch, name):

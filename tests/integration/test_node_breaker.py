@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from holdfast import Jobs, Operator, install, job, place
+from holdfast import Jobs, install, job, place
 from localcluster import Cluster, wait_for
 from losses import (
     LOST_AFTER,
@@ -83,12 +83,6 @@ def cluster():
     with Cluster(nodes=0, kwok=False, scheduler=False, quiet=True) as cluster:
         install(cluster)
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def operator(cluster):
-    with Operator(cluster) as operator:
-        yield operator
 
 
 @pytest.fixture(scope="module")

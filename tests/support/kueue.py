@@ -27,6 +27,8 @@ NOT_INSTALLED = {"Deployment", "APIService"}
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 GATE = "kueue.x-k8s.io/admission"
+# Of a ClusterQueue: a workload takes the quota of those with a lower priority.
+PREEMPTS = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
 class Queues:
