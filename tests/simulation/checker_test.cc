@@ -383,6 +383,48 @@ TEST(Checker, SeesS15OfAQueue) {
   }
 }
 
+// The job's time is over, and the pod of its one open run, made by the operator, has a gate.
+// `more` changes the status before that.
+void runs_out_while_gated(Rogue& rogue, const std::function<void(Json& status)>& more) {
+  const Json pod = rogue.pod();
+  Json gated = pod;
+  gated["spec"]["schedulingGates"] = Json::array({{{"name", "example.com/quota"}}});
+  Applied write;  // not by a replica
+  write.resource = "pods";
+  write.before = &pod;
+  write.after = &gated;
+  rogue.world().ledger().applied(write);
+  Json before = rogue.job();
+  more(before["status"]);
+  Json after = before;
+  after["status"] = ended(before["status"], "Failed", "DeadlineExceeded");
+  after["status"]["history"][0]["reason"] = "DeadlineExceeded";
+  rogue.applied("durablejobs", &before, &after);
+}
+
+TEST(Checker, SeesATimeThatRunsOutWhileAllPodsAreGated) {
+  const std::string violation =
+      violation_after([](Rogue& rogue) { runs_out_while_gated(rogue, [](Json&) {}); });
+  EXPECT_EQ(rule_of(violation), "a job's time runs out while its pod is gated");
+}
+
+TEST(Checker, ATimeMayRunOutWhileTheApiServerRefusesAPodOfTheJob) {
+  const std::string violation = violation_after(
+      [](Rogue& rogue) {
+        runs_out_while_gated(rogue, [](Json& status) {
+          Json refused = run_of(status);
+          refused["index"] = 1;
+          refused["attempt"] = 2;
+          refused["podName"] = "victim-2-refused";
+          refused.erase("podUID");
+          status["attempt"] = 2;
+          status["runs"].push_back(refused);
+        });
+      },
+      kThreeRuns);
+  EXPECT_NE(rule_of(violation), "a job's time runs out while its pod is gated");
+}
+
 TEST(Checker, SeesATimeThatRunsOutInAQueue) {
   const std::string violation = violation_after([](Rogue& rogue) {
     Json before = rogue.job();

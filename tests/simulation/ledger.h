@@ -172,7 +172,7 @@ class Ledger {
                        const std::string& pod_uid);
   void check_times(const StatusWrite& write, const reconciler::HistoryEntry& entry,
                    const std::string& pod_uid, const PodBook& pod);
-  bool all_gated(const std::string& job_uid) const;
+  bool all_gated(const StatusWrite& write) const;
   void check_start_timeout(const StatusWrite& write, const PodBook& pod);
   void check_shared_metadata(const StatusWrite& write);
   void job_removed(const Json& job, bool by_replica);

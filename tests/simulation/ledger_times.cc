@@ -27,7 +27,7 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
   if (entry.outcome == Outcome::kStartTimeout) check_start_timeout(write, pod);
   const bool job_is_out_of_time =
       entry.outcome == Outcome::kDeadlineExceeded && entry.reason == Reason::kDeadlineExceeded;
-  if (job_is_out_of_time && pod.gated && all_gated(write.uid)) {
+  if (job_is_out_of_time && pod.gated && all_gated(write)) {
     complain("a job's time runs out while its pod is gated: " + what);
   }
   const auto truth = cluster_.truth(pod_uid);
@@ -47,13 +47,19 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
   }
 }
 
-// The clock of a job with many runs stands still only while the pods of all open runs are gated.
-bool Ledger::all_gated(const std::string& job_uid) const {
-  return std::all_of(pods_.begin(), pods_.end(), [&](const auto& one) {
-    const PodBook& pod = one.second;
-    const bool lives = pod.made && !is_final(pod.phase) && pod.removed == Duration::zero();
-    return pod.owner_uid != job_uid || !lives || pod.gated;
-  });
+// The clock of a job with many runs stands still only while the pod of each open run is gated. It
+// goes on for a run that has no pod, because the API server may refuse the pod for ever.
+bool Ledger::all_gated(const StatusWrite& write) const {
+  const auto is_gated = [&](const Run& run) {
+    return std::any_of(pods_.begin(), pods_.end(), [&](const auto& one) {
+      const PodBook& pod = one.second;
+      const bool lives = pod.made && !is_final(pod.phase) && pod.removed == Duration::zero();
+      return pod.owner_uid == write.uid && pod.attempt == run.attempt && lives && pod.gated;
+    });
+  };
+  const auto& runs = write.old.runs;
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run& run) { return !run.open() || is_gated(run); });
 }
 
 // What is not bound waits without limit, unless the user has set one.

@@ -38,6 +38,23 @@ TEST(GatedTime, TheJobsDeadlineStandsStillWhileItsPodIsGated) {
   EXPECT_EQ(after(view, now() + seconds(86400)).phase, Phase::kRunning);
 }
 
+TEST(GatedTime, TimeCountsWhileTheApiServerRefusesThePodOfAnotherRun) {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.spec.active_deadline = seconds(150);
+  for (PodView& pod : view.pods) {
+    pod.phase = PodPhase::kPending;
+    pod.containers.clear();
+    pod.node_name.clear();
+    pod.gates = "quota";
+  }
+  EXPECT_EQ(after(view, now() + seconds(86400)).phase, Phase::kRunning) << "all are gated";
+  view.pods.pop_back();
+  view.job.status.runs[1].refused = "exceeded quota: team";
+  view.job.status.runs[1].pod_uid.clear();
+  EXPECT_FALSE(is_late(after(view, now() + seconds(49))));
+  EXPECT_TRUE(is_late(after(view, now() + seconds(51))));
+}
+
 TEST(GatedTime, APodThatIsGatedWhileNobodyLooksIsNotOutOfTimeWhenTheyDo) {
   JobView view = gated_job();
   view.job.status.waiting = Waiting{Reason::kPodStarting, "m", "n", std::nullopt};
