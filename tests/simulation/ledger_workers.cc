@@ -2,6 +2,7 @@
 // the words of the two Leases, and the sizes of pools.
 #include <algorithm>
 
+#include "operator/pools/worker_leases.h"
 #include "reconciler/pool/pool.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/objects.h"
@@ -179,12 +180,18 @@ void Ledger::worker_lease_written(const Applied& applied) {
     return;
   }
   check_mark(*applied.before, *applied.after);
-  if (!was_held && !holder_of(*applied.after).empty()) {
+  // The operator revokes a Lease that somebody has changed, whatever its holder is: they may have
+  // removed that, too. A revoked worker gets no work, so it is not back.
+  const bool has_lost_its_label =
+      string_at(at(at(*applied.before, "metadata"), "labels"), kWorkerPoolLabel).empty();
+  const bool is_revoked = by_replica(applied) && has_lost_its_label &&
+                          holder_of(*applied.after) == controller::kRevokedHolder;
+  if (!was_held && !holder_of(*applied.after).empty() && !is_revoked) {
     complain("a worker that was cut off comes back: " + key_of(object));
   }
   if (!was_held || !holder_of(*applied.after).empty()) return;
   if (!by_replica(applied)) workers_.excuse(name.substr(kWorkerPrefix.size()));
-  cut_off_[uid_of(object)] = report_of(*applied.before);
+  cut_off_.try_emplace(uid_of(object), report_of(*applied.before));
   workers_.is_cut_off(uid_of(object), name.substr(kWorkerPrefix.size()));
 }
 
