@@ -11,6 +11,8 @@ namespace holdfast::reconciler {
 
 // A change of `waiting` alone is written at most this often.
 inline constexpr seconds kInfoWriteInterval{1};
+// A new message alone, of a worker or a scheduler, is written at most this often.
+inline constexpr seconds kWordsInterval{30};
 
 inline constexpr const char* kJobDeadlineMessage =
     "the job was active longer than activeDeadlineSeconds";

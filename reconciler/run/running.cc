@@ -25,20 +25,6 @@ constexpr const char* kTemplateDoubted =
 // pod must not cost it in a backlog, where the operator sees the pod's end a second or two late.
 // The pod's times are whole seconds, rounded down, so it may have run for up to 1 s less.
 constexpr seconds kPodRunningNotice{3};
-// A new message alone, of a worker or a scheduler, is written at most this often.
-constexpr seconds kWordsInterval{30};
-// The schema's limit of runs[].refused.
-constexpr std::size_t kRefusedLimit = 1024;
-
-Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
-                   OrphanClass orphan_class = OrphanClass::kNone) {
-  Verdict verdict;
-  verdict.outcome = outcome;
-  verdict.reason = reason;
-  verdict.message = std::move(message);
-  verdict.orphan_class = orphan_class;
-  return verdict;
-}
 
 RunStep ended(const Verdict& verdict, Duration trouble_for = Duration::zero()) {
   RunStep step;

@@ -14,18 +14,6 @@ namespace {
 constexpr seconds kRunningNotice{3};
 // A worker is told of its attempts within milliseconds. A longer wait is reported.
 constexpr seconds kStartNotice{5};
-// A new message alone is written at most this often.
-constexpr seconds kWordsInterval{30};
-
-Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
-                   OrphanClass orphan_class = OrphanClass::kNone) {
-  Verdict verdict;
-  verdict.outcome = outcome;
-  verdict.reason = reason;
-  verdict.message = std::move(message);
-  verdict.orphan_class = orphan_class;
-  return verdict;
-}
 
 std::string worker_of(const RunContext& context) { return "worker " + context.run.worker_name; }
 

@@ -115,6 +115,15 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
 
 }  // namespace
 
+Verdict verdict_of(Outcome outcome, Reason reason, std::string message, OrphanClass orphan_class) {
+  Verdict verdict;
+  verdict.outcome = outcome;
+  verdict.reason = reason;
+  verdict.message = std::move(message);
+  verdict.orphan_class = orphan_class;
+  return verdict;
+}
+
 std::string in_one_line(const Verdict& verdict) {
   // An Event takes 1 KiB.
   constexpr std::size_t kSaid = 512;

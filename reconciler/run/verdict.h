@@ -18,6 +18,9 @@ struct Verdict {
   OrphanClass orphan_class = OrphanClass::kNone;  // set for Lost
 };
 
+Verdict verdict_of(Outcome outcome, Reason reason, std::string message,
+                   OrphanClass orphan_class = OrphanClass::kNone);
+
 // The verdict's message with its output, in one line, for Events and conditions.
 std::string in_one_line(const Verdict& verdict);
 

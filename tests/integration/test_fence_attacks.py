@@ -23,6 +23,7 @@ from fence_attacks import (
     job_status,
     made_anew,
     mint,
+    no_right_to,
     of_run,
     patch,
     patch_plain,
@@ -54,12 +55,6 @@ TOO_LONG = "fenced: holdfast.dev/progress-message has at most 256 bytes"
 DEFERRALS_NUMBER = "fenced: holdfast.dev/deferrals is a number"
 CHECKPOINT_TOO_LONG = "fenced: holdfast.dev/checkpoint has at most 1024 bytes"
 OPERATOR = "fenced: only the operator creates and deletes the Lease of a DurableJob"
-
-
-def no_right_to(verb, resource="leases"):
-    """What the authorizer says, before the fence is asked."""
-    return f'cannot {verb} resource "{resource}"'
-
 
 RIVAL = [{"apiVersion": "v1", "kind": "Pod", "name": "rival", "uid": "1", "controller": True}]
 ME = {"spec": {"holderIdentity": "me"}}

@@ -20,6 +20,7 @@ from fence_attacks import (
     annotate,
     apply,
     delete,
+    no_right_to,
     patch,
     put,
     remembered,
@@ -45,11 +46,6 @@ METADATA = "fenced: a warm worker changes nothing in its Lease's metadata but it
 ANNOTATION = "fenced: a warm worker changes no annotation but holdfast.dev/worker"
 TOO_LONG = "fenced: holdfast.dev/worker has at most 16384 bytes"
 JOBS_HOLDER = "fenced: only the pod that holds this Lease may renew it: "
-
-
-def no_right_to(verb, resource="leases"):
-    """What the authorizer says, before the fence is asked."""
-    return f'cannot {verb} resource "{resource}"'
 
 
 class Scene:

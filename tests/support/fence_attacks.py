@@ -144,6 +144,11 @@ class Scene:
         return self.cluster.api("GET", lease_path(HERE))[1]["items"], (status, aim)
 
 
+def no_right_to(verb, resource="leases"):
+    """What the authorizer says, before the fence is asked."""
+    return f'cannot {verb} resource "{resource}"'
+
+
 def of_run(index, request):
     """The request against the Lease of a run of a job with many."""
     return lambda scene: request(Scene(scene.world, index))

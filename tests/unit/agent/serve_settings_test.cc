@@ -1,41 +1,24 @@
 // What the environment of a warm worker must say, and what of it a command gets.
 #include "agent/serve_settings.h"
 
-#include <map>
-
-#include <gtest/gtest.h>
+#include "tests/unit/agent/settings_fixture.h"
 
 namespace holdfast::agent {
 namespace {
 
 using std::chrono::seconds;
 
-class ServeSettingsRule : public ::testing::Test {
+class ServeSettingsRule : public SettingsOf<read_serve_settings> {
  protected:
-  Result<ServeSettings> read() const {
-    return read_serve_settings([this](const char* name) -> std::optional<std::string> {
-      const auto found = variables.find(name);
-      if (found == variables.end()) return std::nullopt;
-      return found->second;
-    });
+  ServeSettingsRule() {
+    variables = {
+        {"HOLDFAST_WORKER_POOL", "thumbnails"},    {"HOLDFAST_LEASE_NAMESPACE", "media"},
+        {"HOLDFAST_POD_NAME", "thumbnails-abcde"}, {"HOLDFAST_POD_UID", "77-88"},
+        {"HOLDFAST_LEASE_DURATION_SECONDS", "30"}, {"HOLDFAST_SLOTS", "4"},
+        {"HOLDFAST_POD_GRACE_SECONDS", "45"},      {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+        {"KUBERNETES_SERVICE_PORT", "443"},
+    };
   }
-  void refuses(const std::string& name, const std::string& value, const std::string& words) {
-    const std::string before = variables[name];
-    variables[name] = value;
-    const Result<ServeSettings> settings = read();
-    ASSERT_FALSE(settings.ok()) << name << "=" << value;
-    EXPECT_EQ(settings.error().message.find(name), 0u) << settings.error().message;
-    EXPECT_NE(settings.error().message.find(words), std::string::npos) << settings.error().message;
-    variables[name] = before;
-  }
-
-  std::map<std::string, std::string> variables = {
-      {"HOLDFAST_WORKER_POOL", "thumbnails"},    {"HOLDFAST_LEASE_NAMESPACE", "media"},
-      {"HOLDFAST_POD_NAME", "thumbnails-abcde"}, {"HOLDFAST_POD_UID", "77-88"},
-      {"HOLDFAST_LEASE_DURATION_SECONDS", "30"}, {"HOLDFAST_SLOTS", "4"},
-      {"HOLDFAST_POD_GRACE_SECONDS", "45"},      {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
-      {"KUBERNETES_SERVICE_PORT", "443"},
-  };
 };
 
 TEST_F(ServeSettingsRule, TheLeasesAreThoseOfThePod) {

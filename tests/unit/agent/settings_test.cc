@@ -1,46 +1,28 @@
 // What the environment must say, and the words for what it does not.
 #include "agent/settings.h"
 
-#include <map>
-
-#include <gtest/gtest.h>
+#include "tests/unit/agent/settings_fixture.h"
 
 namespace holdfast::agent {
 namespace {
 
 using std::chrono::seconds;
 
-class SettingsRule : public ::testing::Test {
+class SettingsRule : public SettingsOf<read_settings> {
  protected:
-  Result<Settings> read() const {
-    return read_settings([this](const char* name) -> std::optional<std::string> {
-      const auto found = variables.find(name);
-      if (found == variables.end()) return std::nullopt;
-      return found->second;
-    });
+  SettingsRule() {
+    variables = {
+        {"HOLDFAST_LEASE_NAMESPACE", "media"},
+        {"HOLDFAST_LEASE_NAME", "holdfast-1b4e"},
+        {"HOLDFAST_LEASE_DURATION_SECONDS", "30"},
+        {"HOLDFAST_ATTEMPT", "3"},
+        {"HOLDFAST_POD_NAME", "encode-3-abcde"},
+        {"HOLDFAST_POD_UID", "77-88"},
+        {"HOLDFAST_PROGRESS_FILE", "/holdfast/progress"},
+        {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+        {"KUBERNETES_SERVICE_PORT", "443"},
+    };
   }
-  // The error names the variable and holds the words.
-  void refuses(const std::string& name, const std::string& value, const std::string& words) {
-    const std::string before = variables[name];
-    variables[name] = value;
-    const Result<Settings> settings = read();
-    ASSERT_FALSE(settings.ok()) << name << "=" << value;
-    EXPECT_EQ(settings.error().message.find(name), 0u) << settings.error().message;
-    EXPECT_NE(settings.error().message.find(words), std::string::npos) << settings.error().message;
-    variables[name] = before;
-  }
-
-  std::map<std::string, std::string> variables = {
-      {"HOLDFAST_LEASE_NAMESPACE", "media"},
-      {"HOLDFAST_LEASE_NAME", "holdfast-1b4e"},
-      {"HOLDFAST_LEASE_DURATION_SECONDS", "30"},
-      {"HOLDFAST_ATTEMPT", "3"},
-      {"HOLDFAST_POD_NAME", "encode-3-abcde"},
-      {"HOLDFAST_POD_UID", "77-88"},
-      {"HOLDFAST_PROGRESS_FILE", "/holdfast/progress"},
-      {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
-      {"KUBERNETES_SERVICE_PORT", "443"},
-  };
 };
 
 TEST_F(SettingsRule, WhatIsNotSetHasTheContractsDefaults) {
