@@ -119,14 +119,15 @@ TEST_F(HttpsPosterTest, OfSeveralAddressesItUsesThoseThatAreAllowed) {
   EXPECT_TRUE(post(target(server_)).ok());
 }
 
-// Of the same port on 127.0.0.2: nobody takes its connections.
+// Of the same port on 127.0.0.2: nobody takes its connections. The kernel begins so many and one
+// more.
 class DeafAddress {
  public:
-  explicit DeafAddress(int port) : socket_(io_, tcp::v4()) {
+  DeafAddress(int port, int waiting) : socket_(io_, tcp::v4()) {
     socket_.set_option(tcp::acceptor::reuse_address(true));
     endpoint_ = {boost::asio::ip::make_address("127.0.0.2"), static_cast<std::uint16_t>(port)};
     socket_.bind(endpoint_);
-    socket_.listen(0);
+    socket_.listen(waiting);
   }
   // From now on a connection does not even begin: the kernel's queue is full.
   void fill() {
@@ -144,7 +145,7 @@ class DeafAddress {
 
 TEST_F(HttpsPosterTest, AnAddressThatHangsIsTriedLastTheNextTime) {
   server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
-  DeafAddress deaf(server_.port());
+  DeafAddress deaf(server_.port(), 8);
   look_up_ = [](const std::string&) { return Result(Addresses{"127.0.0.2", "127.0.0.1"}); };
   Target both = target(server_);
   both.allowed = {*parse_range("127.0.0.0/8")};
@@ -156,7 +157,7 @@ TEST_F(HttpsPosterTest, AnAddressThatHangsIsTriedLastTheNextTime) {
 
 TEST_F(HttpsPosterTest, AnAddressThatCannotBeReachedLeavesTimeForTheNext) {
   server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
-  DeafAddress deaf(server_.port());
+  DeafAddress deaf(server_.port(), 0);
   deaf.fill();
   look_up_ = [](const std::string&) { return Result(Addresses{"127.0.0.2", "127.0.0.1"}); };
   Target both = target(server_);
