@@ -13,8 +13,10 @@ using reconciler::ShardAction;
 constexpr int kMostPending = 16;
 // The watch shows a new Lease before this many tries to create it.
 constexpr int kUnseenIsForeign = 3;
-// A member Lease that is stale for this many of its durations, and holds nothing, is deleted.
-constexpr int kTidyDurations = 10;
+// A member Lease that is stale for this many of its durations, and holds nothing, is deleted. Soon:
+// a replica that joins later counts its holder as alive for one duration, because it has not seen
+// the silence before. Its plan then differs from the others'. A holder that is back joins as new.
+constexpr int kTidyDurations = 2;
 // A replica that is killed often never lives that long, so more dead Leases than this are also
 // deleted.
 constexpr int kMostDead = 16;

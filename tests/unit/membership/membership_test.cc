@@ -434,17 +434,31 @@ TEST_F(MembershipTest, AGoodbyeIsSaidOnceWhateverItWasAskedFor) {
   serve();
 }
 
+// Its holder never renews it.
+Json dead_member(const std::string& holder, std::uint64_t version) {
+  LeaseWrite write;
+  write.namespace_ = "holdfast-system";
+  write.holder = holder;
+  write.shards = 1;
+  write.duration = std::chrono::seconds(15);
+  Json lease = *parse_json(member_lease_body(write, write.holder));
+  lease["metadata"]["uid"] = "uid-of-" + write.holder;
+  lease["metadata"]["resourceVersion"] = std::to_string(version);
+  return lease;
+}
+
+// A replica that joins later would count it as alive for one duration more.
+TEST_F(MembershipTest, ADeadMemberIsTidiedAwayAfterTwoOfItsDurations) {
+  tell("ADDED", dead_member("dead", ++version_));
+  pass(28);
+  EXPECT_EQ(deletes_, 0);
+  pass(6);
+  EXPECT_GE(deletes_, 1);
+}
+
 TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
   for (int i = 0; i < 20; ++i) {
-    LeaseWrite write;
-    write.namespace_ = "holdfast-system";
-    write.holder = "dead-" + std::to_string(i);
-    write.shards = 1;
-    write.duration = std::chrono::seconds(15);
-    Json lease = *parse_json(member_lease_body(write, write.holder));
-    lease["metadata"]["uid"] = "uid-of-" + write.holder;
-    lease["metadata"]["resourceVersion"] = std::to_string(++version_);
-    tell("ADDED", lease);
+    tell("ADDED", dead_member("dead-" + std::to_string(i), ++version_));
   }
   pass(14);
   EXPECT_EQ(deletes_, 0);
