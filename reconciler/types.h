@@ -265,6 +265,8 @@ struct Run {
   // its worker Lease. Such an attempt has no pod of its own. Its pod_name is on record nowhere.
   std::string worker_name;
   std::string worker_uid;
+  // For how long processes of that worker may outlast its last renewal. Zero: not on record.
+  seconds worker_lease_duration{0};
   std::string checkpoint;  // of attempts on workers: the last one, for the next attempt
   bool operator==(const Run&) const = default;
 
@@ -610,8 +612,9 @@ struct PermitView {
 // What a job's pool has for it.
 struct PoolView {
   struct Worker {
-    std::string name;  // of its pod
-    std::string uid;   // of its worker Lease
+    std::string name;           // of its pod
+    std::string uid;            // of its worker Lease
+    seconds lease_duration{0};  // as its agent has it
   };
   bool no_pool = false;  // there is no pool of that name
   // Free slots that the job's next attempts may take now, in this order.

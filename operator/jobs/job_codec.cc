@@ -9,6 +9,7 @@
 #include "operator/jobs/outbox_codec.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
+#include "reconciler/pool/pool.h"
 
 namespace holdfast::controller {
 namespace {
@@ -98,6 +99,8 @@ reconciler::Run decode_run(const JsonView& json) {
   run.progress = string_at(json, "progress");
   run.worker_name = string_at(json, "workerName");
   run.worker_uid = string_at(json, "workerUID");
+  run.worker_lease_duration = std::chrono::seconds(std::clamp<std::int64_t>(
+      int_at(json, "workerLeaseDurationSeconds"), 0, reconciler::kMaxLeaseSeconds));
   run.checkpoint = utf8_prefix(string_at(json, "checkpoint"), reconciler::kResultLimit);
   return run;
 }
@@ -107,6 +110,9 @@ Json encode_run(const reconciler::Run& run) {
   if (run.at_worker()) {
     put_text(json, "workerName", run.worker_name);
     put_text(json, "workerUID", run.worker_uid);
+    if (run.worker_lease_duration.count() > 0) {
+      json["workerLeaseDurationSeconds"] = run.worker_lease_duration.count();
+    }
   } else {
     put_text(json, "podName", run.pod_name);
     put_text(json, "podUID", run.pod_uid);

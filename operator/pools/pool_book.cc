@@ -68,8 +68,9 @@ std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, 
     if (added) place->second.since = known.waited_since.value_or(now);
   }
   for (const reconciler::Run& run : job.job.status.runs) {
-    if (!run.at_worker() || touched.count(run.worker_uid) == 0 || !run.start_time) continue;
-    workers_[run.worker_uid].last_seen = LastSeen{run.worker_name, *run.start_time};
+    if (!run.at_worker() || touched.count(run.worker_uid) == 0) continue;
+    std::chrono::seconds& recorded = workers_[run.worker_uid].recorded;
+    recorded = std::max(recorded, run.worker_lease_duration);
   }
   for (const std::string& worker : touched) {
     recount(workers_[worker]);
@@ -126,12 +127,12 @@ std::string PoolBook::name_of(const std::string& job_uid) const {
 
 // ---- Workers.
 
-void PoolBook::put_worker(const std::string& uid, const std::string& pod_name, std::int64_t slots,
-                          bool takes, const Work& work, const WorkerReport& report) {
-  Worker& worker = workers_[uid];
+void PoolBook::put_worker(const reconciler::PoolView::Worker& offer, std::int64_t slots, bool takes,
+                          const Work& work, const WorkerReport& report) {
+  Worker& worker = workers_[offer.uid];
   sum(worker, -1);
   worker.there = true;
-  worker.pod_name = pod_name;
+  worker.offer = offer;
   worker.slots = slots;
   worker.takes = false;  // it is in no sum now
   worker.entries.clear();
@@ -148,7 +149,7 @@ void PoolBook::put_worker(const std::string& uid, const std::string& pod_name, s
 void PoolBook::erase_worker(const std::string& uid) {
   const auto found = workers_.find(uid);
   if (found == workers_.end()) return;
-  put_worker(uid, "", 0, false, {}, {});
+  put_worker({"", uid}, 0, false, {}, {});
   found->second.there = false;
   forget_if_empty(uid);
 }
@@ -246,9 +247,10 @@ bool PoolBook::is_missing(const std::string& worker_uid) const {
   return found != workers_.end() && !found->second.there && found->second.has_places();
 }
 
-std::optional<PoolBook::LastSeen> PoolBook::last_seen(const std::string& worker_uid) const {
+std::chrono::seconds PoolBook::lease_duration(const std::string& worker_uid) const {
   const auto found = workers_.find(worker_uid);
-  return found == workers_.end() ? std::nullopt : found->second.last_seen;
+  const bool is_known = found != workers_.end() && found->second.recorded.count() > 0;
+  return is_known ? found->second.recorded : kLongestDuration;
 }
 
 // ---- The line.
@@ -290,7 +292,7 @@ reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
     }
     const auto uid = placement.place(key);
     if (!uid) break;
-    view.offers.push_back({workers_.at(*uid).pod_name, *uid});
+    view.offers.push_back(workers_.at(*uid).offer);
   }
   return view;
 }

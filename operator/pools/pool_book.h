@@ -4,6 +4,7 @@
 // is. Loop only; times are parameters.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -18,6 +19,7 @@
 #include "core/worker_protocol.h"
 #include "operator/jobs/job_codec.h"
 #include "operator/pools/slot_line.h"
+#include "reconciler/pool/pool.h"
 #include "reconciler/pool/work.h"
 #include "reconciler/types.h"
 
@@ -33,6 +35,8 @@ class PoolBook {
  public:
   // A promise holds until the cache shows a later version of the job, or for this long.
   static constexpr std::chrono::seconds kPromise{10};
+  // Of a worker whose records do not say it: the longest that the schema allows.
+  static constexpr std::chrono::seconds kLongestDuration{reconciler::kMaxLeaseSeconds};
   // The most slots that one look at a job may take.
   static constexpr std::int64_t kMaxOffers = SlotLine::kMostAtOnce;
 
@@ -50,8 +54,8 @@ class PoolBook {
   std::vector<std::string> erase(const std::string& job_uid);
 
   // The worker as its Leases show it now. `takes`: it may get new attempts.
-  void put_worker(const std::string& uid, const std::string& pod_name, std::int64_t slots,
-                  bool takes, const Work& work, const WorkerReport& report);
+  void put_worker(const reconciler::PoolView::Worker& offer, std::int64_t slots, bool takes,
+                  const Work& work, const WorkerReport& report);
   void erase_worker(const std::string& uid);
 
   // See Places (operator/jobs/places.h).
@@ -85,13 +89,9 @@ class PoolBook {
   // The workers that have places on record, but no Leases.
   std::vector<std::string> missing() const;
   bool is_missing(const std::string& worker_uid) const;
-  // Of such a worker: its pod's name, as a job's record has it, and a time at which that pod was
-  // there.
-  struct LastSeen {
-    std::string pod_name;
-    Time at{};
-  };
-  std::optional<LastSeen> last_seen(const std::string& worker_uid) const;
+  // How long its processes may outlast its Leases, as the records of its places say. It never
+  // changes: an agent reads it once, from its pod.
+  std::chrono::seconds lease_duration(const std::string& worker_uid) const;
   // The name of the job; empty: it has no place here and does not wait.
   std::string name_of(const std::string& job_uid) const;
 
@@ -106,8 +106,8 @@ class PoolBook {
  private:
   struct Worker {
     bool there = false;  // its Leases are
-    std::string pod_name;
-    std::optional<LastSeen> last_seen;
+    reconciler::PoolView::Worker offer;
+    std::chrono::seconds recorded{0};  // the duration; zero: no record says it
     std::int64_t slots = 0;
     bool takes = false;
     std::vector<AttemptId> entries;

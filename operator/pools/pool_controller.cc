@@ -13,8 +13,6 @@ namespace {
 constexpr int kPoolWorkers = 32;
 // The first list of a kind may fail some times.
 constexpr std::chrono::seconds kReadingTime{60};
-// Of a worker whose Lease this process has not seen: the longest that the schema allows.
-constexpr std::chrono::seconds kLongestDuration{reconciler::kMaxLeaseSeconds};
 
 // A read of a Lease is as good as now for so long.
 constexpr std::chrono::seconds kLooked{1};
@@ -212,50 +210,6 @@ void PoolController::not_placed(const CachedJob& job) {
   wake(key, *pool);
 }
 
-// The pod on which the worker without Leases had its place. A name is free only once its pod is
-// gone: a pod that was there at the last intent for this worker is the worker's.
-WorkerPtr PoolController::pod_of_missing(const Pool& pool, const std::string& uid) const {
-  const auto last = pool.book.last_seen(uid);
-  if (!last || last->pod_name.empty()) return nullptr;
-  for (const auto& [pod_uid, worker] : pool.workers) {
-    if (!worker->pod || worker->pod->name != last->pod_name) continue;
-    return worker->pod->worker.created <= last->at ? worker : nullptr;
-  }
-  return nullptr;
-}
-
-// The pod alone still tells how long a worker without Leases may run. It stays until its attempts
-// are over, because a next owner must find it, too.
-bool PoolController::is_last_trace(const Pool& pool, const Worker& worker) const {
-  const std::vector<std::string> missing = pool.book.missing();
-  return std::any_of(missing.begin(), missing.end(), [&](const std::string& uid) {
-    return pod_of_missing(pool, uid).get() == &worker;
-  });
-}
-
-// The pool's spec says nothing of a worker that was made before it was edited. The work Lease may
-// still be there, with an entry of an attempt that had its place on the worker. Or its pod is.
-Duration PoolController::missing_after(const std::string& key, const std::string& uid) const {
-  const auto pool = find_pool(key);
-  if (!pool) return kLongestDuration;
-  if (const auto gone = pool->gone.find(uid); gone != pool->gone.end()) {
-    return gone->second.duration;
-  }
-  const auto is_on = [&](const Worker& worker) {
-    return worker.work && std::any_of(worker.work->work.entries.begin(),
-                                      worker.work->work.entries.end(), [&](const WorkEntry& entry) {
-                                        return !pool->book.job_at(uid, entry.id).empty();
-                                      });
-  };
-  WorkerPtr known = pod_of_missing(*pool, uid);
-  for (const auto& [pod_uid, worker] : pool->workers) {
-    if (!known && is_on(*worker)) known = worker;
-  }
-  if (!known) return kLongestDuration;
-  pool->gone[uid] = {known->duration(), loop_.now()};
-  return known->duration();
-}
-
 // Also for shards of others: the next owner has then seen it from its start.
 void PoolController::watch_missing() {
   for (const auto& [key, pool] : books_) {
@@ -282,13 +236,12 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
   if (found == by_lease_.end()) {
     // Its agent's own deadlines come first: nothing runs there after this time.
     const std::string key = job.namespace_ + "/" + run.worker_uid;
-    const std::string pool = job.job.spec.pool ? pool_key(job) : job.namespace_ + "/";
+    const auto pool = job.job.spec.pool ? find_pool(pool_key(job)) : nullptr;
+    const Duration after =
+        pool ? pool->book.lease_duration(run.worker_uid) : PoolBook::kLongestDuration;
     const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
-    if (!is_new || times_.missing_for(key, loop_.now()) < missing_after(pool, run.worker_uid)) {
-      return slot;
-    }
-    const auto book = find_pool(pool);
-    if (book && book->known_gone.count(run.worker_uid) == 0) return slot;
+    if (!is_new || times_.missing_for(key, loop_.now()) < after) return slot;
+    if (pool && pool->known_gone.count(run.worker_uid) == 0) return slot;
     slot.at = reconciler::AtPlace::kLost;
     slot.left = true;
     return slot;

@@ -102,7 +102,7 @@ class PoolController : public Places {
   void lease_is_gone(const WorkerPtr& worker, bool is_work);
   void leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
                       reconciler::WorkerState state_before);
-  void worker_is_another(Worker& worker, const CachedWorkerLease& lease);
+  void worker_is_another(Worker& worker, const std::string& lease_uid);
   void look_at_places(const Worker& worker, const std::string& lease_uid, const PlaceNews& news);
   void look_at_worker(const Worker& worker);
   void look_at_workers(const std::string& pool_key, const std::vector<std::string>& lease_uids);
@@ -124,9 +124,6 @@ class PoolController : public Places {
   reconciler::PodIs pod_is(const Worker& worker);
   bool is_needed(const Worker& worker);
   bool has_looked(const WorkerPtr& worker) const;
-  Duration missing_after(const std::string& pool_key, const std::string& lease_uid) const;
-  WorkerPtr pod_of_missing(const Pool& pool, const std::string& lease_uid) const;
-  bool is_last_trace(const Pool& pool, const Worker& worker) const;
   void watch_missing();
 
   // pool_wanted.cc: which silences are recorded, and for which shards.

@@ -251,17 +251,12 @@ void PoolController::lease_is_gone(const WorkerPtr& worker, bool is_work) {
 }
 
 // The worker with this Lease is gone: another Lease is another worker's.
-void PoolController::worker_is_another(Worker& worker, const CachedWorkerLease& lease) {
-  const std::string& lease_uid = lease.uid;
+void PoolController::worker_is_another(Worker& worker, const std::string& lease_uid) {
   by_lease_.erase(lease_uid);
   times_.gone(worker.key());
   worker.cut_off_seen.reset();
   if (const auto pool = find_pool(worker.pool_key())) {
-    const bool knows = worker.agent_duration.count() > 0;
     pool->book.erase_worker(lease_uid);
-    // A replica that does not look after the pool must not keep them all either.
-    pool->forget_gone(pool->book.missing(), loop_.now());
-    pool->gone[lease_uid] = {knows ? worker.agent_duration : lease.duration, loop_.now()};
   }
   look_at_places(worker, lease_uid, {.of_open = true, .of_closed = true, .ids = {}});
   // It looks after the places of workers without a Lease.
@@ -271,7 +266,7 @@ void PoolController::worker_is_another(Worker& worker, const CachedWorkerLease& 
 void PoolController::leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
                                     reconciler::WorkerState state_before) {
   if (before && (!worker->lease || worker->lease->uid != before->uid)) {
-    worker_is_another(*worker, *before);
+    worker_is_another(*worker, before->uid);
   }
   const reconciler::WorkerView view_before = std::move(worker->view);
   worker->set_view();
@@ -366,8 +361,8 @@ reconciler::WorkerDecision PoolController::refresh(Worker& worker) {
   const auto spec = cached(worker.pool_key());
   worker.takes = can_take && spec && worker.pod->owner_uid == spec->uid;
   const std::int64_t free = pool->book.free();
-  pool->book.put_worker(worker.lease->uid, worker.pod_name, worker.slots(), worker.takes,
-                        worker.view.work.value_or(Work()), worker.view.report);
+  pool->book.put_worker({worker.pod_name, worker.lease->uid, worker.duration()}, worker.slots(),
+                        worker.takes, worker.view.work.value_or(Work()), worker.view.report);
   if (pool->book.attempts(worker.lease->uid) > 0 ||
       worker.state() != reconciler::WorkerState::kLive) {
     worker.idle_since.reset();

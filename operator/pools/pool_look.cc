@@ -119,7 +119,7 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   }
   for (const std::string& uid : plan.remove) {
     const auto worker = pool->workers.find(uid);
-    if (worker == pool->workers.end() || is_last_trace(*pool, *worker->second)) continue;
+    if (worker == pool->workers.end()) continue;
     auto task = remove_pod(worker->second, *claim);
     fail(result, co_await task);
   }
@@ -171,15 +171,12 @@ std::optional<Duration> PoolController::look_for_missing(const std::string& key,
     if (is_there(uid)) times_.found(ns + "/" + uid);
     return is_there(uid);
   });
-  pool.forget_gone(missing, loop_.now());
   for (const std::string& uid : missing) {
     const bool has_told = pool.told_missing.count(uid) != 0;
     const PoolBook::Places& open = pool.book.places(uid);
     if (has_told && open.empty()) continue;
     const bool is_read = pool.known_gone.count(uid) > 0;
-    // Asked at once: what tells it may go.
-    const Duration after = missing_after(key, uid);
-    const Duration limit = is_read ? after : Duration(kReadMissing);
+    const Duration limit = is_read ? pool.book.lease_duration(uid) : kReadMissing;
     const Duration left = limit - times_.missing_for(ns + "/" + uid, loop_.now());
     const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
     next = std::min(next.value_or(wait), wait);

@@ -43,7 +43,7 @@ Wanted PoolController::missing_wanted(const std::string& key) const {
   const std::string uid = key.substr(ns.size() + 1);
   for (const auto& [pool_key, pool] : books_) {
     if (namespace_of(pool_key) != ns || !pool->book.is_missing(uid)) continue;
-    return {{membership_.shard_of(ns)}, missing_after(pool_key, uid)};
+    return {{membership_.shard_of(ns)}, pool->book.lease_duration(uid)};
   }
   return {};
 }

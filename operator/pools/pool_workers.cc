@@ -83,12 +83,4 @@ PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::Wor
   return news;
 }
 
-void Pool::forget_gone(const std::vector<std::string>& missing, SteadyTime now) {
-  constexpr std::chrono::minutes kGoneStays{1};
-  std::erase_if(gone, [&](const auto& one) {
-    const bool is_missing = std::find(missing.begin(), missing.end(), one.first) != missing.end();
-    return !is_missing && now - one.second.since >= kGoneStays;
-  });
-}
-
 }  // namespace holdfast::controller

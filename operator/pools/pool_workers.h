@@ -78,15 +78,6 @@ using WorkerPtr = std::shared_ptr<Worker>;
 struct Pool {
   PoolBook book;
   std::map<std::string, WorkerPtr> workers;  // by pod UID
-  // The durations of the workers whose Lease is gone, by the Lease's UID, and since when it is.
-  struct Gone {
-    std::chrono::seconds duration{0};
-    SteadyTime since{};
-  };
-  std::map<std::string, Gone> gone;
-  // Drops those that no place names any more. A place may yet come within the first minute: an
-  // intent may be under way. `missing` is of the book.
-  void forget_gone(const std::vector<std::string>& missing, SteadyTime now);
   // Workers' UIDs: a read of all Leases of the namespace has shown that they have none.
   std::set<std::string> known_gone;
   // Names of pods that are not ours, or that lost our label: until when they count as taken.

@@ -176,6 +176,7 @@ void start_attempt(const Context& context, Status& status, Run& run,
   run.next_attempt_time.reset();
   run.worker_name = worker ? worker->name : "";
   run.worker_uid = worker ? worker->uid : "";
+  run.worker_lease_duration = worker ? worker->lease_duration : seconds(0);
   // The milliseconds are the time; the six digits after them are this process's mark.
   run.start_time = std::chrono::floor<std::chrono::milliseconds>(context.now) +
                    Duration(std::max<std::uint64_t>(context.view.observed.nonce % 1'000'000, 1));

@@ -20,8 +20,8 @@ constexpr std::size_t kRunFrame = 180;
 // Enough to see that the attempt's pod was refused, and mostly why.
 constexpr std::size_t kShortRefusal = 32;
 
-// Field names of an attempt's place on a worker, and of a checkpoint.
-constexpr std::size_t kWorkerFrame = 32;
+// Field names of an attempt's place on a worker, with the seconds, and of a checkpoint.
+constexpr std::size_t kWorkerFrame = 68;
 constexpr std::size_t kCheckpointFrame = 16;
 
 // The most bytes that this text takes as JSON. The API server stores it by Go's encoder, which also

@@ -57,7 +57,7 @@ void observe_places(fuzz::Input& input, reconciler::JobView& view) {
   pool.no_pool = (bits & 7) == 7;
   for (int i = 0; i < (bits & 3); ++i) {
     const std::string number = std::to_string(i & bits >> 3);
-    pool.offers.push_back({"worker-" + number, "lease-" + number});
+    pool.offers.push_back({"worker-" + number, "lease-" + number, seconds(30)});
   }
   pool.wait.waited = pool.wait.since_turn = seconds(input.byte());
   view.runs.resize(view.job.status.runs.size());

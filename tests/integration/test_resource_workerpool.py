@@ -397,7 +397,7 @@ def test_a_job_of_a_pool_can_be_applied_again(api):
 # -- an attempt's place ---------------------------------------------------------------------------------
 
 RUN = {"index": 0, "attempt": 1, "workerName": "thumbnails-a", "workerUID": "u-1", "nodeName": "node-1",
-       "checkpoint": "page 7"}
+       "workerLeaseDurationSeconds": 30, "checkpoint": "page 7"}
 ONE_PLACE = "an attempt has one place: set either podName and podUID, or workerName and workerUID"
 STAYS = "workerUID belongs to the run's attempt: once set, it changes only together with attempt"
 
@@ -445,6 +445,15 @@ def test_a_place_has_bounds(api, field, length):
     refused(put_run(api, current, **{field: "x" * (length + 1)}), f"status.runs[0].{field}: Too long")
     code, answer = put_run(api, current, **{field: "x" * length})
     assert code == 200, answer
+
+
+def test_a_workers_lease_duration_has_bounds(api):
+    current = api.create(of_pool())
+    refused(put_run(api, current, workerLeaseDurationSeconds=0), "workerLeaseDurationSeconds: Invalid value")
+    refused(put_run(api, current, workerLeaseDurationSeconds=3601), "workerLeaseDurationSeconds: Invalid value")
+    for duration in (1, 3600):
+        code, current = put_run(api, current, workerLeaseDurationSeconds=duration)
+        assert code == 200, current
 
 
 def test_an_attempt_may_end_as_handed_back(api, placed):

@@ -43,7 +43,7 @@ void add_run(CachedJob& job, std::int64_t index, bool is_open) {
 
 void add_workers(PoolBook& book) {
   for (int number = 0; number < kWorkers; ++number) {
-    book.put_worker(worker(number), "pod-" + std::to_string(number), kSlots, true, {}, {});
+    book.put_worker({"pod-" + std::to_string(number), worker(number)}, kSlots, true, {}, {});
   }
 }
 
@@ -57,7 +57,7 @@ void a_worker_speaks(benchmark::State& state) {
     book.put(one, kNow);
   }
   for (auto _ : state) {
-    book.put_worker(worker(0), "pod-0", kSlots, true, {}, {});
+    book.put_worker({"pod-0", worker(0)}, kSlots, true, {}, {});
     benchmark::DoNotOptimize(book.open_places(worker(0)));
     benchmark::DoNotOptimize(book.attempts(worker(0)));
   }
@@ -83,7 +83,7 @@ BENCHMARK(a_large_job_is_edited)->Arg(10)->Arg(1000);
 void an_event_while_jobs_wait(benchmark::State& state) {
   PoolBook book;
   for (int number = 0; number < 125; ++number) {
-    book.put_worker("lease-" + std::to_string(number), "pod", kSlots, true, {}, {});
+    book.put_worker({"pod", "lease-" + std::to_string(number)}, kSlots, true, {}, {});
   }
   for (std::int64_t number = 0; number < state.range(0); ++number) {
     book.ask(job(number), 1, kNow);
@@ -101,7 +101,7 @@ BENCHMARK(an_event_while_jobs_wait)->Arg(2000)->Arg(20'000);
 void an_event_while_jobs_are_late(benchmark::State& state) {
   PoolBook book;
   for (int number = 0; number < 125; ++number) {
-    book.put_worker("lease-" + std::to_string(number), "pod", kSlots, true, {}, {});
+    book.put_worker({"pod", "lease-" + std::to_string(number)}, kSlots, true, {}, {});
   }
   SteadyTime now = kNow;
   for (std::int64_t number = 0; number < state.range(0); ++number) {

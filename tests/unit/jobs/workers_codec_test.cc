@@ -20,7 +20,7 @@ Json pooled() {
              "heartbeat": {"progressDeadlineSeconds": 90}},
     "status": {"phase": "Running", "attempt": 3,
                "runs": [{"index": 0, "attempt": 3, "workerName": "thumbnails-x", "workerUID": "l-1",
-                         "checkpoint": "page 7", "startTime": "2026-01-02T03:04:05.000001000Z"}],
+                         "workerLeaseDurationSeconds": 30, "checkpoint": "page 7", "startTime": "2026-01-02T03:04:05.000001000Z"}],
                "waiting": {"reason": "WorkerRunning", "message": "m", "nextAction": "n"}}})json");
 }
 
@@ -50,11 +50,29 @@ TEST(WorkersCodec, ThePlaceOfARunReadsBackAsItWasWritten) {
   const reconciler::Run& run = cached.job.status.runs[0];
   EXPECT_TRUE(run.at_worker());
   EXPECT_EQ(run.worker_name, "thumbnails-x");
+  EXPECT_EQ(run.worker_lease_duration, seconds(30));
   EXPECT_EQ(run.checkpoint, "page 7");
   EXPECT_EQ(run.pod_name, reconciler::pod_name("thumb", "uid-1", 3))
       << "of the pod that stands for it";
   const Json again = encode_status(cached.job.spec, cached.job.status);
   EXPECT_EQ(again["runs"], pooled()["status"]["runs"]) << "it has no pod of its own";
+}
+
+// An older operator has recorded it, or the schema was another one.
+TEST(WorkersCodec, ALeaseDurationOnRecordMayBeMissingOrBeyondTheSchema) {
+  const auto duration = [](const Json& recorded) {
+    Json json = pooled();
+    json["status"]["runs"][0]["workerLeaseDurationSeconds"] = recorded;
+    return decoded(json).job.status.runs.at(0).worker_lease_duration;
+  };
+  EXPECT_EQ(duration(nullptr), seconds(0));
+  EXPECT_EQ(duration(-5), seconds(0));
+  EXPECT_EQ(duration(3601), seconds(3600));
+  Json without = pooled();
+  without["status"]["runs"][0].erase("workerLeaseDurationSeconds");
+  const CachedJob cached = decoded(without);
+  const Json again = encode_status(cached.job.spec, cached.job.status);
+  EXPECT_EQ(again["runs"], without["status"]["runs"]);
 }
 
 TEST(WorkersCodec, ARunThatWaitsKeepsItsLastPlace) {

@@ -59,7 +59,7 @@ class PoolBookTest : public ::testing::Test {
       answer.kind = AnswerKind::kEnded;
       report.answers.push_back(answer);
     }
-    book_.put_worker(uid, "pod-" + uid, slots, takes, work, report);
+    book_.put_worker({"pod-" + uid, uid, seconds(30)}, slots, takes, work, report);
   }
   std::vector<std::string> offers(const CachedJob& job) {
     std::vector<std::string> uids;
@@ -268,6 +268,20 @@ TEST_F(PoolBookTest, TimeWithAFreeSlotCountsOnlyWhileAJobWaits) {
   book_.ask(job("a"), 0, now_);
   promise("a", "w");
   EXPECT_EQ(book_.lag(now_ + seconds(2)), seconds(0));
+}
+
+TEST_F(PoolBookTest, TheRecordsOfAWorkerSayForHowLongItMayRun) {
+  worker("w", 4);
+  EXPECT_EQ(book_.offer(job("a"), now_).offers.at(0).lease_duration, seconds(30));
+  book_.put(placed("a", "w"), now_);
+  EXPECT_EQ(book_.lease_duration("w"), seconds(3600)) << "an older operator has not recorded it";
+  CachedJob one = placed("b", "w");
+  one.job.status.runs[0].worker_lease_duration = seconds(30);
+  book_.put(one, now_);
+  EXPECT_EQ(book_.lease_duration("w"), seconds(30)) << "one record is enough";
+  book_.erase_worker("w");
+  EXPECT_EQ(book_.lease_duration("w"), seconds(30));
+  EXPECT_EQ(book_.lease_duration("another"), seconds(3600));
 }
 
 TEST_F(PoolBookTest, PlacesOfWorkersWithoutLeasesAreMissing) {

@@ -296,8 +296,25 @@ TEST_F(PoolControllerTest, AWorkerIsWaitedForAsLongAsItsAgentMayRun) {
   ASSERT_TRUE(until([&] { return holder(pod).empty(); }, kDuration));
 }
 
-// Its pod says how long its agent may run, whatever the pool says by now.
-TEST_F(PoolControllerTest, AWorkerWithoutLeasesThatThisProcessNeverSawIsJudgedByItsPod) {
+TEST_F(PoolControllerTest, AnIntentRecordsTheDurationOfTheWorkersAgent) {
+  world_.create(kPools, pool({{"minWorkers", 1}}));
+  world_.start();
+  ASSERT_TRUE(until([&] { return pods().size() == 1; }, minutes(1)));
+  const std::string pod = pods().at(0);
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + pod).is_null(); }));
+  world_.renew(pod, report());
+  // The worker that is there takes jobs until another one has replaced it.
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"leaseDurationSeconds", 5}}}});
+  world_.run(seconds(1));
+  world_.create(kJobs, job("one"));
+  ASSERT_TRUE(until([&] { return attempt("one") == 1; }));
+  const Json run = at(status("one"), "runs")[0];
+  EXPECT_EQ(string_at(run, "workerUID"), uid_of(worker_lease(pod)));
+  EXPECT_EQ(int_at(run, "workerLeaseDurationSeconds"), kDuration.count());
+}
+
+// The job's record says how long its agent may run, whatever the pool says by now.
+TEST_F(PoolControllerTest, AWorkerThatThisProcessNeverSawIsJudgedByTheJobsRecord) {
   const std::string pod = running_job("one");
   forget_leases(pod);
   world_.start();
@@ -307,35 +324,7 @@ TEST_F(PoolControllerTest, AWorkerWithoutLeasesThatThisProcessNeverSawIsJudgedBy
   ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(5)));
 }
 
-// Another owner must find it, too.
-TEST_F(PoolControllerTest, ThePodOfAWorkerWithoutLeasesStaysUntilItsAttemptsAreOver) {
-  const std::string pod = running_job("one");
-  forget_leases(pod);
-  world_.start();
-  const std::string path =
-      kPods + ("/" + string_at(at(world_.all("pods").at(0), "metadata"), "name"));
-  ASSERT_TRUE(until([&] { return !worker_lease(pod).is_null(); }, seconds(25)));
-  world_.patch(path + "/status", {{"status", ended_status()}});
-  ASSERT_TRUE(until([&] { return holder(pod).empty(); }));
-  const auto is_deleted = [&] {
-    const Json meta = at(world_.find("pods", path.substr(path.rfind('/') + 1)), "metadata");
-    return string_at(meta, "uid") != pod || !at(meta, "deletionTimestamp").is_null();
-  };
-  world_.run(seconds(3));
-  EXPECT_FALSE(is_deleted());
-  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(15)));
-  ASSERT_TRUE(until([&] { return pods().size() == 2; }, seconds(15)));
-  const std::vector<std::string> both = pods();
-  const std::string& next = both[0] == pod ? both[1] : both[0];
-  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + next).is_null(); }));
-  EXPECT_FALSE(is_deleted()) << "the next attempt has to know that this one is over";
-  world_.renew(next, report());
-  ASSERT_TRUE(until([&] { return attempt("one") == 2; }));
-  ASSERT_TRUE(until(is_deleted));
-}
-
-// Nobody knows how long the agent of a worker of which nothing is left may run.
-TEST_F(PoolControllerTest, AWorkerOfWhichNothingIsLeftIsWaitedForTheLongestTime) {
+TEST_F(PoolControllerTest, AWorkerOfWhichNothingIsLeftIsJudgedByTheJobsRecord) {
   const std::string pod = running_job("one");
   forget_leases(pod);
   const std::string name = string_at(at(world_.all("pods").at(0), "metadata"), "name");
@@ -345,6 +334,31 @@ TEST_F(PoolControllerTest, AWorkerOfWhichNothingIsLeftIsWaitedForTheLongestTime)
   ASSERT_TRUE(until([&] { return pods().size() == 1; }, seconds(25)));
   EXPECT_EQ(string_at(at(world_.all("pods").at(0), "metadata"), "name"), name)
       << "another worker has its pod's name, and a shorter duration";
+  ASSERT_FALSE(until([&] { return last_outcome("one") == "Lost"; }, seconds(10)))
+      << "the agent may run for longer than one of the pool as it is now";
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, kDuration));
+}
+
+TEST_F(PoolControllerTest, ThePoolMayGoWithItsWorkersWhileNoOperatorRuns) {
+  const std::string pod = running_job("one");
+  world_.stop();
+  world_.remove(std::string(kPools) + "/small");
+  world_.collect_garbage();
+  ASSERT_TRUE(worker_lease(pod).is_null());
+  world_.start();
+  world_.run(kDuration - seconds(2));
+  EXPECT_EQ(last_outcome("one"), "") << "its command may still run";
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(25)));
+}
+
+// An older operator has recorded the attempt.
+TEST_F(PoolControllerTest, WithoutADurationOnRecordAWorkerIsWaitedForTheLongestTime) {
+  const std::string pod = running_job("one");
+  forget_leases(pod);
+  Json runs = at(status("one"), "runs");
+  ASSERT_EQ(runs.at(0).erase("workerLeaseDurationSeconds"), 1U);
+  world_.patch(std::string(kJobs) + "/one/status", {{"status", {{"runs", runs}}}});
+  world_.start();
   world_.run(minutes(3));
   EXPECT_EQ(last_outcome("one"), "");
   EXPECT_EQ(attempt("one"), 1);

@@ -66,7 +66,7 @@ void Replica::observe_pool(JobView& view) const {
       if (is_here && std::find(used.begin(), used.end(), id) == used.end()) used.push_back(id);
     }
     for (std::size_t slot = used.size(); slot < Workers::kSlots; ++slot) {
-      pool.offers.push_back({leases.name, leases.uid});
+      pool.offers.push_back({leases.name, leases.uid, kWorkerLease});
     }
   }
 }

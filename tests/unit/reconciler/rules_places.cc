@@ -89,7 +89,8 @@ std::string broken_starts(const JobView& view, const Status& next) {
   for (const Run& run : next.runs) {
     const Run* const was = run_at(view.job.status, run.index);
     if (was && was->attempt == run.attempt) {
-      if (was->worker_uid != run.worker_uid || was->worker_name != run.worker_name) {
+      if (was->worker_uid != run.worker_uid || was->worker_name != run.worker_name ||
+          was->worker_lease_duration != run.worker_lease_duration) {
         return "S22: an attempt gets another place";
       }
       continue;

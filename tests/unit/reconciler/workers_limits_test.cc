@@ -136,7 +136,7 @@ TEST(WorkersLimits, ACheckpointOnRecordStaysAndANewOneIsLeftOut) {
 TEST(WorkersLimits, ARunWhoseNewCheckpointIsLeftOutKeepsTheOneOnRecord) {
   WriteStatus write = write_of_runs(1000);
   for (std::size_t place = 500; place < 650; ++place) {
-    leave_checkpoint(write, place, std::string(600, 'x'));
+    leave_checkpoint(write, place, std::string(300, 'x'));
   }
   keep_within_limits(write, Status());
   const Status before = write.status;
@@ -156,11 +156,11 @@ TEST(WorkersLimits, ARunWhoseNewCheckpointIsLeftOutKeepsTheOneOnRecord) {
                          [&](const auto& run) { return run.checkpoint == text; });
   };
   EXPECT_GT(has(std::string(1024, 'y')), 0) << "as many new ones as fit";
-  EXPECT_EQ(has(std::string(1024, 'y')) + has(std::string(600, 'x')), 150);
+  EXPECT_EQ(has(std::string(1024, 'y')) + has(std::string(300, 'x')), 150);
   // The runs of the next stage start from the beginning.
   write.status.stage = 1;
   leave_next(std::string(1024, 'z'));
-  EXPECT_EQ(has(std::string(600, 'x')), 0);
+  EXPECT_EQ(has(std::string(300, 'x')), 0);
 }
 
 TEST(WorkersLimits, WorkerNamesCount) {

@@ -9,7 +9,7 @@ namespace holdfast::reconciler::testing {
 namespace {
 
 PoolView::Worker worker(int number) {
-  return {"worker-" + std::to_string(number), "lease-" + std::to_string(number)};
+  return {"worker-" + std::to_string(number), "lease-" + std::to_string(number), seconds(30)};
 }
 
 // As the operator decodes a job with workerPool.
@@ -81,6 +81,7 @@ TEST(Workers, AnAttemptGetsTheOfferedSlotAndNoPod) {
   ASSERT_EQ(status.runs.size(), 1U);
   EXPECT_EQ(status.runs[0].worker_name, "worker-1");
   EXPECT_EQ(status.runs[0].worker_uid, "lease-1");
+  EXPECT_EQ(status.runs[0].worker_lease_duration, seconds(30));
   EXPECT_EQ(status.waiting->reason, Reason::kWorkerStarting);
 }
 
