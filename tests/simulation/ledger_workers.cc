@@ -340,7 +340,8 @@ bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
   const Json* const worker = lease(kWorkerPrefix);
   const Json* const work = lease(kWorkPrefix);
   if (lacks_label(worker) || lacks_label(work)) return false;
-  if (worker && holder_of(*worker).find('/') == std::string::npos) return false;
+  const std::string name = string_at(at(pod, "metadata"), "name");
+  if (worker && holder_of(*worker) != name + "/" + uid) return false;
   if (worker && report_of(*worker).draining) return false;
   const bool began = worker && at(at(*worker, "spec"), "renewTime").is_string();
   if (!began && hash_of(pod) != hash) return false;

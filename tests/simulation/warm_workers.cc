@@ -199,7 +199,9 @@ void WarmWorkers::began(const WarmWorker& worker, const AttemptId& id) {
   const bool began_before = attempts_.count(key) > 0 && undone_.erase(key) == 0;
   attempts_[key] = {worker.lease_uid(), pod_uid, scheduler_.now(), true, {}, {}, scheduler_.now()};
   if (began_before) complain("S22 OnePlace: an attempt begins twice: " + text(key));
-  if (handed_back_.count(key) > 0) complain("an attempt that was handed back begins: " + text(key));
+  if (handed_back_.count(key) > 0 && !is_excused(pod_uid)) {
+    complain("an attempt that was handed back begins: " + text(key));
+  }
   if (without_lease_.count(worker.lease_uid()) > 0 && !is_excused(pod_uid)) {
     complain("S22 OnePlace: a worker that is cut off begins something: " + text(key));
   }
@@ -213,10 +215,12 @@ void WarmWorkers::began(const WarmWorker& worker, const AttemptId& id) {
 }
 
 void WarmWorkers::handed_back(const AttemptId& id) {
-  handed_back_.insert(key_of(id));
-  if (attempts_.count(key_of(id)) > 0 && undone_.count(key_of(id)) == 0) {
-    complain("an attempt is handed back that has begun: " + text(key_of(id)));
-  }
+  const Key key = key_of(id);
+  handed_back_.insert(key);
+  const auto begun = attempts_.find(key);
+  if (begun == attempts_.end() || undone_.count(key) > 0) return;
+  if (is_excused(begun->second.pod_uid)) return;
+  complain("an attempt is handed back that has begun: " + text(key));
 }
 
 void WarmWorkers::data_restored() {
