@@ -228,9 +228,14 @@ void Liveness::look_at_job(const Job& job) {
       look_at_stopping(job, "cancelling, and its pods are gone");
       break;
     default:
-      if (spec.ttl_after_finished && status.outbox.empty()) {
+      if (!spec.ttl_after_finished) break;
+      // It stays until its events are delivered.
+      if (!status.outbox.empty()) {
+        undelivered_[job.key] = scheduler_.now();
+      } else {
         holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
-              std::max(instant(*status.completion_time + *spec.ttl_after_finished), Duration(1)));
+              std::max({instant(*status.completion_time + *spec.ttl_after_finished), Duration(1),
+                        undelivered_[job.key]}));
       }
   }
 }
