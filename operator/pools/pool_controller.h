@@ -164,6 +164,7 @@ class PoolController : public Places {
   Task<Status> write_status(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,
                             reconciler::PoolStatus status, Ownership::Claim claim);
   void tell_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
+  bool knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder);
   Task<Status> read_missing(std::string key, std::shared_ptr<Pool> pool);
   std::optional<Duration> look_for_missing(const std::string& key, Pool& pool);
   void forget_unseen_pods(Pool& pool);

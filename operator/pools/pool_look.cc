@@ -113,7 +113,7 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
       wake_in(result, kStatusPause - since);
     }
   }
-  if (plan.create > 0) {
+  if (plan.create > 0 && knows_pods(*spec, *pool, plan.status.holder)) {
     auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
   }
@@ -125,6 +125,19 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   }
   if (plan.create > 0 || !plan.remove.empty()) look_at_pool_soon(key);
   co_return result;
+}
+
+// The pool's last owner may have made pods that no cache shows yet. After our record nobody else
+// makes any: so the first ones wait for a cache that is as new. A pool without an owner has none.
+bool PoolController::knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder) {
+  if (pool.counted_as == holder) return true;
+  const bool is_written = cached.version < pool.written_version;
+  if ((is_written ? pool.written : cached.status).holder != holder) return false;
+  const std::uint64_t version = std::max(cached.version, pool.written_version);
+  const bool has_none = is_written && cached.status.holder.empty();
+  if (!has_none && !pods_reach_.has(cached.namespace_, version, cached.key())) return false;
+  pool.counted_as = holder;
+  return true;
 }
 
 // Somebody may have taken the label off a Lease: no cache shows it, and its agent renews it.
@@ -195,6 +208,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   if (pool.uid != cached.uid) {
     pool.uid = cached.uid;
     pool.written_version = 0;
+    pool.counted_as.clear();
     pool.refusal.reset();
   }
   reconciler::PoolState state;
@@ -281,13 +295,15 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
           co_return;
         }
         if (answer.error().code == ErrorCode::kAlreadyExists) {
-          // If it is ours, it counts from now on. The watch may bring it after the next plan.
+          // If it is ours, it counts from now on. The watch may bring it after the next plan. As
+          // long as nobody knows whose it is, another name would be one worker too many.
+          auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
+          const Result<JsonDocument> there = co_await get;
+          if (!there && there.error().code != ErrorCode::kNotFound) failure = there.error();
+          if (!there) co_return;
           std::erase_if(pool->taken_names,
                         [&](const auto& one) { return one.second <= loop_.now(); });
           pool->taken_names[name] = loop_.now() + kTakenName;
-          auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
-          const Result<JsonDocument> there = co_await get;
-          if (!there) co_return;
           auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*there));
           if (pod) show_pod(std::move(pod), /*is_own=*/true);
           co_return;

@@ -90,6 +90,8 @@ struct Pool {
   std::uint64_t written_version = 0;
   std::optional<SteadyTime> last_write;
   std::optional<reconciler::PoolState::Refusal> refusal;
+  // The owner (see PoolStatus::holder) that has seen all pods made before it was on record.
+  std::string counted_as;
 };
 
 // What the pool's jobs should hear of: a place's answer, entry, or the worker's state is another

@@ -410,5 +410,35 @@ TEST_F(PoolControllerTest, ARefusedWriteAfterTheStatusGivesNoSlotAway) {
   world_.before = nullptr;
 }
 
+// The last owner made it just before this one was on record.
+TEST_F(PoolControllerTest, AnOwnerMakesNoPodBeforeItHasSeenThoseOfTheLastOne) {
+  const std::string first = running_job("one");
+  Json pod = world_.all("pods").at(0);
+  world_.stop();
+  world_.remove(std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name"));
+  for (const char* const name : {"holdfast-worker-", "holdfast-work-"}) {
+    world_.remove(kLeases + ("/" + (name + first)));
+  }
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"maxWorkers", 1}}}});
+  world_.create(kJobs, job("two"));
+  pod["metadata"]["name"] = "small-2-late";
+  for (const char* const field : {"uid", "resourceVersion", "creationTimestamp"}) {
+    pod["metadata"].erase(field);
+  }
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool records = request.method == "PUT" && request.target.ends_with("small/status");
+    if (records && world_.stuck_watch.empty()) {
+      world_.stuck_watch = "/pods";
+      world_.create(kPods, pod);
+    }
+    return std::nullopt;
+  };
+  world_.start();
+  ASSERT_TRUE(until([&] { return !world_.stuck_watch.empty(); }, minutes(1)));
+  world_.run(seconds(20));
+  EXPECT_EQ(pods().size(), 1u) << "the pool has at most one worker";
+  world_.before = nullptr;
+}
+
 }  // namespace
 }  // namespace holdfast::controller::testing
