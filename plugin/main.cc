@@ -65,10 +65,10 @@ int main(int argc, char** argv) {
       end(terminal, complete({words.begin() + 1, words.end()}, false, terminal));
     }
     const Result<Command> command = parse_command(words);
-    if (!command.ok()) return refuse(terminal, {}, command.error().message);
+    if (!command.ok()) end(terminal, refuse(terminal, {}, command.error().message));
     ClusterApi api(command->text("kubeconfig"), command->text("context"));
     end(terminal, function_of(command->verb)(*command, api, terminal));
   } catch (const std::exception& exception) {
-    return refuse(terminal, {}, std::string("this is a bug: ") + exception.what());
+    end(terminal, refuse(terminal, {}, std::string("this is a bug: ") + exception.what()));
   }
 }

@@ -113,7 +113,8 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
       wake_in(result, kStatusPause - since);
     }
   }
-  if (plan.create > 0 && knows_pods(*spec, *pool, plan.status.holder)) {
+  const bool creates = plan.create > 0 && knows_pods(*spec, *pool, plan.status.holder);
+  if (creates) {
     auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
   }
@@ -123,21 +124,24 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     auto task = remove_pod(worker->second, *claim);
     fail(result, co_await task);
   }
-  if (plan.create > 0 || !plan.remove.empty()) look_at_pool_soon(key);
+  if (creates || !plan.remove.empty()) look_at_pool_soon(key);
   co_return result;
 }
 
 // The pool's last owner may have made pods that no cache shows yet. After our record nobody else
-// makes any: so the first ones wait for a cache that is as new. A pool without an owner has none.
+// makes any: so the first ones wait for a cache that is as new, and for a plan on it. A pool
+// without an owner has none.
 bool PoolController::knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder) {
-  if (pool.counted_as == holder) return true;
   const bool is_written = cached.version < pool.written_version;
   if ((is_written ? pool.written : cached.status).holder != holder) return false;
-  const std::uint64_t version = std::max(cached.version, pool.written_version);
-  const bool has_none = is_written && cached.status.holder.empty();
-  if (!has_none && !pods_reach_.has(cached.namespace_, version, cached.key())) return false;
-  pool.counted_as = holder;
-  return true;
+  if (pool.owner.holder != holder) {
+    pool.owner = {holder, std::max(cached.version, pool.written_version), false};
+    pool.owner.knows_pods = is_written && cached.status.holder.empty();
+  }
+  if (pool.owner.knows_pods) return true;
+  pool.owner.knows_pods = pods_reach_.has(cached.namespace_, pool.owner.since, cached.key());
+  if (pool.owner.knows_pods) look_at_pool_soon(cached.key());
+  return false;
 }
 
 // Somebody may have taken the label off a Lease: no cache shows it, and its agent renews it.
@@ -208,7 +212,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   if (pool.uid != cached.uid) {
     pool.uid = cached.uid;
     pool.written_version = 0;
-    pool.counted_as.clear();
+    pool.owner = {};
     pool.refusal.reset();
   }
   reconciler::PoolState state;

@@ -90,8 +90,14 @@ struct Pool {
   std::uint64_t written_version = 0;
   std::optional<SteadyTime> last_write;
   std::optional<reconciler::PoolState::Refusal> refusal;
-  // The owner (see PoolStatus::holder) that has seen all pods made before it was on record.
-  std::string counted_as;
+  // Who was last seen on record (see PoolStatus::holder), from which version of the pool on, and
+  // whether we have seen all pods that were made before.
+  struct Owner {
+    std::string holder;
+    std::uint64_t since = 0;
+    bool knows_pods = false;
+  };
+  Owner owner;
 };
 
 // What the pool's jobs should hear of: a place's answer, entry, or the worker's state is another

@@ -440,5 +440,26 @@ TEST_F(PoolControllerTest, AnOwnerMakesNoPodBeforeItHasSeenThoseOfTheLastOne) {
   world_.before = nullptr;
 }
 
+// Without a record of this owner it makes no pod, so the plan stays the same.
+TEST_F(PoolControllerTest, AStatusThatIsRefusedIsTriedAgainWithBackOff) {
+  world_.create(kPools, pool());
+  int refused = 0;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "PUT" || !request.target.ends_with("small/status")) return std::nullopt;
+    ++refused;
+    return ApiAnswer{403, R"({"kind": "Status", "code": 403, "reason": "Forbidden"})", 0};
+  };
+  world_.start();
+  world_.create(kJobs, job("one"));
+  ASSERT_TRUE(until([&] { return refused > 0; }, minutes(1)));
+  refused = 0;
+  world_.run(minutes(1));
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 30);
+  EXPECT_THAT(pods(), IsEmpty());
+  world_.before = nullptr;
+  EXPECT_TRUE(until([&] { return pods().size() == 1; }, minutes(1)));
+}
+
 }  // namespace
 }  // namespace holdfast::controller::testing
