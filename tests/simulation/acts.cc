@@ -75,7 +75,10 @@ constexpr const char* kNames[] = {"create-job",
                                   "send-message",
                                   "restart-worker",
                                   "edit-holder",
-                                  "edit-work"};
+                                  "edit-work",
+                                  "edit-batch-job",
+                                  "suspend-batch-job",
+                                  "delete-batch-job"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -97,8 +97,12 @@ enum class Act {
   kRestartWorker,
   kEditHolder,
   kEditWork,
+  // batch/v1 Jobs that Holdfast runs.
+  kEditBatchJob,
+  kSuspendBatchJob,
+  kDeleteBatchJob,
 };
-inline constexpr int kActs = static_cast<int>(Act::kEditWork) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kDeleteBatchJob) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

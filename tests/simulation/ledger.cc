@@ -37,6 +37,10 @@ bool is_queue(const ApiRequest& request) {
   return request.target.find("/jobqueues/") != std::string::npos;
 }
 
+bool is_batch_job(const ApiRequest& request) {
+  return request.target.find("/batch/v1/") != std::string::npos;
+}
+
 bool is_pool(const ApiRequest& request) {
   return request.target.find("/workerpools/") != std::string::npos;
 }
@@ -60,10 +64,10 @@ std::string namespace_in(const std::string& target) {
   return target.substr(begin, target.find('/', begin) - begin);
 }
 
-// Of a job, a queue or a pool.
+// Of a job, a queue, a pool or a batch/v1 Job.
 bool is_status_write(const ApiRequest& request) {
   const bool ours = request.target.find("/durablejobs/") != std::string::npos ||
-                    is_queue(request) || is_pool(request);
+                    is_queue(request) || is_pool(request) || is_batch_job(request);
   return request.method == "PUT" && ours && request.target.ends_with("/status");
 }
 
@@ -179,6 +183,9 @@ std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const 
   } else {
     const std::string uid = job_uid_of(request, body);
     keys = permits_.shard_keys(uid);
+    // A Job's controller deletes a DurableJob of it.
+    const std::string owner = lane_.owner_of(uid);
+    if (request.method == "DELETE" && !owner.empty()) keys.push_back(owner);
     if (const auto pooled = pooled_jobs_.find(uid); pooled != pooled_jobs_.end()) {
       keys = {pooled->second.first};
       // Nobody can read from its pods that it had a pool.
@@ -284,7 +291,11 @@ void Ledger::applied(const Applied& applied) {
   if (by_replica(applied) && applied.resource != "leases") ++replica_writes_;
   if (applied.resource == "durablejobs") {
     permits_.job_written(applied);
+    lane_.durable_job_written(applied);
     job_written(applied);
+  } else if (applied.resource == "jobs") {
+    ++checks_;
+    lane_.job_written(applied);
   } else if (applied.resource == "jobqueues") {
     ++checks_;
     permits_.queue_written(applied, by_replica(applied) ? current_ : nullptr);
@@ -337,7 +348,7 @@ void Ledger::job_written(const Applied& applied) {
 }
 
 void Ledger::job_removed(const Json& job, bool by_replica) {
-  if (!by_replica || is_deleting(job)) return;
+  if (!by_replica || is_deleting(job) || lane_.is_stray(job)) return;
   const Job read = read_job(job);
   const auto& ended = read.status.completion_time;
   const auto& kept_for = read.spec.ttl_after_finished;

@@ -17,6 +17,7 @@
 #include "reconciler/types.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
+#include "tests/simulation/ledger_lane.h"
 #include "tests/simulation/permits.h"
 #include "tests/simulation/receivers.h"
 #include "tests/simulation/scheduler.h"
@@ -34,7 +35,8 @@ class Ledger {
         gateway_(gateway),
         cluster_(cluster),
         workers_(workers),
-        permits_(scheduler, gateway, cluster, [this](const auto& what) { complain(what); }) {}
+        permits_(scheduler, gateway, cluster, [this](const auto& what) { complain(what); }),
+        lane_(gateway, [this](const auto& what) { complain(what); }) {}
 
   // The rate of a replica's steady clock, in parts per million of the world's.
   void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
@@ -194,6 +196,7 @@ class Ledger {
   const Cluster& cluster_;
   WarmWorkers& workers_;
   Permits permits_;
+  LaneLedger lane_;
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
   std::map<std::string, PodBook> pods_;

@@ -166,6 +166,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
     look_at_job(job);
   }
   look_at_orphans();
+  look_at_batch_jobs();
   look_at_queues();
   look_at_shards(replicas);
   for (Replica* const replica : replicas) {
@@ -477,7 +478,7 @@ std::string Liveness::unsettled() const {
     if (status.waiting)
       found += ": " + status.waiting->reason.text() + ": " + status.waiting->message;
   });
-  return found;
+  return found.empty() ? unsettled_batch_jobs() : found;
 }
 
 std::string Liveness::untidy() const {

@@ -108,6 +108,11 @@ class Liveness {
                                        const Line& line) const;
   bool has_token(const Permits::Queue& queue) const;
   std::string untidy_queues() const;
+  // liveness_lane.cc
+  void look_at_batch_jobs();
+  void look_at_batch_job(const Json& job);
+  bool has_pods(const std::string& durable_uid) const;
+  std::string unsettled_batch_jobs() const;
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();

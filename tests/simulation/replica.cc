@@ -34,6 +34,7 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   manager.namespaces = config_.namespaces;
   manager.jobs.agent_image = "agent";
   manager.refuse = config_.on_refusal;
+  if (config_.batch_jobs) manager.batch_jobs.emplace();
   manager_ = std::make_unique<runtime::Manager>(
       runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_,
                                      *poster_, sim_secrets()},

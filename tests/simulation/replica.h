@@ -27,6 +27,7 @@ class Replica : private controller::Telemetry {
     std::uint64_t seed = 0;
     SimLoop::Clock clock;
     int shards = 8;
+    bool batch_jobs = false;              // it runs batch/v1 Jobs
     std::vector<std::string> namespaces;  // empty: all
     Log log;
     std::function<void()> on_hot_loop;

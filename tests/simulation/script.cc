@@ -91,6 +91,9 @@ constexpr Habit kHabits[] = {
     {kRestartWorker, 60},
     {kEditHolder, 20},
     {kEditWork, 20},
+    {kEditBatchJob, 60},
+    {kSuspendBatchJob, 40, seconds(1), minutes(4)},
+    {kDeleteBatchJob, 40},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -115,6 +118,7 @@ constexpr Act kQueues[] = {kEditQueue, kHoldQueue, kReprioritize, kRecreateQueue
 const std::vector<Act> kWorkers = {kEditPool,          kRecreatePool, kKillWorker,
                                    kCutWorker,         kFreezeWorker, kLossyWorkers,
                                    kDeleteWorkerLease, kTouchLeases,  kSendMessage};
+const std::vector<Act> kBatchJobs = {kEditBatchJob, kSuspendBatchJob, kDeleteBatchJob};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
@@ -133,6 +137,7 @@ class Drawing {
     script_.kills_every = profile.kills_every;
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
+    script_.lane = profile.lane;
     script_.pools = profile.pools || (profile.draws_subset && !profile.heartbeats &&
                                       mix(script_.seed, 0x9001) % 4 == 0);
     script_.many_runs =
@@ -360,6 +365,23 @@ const std::vector<Profile>& profiles() {
        false,
        false,
        10'000},
+      {"lane",
+       all_of({kBatchJobs,
+               kProcesses,
+               {kCancel,      kDeleteJob,     kRecreateJob,  kDeletePod,   kDeleteNamespace,
+                kQuota,       kWorkerFails,   kEviction,     kNodeSilent,  kNodePowerLoss,
+                kLoseRequest, kLoseAnswer,    kDelayRequest, kDelayAnswer, kDuplicate,
+                kRefuse429,   kRefuse503,     kCutSilently,  kSlowWatch,   kHalfOpenWatch,
+                kBreakWatch,  kWatchCacheLag, kCompaction,   kOutage,      kRestart,
+                kEtcdStall}}),
+       true,
+       {},
+       false,
+       false,
+       0,
+       false,
+       false,
+       true},
   };
   return *kProfiles;
 }

@@ -22,6 +22,7 @@ struct Profile {
   int volume = 0;           // the runs of one job that is there from the start
   bool queues = false;      // most jobs have a queue
   bool pools = false;       // most jobs have a pool
+  bool lane = false;        // most jobs are batch/v1 Jobs
 };
 
 const std::vector<Profile>& profiles();
@@ -39,6 +40,7 @@ struct Script {
   int volume = 0;                      // the profile's
   bool queues = false;                 // the profile's; of a drawn subset every fourth world has
   bool pools = false;                  // the same
+  bool lane = false;                   // the profile's
   Duration kills_every{0};             // the profile's
   std::vector<SimLoop::Clock> clocks;  // one for each replica
   Duration length{0};                  // the faults stop after it

@@ -3,6 +3,7 @@
 #include "core/random.h"
 #include "reconciler/names.h"
 #include "tests/simulation/draw.h"
+#include "tests/simulation/objects.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -321,7 +322,12 @@ bool Users::act(const ScriptEvent& event) {
   };
   switch (event.act) {
     case Act::kCreateJob:
-      create_drawn("job-" + std::to_string(event.id), event.seed);
+      if (work_.lane && mix(event.seed, 46) % 4 > 0) {
+        create_batch_job(kNamespaces[(event.seed >> 4) % 2], "job-" + std::to_string(event.id),
+                         event.seed);
+      } else {
+        create_drawn("job-" + std::to_string(event.id), event.seed);
+      }
       return true;
     case Act::kEditSpec: {
       Draw draw(event.seed);
@@ -378,6 +384,10 @@ bool Users::act(const ScriptEvent& event) {
     case Act::kEditPool:
     case Act::kRecreatePool:
       return fired(act_on_pool(event));
+    case Act::kEditBatchJob:
+    case Act::kSuspendBatchJob:
+    case Act::kDeleteBatchJob:
+      return fired(act_on_batch_job(event));
     case Act::kDeleteWorkerLease:
       return fired(!gateway_.in_trouble() && delete_worker_lease(event.seed));
     case Act::kEditHolder:
@@ -412,6 +422,7 @@ void Users::end(const ScriptEvent& event) {
     if (!gateway_.in_trouble()) ensure_queues();
   }
   if (event.act == Act::kTouchLeases) touches_ = false;
+  if (event.act == Act::kSuspendBatchJob) resume_batch_jobs();
   if (event.act == Act::kRecreatePool) {
     pools_away_.clear();
     if (!gateway_.in_trouble() && work_.pools) ensure_pools();
@@ -421,7 +432,8 @@ void Users::end(const ScriptEvent& event) {
   for (const std::string& key : jobs(true)) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
-    if (job && bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+    if (!job || !controller_uid(*job).empty()) continue;  // a Job says whether it is suspended
+    if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
   }
   release_unseen_pods();
 }
@@ -448,13 +460,14 @@ void Users::make_peace() {
   touches_ = false;
   ensure_namespaces();
   release_queues();
+  resume_batch_jobs();
   for (const std::string& squat : std::set<std::string>(squats_)) {
     if (delete_pod(squat, /*force=*/true)) squats_.erase(squat);
   }
   for (const std::string& key : jobs(true)) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
-    if (!job) continue;
+    if (!job || !controller_uid(*job).empty()) continue;
     if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
     if (int_at(at(*job, "spec"), "parallelism", 1) == 0) patch(ns, name, {{"parallelism", 1}});
   }

@@ -25,6 +25,7 @@ class Users {
     bool many_runs = false;  // some of them
     bool queues = false;     // most of them, and the queues are there
     bool pools = false;      // most of them, and the pools are there
+    bool lane = false;       // most of them are batch/v1 Jobs
   };
   void start(Work work);
   // False: not an act of users.
@@ -54,6 +55,8 @@ class Users {
   bool delete_pool(const std::string& namespace_, const std::string& name);
   // The job's attempts run in a pool, if it is one of those.
   void draw_pool(std::uint64_t seed, Json& spec) const;
+  // users_lane.cc
+  void create_batch_job(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
 
@@ -61,6 +64,9 @@ class Users {
   void create_drawn(const std::string& name, std::uint64_t seed);
   bool act_on_queue(const ScriptEvent& event);
   bool act_on_pool(const ScriptEvent& event);
+  bool act_on_batch_job(const ScriptEvent& event);
+  bool patch_batch_job(const std::string& namespace_, const std::string& name, const Json& spec);
+  void resume_batch_jobs();
   void ensure_pools();
   bool delete_worker_lease(std::uint64_t seed);
   // False: there is none.

@@ -138,6 +138,7 @@ void World::start_replica(int index) {
   config.clock = options_.script.clocks[static_cast<std::size_t>(index)];
   config.receivers = &receivers_;
   config.shards = options_.script.shards;
+  config.batch_jobs = options_.script.lane;
   if (options_.script.by_namespace) {
     config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));
   }
@@ -199,7 +200,8 @@ void World::set_up() {
   users_.start({.heartbeats = options_.script.heartbeats,
                 .many_runs = options_.script.many_runs,
                 .queues = options_.script.queues,
-                .pools = options_.script.pools});
+                .pools = options_.script.pools,
+                .lane = options_.script.lane});
   cluster_.start(options_.script.nodes);
   if (options_.script.volume > 0) {
     users_.create_large_job(options_.script.volume, options_.script.seed);
@@ -289,7 +291,7 @@ void World::rest() {
   }
   std::size_t objects = 0;
   for (const char* resource :
-       {"durablejobs", "jobqueues", "pods", "nodes", "leases", "workerpools"}) {
+       {"durablejobs", "jobs", "jobqueues", "pods", "nodes", "leases", "workerpools"}) {
     server_.for_each(resource, [&](const Json&) { ++objects; });
   }
   for (const Seat& seat : seats_) {

@@ -5,11 +5,13 @@ add_library(simulation_world STATIC
             cluster.cc
             gateway.cc
             ledger.cc
+            ledger_lane.cc
             ledger_pods.cc
             ledger_status.cc
             ledger_times.cc
             ledger_workers.cc
             liveness.cc
+            liveness_lane.cc
             liveness_queues.cc
             liveness_workers.cc
             network.cc
@@ -22,6 +24,7 @@ add_library(simulation_world STATIC
             shrink.cc
             states.cc
             users.cc
+            users_lane.cc
             users_pools.cc
             warm_worker.cc
             warm_workers.cc

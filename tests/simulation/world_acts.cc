@@ -330,6 +330,7 @@ void World::examine() {
     if (trouble == 10) cluster_.falling_silent(1000);
     if (trouble == 11) cluster_.next_image_errors(true);
     users_.create(ns, name, spec);
+    if (options_.script.lane) users_.create_batch_job(ns, "batch-" + name, drawn);
     scheduler_.after(milliseconds(500 + (drawn >> 30) % 8000), [&, name, node, trouble, drawn] {
       if (trouble == 0) on_pod_of(name, [&](auto& pod) { users_.delete_pod(pod, false); });
       if (trouble == 1) on_pod_of(name, [&](auto& pod) { users_.delete_pod(pod, true); });

@@ -1,0 +1,114 @@
+// Users of batch/v1 Jobs that Holdfast runs.
+#include <string>
+#include <utility>
+
+#include "tests/simulation/draw.h"
+#include "tests/simulation/ledger_lane.h"
+#include "tests/simulation/objects.h"
+#include "tests/simulation/users.h"
+
+namespace holdfast::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kUser = "user";
+
+std::string batch_target(const std::string& namespace_, const std::string& name = "") {
+  return "/apis/batch/v1/namespaces/" + namespace_ + "/jobs" + (name.empty() ? "" : "/" + name);
+}
+
+// A Job has the fields of batch/v1; annotations give the others.
+Json drawn_batch_job(const std::string& ns, const std::string& name, std::uint64_t seed) {
+  Draw draw(mix(seed, 40));
+  const Json drawn = drawn_spec(seed);
+  Json spec = {{"managedBy", "holdfast.dev/operator"}};
+  for (const char* const field :
+       {"template", "backoffLimit", "activeDeadlineSeconds", "podReplacementPolicy"}) {
+    if (drawn.contains(field)) spec[field] = drawn[field];
+  }
+  Json annotations = Json::object();
+  for (const char* const field : {"lostAfterSeconds", "startDeadlineSeconds", "disruptionLimit",
+                                  "retryBackoff", "scheduleDeadlineSeconds"}) {
+    if (!drawn.contains(field)) continue;
+    annotations[std::string("holdfast.dev/") + field] = drawn[field].dump();
+  }
+  if (draw.percent(50)) {
+    spec["completions"] = draw.percent(5) ? 0 : draw.between(1, 6);
+    spec["parallelism"] = draw.between(1, 3);
+    if (draw.percent(50)) spec["completionMode"] = "Indexed";
+  } else if (draw.percent(4)) {
+    spec["parallelism"] = 2;  // a work queue, which cannot be mapped
+  }
+  if (draw.percent(20)) spec["suspend"] = true;
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", {{"name", name}, {"namespace", ns}, {"annotations", annotations}}},
+          {"spec", spec}};
+}
+
+}  // namespace
+
+bool Users::patch_batch_job(const std::string& ns, const std::string& name, const Json& spec) {
+  const auto answer = gateway_.ask(kUser, "PATCH", batch_target(ns, name), {{"spec", spec}},
+                                   "application/merge-patch+json");
+  return answer && answer->status == 200;
+}
+
+void Users::create_batch_job(const std::string& ns, const std::string& name, std::uint64_t seed) {
+  // The Job's name is taken already.
+  if (mix(seed, 41) % 8 == 0) create(ns, name, spec_of(mix(seed, 42)));
+  const auto answer =
+      gateway_.ask(kUser, "POST", batch_target(ns), drawn_batch_job(ns, name, seed));
+  if (answer && answer->status == 201) return strikes_.fired(Act::kCreateJob);
+  if (answer && answer->status == 409) return;
+  later(seconds(7), [this, ns, name, seed] {
+    ensure_namespaces();
+    create_batch_job(ns, name, seed);
+  });
+}
+
+bool Users::act_on_batch_job(const ScriptEvent& event) {
+  std::vector<const Json*> open;
+  gateway_.server().for_each("jobs", [&](const Json& job) {
+    if (outcome_of(job).empty() || event.seed % 8 == 0) open.push_back(&job);
+  });
+  if (open.empty() || gateway_.in_trouble()) return false;
+  const Json& job = *open[mix(event.seed, 43) % open.size()];
+  const std::string ns = string_at(at(job, "metadata"), "namespace");
+  const std::string name = string_at(at(job, "metadata"), "name");
+  Draw draw(mix(event.seed, 44));
+  if (event.act == Act::kSuspendBatchJob) return patch_batch_job(ns, name, {{"suspend", true}});
+  if (event.act == Act::kDeleteBatchJob) {
+    static constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
+    gateway_.ask(kUser, "DELETE", batch_target(ns, name),
+                 {{"propagationPolicy", kPolicies[draw.below(3)]}});
+    if (!draw.percent(40)) return true;
+    later(milliseconds(draw.between(0, 3000)),
+          [this, ns, name, seed = event.seed] { create_batch_job(ns, name, mix(seed, 45)); });
+    return true;
+  }
+  // Only a suspended Job that has not started takes another template. An Indexed one may grow.
+  const Json zone = {{"spec", {{"nodeSelector", {{"zone", std::to_string(draw.between(1, 9))}}}}}};
+  if (patch_batch_job(ns, name, {{"template", zone}})) return true;
+  if (draw.percent(8) && patch_batch_job(ns, name, {{"completions", 7}, {"parallelism", 7}})) {
+    return true;
+  }
+  return patch_batch_job(ns, name,
+                         {{"parallelism", draw.between(1, 4)},
+                          {"backoffLimit", draw.between(0, 6)},
+                          {"activeDeadlineSeconds", draw.between(60, 900)}});
+}
+
+void Users::resume_batch_jobs() {
+  std::vector<std::pair<std::string, std::string>> suspended;
+  gateway_.server().for_each("jobs", [&](const Json& job) {
+    if (!bool_at(at(job, "spec"), "suspend") || !outcome_of(job).empty()) return;
+    const Json& meta = at(job, "metadata");
+    suspended.emplace_back(string_at(meta, "namespace"), string_at(meta, "name"));
+  });
+  for (const auto& [ns, name] : suspended) patch_batch_job(ns, name, {{"suspend", false}});
+}
+
+}  // namespace holdfast::simulation
