@@ -37,8 +37,8 @@ target_compile_options(simulation_world PRIVATE -O2)
 add_executable(holdfast-simulate simulate.cc)
 target_link_libraries(holdfast-simulate PRIVATE simulation_world)
 
-holdfast_test(simulation_test SOURCES checker_test.cc heartbeat_checker_test.cc permits_test.cc
-              simulation_test.cc
+holdfast_test(simulation_test SOURCES checker_test.cc heartbeat_checker_test.cc lane_checker_test.cc
+              permits_test.cc simulation_test.cc
               LIBRARIES simulation_world)
 holdfast_test(tenancy_test SOURCES creations_test.cc tenancy_test.cc LIBRARIES simulation_world)
 holdfast_test(agents_away_test SOURCES agents_away_test.cc LIBRARIES simulation_world)
