@@ -57,6 +57,8 @@ class Users {
   void draw_pool(std::uint64_t seed, Json& spec) const;
   // users_lane.cc
   void create_batch_job(const std::string& namespace_, const std::string& name, std::uint64_t seed);
+  // If this Job has ended: another DurableJob of it, as a replica creates that was paused for long.
+  void create_stray(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
 

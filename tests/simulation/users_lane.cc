@@ -59,7 +59,11 @@ bool Users::patch_batch_job(const std::string& ns, const std::string& name, cons
 
 void Users::create_batch_job(const std::string& ns, const std::string& name, std::uint64_t seed) {
   // The Job's name is taken already.
-  if (mix(seed, 41) % 8 == 0) create(ns, name, spec_of(mix(seed, 42)));
+  if (mix(seed, 41) % 8 == 0) {
+    Json spec = spec_of(mix(seed, 42));
+    spec.erase("suspend");  // nobody resumes it in the exam
+    create(ns, name, spec);
+  }
   const auto answer =
       gateway_.ask(kUser, "POST", batch_target(ns), drawn_batch_job(ns, name, seed));
   if (answer && answer->status == 201) return strikes_.fired(Act::kCreateJob);
@@ -68,6 +72,26 @@ void Users::create_batch_job(const std::string& ns, const std::string& name, std
     ensure_namespaces();
     create_batch_job(ns, name, seed);
   });
+}
+
+void Users::create_stray(const std::string& ns, const std::string& name, std::uint64_t seed) {
+  const Json* const job = gateway_.server().find("jobs", ns, name);
+  if (!job || outcome_of(*job).empty() || recorded_name(*job).empty()) return;
+  Json spec = drawn_spec(seed);
+  spec["suspend"] = true;  // it does not end by itself
+  gateway_.ask(kUser, "POST", "/apis/holdfast.dev/v1alpha1/namespaces/" + ns + "/durablejobs",
+               {{"apiVersion", "holdfast.dev/v1alpha1"},
+                {"kind", "DurableJob"},
+                {"metadata",
+                 {{"name", name + "-late"},
+                  {"namespace", ns},
+                  {"annotations", {{"holdfast.dev/batch-job", "0-0"}}},
+                  {"ownerReferences", Json::array({{{"apiVersion", "batch/v1"},
+                                                    {"kind", "Job"},
+                                                    {"name", name},
+                                                    {"uid", uid_of(*job)},
+                                                    {"controller", true}}})}}},
+                {"spec", spec}});
 }
 
 bool Users::act_on_batch_job(const ScriptEvent& event) {

@@ -350,6 +350,7 @@ void World::examine() {
     if (trouble == 4) users_.patch(kNamespaces[0], name, {{"suspend", false}});
     if (trouble >= 5 && trouble <= 7) cluster_.bring_back(node);
     if (!run_part(seconds(30))) return;
+    if (options_.script.lane) users_.create_stray(ns, "batch-" + name, drawn);
   }
 }
 
