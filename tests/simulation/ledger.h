@@ -214,6 +214,7 @@ class Ledger {
   std::set<std::string> once_missing_;  // pools by namespace and name; a stale watch shows it late
   // Workers' pods that could not start, by UID: until when. A stale watch still shows that.
   std::map<std::string, Duration> could_not_start_;
+  std::map<std::string, Duration> began_;  // by a worker's UID: its first renewal
   // Of all jobs with a stage in a pool that ever were, by UID: whether the job is gone.
   std::map<std::string, std::pair<std::string, bool>> pooled_jobs_;
   std::map<std::string, std::vector<Duration>> node_renewals_;

@@ -179,6 +179,9 @@ void Ledger::worker_lease_written(const Applied& applied) {
     }
     return;
   }
+  if (at(at(object, "spec"), "renewTime").is_string()) {
+    began_.emplace(name.substr(kWorkerPrefix.size()), scheduler_.now());
+  }
   check_mark(*applied.before, *applied.after);
   // The operator revokes a Lease that somebody has changed, whatever its holder is: they may have
   // removed that, too. A revoked worker gets no work, so it is not back.
@@ -326,7 +329,8 @@ void Ledger::worker_pod_written(const Json& pod) {
   }
 }
 
-// It serves, or will. One that has not begun yet goes if its template is another one than `hash`.
+// It serves, or will. One that has not begun yet goes if its template is another one than `hash`;
+// a stale watch does not show that it has begun.
 bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
   const PodPhase phase = pod_phase(pod);
   if (is_deleting(pod) || is_final(phase) || cannot_start(pod)) return false;
@@ -343,8 +347,9 @@ bool Ledger::gets_attempts(const Json& pod, const std::string& hash) const {
   const std::string name = string_at(at(pod, "metadata"), "name");
   if (worker && holder_of(*worker) != name + "/" + uid) return false;
   if (worker && report_of(*worker).draining) return false;
-  const bool began = worker && at(at(*worker, "spec"), "renewTime").is_string();
-  if (!began && hash_of(pod) != hash) return false;
+  const auto began = began_.find(uid);
+  const bool is_known = began != began_.end() && scheduler_.now() >= began->second + kStale;
+  if (!is_known && hash_of(pod) != hash) return false;
   return !work || !work_of(*work).draining;
 }
 
