@@ -108,12 +108,18 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     const Duration since = pool->last_write ? loop_.now() - *pool->last_write : Duration::max();
     if (is_urgent(plan.status, state.status) || since >= kStatusPause) {
       auto task = write_status(spec, pool, plan.status, *claim);
-      fail(result, co_await task);
+      const Status written = co_await task;
+      if (!written && written.error().code == ErrorCode::kConflict) {
+        pool->outdated = std::max(spec->version, pool->written_version);
+      }
+      fail(result, written);
     } else {
       wake_in(result, kStatusPause - since);
     }
   }
-  const bool creates = plan.create > 0 && knows_pods(*spec, *pool, plan.status.holder);
+  // Another maxWorkers may hold by now.
+  const bool is_old = spec->version <= pool->outdated;
+  const bool creates = plan.create > 0 && !is_old && knows_pods(*spec, *pool, plan.status.holder);
   if (creates) {
     auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
@@ -213,6 +219,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
     pool.uid = cached.uid;
     pool.written_version = 0;
     pool.owner = {};
+    pool.outdated = 0;
     pool.refusal.reset();
   }
   reconciler::PoolState state;

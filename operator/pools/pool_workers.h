@@ -89,6 +89,7 @@ struct Pool {
   reconciler::PoolStatus written;
   std::uint64_t written_version = 0;
   std::optional<SteadyTime> last_write;
+  std::uint64_t outdated = 0;  // a conflict has shown that there is a newer version than this one
   std::optional<reconciler::PoolState::Refusal> refusal;
   // Who was last seen on record (see PoolStatus::holder), from which version of the pool on, and
   // whether we have seen all pods that were made before.

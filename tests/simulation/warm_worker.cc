@@ -270,18 +270,20 @@ void WarmWorker::open_watch() {
   scheduler_.after(latency(), [this, is_mine, again, sink, delivery]() mutable {
     if (!is_mine()) return;
     if (!world_.reaches()) return again();
-    gateway_.open(std::move(delivery), sink, [this, is_mine, again](auto opened) {
-      if (!is_mine()) {
-        if (opened && opened->id != 0) gateway_.server().close_watch(opened->id);
-        return;
-      }
-      if (opened && opened->answer.status == 200) {
-        watch_ = opened->id;
-        return;
-      }
-      if (opened && opened->answer.status == 410) begun_ = false;
-      again();
-    });
+    // The answer may come when this worker is no more.
+    gateway_.open(std::move(delivery), sink,
+                  [this, &gateway = gateway_, is_mine, again](auto opened) {
+                    if (!is_mine()) {
+                      if (opened && opened->id != 0) gateway.server().close_watch(opened->id);
+                      return;
+                    }
+                    if (opened && opened->answer.status == 200) {
+                      watch_ = opened->id;
+                      return;
+                    }
+                    if (opened && opened->answer.status == 410) begun_ = false;
+                    again();
+                  });
   });
 }
 
