@@ -126,7 +126,9 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   }
   for (const std::string& uid : plan.remove) {
     const auto worker = pool->workers.find(uid);
-    if (worker == pool->workers.end()) continue;
+    // It may have begun to serve while the pods were made: then it drains first.
+    const bool is_there = worker != pool->workers.end();
+    if (!is_there || worker->second->state() == reconciler::WorkerState::kLive) continue;
     auto task = remove_pod(worker->second, *claim);
     fail(result, co_await task);
   }
@@ -340,16 +342,19 @@ Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim
   if (!worker->pod || worker->removed) co_return Unit{};
   kube::CallOptions options;
   if (auto error = may_write(claim, options)) co_return *error;
+  // From now on it gets no attempt: the request may take its time.
+  worker->removed = true;
+  refresh(*worker);
   auto del = client_.del(pod_path(worker->namespace_, worker->pod->name), exactly(worker->pod_uid),
                          options);
   const Result<JsonDocument> answer = co_await del;
   // A conflict: the pod of this name is another one.
   const bool is_done = answer || answer.error().code == ErrorCode::kNotFound ||
                        answer.error().code == ErrorCode::kConflict;
-  if (!is_done) co_return answer.error();
-  worker->removed = true;
+  if (is_done) co_return Unit{};
+  worker->removed = false;
   refresh(*worker);
-  co_return Unit{};
+  co_return answer.error();
 }
 
 // ---- Its status.
