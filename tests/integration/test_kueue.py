@@ -110,7 +110,7 @@ def test_a_next_attempt_queues_behind_those_who_wait(queue, jobs):
     jobs.apply(queued("waits", runs(900)))
     wait_gated(jobs, "waits")
     jobs.end_pod(jobs.pod("fails"), "Failed", 1)
-    jobs.wait_running("waits")
+    jobs.wait_running("waits", 120)
     wait_gated_attempt(jobs, "fails", 2)
     jobs.delete("waits")
     jobs.end_pod(jobs.wait_running("fails"))

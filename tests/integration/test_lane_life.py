@@ -183,7 +183,7 @@ def test_a_forged_record_of_another_jobs_durable_job_ends_the_forger(batch):
     assert batch.conditions("forger")["FailureTarget"]["reason"] == "DurableJobDeleted"
     assert batch.status("owner")["active"] == 1
     batch.delete("owner")
-    batch.wait_condition("forger", "Failed")
+    batch.wait_condition("forger", "Failed", 120)
 
 
 def test_the_next_operator_goes_on(batch, operator):
