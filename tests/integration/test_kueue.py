@@ -225,7 +225,7 @@ def test_a_pod_on_a_dead_node_keeps_its_quota_until_it_is_gone(cluster, queue, j
     jobs.apply(queued("survivor", runs(30), lostAfterSeconds=15))
     node = jobs.wait_running("survivor")["spec"]["nodeName"]
     cluster.kill_node(node)
-    cluster.kubectl("taint", "node", node, "node.kubernetes.io/unreachable:NoSchedule")
+    cluster.kubectl("cordon", node)
     status = wait_gated_attempt(jobs, "survivor", 2)
     assert [entry["outcome"] for entry in status["history"]] == ["Lost"]
     assert [pod["metadata"].get("deletionTimestamp") is not None for pod in jobs.pods("survivor")] == [True, False]
