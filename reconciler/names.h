@@ -16,6 +16,7 @@ inline constexpr const char* kFinalizer = "holdfast.dev/outcome";
 inline constexpr const char* kJobNameLabel = "holdfast.dev/job-name";
 inline constexpr const char* kJobUidLabel = "holdfast.dev/job-uid";
 inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
+inline constexpr const char* kShardLabel = "holdfast.dev/shard";  // shard_label() in shards.h
 inline constexpr const char* kStageLabel = "holdfast.dev/stage";  // of a job with stages
 // An annotation of each pod: PodView::intent.
 inline constexpr const char* kIntentAnnotation = "holdfast.dev/intent";

@@ -1,6 +1,7 @@
 #include "reconciler/shards.h"
 
 #include <algorithm>
+#include <charconv>
 #include <tuple>
 
 #include "core/invariant.h"
@@ -81,6 +82,18 @@ const std::string& shard_key(const Job& job) {
 
 int shard_of(const std::string& key, int shards) {
   return static_cast<int>(mixed(hash64(key)) % static_cast<std::uint64_t>(shards));
+}
+
+std::string shard_label(int shard, int shards) {
+  return std::to_string(shard) + "-of-" + std::to_string(shards);
+}
+
+std::optional<int> labelled_shard(const std::string& label, int shards) {
+  int shard = 0;
+  const char* const end = label.data() + label.size();
+  if (std::from_chars(label.data(), end, shard).ec != std::errc()) return std::nullopt;
+  if (shard < 0 || shard >= shards || label != shard_label(shard, shards)) return std::nullopt;
+  return shard;
 }
 
 std::vector<std::string> plan_shards(int shards, const std::vector<std::string>& members) {

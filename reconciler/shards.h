@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ inline constexpr int kMaxShards = 1024;
 const std::string& shard_key(const Job& job);
 // In [0, shards).
 int shard_of(const std::string& key, int shards);
+
+// The value of kShardLabel of a job's pods: "7-of-32". So replicas need to watch the pods of their
+// own shards only. With another number of shards, an old label means nothing.
+std::string shard_label(int shard, int shards);
+// None: no label of an installation with this number of shards.
+std::optional<int> labelled_shard(const std::string& label, int shards);
 
 // The planned holder of each shard. Members get equal numbers of shards, or one more. Rendezvous
 // hashing moves few shards when a member comes or goes. Replicas that know the same members, in any

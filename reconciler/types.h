@@ -408,6 +408,7 @@ struct PodView {
   std::uint64_t version = 0;
   std::string owner_uid;  // the controlling owner's
   std::string job_uid_label;
+  std::string shard_label;   // empty: none
   std::int64_t attempt = 0;  // from its label; 0: none
   // The mark of its intent: Run::start_time when it was created.
   std::optional<Time> intent;
@@ -665,6 +666,7 @@ struct JobView {
   std::vector<RunView> runs;  // of job.status.runs, each in its place
   Observed observed;
   std::vector<LeaseOver> leases_over;  // only of a job with many runs, or with stages
+  std::string shard_label{};           // what its pods' labels should say
 
   // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.
   const RunView& seen(std::size_t place) const;

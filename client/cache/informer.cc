@@ -48,6 +48,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     kube::Client::WatchId watch = 0;
     TimerId timer = 0;
     std::uint64_t version = 0;  // of the store, at most one turn behind the machine
+    std::uint64_t widened = 0;  // how often, when the list in the store began
     bool delivered = false;     // the first list
     bool live = false;          // as last reported
     bool fresh = false;         // likewise
@@ -99,13 +100,15 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   void close_watch(Reflector& reflector);
   void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
   const kube::Kind& kind_of(action::Wanted wanted) const;
+  void select(const std::string& label_selector);
   static Task<void> run_list(std::shared_ptr<State> state, Reflector& reflector,
                              action::List action);
 
   Dependencies deps;
-  const kube::Kind kind;
+  kube::Kind kind;
   const kube::Kind look;
-  const kube::Kind metadata;
+  kube::Kind metadata;
+  std::uint64_t widened = 0;
   Store store;
   std::vector<std::unique_ptr<Reflector>> reflectors;
   std::unordered_map<std::string, Reflector*> by_namespace;
@@ -179,6 +182,8 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
         replace(store, {reflector.namespace_, std::move(swap->items), swap->trust}, changes);
     if (went_back > 0 && swap->trust == Trust::kConsistent) reflector.machine.objects_went_back();
     reflector.version = swap->version;
+    // A list under way begins again when the selector changes.
+    reflector.widened = widened;
   } else if (auto* apply = std::get_if<action::Apply>(&action)) {
     for (const kube::WatchEvent& event : apply->events) apply_event(store, event, changes);
     reflector.version = apply->version;
@@ -195,6 +200,12 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
   return {};
 }
 
+// The selector of requests to come. Lists and watches under way are replaced.
+void Informer::State::select(const std::string& label_selector) {
+  kind.label_selector = label_selector;
+  metadata.label_selector = label_selector;
+}
+
 const kube::Kind& Informer::State::kind_of(action::Wanted wanted) const {
   if (wanted == action::Wanted::kObjects) return kind;
   return wanted == action::Wanted::kVersion ? look : metadata;
@@ -204,8 +215,9 @@ Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& re
                                      action::List action) {
   kube::CallOptions options;
   options.timeout = kListTimeout;
-  auto call = state->deps.client.list(state->kind_of(action.wanted), reflector.namespace_,
-                                      action.query, options);
+  // A copy, because the selector may change meanwhile.
+  const kube::Kind wanted = state->kind_of(action.wanted);
+  auto call = state->deps.client.list(wanted, reflector.namespace_, action.query, options);
   auto page = co_await call;
   if (!state->running) co_return;
   const SteadyTime now = state->deps.loop.now();
@@ -361,6 +373,36 @@ void Informer::refresh() {
     reflector.to_refresh = false;
     return reflector.machine.refresh(now);
   });
+}
+
+void Informer::widen(const std::string& label_selector) {
+  state_->select(label_selector);
+  ++state_->widened;
+  if (!state_->running) return;
+  const SteadyTime now = state_->deps.loop.now();
+  for (const auto& reflector : state_->reflectors) {
+    state_->feed(*reflector, reflector->machine.widened(now));
+  }
+}
+
+void Informer::narrow(const std::string& label_selector,
+                      const std::function<bool(const ObjectPtr& object)>& keep) {
+  state_->select(label_selector);
+  std::vector<std::string> dropped;
+  state_->store.for_each([&](const ObjectPtr& object) {
+    if (!keep(object)) dropped.push_back(object->key());
+  });
+  for (const std::string& key : dropped) state_->store.erase(key);
+  if (!state_->running) return;
+  const SteadyTime now = state_->deps.loop.now();
+  for (const auto& reflector : state_->reflectors) {
+    state_->feed(*reflector, reflector->machine.narrowed(now));
+  }
+}
+
+std::uint64_t Informer::widened(const std::string& namespace_) const {
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return reflector ? reflector->widened : 0;
 }
 
 bool Informer::fresh() const {

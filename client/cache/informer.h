@@ -77,6 +77,17 @@ class Informer {
   // Drops the watches and lists again, consistently.
   void relist();
 
+  // Changes which objects are wanted. widen(): the new label selector selects all objects that the
+  // old one does, and more. Everything is listed again, consistently. narrow(): it selects fewer,
+  // and `keep` says which. The others leave the store without a change, because they are not
+  // deleted, and nothing is listed. Before start(), both only set the selector. Not from a handler.
+  void widen(const std::string& label_selector);
+  void narrow(const std::string& label_selector,
+              const std::function<bool(const ObjectPtr& object)>& keep);
+  // How often widen() had been called when the last list of this namespace began that is in the
+  // store.
+  std::uint64_t widened(const std::string& namespace_) const;
+
   // Brings the store up to what the server has now. Watches go on from their versions. Where a
   // check is needed, only metadata is listed.
   void refresh();

@@ -38,6 +38,31 @@ Actions ReflectorMachine::relist(SteadyTime now) {
   return actions;
 }
 
+Actions ReflectorMachine::widened(SteadyTime now) {
+  freshness_ = Freshness::kConsistent;
+  if (state_ == State::kListing || state_ == State::kStreaming) return list_anew(now);
+  return relist(now);
+}
+
+Actions ReflectorMachine::narrowed(SteadyTime now) {
+  if (state_ == State::kListing || state_ == State::kStreaming) return list_anew(now);
+  Actions actions;
+  if (state_ != State::kWatching) return actions;
+  close_watch(actions);
+  last_event_ = now;
+  watch(actions);
+  return actions;
+}
+
+// In place of the list under way.
+Actions ReflectorMachine::list_anew(SteadyTime now) {
+  Actions actions;
+  last_event_ = now;
+  close_watch(actions);
+  list(actions);
+  return actions;
+}
+
 Actions ReflectorMachine::watch_lags(Log::Fields seen, SteadyTime now) {
   if (!live() || (lagged_at_ && now - *lagged_at_ < kLagInterval)) return {};
   lagged_at_ = now;

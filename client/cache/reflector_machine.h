@@ -155,6 +155,10 @@ class ReflectorMachine {
   // Gives up the watch and lists again, consistently. A consistent list under way goes on, and a
   // back-off still runs to its end.
   Actions relist(SteadyTime now);
+  // The selector of the objects has changed. A list under way begins again. widened(): else the
+  // machine lists, consistently. narrowed(): else the watch is opened again at the same version.
+  Actions widened(SteadyTime now);
+  Actions narrowed(SteadyTime now);
   // A live read has shown something that the watch has not reported yet. Relists, at most once in
   // kLagInterval, and only while the watch is open. `seen` is for the log.
   Actions watch_lags(Log::Fields seen, SteadyTime now);
@@ -198,6 +202,7 @@ class ReflectorMachine {
   static Duration asked_by(const Error& error);
 
   void list(Actions& actions);
+  Actions list_anew(SteadyTime now);
   void list_page(Actions& actions);
   void stream(Actions& actions);
   void look(Actions& actions);

@@ -113,7 +113,8 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
     if (error.code == ErrorCode::kConflict) co_return error;
     co_return refuse(write, CreationRefusal::Kind::kRefused, error, setting);
   }
-  const Result<std::string> body = pod_body(job.job, (*current)->pod_template, write, agent_image_);
+  const Result<std::string> body = pod_body(job.job, (*current)->pod_template, write, agent_image_,
+                                            ownership_.shard_label(setting.claim.shard));
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }

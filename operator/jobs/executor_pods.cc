@@ -133,6 +133,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::RelabelPod& wr
                        {"labels",
                         {{reconciler::kJobNameLabel, job.name},
                          {reconciler::kJobUidLabel, job.uid},
+                         {reconciler::kShardLabel, ownership_.shard_label(setting.claim.shard)},
                          {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
   kube::CallOptions options = for_its_version();
   options.content_type = "application/merge-patch+json";

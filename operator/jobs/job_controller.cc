@@ -58,6 +58,7 @@ JobController::JobController(Dependencies dependencies, Config config,
       heartbeats_(dependencies.heartbeats),
       membership_(dependencies.membership),
       readings_(dependencies.readings),
+      pod_shards_(dependencies.pod_shards),
       permits_(dependencies.permits),
       places_(dependencies.places),
       courier_(dependencies.courier),
@@ -136,30 +137,34 @@ void JobController::look_at_all(int shard) {
 
 void JobController::begin_gained() {
   const std::set<int> gained = std::exchange(gained_, {});
-  look_at_all([&](const std::string&, const std::string& key) {
-    return gained.count(membership_.shard_of(key)) != 0;
-  });
+  look_at_all([&](const std::string&, int shard) { return gained.count(shard) != 0; });
 }
 
 void JobController::begin_namespace(const std::string& watched) {
-  look_at_all([&](const std::string& namespace_, const std::string& key) {
-    return (watched.empty() || namespace_ == watched) && membership_.holds(key);
+  look_at_all([&](const std::string& namespace_, int shard) {
+    return (watched.empty() || namespace_ == watched) && membership_.holds_shard(shard);
+  });
+}
+
+void JobController::begin_pods(const std::set<int>& shards, const std::string& watched) {
+  look_at_all([&](const std::string& namespace_, int shard) {
+    return shards.count(shard) != 0 && (watched.empty() || namespace_ == watched) &&
+           membership_.holds_shard(shard);
   });
 }
 
 void JobController::look_at_all(const Gained& is_gained) {
   jobs_.store().for_each([&](const kube::ObjectPtr& object) {
     const auto& job = static_cast<const CachedJob&>(*object);
-    if (!is_gained(object->namespace_, reconciler::shard_key(job.job))) return;
+    if (!is_gained(object->namespace_, shard_of(job))) return;
     for (const reconciler::Run& run : job.job.status.runs) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });
   pods_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (is_gained(object->namespace_, as_pod(object).job_uid())) {
-      look_at_job_of(as_pod(object), Priority::kLow);
-    }
+    const CachedPod& pod = as_pod(object);
+    if (is_gained(pod.namespace_, shard_of(pod))) look_at_job_of(pod, Priority::kLow);
   });
 }
 

@@ -31,6 +31,7 @@
 #include "operator/jobs/permits.h"
 #include "operator/jobs/places.h"
 #include "operator/jobs/pod_codec.h"
+#include "operator/jobs/pod_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
@@ -85,6 +86,7 @@ class JobController {
     WindowKeeper& windows;
     Membership& membership;
     const NamespaceReadings& readings;
+    const PodShards& pod_shards;
     Permits& permits;
     Places* places = nullptr;    // null: there are no pools
     Courier* courier = nullptr;  // null: there are no targets
@@ -112,6 +114,10 @@ class JobController {
   void hand_over_soon();
   // A namespace was read later than the others; "" means all.
   void begin_namespace(const std::string& watched);
+  // The pods of these shards in this watched namespace were read; "" means all.
+  void begin_pods(const std::set<int>& shards, const std::string& watched);
+  // The pod has left the cache, but is not deleted.
+  void drop_pod(const CachedPod& pod) { job_windows_.gone(pod); }
   // A cache has advanced. Call it after time_travelled(), if both are due.
   void on_progress();
   // The API server's data was set back: the versions of our own writes no longer count.
@@ -161,7 +167,7 @@ class JobController {
 
   void begin_gained();
   // `key`: what decides the shard.
-  using Gained = std::function<bool(const std::string& namespace_, const std::string& key)>;
+  using Gained = std::function<bool(const std::string& namespace_, int shard)>;
   void look_at_all(const Gained& is_gained);
   void one_ended();
 
@@ -233,6 +239,9 @@ class JobController {
   // none.
   int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
   const reconciler::HolderCount& count_holders();
+  int shard_of(const CachedPod& pod) const {
+    return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
+  }
   int shard_of(const CachedJob& job) const {
     return membership_.shard_of(reconciler::shard_key(job.job));
   }
@@ -251,6 +260,7 @@ class JobController {
   HeartbeatMonitor& heartbeats_;
   Membership& membership_;
   const NamespaceReadings& readings_;
+  const PodShards& pod_shards_;
   Permits& permits_;
   Places* const places_;
   Courier* const courier_;

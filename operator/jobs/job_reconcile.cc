@@ -150,6 +150,10 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
     drop_deliveries(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
+  // It is reconciled when its shard's pods have been read.
+  if (!pod_shards_.read(claim->shard, job->namespace_)) {
+    co_return released ? ReconcileResult{} : failed(released.error());
+  }
   auto task = reconcile_claimed(key, job, *claim, look);
   ReconcileResult result = co_await task;
   if (!result.error && !released) result.error = released.error();
@@ -299,7 +303,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   std::vector<kube::ObjectPtr> strangers;
   for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, key)) {
     if (!as_pod(pod).pod.has_finalizer || as_pod(pod).names(uid)) continue;
-    if (membership_.claim(as_pod(pod).job_uid())) strangers.push_back(pod);
+    if (membership_.claim_shard(shard_of(as_pod(pod)))) strangers.push_back(pod);
   }
   if (strangers.empty()) co_return Unit{};
   // The cache of jobs may be behind the cache of pods: only a live read says that a job is gone.
@@ -314,7 +318,7 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   releases.reserve(strangers.size());
   for (const kube::ObjectPtr& pod : strangers) {
     releases.emplace_back([this, &ns, &live_uid, &pod, &failure]() -> Task<void> {
-      const auto claim = membership_.claim(as_pod(pod).job_uid());
+      const auto claim = membership_.claim_shard(shard_of(as_pod(pod)));
       if (failure || !claim || as_pod(pod).names(live_uid)) co_return;
       const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
       auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);

@@ -70,6 +70,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   reconciler::JobView view;
   view.job = job.job;
   view.pods = pods_of(job, live);
+  view.shard_label = membership_.shard_label(shard_of(job));
   view.runs.resize(job.job.status.runs.size());
   show_slots(job, view);
   view.observed.looked = !live.empty();

@@ -314,6 +314,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   distrust_owner(meta, *cached);
   pod.owner_uid = cached->owner_uid;
   pod.job_uid_label = string_at(labels, reconciler::kJobUidLabel);
+  pod.shard_label = string_at(labels, reconciler::kShardLabel);
   pod.attempt = decode_attempt(string_at(labels, reconciler::kAttemptLabel));
   pod.intent = time_at(at(meta, "annotations"), reconciler::kIntentAnnotation);
   pod.node_name = string_at(at(json, "spec"), "nodeName");
@@ -336,13 +337,15 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
 }
 
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
-                             const reconciler::CreatePod& pod, const std::string& agent_image) {
+                             const reconciler::CreatePod& pod, const std::string& agent_image,
+                             const std::string& shard_label) {
   Result<Json> parsed = parse_json(pod_template);
   if (!parsed) return parsed.error();
   const Json& given = at(*parsed, "metadata");
   Json labels = without_our_keys(at(given, "labels"));
   labels[reconciler::kJobNameLabel] = job.name;
   labels[reconciler::kJobUidLabel] = job.uid;
+  labels[reconciler::kShardLabel] = shard_label;
   labels[reconciler::kAttemptLabel] = std::to_string(pod.attempt);
   if (!job.status.stages.empty()) {
     labels[reconciler::kStageLabel] = job.status.stages[job.status.stage].name;

@@ -31,9 +31,10 @@ inline bool is_settled(const reconciler::PodView& pod) { return pod.ended() && !
 // The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
 // finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
 // template's own variables can refer to them. With `heartbeat` it also has the agent from
-// `agent_image`.
+// `agent_image`. `shard_label`: reconciler::shard_label().
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
-                             const reconciler::CreatePod& pod, const std::string& agent_image);
+                             const reconciler::CreatePod& pod, const std::string& agent_image,
+                             const std::string& shard_label);
 
 // The labels or annotations of a template, but for those under holdfast.dev/.
 Json without_our_keys(const Json& map);

@@ -213,6 +213,7 @@ void pass(Io& io, reconciler::PodView& pod) {
   pass_flags(io, has_owners_label, pod.out_of_time, pod.has_finalizer, pod.disruption_target);
   if (!has_owners_label) io(pod.job_uid_label);
   if (has_owners_label) pod.job_uid_label = pod.owner_uid;
+  io(pod.shard_label);
   io(pod.attempt);
   io(pod.intent);
   io(pod.node_name);

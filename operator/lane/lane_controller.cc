@@ -40,7 +40,6 @@ LaneController::LaneController(Dependencies dependencies)
       log_(dependencies.log),
       events_(dependencies.events),
       jobs_(dependencies.jobs),
-      pods_(dependencies.pods),
       batch_jobs_(dependencies.batch_jobs),
       namespaces_(dependencies.namespaces),
       membership_(dependencies.membership),
@@ -145,13 +144,6 @@ std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job,
   return Duration(kLagLimit);
 }
 
-bool LaneController::pods_left(const lane::BatchJob& job, const lane::Record& record) const {
-  const auto pods = pods_.store().by_index(kByJob, job.namespace_ + "/" + record.name);
-  return std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
-    return as_pod(pod).names(record.uid) && !as_pod(pod).pod.ended();
-  });
-}
-
 lane::View LaneController::view(const lane::BatchJob& job, const Memory& memory,
                                 kube::ObjectPtr& keep) const {
   lane::View view{job, {}, false, false, {}, false, now()};
@@ -163,7 +155,6 @@ lane::View LaneController::view(const lane::BatchJob& job, const Memory& memory,
   view.refusal = memory.refusal;
   if (record && !record->uid.empty()) {
     view.is_gone = memory.gone == record->uid;
-    view.pods_left = pods_left(job, *record);
   }
   return view;
 }
@@ -214,7 +205,17 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
     co_return result;
   }
   kube::ObjectPtr keep;
-  const lane::Decision decision = lane::decide(view(*job, *memory, keep));
+  lane::View seen = view(*job, *memory, keep);
+  if (seen.is_gone) {
+    auto left = pods_left(job->namespace_, lane::record_of(*job)->uid);
+    const Result<bool> answer = co_await left;
+    if (!answer) {
+      result.error = answer.error();
+      co_return result;
+    }
+    seen.pods_left = *answer;
+  }
+  const lane::Decision decision = lane::decide(seen);
   auto work = perform(*job, decision, memory, *claim);
   const Status done = co_await work;
   const bool is_missing = !done && done.error().code == ErrorCode::kNotFound;

@@ -32,9 +32,8 @@ class LaneController {
     kube::Client& client;
     Log log;
     EventSink& events;
-    // Of job_kind(), pod_kind() (with the index kByJob) and batch_job_kind().
+    // Of job_kind() and batch_job_kind().
     cache::Informer& jobs;
-    cache::Informer& pods;
     cache::Informer& batch_jobs;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
@@ -80,7 +79,9 @@ class LaneController {
   // None: act. Otherwise look again after that time.
   std::optional<Duration> awaits_caches(const CachedBatchJob& job, Memory& memory);
   lane::View view(const lane::BatchJob& job, const Memory& memory, kube::ObjectPtr& keep) const;
-  bool pods_left(const lane::BatchJob& job, const lane::Record& record) const;
+  // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
+  // are of another shard than the Job.
+  Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
   Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
                        std::shared_ptr<Memory> memory, Ownership::Claim claim);
   Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
@@ -104,7 +105,6 @@ class LaneController {
   Log log_;
   EventSink& events_;
   cache::Informer& jobs_;
-  cache::Informer& pods_;
   cache::Informer& batch_jobs_;
   cache::Informer* const namespaces_;
   Membership& membership_;

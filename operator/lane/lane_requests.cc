@@ -141,6 +141,21 @@ Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Mem
   co_return Unit{};
 }
 
+Task<Result<bool>> LaneController::pods_left(std::string ns, std::string durable_uid) {
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = std::string(reconciler::kJobUidLabel) + "=" + durable_uid;
+  kind.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
+  kind.metadata_only = true;
+  kind.decode = kube::decode_bare;
+  auto list = client_.list(kind, ns, "limit=1");
+  const Result<kube::ListPage> answer = co_await list;
+  if (!answer) co_return answer.error();
+  co_return !answer->items.empty();
+}
+
 // A cache may be older than another replica's last decision. So this comes before writes that have
 // no compare-and-swap on the Job.
 Task<Status> LaneController::is_current(const lane::BatchJob& job) {

@@ -31,6 +31,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -103,9 +104,12 @@ class Membership : public Ownership {
     std::function<void()> proof;
     // The membership can never go on.
     std::function<void(Error error)> refuse;
-    // record: the windows to write into a shard's Lease. recorded: the windows that another member
-    // wrote there (window_keeper.h). Either may be null.
-    std::function<std::string(int shard)> record = nullptr;
+    // The shards that this member has or may have soon. Runs when they change. May be null.
+    std::function<void(const std::set<int>& shards)> wanted = nullptr;
+    // record: the windows to write into a shard's Lease; none: not known, so keep those that stand
+    // there. recorded: the windows that another member wrote there (window_keeper.h). Either may be
+    // null.
+    std::function<std::optional<std::string>(int shard)> record = nullptr;
     std::function<void(const std::string& windows)> recorded = nullptr;
   };
   Membership(const Dependencies& dependencies, Config config, Handlers handlers);
@@ -130,7 +134,11 @@ class Membership : public Ownership {
   bool holds(const std::string& key) const;
   bool holds_shard(int shard) const;
   bool is_draining(int shard) const;
+  // The shard of a pod: by its label, or else by the UID of its job.
+  int shard_of_pod(const std::string& label, const std::string& job_uid) const;
+  std::string shard_label(int shard) const override;
   std::optional<Claim> claim(const std::string& key) const override;
+  std::optional<Claim> claim_shard(int shard) const;
   bool covers(const Claim& claim, const std::string& key) const override {
     return claim.shard == shard_of(key);
   }
@@ -186,8 +194,8 @@ class Membership : public Ownership {
   bool evaluates() const;
   void evaluate_soon();
   void evaluate();
-  reconciler::ShardsView view();
-  bool member_alive(const CachedLease& member);
+  reconciler::ShardsView view(int part = 1);
+  bool member_alive(const CachedLease& member, int part = 1);
   bool room() const;  // one more shard Lease may be written now
   bool shards_wait() const;
   void heed_shards(const Result<JsonDocument>& answer);
@@ -202,7 +210,8 @@ class Membership : public Ownership {
   Task<void> write_record(int shard, std::shared_ptr<const CachedLease> before,
                           std::string windows);
   void note_written(Shard& ours, const JsonView& answer);
-  std::string windows_of(int shard) const;
+  std::string windows_of(int shard, const CachedLease* before) const;
+  void tell_wanted();
   void drop(int shard, const char* why);
   void tidy();
   Task<void> delete_member(std::string name, std::string uid, std::uint64_t version);
@@ -245,6 +254,7 @@ class Membership : public Ownership {
   std::vector<Shard> shards_;
   reconciler::LiveClock clock_;
   reconciler::RecordTracker tracker_;
+  std::set<int> wanted_;            // as last told
   std::set<std::string> deleting_;  // dead members' Leases that are being deleted
 
   TimerId tick_timer_ = 0;

@@ -20,6 +20,8 @@ constexpr int kTidyDurations = 2;
 // A replica that is killed often never lives that long, so more dead Leases than this are also
 // deleted.
 constexpr int kMostDead = 16;
+// A member that is silent for this part of its duration has missed a renewal or two.
+constexpr int kSoonDead = 3;
 
 std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
   return std::static_pointer_cast<const CachedLease>(object);
@@ -31,8 +33,20 @@ int Membership::shard_of(const std::string& key) const {
   return reconciler::shard_of(key, config_.shards);
 }
 
+int Membership::shard_of_pod(const std::string& label, const std::string& job_uid) const {
+  const auto labelled = reconciler::labelled_shard(label, config_.shards);
+  return labelled ? *labelled : shard_of(job_uid);
+}
+
+std::string Membership::shard_label(int shard) const {
+  return reconciler::shard_label(shard, config_.shards);
+}
+
 std::optional<Ownership::Claim> Membership::claim(const std::string& key) const {
-  const int shard = shard_of(key);
+  return claim_shard(shard_of(key));
+}
+
+std::optional<Ownership::Claim> Membership::claim_shard(int shard) const {
   const Shard& ours = shards_[static_cast<std::size_t>(shard)];
   const Claim claim{shard, ours.tenure};
   if (!holds(claim) || ours.draining || takes_no_more_ || state_ != State::kActing) {
@@ -114,20 +128,21 @@ std::shared_ptr<const CachedLease> Membership::shard_lease(int shard) {
   return written && (!cached || cached->version < written->version) ? written : cached;
 }
 
-bool Membership::member_alive(const CachedLease& member) {
+// `part`: of the duration of its Lease.
+bool Membership::member_alive(const CachedLease& member, int part) {
   const Duration live = clock_.read(loop_.now());
   const auto silent = tracker_.silent_for(member.name, live, clock_.epoch());
-  return !silent || *silent < member.duration;
+  return !silent || *silent < member.duration / part;
 }
 
-reconciler::ShardsView Membership::view() {
+reconciler::ShardsView Membership::view(int part) {
   reconciler::ShardsView view;
   view.self = self_;
   view.acting = state_ == State::kActing && time_left() > Duration::zero();
   leases_.store().for_each([&](const kube::ObjectPtr& object) {
     const auto lease = as_lease(object);
     if (lease->kind != CachedLease::Kind::kMember || lease->holder.empty()) return;
-    view.members[lease->holder] = {member_alive(*lease), !lease->steps_aside.empty()};
+    view.members[lease->holder] = {member_alive(*lease, part), !lease->steps_aside.empty()};
   });
   if (view.acting) view.members[self_].alive = true;
   view.members[self_].aside = !aside_.empty();
@@ -155,6 +170,22 @@ void Membership::evaluate() {
     ours.planned = decision.owner;
     carry_out(shard, decision);
   }
+  tell_wanted();
+}
+
+// With the shards that would be ours if the members that miss renewals were dead. What they need is
+// then ready when they are.
+void Membership::tell_wanted() {
+  const std::vector<reconciler::ShardDecision> soon = decide_shards(view(kSoonDead));
+  std::set<int> wanted;
+  for (int shard = 0; shard < config_.shards; ++shard) {
+    const auto index = static_cast<std::size_t>(shard);
+    const Shard& ours = shards_[index];
+    if (ours.held || ours.planned == self_ || soon[index].owner == self_) wanted.insert(shard);
+  }
+  if (wanted == wanted_) return;
+  wanted_ = wanted;
+  if (handlers_.wanted) handlers_.wanted(wanted);
 }
 
 bool Membership::shards_wait() const { return loop_.now() < shards_not_before_; }
@@ -209,7 +240,7 @@ Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before
   ours.pending = true;
   const std::uint64_t tenure = tenure_;
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);
-  write.windows = windows_of(shard);
+  write.windows = windows_of(shard, before.get());
   Result<JsonDocument> answer = JsonDocument();
   if (before) {
     write.uid = before->uid;
@@ -311,7 +342,7 @@ Task<void> Membership::release(int shard) {
   write.uid = lease->uid;
   write.version = lease->version;
   write.transitions = lease->transitions;
-  write.windows = windows_of(shard);
+  write.windows = windows_of(shard, lease.get());
   auto put = client_.put(path(lease->name), shard_lease_body(write, shard), within_time());
   const Result<JsonDocument> answer = co_await put;
   ours.pending = false;

@@ -9,8 +9,12 @@ constexpr std::chrono::seconds kRecordEvery{10};
 
 }  // namespace
 
-std::string Membership::windows_of(int shard) const {
-  return handlers_.record ? handlers_.record(shard) : "";
+// What to write into the Lease that stands as `before` (null: none).
+std::string Membership::windows_of(int shard, const CachedLease* before) const {
+  if (!handlers_.record) return "";
+  std::optional<std::string> seen = handlers_.record(shard);
+  if (seen) return std::move(*seen);
+  return before ? before->windows : "";
 }
 
 // Writes nothing if there is nothing to record and no old record to remove.
@@ -23,7 +27,7 @@ void Membership::keep_records() {
     if (now - ours.recorded_at < kRecordEvery) continue;
     const auto lease = shard_lease(shard);
     if (!lease || lease->holder != self_) continue;
-    std::string windows = windows_of(shard);
+    std::string windows = windows_of(shard, lease.get());
     if (windows != lease->windows && room()) spawn(write_record(shard, lease, std::move(windows)));
   }
 }

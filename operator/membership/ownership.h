@@ -26,6 +26,9 @@ class Ownership {
   // True if the claim is of the key's shard, whether or not it still holds.
   virtual bool covers(const Claim& claim, const std::string& key) const = 0;
 
+  // What the pods of a job of this shard have as reconciler::kShardLabel.
+  virtual std::string shard_label(int shard) const = 0;
+
   // True while work under the claim may go on. The shard is still held, and the last acknowledged
   // renewal was sent less than the renew deadline ago. Check this before every write.
   virtual bool holds(const Claim& claim) const = 0;

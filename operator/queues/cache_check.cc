@@ -15,15 +15,7 @@ constexpr int kPage = 5000;
 
 CacheCheck::CacheCheck(kube::Client& client, cache::Informer& cache, Log log,
                        std::function<void()> compared)
-    : client_(client),
-      cache_(cache),
-      log_(std::move(log)),
-      kind_(cache.kind()),
-      compared_(std::move(compared)) {
-  kind_.metadata_only = true;
-  kind_.protobuf = nullptr;
-  kind_.decode = kube::decode_bare;
-}
+    : client_(client), cache_(cache), log_(std::move(log)), compared_(std::move(compared)) {}
 
 std::uint64_t CacheCheck::shown(const std::string& namespace_) const {
   const auto found = namespaces_.find(namespace_);
@@ -43,14 +35,22 @@ Task<void> CacheCheck::list(std::string ns) {
   std::uint64_t version = 0;
   std::string token;
   const int age = age_;
+  // The cache may get another selector meanwhile. Then list and cache have different objects.
+  kube::Kind kind = cache_.kind();
+  kind.metadata_only = true;
+  kind.protobuf = nullptr;
+  kind.decode = kube::decode_bare;
   do {
     auto page =
-        client_.list(kind_, ns, cache::list_query(cache::Freshness::kConsistent, 0, token, kPage));
+        client_.list(kind, ns, cache::list_query(cache::Freshness::kConsistent, 0, token, kPage));
     const Result<kube::ListPage> answer = co_await page;
     if (age != age_) co_return;
-    if (!answer) {
+    const bool is_same = kind.label_selector == cache_.kind().label_selector;
+    if (!answer || !is_same) {
       log_.debug("a cache could not be compared",
-                 {{"kind", kind_.name}, {"namespace", ns}, {"error", answer.error().message}});
+                 {{"kind", kind.name},
+                  {"namespace", ns},
+                  {"error", answer ? "it has another selector by now" : answer.error().message}});
       namespaces_[ns].lists = false;
       co_return;
     }
@@ -68,6 +68,7 @@ Task<void> CacheCheck::list(std::string ns) {
 CacheCheck::Difference CacheCheck::differs(const std::string& ns, std::uint64_t version,
                                            const std::vector<kube::ObjectPtr>& listed) const {
   Difference difference;
+  difference.selector = cache_.kind().label_selector;
   difference.listed = version;
   std::unordered_map<std::string, std::uint64_t> there;  // by UID
   for (const kube::ObjectPtr& object : listed) {
@@ -85,6 +86,7 @@ CacheCheck::Difference CacheCheck::differs(const std::string& ns, std::uint64_t 
 void CacheCheck::settle(const std::string& ns, State& state) {
   if (!state.difference) return;
   const Difference& difference = *state.difference;
+  if (difference.selector != cache_.kind().label_selector) return state.difference.reset();
   const std::uint64_t version = cache_.version(ns);
   const bool has_all =
       version >= difference.listed ||

@@ -38,6 +38,7 @@ class CacheCheck {
 
  private:
   struct Difference {
+    std::string selector;      // of the cache, then
     std::uint64_t listed = 0;  // the version of the list
     std::uint64_t reach = 0;   // the highest version of an object that the cache did not have
     std::vector<kube::ObjectPtr> go;  // objects of the cache that the list did not have
@@ -55,7 +56,6 @@ class CacheCheck {
   kube::Client& client_;
   cache::Informer& cache_;
   Log log_;
-  kube::Kind kind_;
   std::function<void()> compared_;
   std::unordered_map<std::string, State> namespaces_;
   int age_ = 0;  // how often the data was set back

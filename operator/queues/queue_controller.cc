@@ -42,6 +42,7 @@ QueueController::QueueController(Dependencies dependencies)
       pods_(dependencies.pods),
       queues_(dependencies.queues),
       membership_(dependencies.membership),
+      pod_shards_(dependencies.pod_shards),
       look_at_(std::move(dependencies.look_at)),
       jobs_check_(client_, jobs_, log_, [this] { on_progress(); }),
       pods_check_(client_, pods_, log_, [this] { on_progress(); }),
@@ -58,6 +59,17 @@ void QueueController::look_at_all(int shard) {
   };
   for (const auto& [key, book] : books_) look_at(key);
   queues_.store().for_each([&](const kube::ObjectPtr& object) { look_at(object->key()); });
+}
+
+// What was known of the jobs' old pods may be from before these pods left the cache.
+void QueueController::begin_pods(const std::set<int>& shards, const std::string& watched) {
+  jobs_.store().for_each([&](const kube::ObjectPtr& object) {
+    if (!watched.empty() && object->namespace_ != watched) return;
+    if (as_job(object).job.queue && shards.count(membership_.shard_of(object->namespace_)) != 0) {
+      put(as_job(object));
+    }
+  });
+  for (const int shard : shards) look_at_all(shard);
 }
 
 // ---- What the caches tell.
@@ -314,6 +326,8 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
     }
     co_return ReconcileResult{};
   }
+  // The count needs the old pods of the queue's jobs, which have the queue's shard.
+  if (!pod_shards_.read(claim->shard, ns)) co_return ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<QueueBook> book = book_of(key);
   const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);

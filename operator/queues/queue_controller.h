@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +20,7 @@
 
 #include "client/cache/informer.h"
 #include "operator/jobs/permits.h"
+#include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
 #include "operator/queues/cache_check.h"
@@ -52,6 +54,7 @@ class QueueController : public Permits {
     cache::Informer& pods;
     cache::Informer& queues;
     Membership& membership;
+    const PodShards& pod_shards;
     // Look at the job with this key ("namespace/name") again.
     std::function<void(const std::string& key, Priority priority)> look_at;
   };
@@ -65,6 +68,8 @@ class QueueController : public Permits {
 
   // The shard was gained, or kept.
   void look_at_all(int shard);
+  // The pods of these shards in this watched namespace were read; "" means all.
+  void begin_pods(const std::set<int>& shards, const std::string& watched);
   // A cache has advanced.
   void on_progress();
   void time_travelled();
@@ -113,6 +118,7 @@ class QueueController : public Permits {
   cache::Informer& pods_;
   cache::Informer& queues_;
   Membership& membership_;
+  const PodShards& pod_shards_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
   CacheCheck jobs_check_;
   CacheCheck pods_check_;

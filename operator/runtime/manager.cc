@@ -18,6 +18,13 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       telemetry_(deps.telemetry),
       jobs_({loop_, deps.client, deps.random, log_}, controller::job_kind(), config.namespaces),
       pods_({loop_, deps.client, deps.random, log_}, controller::pod_kind(), config.namespaces),
+      pod_shards_({loop_, pods_,
+                   [this](const std::set<int>& shards, const std::string& watched) {
+                     queue_controller_.begin_pods(shards, watched);
+                     job_controller_.begin_pods(shards, watched);
+                   },
+                   [this](const controller::CachedPod& pod) { job_controller_.drop_pod(pod); }},
+                  config.membership.shards, config.namespaces),
       queues_({loop_, deps.client, deps.random, log_}, controller::queue_kind(), config.namespaces),
       worker_pools_({loop_, deps.client, deps.random, log_}, controller::pool_kind(),
                     config.namespaces),
@@ -38,7 +45,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                 config.namespaces,
                 [this](const std::string& watched) { job_controller_.begin_namespace(watched); }),
       queue_controller_({loop_, deps.client, log_, deps.telemetry, jobs_, pods_, queues_,
-                         membership_,
+                         membership_, pod_shards_,
                          [this](const std::string& key, controller::Priority priority) {
                            job_controller_.queue().add(key, priority);
                          }}),
@@ -57,7 +64,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                  deps.poster, deps.files},
                 targets_),
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
-                       pods_, nodes_, heartbeats_, windows_, membership_, readings_,
+                       pods_, nodes_, heartbeats_, windows_, membership_, readings_, pod_shards_,
                        queue_controller_, &pool_controller_, &notifier_},
                       std::move(config.jobs), std::move(metrics)) {
   if (config.batch_jobs) make_lane(deps, *config.batch_jobs, config.namespaces);
@@ -92,8 +99,8 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
   }
   lane_controller_ =
       std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
-          loop_, deps.client, log_, deps.events, jobs_, pods_, *batch_jobs_,
-          batch_job_namespaces_.get(), membership_});
+          loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, batch_job_namespaces_.get(),
+          membership_});
 }
 
 std::vector<cache::Informer*> Manager::informers() {
@@ -180,7 +187,11 @@ controller::Membership::Handlers Manager::membership_handlers(std::function<void
     heartbeats_.proof();
     pool_controller_.proof();
   };
-  handlers.record = [this](int shard) { return windows_.record(shard); };
+  handlers.wanted = [this](const std::set<int>& shards) { pod_shards_.want(shards); };
+  handlers.record = [this](int shard) -> std::optional<std::string> {
+    if (!pod_shards_.read(shard)) return std::nullopt;
+    return windows_.record(shard);
+  };
   handlers.recorded = [this](const std::string& text) { windows_.carry(text); };
   handlers.refuse = [refuse = std::move(refuse)](Error error) {
     if (refuse) refuse(std::move(error));

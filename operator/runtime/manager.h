@@ -19,6 +19,7 @@
 
 #include "client/cache/informer.h"
 #include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_shards.h"
 #include "operator/lane/lane_controller.h"
 #include "operator/membership/membership.h"
 #include "operator/notify/notifier.h"
@@ -103,6 +104,7 @@ class Manager {
   controller::Telemetry& telemetry_;
   cache::Informer jobs_;
   cache::Informer pods_;
+  controller::PodShards pod_shards_;
   cache::Informer queues_;
   cache::Informer worker_pools_;
   cache::Informer worker_pods_;

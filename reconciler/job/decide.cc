@@ -148,6 +148,13 @@ PodsOfRuns pods_of_runs(const Context& context, const Status& next) {
   return pods;
 }
 
+// The watch does not show a pod without our label, nor its end. A pod without a label of a shard is
+// shown to all replicas.
+bool is_hidden(const JobView& view, const PodView& pod) {
+  return pod.job_uid_label != view.job.uid ||
+         (!pod.shard_label.empty() && pod.shard_label != view.shard_label);
+}
+
 // Stops and releases every pod without a current attempt. `next` is the status after the planned
 // writes.
 void tidy_pods(const Context& context, const Status& next, std::vector<Write>& writes) {
@@ -158,8 +165,7 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
     if (pod.slot || (!ours && !pod.owner_uid.empty())) continue;
     if (!job.deleting) {
       const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
-      // The watch does not see a pod without our label, nor its end.
-      if (ours && pod.job_uid_label != job.uid && attempt > 0 && pod_lives(context, pod)) {
+      if (ours && is_hidden(context.view, pod) && attempt > 0 && pod_lives(context, pod)) {
         writes.emplace_back(RelabelPod{pod.name, pod.uid, attempt, pods.run_of(pod)});
       }
       // A later attempt's pod: this view of the job is older than its pods, and we must not stop

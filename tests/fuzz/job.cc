@@ -55,7 +55,7 @@ void check_pod(const CachedJob& cached, const JobTexts& texts) {
   const std::string name = reconciler::pod_name(job.name, job.uid, 7);
   FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
   const Result<std::string> body =
-      controller::pod_body(job, texts.pod_template, {7, name}, "agent");
+      controller::pod_body(job, texts.pod_template, {7, name}, "agent", "7-of-32");
   // With a heartbeat a template may also use the agent's names, or have no command.
   const bool has_spec = at(*parse_json(texts.pod_template), "spec").is_object();
   FUZZ_REQUIRE(job.spec.heartbeat ? has_spec || !body.ok() : body.ok() == has_spec);

@@ -6,6 +6,7 @@
 
 #include "operator/jobs/job_codec.h"
 #include "operator/membership/lease_codec.h"
+#include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "tests/simulation/objects.h"
 #include "tests/support/json_document.h"
@@ -232,12 +233,33 @@ void Ledger::owner_acts(const Delivery& delivery, const std::vector<std::string>
   std::string held;
   for (const std::string& key : keys) {
     const std::string shard = controller::shard_lease_name(reconciler::shard_of(key, shards_));
-    const Json* const lease = gateway_.server().find("leases", "holdfast-system", shard);
-    const std::string holder = lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
+    const std::string holder = lease_holder(shard);
     if (const auto owner = life_of(holder); owner && *owner == life) return;
     held += (held.empty() ? "" : ", ") + shard + " is held by '" + holder + "'";
   }
+  const std::string of_label = label_shard_of(delivery.request);
+  if (const auto owner = life_of(lease_holder(of_label)); owner && *owner == life) return;
   complain("S15 Exclusion: " + who + " while " + held);
+}
+
+std::string Ledger::lease_holder(const std::string& shard_lease) const {
+  const Json* const lease = gateway_.server().find("leases", "holdfast-system", shard_lease);
+  return lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
+}
+
+// A pod whose job is gone is released by the replica that its label shows it to.
+std::string Ledger::label_shard_of(const ApiRequest& request) const {
+  if (request.method != "PATCH" || !is_pod(request)) return "";
+  const std::string name = request.target.substr(request.target.rfind('/') + 1);
+  const Json* const pod = gateway_.server().find("pods", namespace_in(request.target), name);
+  if (!pod) return "";
+  bool has_job = false;
+  gateway_.server().for_each("durablejobs", [&](const Json& job) {
+    has_job = has_job || uid_of(job) == controller_uid(*pod);
+  });
+  const auto shard = reconciler::labelled_shard(
+      string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel), shards_);
+  return shard && !has_job ? controller::shard_lease_name(*shard) : "";
 }
 
 void Ledger::arrives(const Delivery& delivery) {

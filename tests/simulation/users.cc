@@ -2,6 +2,7 @@
 
 #include "core/random.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/simulation/draw.h"
 #include "tests/simulation/objects.h"
 
@@ -630,6 +631,15 @@ void Users::strip_labels(const std::string& key, std::uint64_t seed) {
   Json labels = {{reconciler::kJobUidLabel, nullptr}};
   if (seed % 3 == 0) labels[reconciler::kAttemptLabel] = nullptr;
   if (seed % 3 == 1) labels = {{reconciler::kAttemptLabel, "77"}};
+  const Json* const pod = gateway_.server().find("pods", ns, name);
+  const std::string shard =
+      pod ? string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel) : "";
+  const std::size_t of = shard.find("-of-");
+  if (seed % 4 == 3 && of != shard.npos) {
+    const int shards = std::stoi(shard.substr(of + 4));
+    const int other = static_cast<int>(mix(seed, 21) % static_cast<std::uint64_t>(shards));
+    labels = {{reconciler::kShardLabel, reconciler::shard_label(other, shards)}};
+  }
   gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"labels", labels}}}},
                "application/merge-patch+json");
 }

@@ -24,8 +24,8 @@ BENCHMARK(json_out_of_a_status);
 void json_out_of_a_pod(benchmark::State& state) {
   const auto job = running_job();
   for (auto _ : state) {
-    Result<std::string> body =
-        controller::pod_body(job->job, job->texts->pod_template, {1, "encode-1-abcde"}, "");
+    Result<std::string> body = controller::pod_body(job->job, job->texts->pod_template,
+                                                    {1, "encode-1-abcde"}, "", "7-of-32");
     if (!body.ok()) state.SkipWithError("the template of the sample is not right");
     benchmark::DoNotOptimize(body);
   }

@@ -327,6 +327,80 @@ TEST_F(InformerTest, WhereAllIsForbiddenNothingIsSynced) {
   EXPECT_THAT(informer->trouble(), Not(testing::IsEmpty()));
 }
 
+TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThere) {
+  watching();
+  EXPECT_EQ(informer->widened("x"), 0u);
+  informer->widen("app notin (c)");
+  loop.run_ready();
+  EXPECT_FALSE(informer->live()) << "the old watch does not show the new objects";
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app%20notin%20%28c%29"));
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion")));
+  EXPECT_EQ(informer->widened("x"), 0u);
+  answer(list_json(20, {object_json("a", 9, "x"), object_json("b", 12, "x")}));
+  EXPECT_THAT(told, ElementsAre("+b"));
+  EXPECT_EQ(informer->widened("x"), 1u);
+  EXPECT_THAT(transport.stream().target, HasSubstr("notin"));
+  open();
+  EXPECT_TRUE(informer->live());
+}
+
+TEST_F(InformerTest, AListUnderWayBeginsAgainWithTheWiderSelector) {
+  watching();
+  informer->widen("one");
+  loop.run_ready();
+  informer->widen("two");
+  loop.run_ready();
+  ASSERT_EQ(transport.pending(), 2u);
+  answer(list_json(20));
+  EXPECT_EQ(informer->widened("x"), 0u) << "it lacks what the second one selects";
+  EXPECT_TRUE(informer->store().get("x/a"));
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=two"));
+  answer(list_json(21, {object_json("b", 12, "x")}));
+  EXPECT_EQ(informer->widened("x"), 2u);
+}
+
+TEST_F(InformerTest, EachNamespaceIsWiderOnceItsOwnListIsThere) {
+  make({"x", "y"});
+  informer->widen("first");
+  start();
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=first"));
+  answer(list_json(10));
+  EXPECT_EQ(informer->widened("x"), 1u);
+  EXPECT_EQ(informer->widened("y"), 0u);
+  answer(list_json(10));
+  EXPECT_EQ(informer->widened("y"), 1u);
+}
+
+TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVersion) {
+  watching();
+  lines({event_json("ADDED", object_json("b", 11, "x"))});
+  told.clear();
+  informer->narrow("app notin (a)", [](const ObjectPtr& object) { return object->name != "a"; });
+  loop.run_ready();
+  EXPECT_TRUE(told.empty()) << "it is not deleted";
+  EXPECT_FALSE(informer->store().get("x/a"));
+  EXPECT_TRUE(informer->store().get("x/b"));
+  EXPECT_EQ(transport.pending(), 0u) << "nothing is listed";
+  EXPECT_THAT(transport.stream().target, HasSubstr("notin"));
+  EXPECT_THAT(transport.stream().target, HasSubstr("resourceVersion=11"));
+  open();
+  lines({event_json("ADDED", object_json("c", 12, "x"))});
+  EXPECT_THAT(told, ElementsAre("+c"));
+}
+
+TEST_F(InformerTest, AListUnderWayBringsNothingBackThatANarrowerSelectorDrops) {
+  watching();
+  informer->widen("wide");
+  loop.run_ready();
+  informer->narrow("narrow", [](const ObjectPtr& object) { return object->name != "a"; });
+  loop.run_ready();
+  answer(list_json(20, {object_json("a", 9, "x")}));
+  EXPECT_FALSE(informer->store().get("x/a"));
+  EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=narrow"));
+  answer(list_json(21));
+  EXPECT_EQ(informer->widened("x"), 1u);
+}
+
 TEST_F(InformerTest, AHandlerMayAskForARelist) {
   watching();
   on_change = [&] { informer->relist(); };

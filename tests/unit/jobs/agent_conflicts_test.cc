@@ -26,7 +26,8 @@ Json made_of(const Json& given) {
   job.name = "encode";
   job.uid = "u-1";
   job.spec.heartbeat = reconciler::Heartbeat{std::chrono::seconds(30), std::nullopt};
-  const Result<std::string> body = pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1");
+  const Result<std::string> body =
+      pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32");
   return body ? Json::parse(*body)["spec"] : Json(body.error().message);
 }
 

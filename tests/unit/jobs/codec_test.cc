@@ -521,7 +521,7 @@ Json made_pod() {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const auto& cached = static_cast<const CachedJob&>(*object);
   const Result<std::string> body =
-      pod_body(cached.job, cached.texts->pod_template, {3, "encode-3-abcde"}, "");
+      pod_body(cached.job, cached.texts->pod_template, {3, "encode-3-abcde"}, "", "7-of-32");
   return json(*body);
 }
 
@@ -581,7 +581,7 @@ Json made_indexed_pod(const char* environment = "[]") {
   const auto& cached = static_cast<const CachedJob&>(*decoded);
   reconciler::CreatePod create{3, "encode-3-abcde"};
   create.run = 4;
-  return json(*pod_body(cached.job, cached.texts->pod_template, create, ""));
+  return json(*pod_body(cached.job, cached.texts->pod_template, create, "", "7-of-32"));
 }
 
 TEST(PodBody, AnIndexedPodTellsItsIndexAsBatchV1Does) {
@@ -613,7 +613,7 @@ TEST(PodBody, ATemplatesOwnHostnameStays) {
   object["spec"]["template"]["spec"]["hostname"] = "mine";
   const kube::ObjectPtr decoded = decode_job(document(object));
   const auto& cached = static_cast<const CachedJob&>(*decoded);
-  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, ""));
+  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
   EXPECT_EQ(pod["spec"]["hostname"], "mine");
 }
 
@@ -739,7 +739,7 @@ TEST(PodBody, ATemplatesOwnPolicyOfTerminationMessagesStays) {
   spec["containers"][0]["terminationMessagePolicy"] = "File";
   const kube::ObjectPtr decoded = decode_job(document(object));
   const auto& cached = static_cast<const CachedJob&>(*decoded);
-  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, ""));
+  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
   EXPECT_EQ(pod["spec"]["containers"][0]["terminationMessagePolicy"], "File");
 }
 
@@ -890,7 +890,7 @@ TEST(PodBody, TheMarkOfTheIntentIsReadBackAndATemplatesOwnIsNot) {
   create.intent = *parse_time("2026-01-02T03:04:05Z") + std::chrono::nanoseconds(123'004'711);
   Json given = json(cached.texts->pod_template);
   given["metadata"]["annotations"]["holdfast.dev/intent"] = "2026-01-02T03:04:05Z";
-  Json pod = json(*pod_body(cached.job, given.dump(), create, ""));
+  Json pod = json(*pod_body(cached.job, given.dump(), create, "", "7-of-32"));
   pod["metadata"]["uid"] = "u";
   pod["metadata"]["resourceVersion"] = "1";
   EXPECT_EQ(decoded(pod).pod.intent, create.intent);

@@ -15,6 +15,7 @@ class FakeOwnership : public Ownership {
   bool holds(const Claim&) const override { return held; }
   Duration time_left() const override { return std::chrono::seconds(8); }
   bool covers(const Claim& claim, const std::string&) const override { return claim.shard == 0; }
+  std::string shard_label(int shard) const override { return std::to_string(shard) + "-of-32"; }
   bool held = true;
 };
 

@@ -128,7 +128,7 @@ Json plain_template() {
 
 Json spec_with_agent(const Json& given = plain_template()) {
   const Result<std::string> body =
-      pod_body(beating_job(), given.dump(), {1, "encode-1-x"}, "agent:1");
+      pod_body(beating_job(), given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32");
   return body ? Json::parse(*body)["spec"] : Json(body.error().message);
 }
 
@@ -217,7 +217,7 @@ TEST(AgentInjection, AVariableThatTheAgentWouldBelieveIsRefusedWithTheWayOut) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat->progress_deadline.reset();
   const Json given = with("HOLDFAST_PROGRESS_DEADLINE_SECONDS");
-  EXPECT_FALSE(pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1"));
+  EXPECT_FALSE(pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32"));
   // The other containers have no agent.
   Json side = plain_template();
   side["spec"]["containers"][1]["env"] = {{{"name", "KUBERNETES_SERVICE_HOST"}, {"value", "x"}}};
@@ -255,8 +255,8 @@ TEST(AgentInjection, TheWorkerIsTheContainerUnderTheAgentWhereverAWebhookPutsIts
 TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat.reset();
-  const Json spec =
-      Json::parse(*pod_body(job, plain_template().dump(), {1, "encode-1-x"}, "a"))["spec"];
+  const Json spec = Json::parse(
+      *pod_body(job, plain_template().dump(), {1, "encode-1-x"}, "a", "7-of-32"))["spec"];
   EXPECT_EQ(spec["initContainers"].size(), 1u);
   EXPECT_EQ(spec["volumes"].size(), 1u);
   EXPECT_EQ(spec["containers"][0]["command"], Json({"/bin/work", "--fast"}));

@@ -109,8 +109,8 @@ TEST(StagesCodec, AStatusThatNamesNoStageOfTheJobIsInTheFirst) {
 
 TEST(StagesCodec, APodIsMadeOfItsStagesTemplateAndKnowsTheResultsBefore) {
   const CachedJob cached = decoded(staged_json());
-  const Json pod =
-      Json::parse(*pod_body(cached.job, cached.texts->pod_template, {5, "prove-5-abcde"}, ""));
+  const Json pod = Json::parse(
+      *pod_body(cached.job, cached.texts->pod_template, {5, "prove-5-abcde"}, "", "7-of-32"));
   EXPECT_EQ(pod["metadata"]["labels"]["holdfast.dev/stage"], "check-it");
   const Json& container = pod["spec"]["containers"][0];
   EXPECT_EQ(container["name"], "checks");
@@ -130,7 +130,8 @@ TEST(StagesCodec, AJobWithoutStagesHasNothingOfThem) {
   EXPECT_TRUE(cached.job.stages.empty());
   const Json written = encode_status(cached.job.spec, cached.job.status);
   EXPECT_FALSE(written.contains("stage") || written.contains("stages"));
-  const Json pod = Json::parse(*pod_body(cached.job, cached.texts->pod_template, {5, "p"}, ""));
+  const Json pod =
+      Json::parse(*pod_body(cached.job, cached.texts->pod_template, {5, "p"}, "", "7-of-32"));
   EXPECT_FALSE(pod["metadata"]["labels"].contains("holdfast.dev/stage"));
 }
 

@@ -20,7 +20,8 @@ class MembershipTest : public kube::ClientTest {
     handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
     handlers.proof = [] {};
     handlers.refuse = [](const Error&) {};
-    handlers.record = [this](int) { return record_; };
+    handlers.wanted = [this](const std::set<int>& shards) { wanted_ = shards; };
+    handlers.record = [this](int) { return is_read_ ? std::optional(record_) : std::nullopt; };
     handlers.recorded = [this](const std::string& text) { recorded_.push_back(text); };
     Membership::Config config;
     config.shards = 1;
@@ -161,6 +162,8 @@ class MembershipTest : public kube::ClientTest {
   }
   std::string shard_holder() const { return membership_->report().shards[0].holder; }
 
+  std::set<int> wanted_;
+  bool is_read_ = true;
   std::string record_;
   std::vector<std::string> recorded_;
   std::vector<Json> writes_;       // of the shard's Lease
@@ -355,6 +358,57 @@ TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
   lease["spec"]["holderIdentity"] = "another-bcdfg";
   tell("MODIFIED", lease);
   EXPECT_EQ(recorded_, std::vector<std::string>{R"({"node/a":["7",40]})"});
+}
+
+// What its holder needs to see may take a while to list.
+TEST_F(MembershipTest, AShardIsWantedWhileItIsHeldOrPlannedAndOnceItsHolderMissesRenewals) {
+  EXPECT_EQ(wanted_, std::set<int>{0});
+  in_hand_ = membership_->keep(0);
+  Json other = other_member(/*stronger=*/true);
+  tell("ADDED", other);
+  serve();
+  EXPECT_EQ(wanted_, std::set<int>{0}) << "it is handed over once no work is in hand";
+  in_hand_.reset();
+  serve();
+  EXPECT_EQ(shard_holder(), "");
+  EXPECT_TRUE(wanted_.empty());
+  Json taken = writes_.back();
+  taken["metadata"]["resourceVersion"] = std::to_string(++version_);
+  taken["spec"]["holderIdentity"] = other["spec"]["holderIdentity"];
+  tell("MODIFIED", taken);
+  pass(4);
+  EXPECT_TRUE(wanted_.empty());
+  pass(3);
+  EXPECT_EQ(wanted_, std::set<int>{0}) << "a third of its duration is over";
+  EXPECT_NE(shard_holder(), membership_->report().self);
+  other["metadata"]["resourceVersion"] = std::to_string(++version_);
+  tell("MODIFIED", other);
+  pass(1);
+  EXPECT_TRUE(wanted_.empty()) << "it lives after all";
+}
+
+TEST_F(MembershipTest, ARecordStandsUntilTheHolderHasReadTheShard) {
+  const std::string theirs = R"({"still/a/b":["7",40]})";
+  is_read_ = false;
+  tell("ADDED", other_member(/*stronger=*/true));
+  serve();
+  Json lease = writes_.back();
+  lease["metadata"]["annotations"]["holdfast.dev/windows"] = theirs;
+  lease["metadata"]["resourceVersion"] = std::to_string(++version_);
+  lease["spec"]["holderIdentity"] = "one-that-is-gone";
+  tell("MODIFIED", lease);
+  writes_.clear();
+  ASSERT_TRUE(renews_until_a_member_is_read());
+  transport_.answer(404, "{}");
+  pass(20);
+  ASSERT_FALSE(writes_.empty());
+  EXPECT_EQ(shard_holder(), membership_->report().self);
+  for (const Json& write : writes_) EXPECT_EQ(windows_in(write), theirs);
+  writes_.clear();
+  is_read_ = true;
+  pass(12);
+  ASSERT_EQ(writes_.size(), 1u);
+  EXPECT_EQ(windows_in(writes_[0]), "") << "nothing is silent any more";
 }
 
 // Its next owner must not take its jobs for held up by a write of ours.

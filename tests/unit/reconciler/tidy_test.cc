@@ -38,6 +38,19 @@ TEST(Tidy, AReleasedOldPodThatIsBeingStoppedIsLeftAlone) {
   EXPECT_TRUE(decide(view, now()).writes.empty());
 }
 
+TEST(Tidy, APodWithTheLabelOfAnotherShardGetsItsLabelsBackAndOneWithoutALabelDoesNot) {
+  JobView view = at_rest(1);
+  view.shard_label = "7-of-32";
+  for (const char* const label : {"", "7-of-32"}) {
+    view.pods[0].shard_label = label;
+    EXPECT_TRUE(decide(view, now()).writes.empty()) << label;
+  }
+  view.pods[0].shard_label = "8-of-32";
+  const Decision decision = decide(view, now());
+  ASSERT_EQ(decision.writes.size(), 1u);
+  EXPECT_EQ(all<RelabelPod>(decision).at(0).name, pod_of(1));
+}
+
 TEST(Tidy, ALivePodOfATerminalJobIsStoppedAndReleased) {
   JobView view = job_in(Phase::kFailed);
   add_pod(view, 1, PodPhase::kRunning);

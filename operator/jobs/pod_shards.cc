@@ -1,0 +1,96 @@
+#include "operator/jobs/pod_shards.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reconciler/names.h"
+#include "reconciler/shards.h"
+
+namespace holdfast::controller {
+
+PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces)
+    : deps_(std::move(dependencies)), shards_(shards), since_(static_cast<std::size_t>(shards)) {
+  if (namespaces.empty()) namespaces.emplace_back();
+  for (std::string& name : namespaces) watched_.push_back({std::move(name)});
+  deps_.pods.on_progress([this] { on_progress(); });
+  widen();
+}
+
+PodShards::~PodShards() { deps_.loop.cancel(linger_); }
+
+// `notin` also selects the pods without the label.
+std::string PodShards::selector(const std::set<int>& selected, int shards) {
+  std::string others;
+  for (int shard = 0; shard < shards; ++shard) {
+    if (selected.count(shard) != 0) continue;
+    others += (others.empty() ? "" : ",") + reconciler::shard_label(shard, shards);
+  }
+  const std::string ours = reconciler::kJobUidLabel;
+  return others.empty() ? ours : ours + "," + reconciler::kShardLabel + " notin (" + others + ")";
+}
+
+void PodShards::want(std::set<int> shards) {
+  wanted_ = std::move(shards);
+  const bool is_selected =
+      std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end());
+  if (!is_selected) widen();
+  const bool has_more = selected_.size() > wanted_.size();
+  if (!has_more) deps_.loop.cancel(std::exchange(linger_, 0));
+  if (has_more && linger_ == 0) {
+    linger_ = deps_.loop.call_after(kLinger, [this] {
+      linger_ = 0;
+      narrow();
+    });
+  }
+}
+
+void PodShards::widen() {
+  ++widenings_;
+  for (const int shard : wanted_) {
+    if (!selected_.insert(shard).second) continue;
+    since_[static_cast<std::size_t>(shard)] = widenings_;
+  }
+  deps_.pods.widen(selector(selected_, shards_));
+}
+
+void PodShards::narrow() {
+  selected_ = wanted_;
+  for (int shard = 0; shard < shards_; ++shard) {
+    if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
+  }
+  deps_.pods.narrow(selector(selected_, shards_), [this](const kube::ObjectPtr& object) {
+    const auto& pod = static_cast<const CachedPod&>(*object);
+    const auto shard = reconciler::labelled_shard(pod.pod.shard_label, shards_);
+    const bool stays = !shard || selected_.count(*shard) != 0;
+    if (!stays) deps_.on_drop(pod);
+    return stays;
+  });
+}
+
+bool PodShards::read(int shard, const std::string& namespace_) const {
+  const std::uint64_t since = since_[static_cast<std::size_t>(shard)];
+  return since != 0 && deps_.pods.widened(namespace_) >= since;
+}
+
+bool PodShards::read(int shard) const {
+  const auto is_read = [&](const Watched& one) { return read(shard, one.namespace_); };
+  return std::any_of(watched_.begin(), watched_.end(), is_read) &&
+         std::all_of(watched_.begin(), watched_.end(), [&](const Watched& one) {
+           return is_read(one) || !deps_.pods.live(one.namespace_);
+         });
+}
+
+void PodShards::on_progress() {
+  for (Watched& one : watched_) {
+    const std::uint64_t before = std::exchange(one.widened, deps_.pods.widened(one.namespace_));
+    if (before == one.widened) continue;
+    std::set<int> now_read;
+    for (const int shard : selected_) {
+      const std::uint64_t since = since_[static_cast<std::size_t>(shard)];
+      if (since > before && since <= one.widened) now_read.insert(shard);
+    }
+    if (!now_read.empty()) deps_.on_read(now_read, one.namespace_);
+  }
+}
+
+}  // namespace holdfast::controller

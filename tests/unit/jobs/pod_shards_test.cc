@@ -1,0 +1,197 @@
+// Which pods a replica watches, on the real informer and a scripted transport.
+#include "operator/jobs/pod_shards.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/jobs/job_controller.h"
+#include "tests/support/fake_transport.h"
+#include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
+
+namespace holdfast::controller {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Shards = std::set<int>;
+
+class PodShardsTest : public ::testing::Test {
+ protected:
+  void make(std::vector<std::string> namespaces = {}) {
+    kube::Kind kind = pod_kind();
+    kind.protobuf = nullptr;
+    cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
+    dependencies.streaming_lists = false;
+    pods_ = std::make_unique<cache::Informer>(dependencies, kind, namespaces);
+    add_pod_indexes(pods_->store());
+    pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
+    shards_ = std::make_unique<PodShards>(
+        PodShards::Dependencies{loop_, *pods_,
+                                [this](const Shards& shards, const std::string& watched) {
+                                  read_.emplace_back(watched, shards);
+                                },
+                                [this](const CachedPod& pod) { dropped_.push_back(pod.name); }},
+        3, namespaces);
+    pods_->start();
+    loop_.run_ready();
+  }
+  // The request under way is answered with these pods, "name" or "name=label".
+  void list(const std::vector<std::string>& pods) {
+    Json items = Json::array();
+    for (const std::string& pod : pods) {
+      const std::size_t sign = std::min(pod.find('='), pod.size());
+      Json labels = {{"holdfast.dev/job-uid", "uid-of-job"}};
+      if (sign < pod.size()) labels["holdfast.dev/shard"] = pod.substr(sign + 1);
+      items.push_back({{"metadata",
+                        {{"name", pod.substr(0, sign)},
+                         {"namespace", "x"},
+                         {"uid", "uid-of-" + pod.substr(0, sign)},
+                         {"resourceVersion", "5"},
+                         {"labels", labels}}}});
+    }
+    const Json body = {{"metadata", {{"resourceVersion", std::to_string(++version_)}}},
+                       {"items", items}};
+    transport_.answer(200, body.dump());
+    loop_.run_ready();
+  }
+  void open(std::size_t index = 0) {
+    transport_.open_stream(index);
+    loop_.run_ready();
+  }
+  void want(const Shards& shards) {
+    shards_->want(shards);
+    loop_.run_ready();
+  }
+  // A replica that has shard 1.
+  void has_one() {
+    make();
+    list({"old"});
+    open();
+    want({1});
+    list({"old", "one=1-of-3"});
+    open();
+    ASSERT_TRUE(shards_->read(1));
+    read_.clear();
+    changes_ = 0;
+  }
+
+  holdfast::test::ManualLoop loop_;
+  SeededRandom random_{1};
+  holdfast::test::FakeTransport transport_{loop_};
+  holdfast::test::NoCredentials credentials_{loop_};
+  kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
+  std::unique_ptr<cache::Informer> pods_;
+  std::unique_ptr<PodShards> shards_;
+  std::vector<std::pair<std::string, Shards>> read_;
+  std::vector<std::string> dropped_;
+  int changes_ = 0;
+  int version_ = 10;
+};
+
+TEST(PodsSelector, LeavesOutThePodsOfOtherShardsOnly) {
+  EXPECT_EQ(PodShards::selector({}, 2),
+            "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2,1-of-2)");
+  EXPECT_EQ(PodShards::selector({1}, 2), "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2)");
+  EXPECT_EQ(PodShards::selector({0, 1}, 2), "holdfast.dev/job-uid");
+}
+
+TEST_F(PodShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
+  make();
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
+  list({"old"});
+  EXPECT_THAT(read_, IsEmpty());
+  EXPECT_FALSE(shards_->read(0));
+  EXPECT_FALSE(shards_->read(0, "x"));
+}
+
+TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
+  make();
+  list({"old"});
+  open();
+  want({1});
+  EXPECT_FALSE(shards_->read(1, "x"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C2-of-3"));
+  list({"old", "one=1-of-3"});
+  EXPECT_TRUE(shards_->read(1, "x"));
+  EXPECT_FALSE(shards_->read(0, "x"));
+  using Read = std::pair<std::string, Shards>;
+  EXPECT_THAT(read_, ElementsAre(Read("", {1})));
+}
+
+TEST_F(PodShardsTest, OnlyTheNewShardIsToldOfAndTheOthersStayRead) {
+  has_one();
+  want({1, 2});
+  EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";
+  EXPECT_FALSE(shards_->read(2, "x"));
+  list({"one=1-of-3", "two=2-of-3"});
+  using Read = std::pair<std::string, Shards>;
+  EXPECT_THAT(read_, ElementsAre(Read("", {2})));
+}
+
+TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
+  has_one();
+  want({});
+  loop_.advance(PodShards::kLinger - std::chrono::seconds(1));
+  EXPECT_TRUE(shards_->read(1, "x"));
+  want({1});
+  loop_.advance(std::chrono::minutes(3));
+  EXPECT_TRUE(shards_->read(1, "x"));
+  EXPECT_EQ(transport_.pending(), 0u);
+  EXPECT_THAT(dropped_, IsEmpty());
+}
+
+TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
+  has_one();
+  want({});
+  loop_.advance(PodShards::kLinger);
+  EXPECT_THAT(dropped_, ElementsAre("one"));
+  EXPECT_EQ(changes_, 0);
+  EXPECT_EQ(pods_->store().size(), 1u) << "a pod without a label stays";
+  EXPECT_FALSE(shards_->read(1, "x"));
+  EXPECT_EQ(transport_.pending(), 0u);
+  EXPECT_THAT(transport_.stream().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
+  open();
+  want({1});
+  EXPECT_FALSE(shards_->read(1, "x")) << "its pods may have changed meanwhile";
+  list({"old", "one=1-of-3"});
+  EXPECT_TRUE(shards_->read(1, "x"));
+}
+
+TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
+  make();
+  list({"other=1-of-16"});
+  open();
+  want({1});
+  list({"other=1-of-16"});
+  open();
+  want({});
+  loop_.advance(PodShards::kLinger);
+  EXPECT_THAT(dropped_, IsEmpty());
+}
+
+TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
+  make({"x", "y"});
+  list({});
+  list({});
+  open(0);
+  open(1);
+  want({1});
+  list({"one=1-of-3"});
+  EXPECT_TRUE(shards_->read(1, "x"));
+  EXPECT_FALSE(shards_->read(1, "y"));
+  transport_.answer(403, R"({"kind":"Status","message":"no"})");
+  loop_.run_ready();
+  EXPECT_FALSE(shards_->read(1, "y"));
+  EXPECT_TRUE(shards_->read(1)) << "the record of silences need not wait for it";
+}
+
+}  // namespace
+}  // namespace holdfast::controller
