@@ -5,7 +5,7 @@
 namespace holdfast::lane {
 namespace {
 
-constexpr std::chrono::seconds kPodsLook{2};
+constexpr std::chrono::seconds kPodsLook{5};
 constexpr std::chrono::seconds kNameLook{30};
 
 // The write, unless it changes nothing.

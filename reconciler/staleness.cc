@@ -11,6 +11,8 @@ constexpr std::size_t kMaxHeldBack = 100'000;
 // Far less than half of the shortest window.
 constexpr std::chrono::milliseconds kTallyAge{100};
 constexpr std::size_t kMaxWaiting = 10'000;
+// A record is written again each 10 s while its silence lasts.
+constexpr std::chrono::minutes kWaits{1};
 
 }  // namespace
 
@@ -99,6 +101,9 @@ void RecordTracker::carry(const std::string& name, std::uint64_t version, Durati
   const auto found = records_.find(name);
   if (found == records_.end()) {
     // Bounded: forgetting only starts windows again.
+    if (waiting_.size() >= kMaxWaiting) {
+      std::erase_if(waiting_, [&](const auto& one) { return time.now - one.second.at > kWaits; });
+    }
     if (waiting_.size() >= kMaxWaiting) waiting_.clear();
     waiting_[name] = Waiting{version, silent, time.now};
     return;

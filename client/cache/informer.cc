@@ -405,6 +405,12 @@ std::uint64_t Informer::widened(const std::string& namespace_) const {
   return reflector ? reflector->widened : 0;
 }
 
+bool Informer::widening(const std::string& namespace_) const {
+  const State::Reflector* const reflector = state_->find(namespace_);
+  return state_->running && reflector && reflector->widened < state_->widened &&
+         reflector->machine.trouble().empty();
+}
+
 bool Informer::fresh() const {
   return state_->all([](const State::Reflector& reflector) { return reflector.fresh; });
 }

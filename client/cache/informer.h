@@ -87,6 +87,8 @@ class Informer {
   // How often widen() had been called when the last list of this namespace began that is in the
   // store.
   std::uint64_t widened(const std::string& namespace_) const;
+  // The list of the last widen() is under way for this namespace, and has not failed so far.
+  bool widening(const std::string& namespace_) const;
 
   // Brings the store up to what the server has now. Watches go on from their versions. Where a
   // check is needed, only metadata is listed.

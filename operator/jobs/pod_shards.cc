@@ -16,7 +16,10 @@ PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::str
   widen();
 }
 
-PodShards::~PodShards() { deps_.loop.cancel(linger_); }
+PodShards::~PodShards() {
+  deps_.loop.cancel(linger_);
+  deps_.loop.cancel(again_);
+}
 
 // `notin` also selects the pods without the label.
 std::string PodShards::selector(const std::set<int>& selected, int shards) {
@@ -30,18 +33,30 @@ std::string PodShards::selector(const std::set<int>& selected, int shards) {
 }
 
 void PodShards::want(std::set<int> shards) {
+  const bool has_lost =
+      !std::includes(shards.begin(), shards.end(), wanted_.begin(), wanted_.end());
   wanted_ = std::move(shards);
   const bool is_selected =
       std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end());
-  if (!is_selected) widen();
-  const bool has_more = selected_.size() > wanted_.size();
-  if (!has_more) deps_.loop.cancel(std::exchange(linger_, 0));
-  if (has_more && linger_ == 0) {
-    linger_ = deps_.loop.call_after(kLinger, [this] {
-      linger_ = 0;
-      narrow();
-    });
-  }
+  // A list under way would begin again. Those that are wanted meanwhile are the next one's.
+  if (!is_selected && !lists()) widen();
+  const bool has_more =
+      !std::includes(wanted_.begin(), wanted_.end(), selected_.begin(), selected_.end());
+  if (has_lost || !has_more) deps_.loop.cancel(std::exchange(linger_, 0));
+  if (has_more && linger_ == 0) linger();
+}
+
+void PodShards::linger() {
+  linger_ = deps_.loop.call_after(kLinger, [this] {
+    linger_ = 0;
+    if (lists()) return linger();
+    narrow();
+  });
+}
+
+bool PodShards::lists() const {
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [this](const Watched& one) { return deps_.pods.widening(one.namespace_); });
 }
 
 void PodShards::widen() {
@@ -76,7 +91,7 @@ bool PodShards::read(int shard) const {
   const auto is_read = [&](const Watched& one) { return read(shard, one.namespace_); };
   return std::any_of(watched_.begin(), watched_.end(), is_read) &&
          std::all_of(watched_.begin(), watched_.end(), [&](const Watched& one) {
-           return is_read(one) || !deps_.pods.live(one.namespace_);
+           return is_read(one) || !deps_.pods.trouble(one.namespace_).empty();
          });
 }
 
@@ -91,6 +106,13 @@ void PodShards::on_progress() {
     }
     if (!now_read.empty()) deps_.on_read(now_read, one.namespace_);
   }
+  if (wanted_.empty() || lists() || again_ != 0) return;
+  if (std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end())) return;
+  // In a turn of its own, because this runs within the informer.
+  again_ = deps_.loop.call_after(Duration::zero(), [this] {
+    again_ = 0;
+    want(wanted_);
+  });
 }
 
 }  // namespace holdfast::controller

@@ -46,12 +46,17 @@ class PodShards {
   // True if it is read in each namespace that can be watched.
   bool read(int shard) const;
 
+  // The pods of new shards are being listed, and nothing has failed so far. Meanwhile the replica
+  // sees no change of the pods that it had.
+  bool lists() const;
+
   // Of the pods of jobs in these shards, and of pods without a label of a shard.
   static std::string selector(const std::set<int>& selected, int shards);
 
  private:
   void widen();
   void narrow();
+  void linger();
   void on_progress();
 
   Dependencies deps_;
@@ -66,6 +71,7 @@ class PodShards {
   std::vector<std::uint64_t> since_;  // by shard: from this widening on; 0: not selected
   std::uint64_t widenings_ = 0;
   TimerId linger_ = 0;
+  TimerId again_ = 0;
 };
 
 }  // namespace holdfast::controller

@@ -194,8 +194,10 @@ class Membership : public Ownership {
   bool evaluates() const;
   void evaluate_soon();
   void evaluate();
-  reconciler::ShardsView view(int part = 1);
-  bool member_alive(const CachedLease& member, int part = 1);
+  reconciler::ShardsView view();
+  bool member_alive(const CachedLease& member);
+  bool is_soon_dead(const CachedLease& member);
+  Duration silent_for(const CachedLease& member);
   bool room() const;  // one more shard Lease may be written now
   bool shards_wait() const;
   void heed_shards(const Result<JsonDocument>& answer);

@@ -20,8 +20,6 @@ constexpr int kTidyDurations = 2;
 // A replica that is killed often never lives that long, so more dead Leases than this are also
 // deleted.
 constexpr int kMostDead = 16;
-// A member that is silent for this part of its duration has missed a renewal or two.
-constexpr int kSoonDead = 3;
 
 std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
   return std::static_pointer_cast<const CachedLease>(object);
@@ -128,21 +126,29 @@ std::shared_ptr<const CachedLease> Membership::shard_lease(int shard) {
   return written && (!cached || cached->version < written->version) ? written : cached;
 }
 
-// `part`: of the duration of its Lease.
-bool Membership::member_alive(const CachedLease& member, int part) {
-  const Duration live = clock_.read(loop_.now());
-  const auto silent = tracker_.silent_for(member.name, live, clock_.epoch());
-  return !silent || *silent < member.duration / part;
+bool Membership::member_alive(const CachedLease& member) {
+  return silent_for(member) < member.duration;
 }
 
-reconciler::ShardsView Membership::view(int part) {
+// No other is silent for so long while a server hangs and all members only wait for it.
+bool Membership::is_soon_dead(const CachedLease& member) {
+  const Duration silent = silent_for(member);
+  return silent >= member.duration * 2 / 3 && silent < member.duration;
+}
+
+Duration Membership::silent_for(const CachedLease& member) {
+  const Duration live = clock_.read(loop_.now());
+  return tracker_.silent_for(member.name, live, clock_.epoch()).value_or(Duration::zero());
+}
+
+reconciler::ShardsView Membership::view() {
   reconciler::ShardsView view;
   view.self = self_;
   view.acting = state_ == State::kActing && time_left() > Duration::zero();
   leases_.store().for_each([&](const kube::ObjectPtr& object) {
     const auto lease = as_lease(object);
     if (lease->kind != CachedLease::Kind::kMember || lease->holder.empty()) return;
-    view.members[lease->holder] = {member_alive(*lease, part), !lease->steps_aside.empty()};
+    view.members[lease->holder] = {member_alive(*lease), !lease->steps_aside.empty()};
   });
   if (view.acting) view.members[self_].alive = true;
   view.members[self_].aside = !aside_.empty();
@@ -176,12 +182,24 @@ void Membership::evaluate() {
 // With the shards that would be ours if the members that miss renewals were dead. What they need is
 // then ready when they are.
 void Membership::tell_wanted() {
-  const std::vector<reconciler::ShardDecision> soon = decide_shards(view(kSoonDead));
+  reconciler::ShardsView soon = view();
+  bool is_other = false;
+  leases_.store().for_each([&](const kube::ObjectPtr& object) {
+    const auto lease = as_lease(object);
+    const auto member = soon.members.find(lease->holder);
+    if (lease->kind != CachedLease::Kind::kMember || member == soon.members.end()) return;
+    if (lease->holder == self_ || !is_soon_dead(*lease)) return;
+    member->second.alive = false;
+    is_other = true;
+  });
+  std::vector<reconciler::ShardDecision> then;
+  if (is_other) then = decide_shards(soon);
   std::set<int> wanted;
   for (int shard = 0; shard < config_.shards; ++shard) {
     const auto index = static_cast<std::size_t>(shard);
     const Shard& ours = shards_[index];
-    if (ours.held || ours.planned == self_ || soon[index].owner == self_) wanted.insert(shard);
+    const bool comes = is_other && then[index].owner == self_;
+    if (ours.held || ours.planned == self_ || comes) wanted.insert(shard);
   }
   if (wanted == wanted_) return;
   wanted_ = wanted;

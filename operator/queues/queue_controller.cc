@@ -63,12 +63,18 @@ void QueueController::look_at_all(int shard) {
 
 // What was known of the jobs' old pods may be from before these pods left the cache.
 void QueueController::begin_pods(const std::set<int>& shards, const std::string& watched) {
-  jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (!watched.empty() && object->namespace_ != watched) return;
-    if (as_job(object).job.queue && shards.count(membership_.shard_of(object->namespace_)) != 0) {
-      put(as_job(object));
-    }
-  });
+  std::vector<std::string> keys;
+  for (const auto& [key, book] : books_) {
+    const std::string ns = namespace_of(key);
+    if (!watched.empty() && ns != watched) continue;
+    if (shards.count(membership_.shard_of(ns)) == 0) continue;
+    book->line.for_each(
+        [&, &ns = ns](const reconciler::QueuedJob& job) { keys.push_back(ns + "/" + job.name); });
+  }
+  for (const std::string& key : keys) {
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    if (job && job->job.queue) put(*job);
+  }
   for (const int shard : shards) look_at_all(shard);
 }
 
@@ -118,6 +124,11 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   if (job.job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) {
     forget_rest(job);
     return OldPods::kNone;
+  }
+  // begin_pods() asks again.
+  if (!pod_shards_.read(membership_.shard_of(job.namespace_), job.namespace_)) {
+    forget_rest(job);
+    return OldPods::kUnknown;
   }
   const auto pods = pods_.store().by_index(kByJob, job.key());
   const bool is_there = std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {

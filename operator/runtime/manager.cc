@@ -214,6 +214,7 @@ void Manager::refresh(std::function<void()> done) {
 std::string Manager::unseen(Duration patience) {
   for (cache::Informer* informer : needed()) {
     if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
+    if (informer == &pods_ && pod_shards_.lists()) continue;
     const std::string trouble = informer->trouble();
     const std::string what = informer->kind().name + " cannot be watched: " + trouble;
     return as_utf8(what.substr(0, kMaxReasonBytes));

@@ -136,6 +136,45 @@ TEST_F(PodShardsTest, OnlyTheNewShardIsToldOfAndTheOthersStayRead) {
   EXPECT_THAT(read_, ElementsAre(Read("", {2})));
 }
 
+TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
+  has_one();
+  want({1, 2});
+  want({0, 1, 2});
+  ASSERT_EQ(transport_.pending(), 1u) << "the list under way does not begin again";
+  list({"two=2-of-3"});
+  EXPECT_TRUE(shards_->read(2, "x"));
+  EXPECT_FALSE(shards_->read(0, "x"));
+  ASSERT_EQ(transport_.pending(), 1u);
+  list({"two=2-of-3", "zero=0-of-3"});
+  EXPECT_TRUE(shards_->read(0, "x"));
+}
+
+TEST_F(PodShardsTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
+  has_one();
+  want({2});
+  loop_.advance(PodShards::kLinger);
+  EXPECT_TRUE(shards_->read(1, "x"));
+  list({"one=1-of-3", "two=2-of-3"});
+  open();
+  loop_.advance(PodShards::kLinger);
+  EXPECT_FALSE(shards_->read(1, "x"));
+  EXPECT_TRUE(shards_->read(2, "x"));
+}
+
+TEST_F(PodShardsTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
+  has_one();
+  want({1, 2});
+  list({"one=1-of-3", "two=2-of-3"});
+  open();
+  want({1});
+  loop_.advance(PodShards::kLinger - std::chrono::seconds(5));
+  want({});
+  loop_.advance(std::chrono::seconds(10));
+  EXPECT_TRUE(shards_->read(1, "x")) << "it was lost ten seconds ago";
+  loop_.advance(PodShards::kLinger);
+  EXPECT_FALSE(shards_->read(1, "x"));
+}
+
 TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
   has_one();
   want({});
@@ -187,6 +226,7 @@ TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
   list({"one=1-of-3"});
   EXPECT_TRUE(shards_->read(1, "x"));
   EXPECT_FALSE(shards_->read(1, "y"));
+  EXPECT_FALSE(shards_->read(1)) << "its list may still come";
   transport_.answer(403, R"({"kind":"Status","message":"no"})");
   loop_.run_ready();
   EXPECT_FALSE(shards_->read(1, "y"));

@@ -66,6 +66,7 @@ class PodsOfShardsTest : public ::testing::Test {
   void start_without_pods() {
     world_.stop();
     world_.before = [this](const ApiRequest& request) -> std::optional<ApiAnswer> {
+      if (request.target.starts_with(std::string(kPods) + "/")) ++looks_;
       const bool lists = request.target.starts_with("/api/v1/pods?") &&
                          request.target.find("worker") == std::string::npos;
       if (!lists || request.target.find("notin") != std::string::npos) return std::nullopt;
@@ -79,6 +80,7 @@ class PodsOfShardsTest : public ::testing::Test {
 
   OperatorWorld world_;
   int refused_ = 0;
+  int looks_ = 0;  // at one pod, meanwhile
 };
 
 TEST_F(PodsOfShardsTest, APodHasTheShardOfItsJobAndGetsItBack) {
@@ -102,6 +104,7 @@ TEST_F(PodsOfShardsTest, AnOldPodHoldsTheNextAttemptBackAlsoWhileThePodsCannotBe
   start_without_pods();
   EXPECT_EQ(world_.all("pods").size(), 1u);
   EXPECT_EQ(world_.find("durablejobs", "a"), before) << "nothing is decided";
+  EXPECT_EQ(looks_, 0) << "of many jobs these would be very many requests";
   world_.before = nullptr;
   world_.run(seconds(60));
   EXPECT_EQ(waits("a"), "OldPodNotEnded");

@@ -113,6 +113,38 @@ TEST_F(NodeMonitorTest, ItIsSilentFromTheMomentItsConditionWasSeenUnknown) {
   EXPECT_EQ(seen().silent_for, kWindow);
 }
 
+TEST_F(NodeMonitorTest, AListOfMorePodsIsNoGapUntilItFails) {
+  watching();
+  pods_.start();
+  loop_.run_ready();
+  std::size_t last = transport_.streams() - 1;
+  transport_.open_stream(last);
+  transport_.stream_lines(
+      {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":)"
+       R"({"k8s.io/initial-events-end":"true"}}}})"},
+      last);
+  loop_.run_ready();
+  live(seconds(20));
+  const reconciler::LiveTime before = monitor_.pods_time("");
+  pods_.widen("more");
+  live(seconds(20));
+  ASSERT_FALSE(pods_.live());
+  EXPECT_EQ(monitor_.pods_time("").epoch, before.epoch);
+  EXPECT_EQ(monitor_.pods_time("").now - before.now, seconds(20));
+  transport_.end_stream(transport_.streams() - 1, make_error(ErrorCode::kTransient, "no"));
+  live(seconds(20));
+  EXPECT_FALSE(pods_.widening(""));
+  last = transport_.streams() - 1;
+  transport_.open_stream(last);
+  transport_.stream_lines(
+      {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":)"
+       R"({"k8s.io/initial-events-end":"true"}}}})"},
+      last);
+  loop_.run_ready();
+  live(seconds(1));
+  EXPECT_GT(monitor_.pods_time("").epoch, before.epoch);
+}
+
 TEST_F(NodeMonitorTest, AConditionThatIsKnownAgainEndsTheSilence) {
   watching();
   seen();
