@@ -36,14 +36,22 @@ void PodShards::want(std::set<int> shards) {
   const bool has_lost =
       !std::includes(shards.begin(), shards.end(), wanted_.begin(), wanted_.end());
   wanted_ = std::move(shards);
-  const bool is_selected =
-      std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end());
-  // A list under way would begin again. Those that are wanted meanwhile are the next one's.
-  if (!is_selected && !lists()) widen();
+  list_more();
   const bool has_more =
       !std::includes(wanted_.begin(), wanted_.end(), selected_.begin(), selected_.end());
   if (has_lost || !has_more) deps_.loop.cancel(std::exchange(linger_, 0));
   if (has_more && linger_ == 0) linger();
+}
+
+// A list under way would begin again. Those that are wanted meanwhile are the next one's.
+void PodShards::list_more() {
+  deps_.loop.cancel(std::exchange(again_, 0));
+  if (std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end())) return;
+  if (!lists()) return widen();
+  again_ = deps_.loop.call_after(kPatience, [this] {
+    again_ = 0;
+    list_more();
+  });
 }
 
 void PodShards::linger() {
@@ -54,13 +62,17 @@ void PodShards::linger() {
   });
 }
 
+// A namespace whose list hangs holds up no other.
 bool PodShards::lists() const {
-  return std::any_of(watched_.begin(), watched_.end(),
-                     [this](const Watched& one) { return deps_.pods.widening(one.namespace_); });
+  const auto lists = [this](const Watched& one) { return deps_.pods.widening(one.namespace_); };
+  return deps_.loop.now() - widened_at_ < kPatience
+             ? std::any_of(watched_.begin(), watched_.end(), lists)
+             : std::all_of(watched_.begin(), watched_.end(), lists);
 }
 
 void PodShards::widen() {
   ++widenings_;
+  widened_at_ = deps_.loop.now();
   for (const int shard : wanted_) {
     if (!selected_.insert(shard).second) continue;
     since_[static_cast<std::size_t>(shard)] = widenings_;
@@ -106,12 +118,12 @@ void PodShards::on_progress() {
     }
     if (!now_read.empty()) deps_.on_read(now_read, one.namespace_);
   }
-  if (wanted_.empty() || lists() || again_ != 0) return;
-  if (std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end())) return;
+  if (again_ == 0 || lists()) return;
   // In a turn of its own, because this runs within the informer.
+  deps_.loop.cancel(again_);
   again_ = deps_.loop.call_after(Duration::zero(), [this] {
     again_ = 0;
-    want(wanted_);
+    list_more();
   });
 }
 

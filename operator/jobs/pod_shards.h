@@ -27,6 +27,8 @@ namespace holdfast::controller {
 class PodShards {
  public:
   static constexpr std::chrono::seconds kLinger{60};
+  // How long a list may hold up the next one, once another namespace's has come.
+  static constexpr std::chrono::seconds kPatience{5};
 
   struct Dependencies {
     Loop& loop;
@@ -54,6 +56,7 @@ class PodShards {
   static std::string selector(const std::set<int>& selected, int shards);
 
  private:
+  void list_more();
   void widen();
   void narrow();
   void linger();
@@ -70,6 +73,7 @@ class PodShards {
   std::set<int> selected_;
   std::vector<std::uint64_t> since_;  // by shard: from this widening on; 0: not selected
   std::uint64_t widenings_ = 0;
+  SteadyTime widened_at_{};
   TimerId linger_ = 0;
   TimerId again_ = 0;
 };

@@ -149,6 +149,20 @@ TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
   EXPECT_TRUE(shards_->read(0, "x"));
 }
 
+TEST_F(PodShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
+  make({"x", "y"});
+  list({});
+  open();
+  ASSERT_EQ(transport_.pending(), 1u) << "of y";
+  want({1});
+  loop_.advance(PodShards::kPatience);
+  ASSERT_EQ(transport_.pending(), 3u) << "both are listed with shard 1";
+  transport_.answer_at(1, 200, R"({"metadata":{"resourceVersion":"20"},"items":[]})");
+  loop_.run_ready();
+  EXPECT_TRUE(shards_->read(1, "x"));
+  EXPECT_FALSE(shards_->read(1, "y"));
+}
+
 TEST_F(PodShardsTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
   has_one();
   want({2});
