@@ -20,6 +20,10 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       pods_({loop_, deps.client, deps.random, log_}, controller::pod_kind(), config.namespaces),
       pod_shards_({loop_, pods_,
                    [this](const std::set<int>& shards, const std::string& watched) {
+                     log_.info("the pods of shards are listed",
+                               {{"shards", std::to_string(shards.size())},
+                                {"namespace", watched},
+                                {"pods", std::to_string(pods_.store().size())}});
                      queue_controller_.begin_pods(shards, watched);
                      job_controller_.begin_pods(shards, watched);
                    },
@@ -101,6 +105,16 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
       std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, batch_job_namespaces_.get(),
           membership_});
+}
+
+controller::OwnershipReport Manager::ownership() {
+  controller::OwnershipReport report = membership_.report();
+  int shard = 0;
+  for (controller::OwnershipReport::Shard& one : report.shards) {
+    const bool is_read = pod_shards_.read(shard++);
+    if (one.held && !is_read) one.why = "held, and its jobs wait until its pods are listed";
+  }
+  return report;
 }
 
 std::vector<cache::Informer*> Manager::informers() {

@@ -83,6 +83,8 @@ class Manager {
   // only jobs with queues or pools wait.
   std::vector<cache::Informer*> informers();
   controller::Membership& membership() { return membership_; }
+  // Who owns what, and why nothing is done about the jobs of a shard that is held.
+  controller::OwnershipReport ownership();
   controller::JobController& jobs() { return job_controller_; }
   controller::QueueController& queues() { return queue_controller_; }
   controller::PoolController& pools() { return pool_controller_; }

@@ -282,7 +282,7 @@ std::map<std::string, ProbeServer::Handler> Process::probe_handlers() {
        [this](ProbeServer::Answer answer) {
          loop_.post([this, answer = std::move(answer)] {
            if (!manager_) return answer({503, "not connected yet\n"});
-           answer({200, ownership_json(manager_->membership().report()), "application/json"});
+           answer({200, ownership_json(manager_->ownership()), "application/json"});
          });
        }},
   };
@@ -310,7 +310,7 @@ Metrics::Sources Process::metric_sources() {
     }
     return watches;
   };
-  sources.ownership = [this] { return manager_->membership().report(); };
+  sources.ownership = [this] { return manager_->ownership(); };
   sources.events_dropped = [this] { return events_->dropped(); };
   sources.queue_depth = [this] { return manager_->jobs().queue().depth(); };
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
