@@ -27,9 +27,10 @@ constexpr Duration kWriteTimeout = std::chrono::seconds(10);
 // Events must cost the API server little: one write at a time for each namespace, and this many in
 // all.
 constexpr int kMostInFlight = 8;
-// After a write that took this long, its namespace waits as long again. So namespaces with hanging
-// writes or a slow webhook leave half of the writes to others.
-constexpr Duration kSlow = std::chrono::seconds(1);
+// After a write its namespace waits this many times as long as the write took. So the Events of a
+// burst of jobs leave a busy API server to the jobs, and namespaces with hanging writes or a slow
+// webhook leave most of the writes to others.
+constexpr int kRest = 2;
 constexpr Duration kTellOverflow = std::chrono::minutes(1);
 
 }  // namespace
@@ -126,7 +127,7 @@ Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesP
   const SteadyTime now = self->loop.now();
   SteadyTime not_before = now;
   if (!written.ok()) not_before = self->failed(one, written.error());
-  if (now - began >= kSlow) not_before = std::max(not_before, now + (now - began));
+  not_before = std::max(not_before, now + kRest * (now - began));
   self->line.done(one->regarding.namespace_, not_before);
   self->go_on_soon();
 }
