@@ -16,6 +16,7 @@ from lives import (
 )
 from localcluster import wait_for
 from losses import LOST_AFTER, pod_name, seconds_of
+from replicas import SHARDS, shard_of
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -73,6 +74,7 @@ def test_the_pod_is_named_owned_and_held_as_promised(jobs):
         "holdfast.dev/job-name": "made",
         "holdfast.dev/job-uid": uid,
         "holdfast.dev/attempt": "1",
+        "holdfast.dev/shard": f"{shard_of(uid)}-of-{SHARDS}",
     }
     assert pod["spec"]["restartPolicy"] == "Never"
     assert "finalizers" not in body["metadata"]
@@ -124,11 +126,13 @@ def test_what_a_template_says_under_our_prefix_gives_way_and_all_else_stays(jobs
         )
     )
     meta = jobs.wait_pod("labelled", lambda pod: True)["metadata"]
+    uid = jobs.get("labelled")["metadata"]["uid"]
     assert meta["labels"] == {
         "app": "web",
         "holdfast.dev/job-name": "labelled",
-        "holdfast.dev/job-uid": jobs.get("labelled")["metadata"]["uid"],
+        "holdfast.dev/job-uid": uid,
         "holdfast.dev/attempt": "1",
+        "holdfast.dev/shard": f"{shard_of(uid)}-of-{SHARDS}",
     }
     assert set(meta["annotations"]) == {"example.com/note", "holdfast.dev/intent"}
     assert meta["annotations"]["example.com/note"] == "kept"

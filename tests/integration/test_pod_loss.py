@@ -157,7 +157,7 @@ def test_a_pod_without_our_labels_is_still_ours_and_gets_them_back(jobs):
         for key, text in pod["metadata"]["labels"].items()
         if key.startswith("holdfast.dev/")
     }
-    assert len(ours) == 3
+    assert len(ours) == 4
     jobs.api(
         "PATCH", path, {"metadata": {"labels": {key: None for key in ours}}}, content_type="merge"
     )
