@@ -6,6 +6,8 @@ e: pods that end as soon as they are made, by a driver that costs almost nothing
 f: the same jobs with 1, 2 and 4 replicas of the operator.
 """
 
+import time
+
 import objects
 from localcluster import wait_for
 from measure import JOBS, OPERATOR_USER, Audit, cpu_seconds, memory_mib
@@ -13,6 +15,8 @@ from plane import DEFAULTS, LIMIT, SERVER, SHARDS, UNTHROTTLED
 
 BATCH_USER = "system:serviceaccount:kube-system:job-controller"
 WARM_UP = 200  # jobs
+# A replica that began alone watches the pods of all shards for a minute.
+LINGER = 65
 STATUS_OF = {OPERATOR_USER: JOBS, BATCH_USER: "jobs"}
 
 
@@ -139,6 +143,8 @@ def _replicated(plane, replicas, count, shape):
     namespace = plane.namespace("replicated")
     with plane.replicas(replicas) as operators:
         wait_for("the operators to be at rest", lambda: at_rest(operators.all), 60, poll=0.2)
+        if replicas > 1:
+            time.sleep(LINGER)
         before = sum(operator.metric("holdfast_jobs", phase="Succeeded") for operator in operators.all)
         offset = plane.cluster.audit_offset()
         pids = [operator.process.pid for operator in operators.all]
