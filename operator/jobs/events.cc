@@ -30,7 +30,7 @@ constexpr int kMostInFlight = 8;
 // After a write its namespace waits this many times as long as the write took. So the Events of a
 // burst of jobs leave a busy API server to the jobs, and namespaces with hanging writes or a slow
 // webhook leave most of the writes to others.
-constexpr int kRest = 2;
+constexpr int kRest = 3;
 constexpr Duration kTellOverflow = std::chrono::minutes(1);
 
 }  // namespace
