@@ -133,7 +133,7 @@ bool Membership::member_alive(const CachedLease& member) {
 // No other is silent for so long while a server hangs and all members only wait for it.
 bool Membership::is_soon_dead(const CachedLease& member) {
   const Duration silent = silent_for(member);
-  return silent >= member.duration * 2 / 3 && silent < member.duration;
+  return silent >= member.duration / 2 && silent < member.duration;
 }
 
 Duration Membership::silent_for(const CachedLease& member) {

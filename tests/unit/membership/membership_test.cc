@@ -376,10 +376,10 @@ TEST_F(MembershipTest, AShardIsWantedWhileItIsHeldOrPlannedAndOnceItsHolderMisse
   taken["metadata"]["resourceVersion"] = std::to_string(++version_);
   taken["spec"]["holderIdentity"] = other["spec"]["holderIdentity"];
   tell("MODIFIED", taken);
-  pass(8);
+  pass(6);
   EXPECT_TRUE(wanted_.empty());
   pass(4);
-  EXPECT_EQ(wanted_, std::set<int>{0}) << "two thirds of its duration are over";
+  EXPECT_EQ(wanted_, std::set<int>{0}) << "half of its duration is over";
   EXPECT_NE(shard_holder(), membership_->report().self);
   other["metadata"]["resourceVersion"] = std::to_string(++version_);
   tell("MODIFIED", other);
