@@ -6,8 +6,9 @@
 //   want({7})        After kLinger the pods of 12 leave the cache. After a lapse a replica mostly
 //                    gets its shards back, and then needs no list.
 //
-// A shard that is held but not read: the operator does nothing about its jobs, because it cannot
-// tell a pod that it does not see from one that does not exist. Membership records nothing either.
+// While a shard is held but not read, the operator does nothing about its jobs. A pod may be
+// missing in the cache or in the cluster, and the operator cannot know which. Membership records
+// nothing.
 //
 // Loop only.
 #pragma once

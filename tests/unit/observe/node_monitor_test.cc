@@ -75,6 +75,17 @@ class NodeMonitorTest : public kube::ClientTest {
     transport_.answer(200, object);
     loop_.run_ready();
   }
+  // The stream that was opened last is theirs.
+  void pods_are_listed() {
+    loop_.run_ready();
+    const std::size_t last = transport_.streams() - 1;
+    transport_.open_stream(last);
+    transport_.stream_lines(
+        {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":)"
+         R"({"k8s.io/initial-events-end":"true"}}}})"},
+        last);
+    loop_.run_ready();
+  }
   void node_changes() {
     transport_.stream_lines({event("MODIFIED", object_json(kNode, ++version_))}, nodes_stream_);
     loop_.run_ready();
@@ -116,14 +127,7 @@ TEST_F(NodeMonitorTest, ItIsSilentFromTheMomentItsConditionWasSeenUnknown) {
 TEST_F(NodeMonitorTest, AListOfMorePodsIsNoGapUntilItFails) {
   watching();
   pods_.start();
-  loop_.run_ready();
-  std::size_t last = transport_.streams() - 1;
-  transport_.open_stream(last);
-  transport_.stream_lines(
-      {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":)"
-       R"({"k8s.io/initial-events-end":"true"}}}})"},
-      last);
-  loop_.run_ready();
+  pods_are_listed();
   live(seconds(20));
   const reconciler::LiveTime before = monitor_.pods_time("");
   pods_.widen("more");
@@ -134,13 +138,7 @@ TEST_F(NodeMonitorTest, AListOfMorePodsIsNoGapUntilItFails) {
   transport_.end_stream(transport_.streams() - 1, make_error(ErrorCode::kTransient, "no"));
   live(seconds(20));
   EXPECT_FALSE(pods_.widening(""));
-  last = transport_.streams() - 1;
-  transport_.open_stream(last);
-  transport_.stream_lines(
-      {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":)"
-       R"({"k8s.io/initial-events-end":"true"}}}})"},
-      last);
-  loop_.run_ready();
+  pods_are_listed();
   live(seconds(1));
   EXPECT_GT(monitor_.pods_time("").epoch, before.epoch);
 }
