@@ -130,10 +130,13 @@ bool Membership::member_alive(const CachedLease& member) {
   return silent_for(member) < member.duration;
 }
 
-// No other is silent for so long while a server hangs and all members only wait for it.
+// No other is silent for so long while a server hangs and all members only wait for it. Who has
+// never held a shard has no changes of pods to miss. It asks sooner, because its life may be short.
 bool Membership::is_soon_dead(const CachedLease& member) {
+  const bool has_held = std::any_of(shards_.begin(), shards_.end(),
+                                    [](const Shard& shard) { return shard.tenure > 0; });
   const Duration silent = silent_for(member);
-  return silent >= member.duration / 2 && silent < member.duration;
+  return silent >= member.duration / (has_held ? 2 : 3) && silent < member.duration;
 }
 
 Duration Membership::silent_for(const CachedLease& member) {
