@@ -8,6 +8,7 @@
 #include "plugin/job_file.h"
 #include "plugin/outcome.h"
 #include "plugin/print.h"
+#include "plugin/spec_defaults.h"
 #include "plugin/submit_key.h"
 #include "plugin/verbs.h"
 
@@ -64,7 +65,7 @@ class Submit {
     name_ = name_of_key(key_);
     metadata["name"] = name_;
     metadata.erase("generateName");
-    hash_ = spec_hash(at(job_, "spec"));
+    hash_ = spec_hash(without_defaults(at(job_, "spec")));
     if (!at(metadata, "annotations").is_object()) metadata["annotations"] = Json::object();
     metadata["annotations"][kKeyAnnotation] = key_;
     metadata["annotations"][kHashAnnotation] = hash_;
@@ -126,8 +127,8 @@ class Submit {
     return compare(there);
   }
 
-  // Another text of the spec may still mean the same, because the API server fills in defaults. So
-  // it is asked what it would make of this one.
+  // Another text of the spec may still mean the same. So the API server is asked what it would make
+  // of this one.
   int compare(const Json& there) {
     Json trial = job_;
     // Of the same length as the name, and free.
@@ -140,7 +141,8 @@ class Submit {
                         "one cannot be compared: " +
                         advice(made.error(), {"create", kJobs, namespace_name_, name_}));
     }
-    const auto lines = differences("spec", at(there, "spec"), at(*made, "spec"));
+    const auto lines =
+        differences("spec", with_defaults(at(there, "spec")), with_defaults(at(*made, "spec")));
     if (lines.empty()) return report(there, unchanged(there));
     refuse(terminal_, command_,
            "the key is taken by " + job_reference(name_) + ", which has another spec (" +

@@ -23,7 +23,7 @@ std::string name_of_key(std::string_view key);
 std::string trial_name(const std::string& name, const std::string& hash);
 
 // "sha256:<64 hexadecimal digits>" of the spec: members in alphabetical order, those that are null
-// left out, and numbers by their value.
+// left out, and numbers by their value. The caller takes spelled-out defaults away.
 std::string spec_hash(const Json& spec);
 
 }  // namespace holdfast::plugin

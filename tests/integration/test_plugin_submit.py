@@ -105,6 +105,49 @@ def test_defaults_of_the_api_server_are_no_difference(plugin):
     assert "is there already" in again.out
 
 
+SPELLED = {
+    "value": dict(completions=1, parallelism=1, backoffLimit=6, completionMode="NonIndexed", cancel=False),
+    "batch": dict(backoffLimitPerIndex=1, completionMode="Indexed", completions=2, parallelism=1, indexes="0-1",
+                  backoffLimit=2147483647),
+    "policy": dict(podFailurePolicy={"rules": [{
+        "action": "Defer", "deferSeconds": 60, "deferLimit": 1000,
+        "onExitCodes": {"operator": "In", "values": [75]}, "onPodConditions": []}]}),
+    "heartbeat": dict(heartbeat={"leaseDurationSeconds": 30, "progressDeadlineSeconds": 60}),
+    "queue": dict(queue={"name": "q", "priority": 0}),
+}
+PLAIN = {
+    "value": {},
+    "batch": dict(backoffLimitPerIndex=1, completionMode="Indexed", completions=2),
+    "policy": dict(podFailurePolicy={"rules": [{"action": "Defer", "onExitCodes": {"operator": "In", "values": [75]}}]}),
+    "heartbeat": dict(heartbeat={"progressDeadlineSeconds": 60}),
+    "queue": dict(queue={"name": "q"}),
+}
+
+
+def with_command(one):
+    one["spec"]["template"]["spec"]["containers"][0]["command"] = ["true"]
+    return one
+
+
+@pytest.mark.parametrize("kind", SPELLED)
+@pytest.mark.parametrize("first", ["plain", "spelled"])
+def test_no_default_is_a_difference_whichever_comes_first(plugin, kind, first):
+    texts = [with_command(job(**PLAIN[kind])), with_command(job(**SPELLED[kind]))]
+    key = f"{first} {kind}"
+    for text in texts if first == "plain" else reversed(texts):
+        result = plugin("submit", "-f", "-", "--key", key, input=text)
+        assert result.code == 0, result.err
+    assert "is there already" in result.out
+
+
+def test_a_stage_has_the_same_defaults(plugin):
+    stage = {"name": "report", "when": "Always", "template": job()["spec"]["template"]}
+    spelled = stage | {"completions": 1, "parallelism": 1, "backoffLimit": 6, "activeDeadlineSeconds": 600}
+    for one in (stage, spelled):
+        result = plugin("submit", "-f", "-", "--key", "stage", input=job(stages=[one]))
+        assert result.code == 0, result.err
+
+
 def test_another_spec_is_refused_with_the_difference(plugin, jobs):
     assert plugin("submit", "-f", "-", "--key", "changed", input=job(backoffLimit=3)).code == 0
     other = job(backoffLimit=5)

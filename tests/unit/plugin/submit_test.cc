@@ -79,6 +79,23 @@ TEST_F(PluginSubmit, ADefaultThatIsSpelledOutIsNoDifference) {
   EXPECT_THAT(terminal_.output, HasSubstr("is there already"));
 }
 
+TEST_F(PluginSubmit, ADefaultThatOnlyTheOperatorKnowsIsNoDifferenceEither) {
+  EXPECT_EQ(run_with_key(), kExitDone);
+  change("backoffLimit: 3", "backoffLimit: 3, completions: 1, parallelism: 1");
+  EXPECT_EQ(run_with_key(), kExitDone) << terminal_.errors;
+  // Also the other way round, and after a change.
+  stored()["spec"].merge_patch({{"completions", 1}, {"parallelism", 1}, {"suspend", true}});
+  change(", completions: 1", "");
+  EXPECT_EQ(run_with_key(), kExitDone) << terminal_.errors;
+}
+
+TEST_F(PluginSubmit, ADefaultIsNoDifferenceToAJobWhoseHashSaysSomethingElse) {
+  EXPECT_EQ(run_with_key(), kExitDone);
+  stored()["metadata"]["annotations"][kHashAnnotation] = "sha256:of-another-version";
+  change("backoffLimit: 3", "backoffLimit: 3, disruptionLimit: 50, completions: 1");
+  EXPECT_EQ(run_with_key(), kExitDone) << terminal_.errors;
+}
+
 TEST_F(PluginSubmit, AnotherSpecIsRefusedAndTheDifferenceIsShownWithoutDefaults) {
   EXPECT_EQ(run_with_key(), kExitDone);
   change("backoffLimit: 3", "backoffLimit: 5");
