@@ -6,39 +6,18 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/file_reader.h"
+#include "plugin/full_screen.h"
 #include "plugin/verb.h"
 
 namespace holdfast::plugin {
 namespace {
-
-// The alternate screen keeps what was on the terminal before. The cursor would flicker.
-constexpr std::string_view kFullScreen = "\x1b[?1049h\x1b[?25l";
-constexpr std::string_view kBack = "\x1b[?25h\x1b[?1049l";
-constexpr int kInterrupted = 130;  // as a shell reports SIGINT
-
-// 0, or the errno of what could not be written.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
-// Only what a signal handler may call.
-void leave_screen(int) {
-  static_cast<void>(write_all(STDOUT_FILENO, kBack));
-  _exit(kInterrupted);
-}
 
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -76,19 +55,18 @@ StdTerminal::StdTerminal(int out, int err) : out_(out), err_(err) {
 StdTerminal::~StdTerminal() { leave_full_screen(); }
 
 void StdTerminal::write(std::string_view text) {
-  if (write_error_ == 0) write_error_ = write_all(out_, text);
+  if (write_error_ == 0) write_error_ = full_screen::write_all(out_, text);
 }
 
 void StdTerminal::leave_full_screen() {
-  if (full_screen_) write(kBack);
-  full_screen_ = false;
+  if (std::exchange(full_screen_, false)) full_screen::leave();
 }
 
 void StdTerminal::out(std::string_view text) { write(text); }
 
 void StdTerminal::err(std::string_view text) {
   leave_full_screen();
-  static_cast<void>(write_all(err_, text));  // there is nobody to report it to
+  static_cast<void>(full_screen::write_all(err_, text));  // there is nobody to report it to
 }
 
 int StdTerminal::width() const {
@@ -102,16 +80,10 @@ int StdTerminal::height() const {
 }
 
 void StdTerminal::show(const std::vector<std::string>& lines) {
-  std::string frame;
-  if (!full_screen_) {
-    full_screen_ = true;
-    struct sigaction action {};
-    action.sa_handler = leave_screen;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-    frame = kFullScreen;
-  }
+  full_screen_ = true;
+  if (!full_screen::enter(out_)) return;
   // One write, and each line is erased only behind its new text: nothing flickers.
-  frame += "\x1b[H";
+  std::string frame = "\x1b[H";
   const auto rows = static_cast<std::size_t>(height());
   const int columns = width();
   for (std::size_t i = 0; i < std::min(lines.size(), rows); ++i) {

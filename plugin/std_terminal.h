@@ -1,6 +1,7 @@
 // The Terminal of a real process: standard output, error and input.
 //
-// Ctrl-C ends the process at once, and puts back what show() has changed of the screen.
+// Ctrl-C ends the process at once, and Ctrl-Z stops it. Both put back what show() has changed of
+// the screen (full_screen.h). So one of the process's terminals shows at a time.
 //
 //   StdTerminal terminal;
 //   const int code = verb(command, api, terminal);
