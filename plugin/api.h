@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class Mirror {
   virtual std::vector<std::shared_ptr<const Json>> deleted() = 0;
   // Why it is not current; empty: it is.
   virtual std::string trouble() = 0;
+  // Asks the API server for the list once more, and returns the error that it gets, if any. Takes
+  // at most that long.
+  virtual std::optional<Error> look(Duration at_most) = 0;
 };
 
 class Api {

@@ -77,7 +77,7 @@ struct ClusterApi::Cluster {
 class ClusterApi::ClusterMirror : public Mirror {
  public:
   ClusterMirror(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_)
-      : cluster_(cluster) {
+      : cluster_(cluster), kind_(kind), namespace_name_(namespace_) {
     cluster_.thread.run([&] {
       std::vector<std::string> namespaces;
       if (!namespace_.empty()) namespaces.push_back(namespace_);
@@ -131,6 +131,14 @@ class ClusterApi::ClusterMirror : public Mirror {
     return cluster_.thread.run([this] { return informer_->trouble(); });
   }
 
+  std::optional<Error> look(Duration at_most) override {
+    kube::CallOptions limited = options();
+    limited.timeout = at_most;
+    const auto page = cluster_.thread.await<Result<kube::ListPage>>(
+        [&] { return cluster_.client().list(kind_, namespace_name_, "limit=1", limited); });
+    return page.ok() ? std::nullopt : std::optional(page.error());
+  }
+
  private:
   // A list changes many objects in one turn of the loop. The main thread reads after it.
   void note() {
@@ -142,6 +150,8 @@ class ClusterApi::ClusterMirror : public Mirror {
   }
 
   Cluster& cluster_;
+  const kube::Kind kind_;
+  const std::string namespace_name_;
   std::unique_ptr<cache::Informer> informer_;        // loop only
   bool was_synced_ = false;                          // loop only
   std::deque<std::shared_ptr<const Json>> deleted_;  // loop only
@@ -150,8 +160,9 @@ class ClusterApi::ClusterMirror : public Mirror {
   bool is_changed_ HOLDFAST_GUARDED_BY(mutex_) = false;
 };
 
-ClusterApi::ClusterApi(std::string kubeconfig, std::string context)
-    : kubeconfig_(std::move(kubeconfig)), context_(std::move(context)) {}
+ClusterApi::ClusterApi(std::string kubeconfig, std::string context,
+                       std::optional<kube::Login> login)
+    : kubeconfig_(std::move(kubeconfig)), context_(std::move(context)), login_(std::move(login)) {}
 
 ClusterApi::~ClusterApi() = default;
 
@@ -162,6 +173,7 @@ Result<ClusterApi::Cluster*> ClusterApi::cluster() {
     kube::ConnectOptions options;
     options.kubeconfig = kubeconfig_;
     options.context = context_;
+    options.login = login_;
     options.user_agent = "kubectl-holdfast/" HOLDFAST_VERSION;
     // No log: what goes wrong is in the answer's error, which becomes the one line that people
     // read.
@@ -176,6 +188,15 @@ Result<ClusterApi::Cluster*> ClusterApi::cluster() {
   return cluster_.get();
 }
 
+Result<ClusterApi::Cluster*> ClusterApi::logged_in() {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  const Status ready =
+      (*cluster)->thread.await<Status>([&] { return (*cluster)->connection->log_in(); });
+  if (!ready.ok()) return ready.error();
+  return *cluster;
+}
+
 Result<std::string> ClusterApi::context_namespace() {
   const Result<Cluster*> cluster = this->cluster();
   if (!cluster.ok()) return cluster.error();
@@ -184,7 +205,7 @@ Result<std::string> ClusterApi::context_namespace() {
 
 Result<Json> ClusterApi::get(const Resource& resource, const std::string& namespace_,
                              const std::string& name) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   return as_json((*cluster)->thread.await<Result<JsonDocument>>([&] {
     return (*cluster)->client().get(
@@ -194,7 +215,7 @@ Result<Json> ClusterApi::get(const Resource& resource, const std::string& namesp
 
 Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::string& namespace_,
                                            const Selector& selector) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   const kube::Kind kind = kind_of(resource, selector);
   std::vector<Json> all;
@@ -212,7 +233,7 @@ Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::
 
 Result<Json> ClusterApi::create(const Resource& resource, const std::string& namespace_,
                                 const Json& object, bool dry_run) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   std::string path = kube::collection_path(resource.group_path, resource.plural, namespace_);
   path += "?fieldManager=kubectl-holdfast&fieldValidation=Strict";
@@ -223,7 +244,7 @@ Result<Json> ClusterApi::create(const Resource& resource, const std::string& nam
 
 Result<Json> ClusterApi::patch(const Resource& resource, const std::string& namespace_,
                                const std::string& name, const Json& merge_patch) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   const std::string path =
       kube::object_path(resource.group_path, resource.plural, namespace_, name) +
@@ -235,7 +256,7 @@ Result<Json> ClusterApi::patch(const Resource& resource, const std::string& name
 }
 
 Result<std::string> ClusterApi::text(const std::string& path) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   return (*cluster)->thread.await<Result<std::string>>(
       [&] { return (*cluster)->client().get_text(path, options()); });
@@ -244,7 +265,7 @@ Result<std::string> ClusterApi::text(const std::string& path) {
 Result<std::unique_ptr<Mirror>> ClusterApi::mirror(const Resource& resource,
                                                    const std::string& namespace_,
                                                    const Selector& selector) {
-  const Result<Cluster*> cluster = this->cluster();
+  const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
   return std::unique_ptr<Mirror>(
       std::make_unique<ClusterMirror>(**cluster, kind_of(resource, selector), namespace_));

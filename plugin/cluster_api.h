@@ -4,17 +4,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/kube/exec_plugin.h"
 #include "plugin/api.h"
 
 namespace holdfast::plugin {
 
 class ClusterApi : public Api {
  public:
-  // Both as in kube::ConnectOptions.
-  ClusterApi(std::string kubeconfig, std::string context);
+  // All as in kube::ConnectOptions.
+  ClusterApi(std::string kubeconfig, std::string context,
+             std::optional<kube::Login> login = std::nullopt);
   ~ClusterApi() override;
 
   Result<std::string> context_namespace() override;
@@ -35,9 +38,12 @@ class ClusterApi : public Api {
   struct Cluster;  // what lives on the loop
   class ClusterMirror;
   Result<Cluster*> cluster();
+  // The cluster once there are credentials for it.
+  Result<Cluster*> logged_in();
 
   const std::string kubeconfig_;
   const std::string context_;
+  const std::optional<kube::Login> login_;
   std::unique_ptr<Cluster> cluster_;
 };
 

@@ -1,9 +1,11 @@
 // The verb `explain`: reads what the page needs, and shows it once or again and again.
 #include <algorithm>
 
+#include "core/steady_now.h"
 #include "plugin/explain.h"
 #include "plugin/job_text.h"
 #include "plugin/print.h"
+#include "plugin/refusals.h"
 #include "plugin/verbs.h"
 
 namespace holdfast::plugin {
@@ -131,6 +133,7 @@ int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
   const bool live = terminal.is_interactive();
   std::string printed;
   Time read = api.now();
+  Refusals refusals;
   do {
     const auto lines = explain(facts.facts(), api.now(), page_for(command, terminal, live));
     const std::string version = string_at(at(facts.facts().job, "metadata"), "resourceVersion");
@@ -145,9 +148,14 @@ int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
     if (!(*mirror)->wait(kRedraw) && api.now() - read < kReadAgain) continue;
     read = api.now();
     const Status again = facts.read();
-    // A server that is away comes back. A job that is gone does not.
+    // A server that is away comes back. A job that is gone does not, nor do revoked credentials.
     if (!again.ok() && again.error().code == ErrorCode::kNotFound) {
       return refuse(terminal, command, advice(again.error(), subject));
+    }
+    const auto error = again.ok() ? std::nullopt : std::optional(again.error());
+    if (refusals.note(error, steady_now())) {
+      return refuse(terminal, command,
+                    "for " + human_duration(kRefusedFor) + ", " + advice(*error, subject));
     }
   } while (terminal.wait(Duration::zero()));
   return kExitDone;

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "core/thread_annotations.h"
+
 namespace holdfast::plugin::full_screen {
 namespace {
 
@@ -19,7 +21,9 @@ constexpr int kNone = -1;
 // What the handlers below read.
 std::atomic<int> screen{kNone};     // the descriptor that enter() got
 std::atomic<bool> is_shown{false};  // kOn is the last that the terminal got
-pthread_t drawing{};                // the thread that draws, once `screen` is set
+std::atomic<bool> is_lent{false};
+pthread_t drawing{};  // the thread that draws, once `screen` is set
+Mutex drawing_mutex;  // no frame is under way while the screen is lent
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void show() {
@@ -76,7 +80,7 @@ void crash(int signal) {
 
 void go_on(int signal) {
   const int error = errno;
-  if (!is_forwarded(signal) && screen != kNone && is_in_foreground()) show();
+  if (!is_forwarded(signal) && screen != kNone && !is_lent && is_in_foreground()) show();
   errno = error;
 }
 
@@ -117,20 +121,29 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-bool enter(int terminal) {
+int draw(int terminal, std::string_view frame) {
   if (screen == kNone) {
     take_signals();
     screen = terminal;
   }
   if (!is_in_foreground()) ::raise(SIGTTOU);
-  if (!is_in_foreground()) return false;
+  const MutexLock lock(drawing_mutex);
+  if (is_lent || !is_in_foreground()) return 0;
   if (!is_shown) show();
-  return true;
+  return write_all(terminal, frame);
 }
 
 void leave() {
   give_back();
   screen = kNone;
 }
+
+void lend() {
+  const MutexLock lock(drawing_mutex);
+  is_lent = true;
+  give_back();
+}
+
+void take_back() { is_lent = false; }
 
 }  // namespace holdfast::plugin::full_screen

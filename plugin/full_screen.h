@@ -3,24 +3,30 @@
 // crash sends. A process that goes on after Ctrl-Z has its screen again, but only in the
 // foreground: in the background it would write over what the shell shows.
 //
-//   if (full_screen::enter(STDOUT_FILENO)) write(frame);
+//   full_screen::draw(STDOUT_FILENO, frame);
 //   full_screen::leave();
 //
-// One thread draws, and it is the one that calls these functions. Signals that the process's parent
-// has made it ignore stay ignored.
+// One thread draws, and it is the one that calls draw() and leave(). Signals that the process's
+// parent has made it ignore stay ignored.
 #pragma once
 
 #include <string_view>
 
 namespace holdfast::plugin::full_screen {
 
-// Shows it on this terminal, if it is not shown yet. False: the process is in the background, and
-// nothing may be drawn. Then the process stops, as the kernel stops one that writes to a terminal
-// with `stty tostop`; the call returns after that.
-bool enter(int terminal);
+// Writes a frame to this terminal's alternate screen, and takes that before. Returns 0, or the
+// errno of what could not be written. In the background nothing is drawn. Then the process stops,
+// as the kernel stops one that writes to a terminal with `stty tostop`; the call returns after
+// that.
+int draw(int terminal, std::string_view frame);
 
-// Gives the user's screen back, if enter() has taken it.
+// Gives the user's screen back, if draw() has taken it.
 void leave();
+
+// In between, the user's screen is shown, and draw() does nothing: somebody else asks the user. Any
+// thread.
+void lend();
+void take_back();
 
 // 0, or the errno of what could not be written. A signal handler may call it.
 int write_all(int descriptor, std::string_view text);

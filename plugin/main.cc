@@ -4,11 +4,13 @@
 
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/cluster_api.h"
 #include "plugin/completion.h"
+#include "plugin/full_screen.h"
 #include "plugin/std_terminal.h"
 #include "plugin/verbs.h"
 
@@ -46,6 +48,15 @@ void stand_alone() {
   }
 }
 
+// The person at the terminal, if there is one: who reads standard error can log in. Standard input
+// is the program's for a login, unless the command itself reads it.
+std::optional<kube::Login> person(const Command& command) {
+  const bool has_terminal = ::isatty(STDIN_FILENO) == 1;
+  if (!has_terminal && ::isatty(STDERR_FILENO) != 1) return std::nullopt;
+  return kube::Login{has_terminal && command.text("filename") != "-", full_screen::lend,
+                     full_screen::take_back};
+}
+
 // Ends the process right after its last line, as kubectl does. No destructor runs, neither ours nor
 // one of a static: cpprestsdk's threads may still close connections, and would use statics of Asio
 // and OpenSSL that are gone.
@@ -66,7 +77,7 @@ int main(int argc, char** argv) {
     }
     const Result<Command> command = parse_command(words);
     if (!command.ok()) end(terminal, refuse(terminal, {}, command.error().message));
-    ClusterApi api(command->text("kubeconfig"), command->text("context"));
+    ClusterApi api(command->text("kubeconfig"), command->text("context"), person(*command));
     end(terminal, function_of(command->verb)(*command, api, terminal));
   } catch (const std::exception& exception) {
     end(terminal, refuse(terminal, {}, std::string("this is a bug: ") + exception.what()));

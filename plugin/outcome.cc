@@ -7,6 +7,7 @@
 #include "core/steady_now.h"
 #include "core/utf8.h"
 #include "plugin/print.h"
+#include "plugin/refusals.h"
 #include "plugin/verb.h"
 
 namespace holdfast::plugin {
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 400;
 // How often a silent wait looks whether the watch has trouble.
 constexpr std::chrono::seconds kLook{1};
+// How often it then asks why, and for how long it waits for that answer.
+constexpr std::chrono::seconds kAsk{5};
 
 std::string uid_of(const Json& job) { return string_at(at(job, "metadata"), "uid"); }
 
@@ -60,12 +63,11 @@ class Wait {
     const std::optional<Duration> limit = command_.duration("timeout");
     const SteadyTime begun = steady_now();
     for (;;) {
-      Duration step = kLook;
-      if (limit) step = std::min<Duration>(step, begun + *limit - steady_now());
-      if (step <= Duration::zero()) return too_late(*limit);
-      const bool changed = (*mirror)->wait(step);
+      const Duration left = limit ? begun + *limit - steady_now() : Duration::max();
+      if (left <= Duration::zero()) return too_late(*limit);
+      const bool changed = (*mirror)->wait(std::min<Duration>(kLook, left));
       if (!changed) {
-        say_trouble((*mirror)->trouble());
+        if (const auto code = in_trouble(**mirror, left)) return *code;
         continue;
       }
       if (const auto code = look(**mirror)) return *code;
@@ -128,12 +130,23 @@ class Wait {
                       "; it goes on: wait again, or see kubectl holdfast explain " + name_);
   }
 
-  void say_trouble(const std::string& trouble) {
+  // A server that is away is waited for. Credentials that were revoked do not come back.
+  std::optional<int> in_trouble(Mirror& mirror, Duration at_most) {
+    const std::string trouble = mirror.trouble();
     if (!trouble.empty() && trouble != trouble_) {
       terminal_.err("the API server does not answer (" + clean_text(trouble, kMaxTextBytes) +
                     "); still waiting\n");
     }
     trouble_ = trouble;
+    if (trouble.empty() || steady_now() < next_ask_) return std::nullopt;
+    const std::optional<Error> error = mirror.look(std::min<Duration>(kAsk, at_most));
+    next_ask_ = steady_now() + kAsk;
+    if (!refusals_.note(error, steady_now())) return std::nullopt;
+    return refuse(terminal_, command_,
+                  "cannot wait for " + job_reference(name_) + " any longer: for " +
+                      human_duration(kRefusedFor) + ", " +
+                      advice(*error, {"list", kJobs, namespace_, ""}) + "; at last " +
+                      state_of(last_) + "; it goes on: see kubectl holdfast explain " + name_);
   }
 
   const Command& command_;
@@ -142,6 +155,8 @@ class Wait {
   Json last_;
   const std::string uid_, name_, namespace_, wanted_;
   std::string told_, trouble_;
+  SteadyTime next_ask_{};
+  Refusals refusals_;
 };
 
 }  // namespace

@@ -81,7 +81,6 @@ int StdTerminal::height() const {
 
 void StdTerminal::show(const std::vector<std::string>& lines) {
   full_screen_ = true;
-  if (!full_screen::enter(out_)) return;
   // One write, and each line is erased only behind its new text: nothing flickers.
   std::string frame = "\x1b[H";
   const auto rows = static_cast<std::size_t>(height());
@@ -91,7 +90,7 @@ void StdTerminal::show(const std::vector<std::string>& lines) {
     frame += cut_to(lines[i], columns) + "\x1b[K";
   }
   frame += "\x1b[J";
-  write(frame);
+  if (write_error_ == 0) write_error_ = full_screen::draw(out_, frame);
 }
 
 bool StdTerminal::wait(Duration delay) {

@@ -67,15 +67,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// The program gets its own process group, so that its children can be killed with it. No signal is
-// blocked or ignored. It inherits none of our descriptors (cpprestsdk's sockets are not
-// close-on-exec).
+// Without a person the program gets its own process group, so that its children can be killed with
+// it. With one it has ours: only the terminal's foreground group may use the terminal, and Ctrl-C
+// and Ctrl-Z are for both. No signal is blocked or ignored. It inherits none of our descriptors
+// (cpprestsdk's sockets are not close-on-exec).
 int spawn(const ProgramRun& run, int output, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (run.person != Person::kAnswers) {
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   sigset_t none;
@@ -85,8 +88,9 @@ int spawn(const ProgramRun& run, int output, pid_t& pid) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int group = run.person == Person::kNobody ? POSIX_SPAWN_SETPGROUP : 0;
+  posix_spawnattr_setflags(
+      &attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
   std::vector<std::string> arguments = {run.command};
   arguments.insert(arguments.end(), run.arguments.begin(), run.arguments.end());
   std::vector<std::string> environment = full_environment(run);
@@ -111,11 +115,14 @@ bool read_some(int fd, std::string& output) {
 // Runs until the program ends. Does not wait for output of its children after that.
 Ending follow(const ProgramRun& run, int process, FileDescriptor& pipe, const StopEvent& stop,
               std::string& output) {
-  const auto deadline = std::chrono::steady_clock::now() + run.limit;
+  using std::chrono::milliseconds;
+  const auto begun = std::chrono::steady_clock::now();
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return Ending::kTooLong;
+    milliseconds left{-1};  // any time
+    if (run.limit) {
+      left = std::chrono::ceil<milliseconds>(begun + *run.limit - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return Ending::kTooLong;
+    }
     pollfd events[] = {{process, POLLIN, 0}, {stop.fd(), POLLIN, 0}, {pipe.get(), POLLIN, 0}};
     const int count = ::poll(events, 3, static_cast<int>(left.count()));
     if (count < 0 && errno != EINTR) return Ending::kStopped;
@@ -136,7 +143,8 @@ Result<std::string> judge(const ProgramRun& run, Ending ending, int status, std:
     case Ending::kStopped:
       return failure(run.command, "was stopped", ErrorCode::kCancelled);
     case Ending::kTooLong:
-      return failure(run.command, "did not end within " + human_duration(run.limit));
+      return failure(run.command,
+                     "did not end within " + human_duration(run.limit.value_or(Duration::zero())));
     case Ending::kTooMuchOutput:
       return failure(run.command,
                      "wrote more than " + std::to_string(run.max_output_bytes) + " bytes");
@@ -177,8 +185,8 @@ Result<std::string> run_program(const ProgramRun& run, const StopEvent& stop) {
   std::string output;
   const Ending ending =
       process.get() < 0 ? Ending::kStopped : follow(run, process.get(), reading, stop, output);
-  // Not yet reaped, so no other group can have the number.
-  if (ending != Ending::kExited) ::kill(-pid, SIGKILL);
+  // Not yet reaped, so no other process or group can have the number.
+  if (ending != Ending::kExited) ::kill(run.person == Person::kNobody ? -pid : pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,8 +1,9 @@
-// Runs one program to its end, without a shell, with bounded output and time. Blocks, so give it
-// its own thread. Linux only.
+// Runs one program to its end, without a shell, with bounded output. Blocks, so give it its own
+// thread. Linux only.
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +13,19 @@
 
 namespace holdfast::kube {
 
+// Who is at our terminal for the program.
+enum class Person {
+  kNobody,   // it has a process group of its own, and reads nothing
+  kReader,   // somebody reads what it writes: it has our process group, so it may use /dev/tty
+  kAnswers,  // and answers it: it has our standard input, too
+};
+
 struct ProgramRun {
   std::string command;  // searched in PATH if it has no slash
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours
-  Duration limit = std::chrono::seconds(30);
+  std::optional<Duration> limit = std::chrono::seconds(30);      // none: a person takes any time
+  Person person = Person::kNobody;
   std::size_t max_output_bytes = 1u << 20;
 };
 
@@ -34,12 +43,11 @@ class StopEvent {
   int fd_;
 };
 
-// The program's standard output, if it exits with 0. Its standard input is empty, and its standard
-// error is ours. Errors:
+// The program's standard output, if it exits with 0. Its standard error is ours. Errors:
 // - kNotFound: there is no such program.
 // - kCancelled: `stop` was set.
 // - kTransient: another exit code, too much output, or too slow. A program that is stopped, too
-//   slow or too loud is killed, with its children.
+//   slow or too loud is killed, with its children if its process group is its own.
 Result<std::string> run_program(const ProgramRun& run, const StopEvent& stop);
 
 }  // namespace holdfast::kube

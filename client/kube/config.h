@@ -22,6 +22,9 @@
 
 namespace holdfast::kube {
 
+// Whether the program asks the person at the terminal, if there is one.
+enum class InteractiveMode { kNever, kIfAvailable, kAlways };
+
 // A program that gives credentials (client.authentication.k8s.io).
 struct ExecConfig {
   std::string api_version;
@@ -29,6 +32,7 @@ struct ExecConfig {
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string install_hint;
+  InteractiveMode mode = InteractiveMode::kIfAvailable;
   // The cluster's part of KUBERNETES_EXEC_INFO; null unless provideClusterInfo.
   Json cluster;
 };

@@ -42,7 +42,7 @@ Status Connection::start(ConnectDependencies dependencies, const ConnectOptions&
     return make_error(transport.error().code, config_.origin + ": " + transport.error().message);
   }
   transport_ = std::move(*transport);
-  const Status credentials = make_credentials();
+  const Status credentials = make_credentials(options);
   if (!credentials.ok()) return credentials.error();
   client_ = std::make_unique<Client>(
       Client::Dependencies{loop_, *transport_, *credentials_, dependencies.random, log_,
@@ -53,9 +53,13 @@ Status Connection::start(ConnectDependencies dependencies, const ConnectOptions&
   return Unit{};
 }
 
-Status Connection::make_credentials() {
+Status Connection::make_credentials(const ConnectOptions& options) {
   if (config_.exec) {
     ExecConfig exec = *config_.exec;
+    const Status askable = check_interactive(exec, options.login);
+    if (!askable.ok()) {
+      return make_error(askable.error().code, config_.origin + ": " + askable.error().message);
+    }
     if (!exec.cluster.is_null() && !tls_.ca.empty()) {
       exec.cluster["certificate-authority-data"] = base64_encode(tls_.ca);
     }
@@ -67,7 +71,8 @@ Status Connection::make_credentials() {
             [this](const std::string& certificate, const std::string& key) {
               return use_certificate(certificate, key);
             },
-            {}},
+            {},
+            options.login},
         std::move(exec));
     exec_ = credentials.get();
     credentials_ = std::move(credentials);
@@ -82,6 +87,14 @@ Status Connection::make_credentials() {
     credentials_ = std::make_unique<FixedCredentials>(loop_, "");
   }
   return Unit{};
+}
+
+Task<Status> Connection::log_in() {
+  Callback<Result<std::string>> answered(
+      [this](auto done) { credentials_->authorization(std::move(done)); });
+  const Result<std::string> credentials = co_await answered;
+  if (!credentials.ok()) co_return credentials.error();
+  co_return Unit{};
 }
 
 Status Connection::use_files(const http::TlsConfig& tls) {

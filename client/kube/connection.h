@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/http/cpprest_transport.h"
@@ -23,6 +24,7 @@
 #include "core/loop.h"
 #include "core/random.h"
 #include "core/result.h"
+#include "core/task.h"
 
 namespace holdfast::kube {
 
@@ -41,6 +43,8 @@ struct ConnectOptions {
   std::string user_agent = "holdfast-operator";
   // How often the files of the CA and the client certificate are checked.
   Duration certificate_period = std::chrono::minutes(1);
+  // Who may answer an exec plugin. None: nobody.
+  std::optional<Login> login = std::nullopt;
 };
 
 class Connection {
@@ -57,6 +61,10 @@ class Connection {
   // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }
+  // Ends once there are credentials. A request does so, too, but within its own time limit, which
+  // is too short for a person.
+  Task<Status> log_in();
+
   // Of the context or the service account; never empty.
   const std::string& context_namespace() const { return config_.namespace_; }
 
@@ -67,7 +75,7 @@ class Connection {
  private:
   Connection(Loop& loop, Log log, ClusterConfig config);
   Status start(ConnectDependencies dependencies, const ConnectOptions& options);
-  Status make_credentials();
+  Status make_credentials(const ConnectOptions& options);
   Status use_files(const http::TlsConfig& tls);
   Status use_certificate(const std::string& certificate, const std::string& key);
 

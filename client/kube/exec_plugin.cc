@@ -8,8 +8,26 @@
 
 namespace holdfast::kube {
 
-std::string exec_info(const ExecConfig& config) {
-  Json spec = {{"interactive", false}};
+Person person_for(const ExecConfig& config, const std::optional<Login>& login) {
+  if (!login) return Person::kNobody;
+  const bool may_ask = login->has_input && config.mode != InteractiveMode::kNever;
+  return may_ask ? Person::kAnswers : Person::kReader;
+}
+
+Status check_interactive(const ExecConfig& config, const std::optional<Login>& login) {
+  if (config.mode != InteractiveMode::kAlways || person_for(config, login) == Person::kAnswers) {
+    return Unit{};
+  }
+  return make_error(
+      ErrorCode::kInvalid,
+      login ? "exec: interactiveMode is Always, but standard input is no terminal that can answer "
+              "the program; run it at a terminal, and give a file instead of -f -"
+            : "exec: interactiveMode is Always, but nobody can answer its questions here; use "
+              "credentials that need no person, such as a service account's token");
+}
+
+std::string exec_info(const ExecConfig& config, Person person) {
+  Json spec = {{"interactive", person == Person::kAnswers}};
   if (!config.cluster.is_null()) spec["cluster"] = config.cluster;
   const Json info = {
       {"apiVersion", config.api_version}, {"kind", "ExecCredential"}, {"spec", std::move(spec)}};
@@ -120,6 +138,7 @@ void ExecCredentials::invalidate() {
 void ExecCredentials::hold_up() {
   if (std::exchange(held_up_, true)) return;
   holds_up_ = true;
+  if (deps_.login) return;
   patience_timer_ = deps_.loop.call_after(kExecPatience, [this] {
     patience_timer_ = 0;
     holds_up_ = false;
@@ -142,15 +161,21 @@ void ExecCredentials::start() {
   run.command = config_.command;
   run.arguments = config_.arguments;
   run.environment = config_.environment;
-  run.environment.emplace_back("KUBERNETES_EXEC_INFO", exec_info(config_));
+  run.person = person_for(config_, deps_.login);
+  if (deps_.login) run.limit.reset();
+  run.environment.emplace_back("KUBERNETES_EXEC_INFO", exec_info(config_, run.person));
+  const Login login =
+      config_.mode == InteractiveMode::kNever ? Login() : deps_.login.value_or(Login());
   // Everything by value: the thread owns its data. Only the loop reads `self`.
-  thread_ = std::thread(
-      [run = std::move(run), stop = stop_, self = self_, program = deps_.run, &loop = deps_.loop] {
-        Result<std::string> output = program(run, *stop);
-        loop.post([self, output = std::move(output)]() mutable {
-          if (*self != nullptr) (*self)->finished(std::move(output));
-        });
-      });
+  thread_ = std::thread([run = std::move(run), login, stop = stop_, self = self_,
+                         program = deps_.run, &loop = deps_.loop] {
+    if (login.lend) login.lend();
+    Result<std::string> output = program(run, *stop);
+    if (login.take_back) login.take_back();
+    loop.post([self, output = std::move(output)]() mutable {
+      if (*self != nullptr) (*self)->finished(std::move(output));
+    });
+  });
 }
 
 void ExecCredentials::finished(Result<std::string> output) {

@@ -12,6 +12,9 @@
 // A 401 starts a run at once. Requests wait for this run, but only for kExecPatience. Then they use
 // the old credentials: one API server that answers 401 by mistake must not cause an outage. Within
 // kExecRetry after a run, a 401 starts no new run, because a server may refuse everything.
+//
+// With a person at the terminal, a login takes as long as the person does: the program has no
+// limit, it gets the terminal, and requests wait for it after a 401.
 #pragma once
 
 #include <functional>
@@ -45,8 +48,22 @@ struct ExecCredential {
   std::optional<Time> expires;
 };
 
+// A person at our terminal, who may log in. The functions are called on the thread of the run,
+// around each run that may ask; empty: nothing to do.
+struct Login {
+  bool has_input = false;           // our standard input is the terminal, and nobody else reads it
+  std::function<void()> lend;       // the terminal is the program's now
+  std::function<void()> take_back;  // and ours again
+};
+
+// What of the person the program has.
+Person person_for(const ExecConfig& config, const std::optional<Login>& login);
+
+// Why the program cannot run here, if it must ask and nobody can answer.
+Status check_interactive(const ExecConfig& config, const std::optional<Login>& login);
+
 // The value of KUBERNETES_EXEC_INFO.
-std::string exec_info(const ExecConfig& config);
+std::string exec_info(const ExecConfig& config, Person person);
 
 // Parses the program's output. The message never shows any of it.
 Result<ExecCredential> parse_exec_credential(const std::string& output,
@@ -73,6 +90,8 @@ class ExecCredentials : public Credentials {
     std::function<Status(const std::string& certificate, const std::string& key)> on_certificate;
     // Blocks, on the run's own thread. run_program if empty.
     std::function<Result<std::string>(const ProgramRun&, const StopEvent&)> run;
+    // None: nobody is there, as for the operator.
+    std::optional<Login> login = std::nullopt;
   };
   ExecCredentials(Dependencies dependencies, ExecConfig config);
   // Kills a running program and waits for it.

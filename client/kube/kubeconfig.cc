@@ -168,11 +168,9 @@ ExecConfig read_exec(const Json& map, Reader& exec, const std::string& kubeconfi
       config.api_version != "client.authentication.k8s.io/v1beta1") {
     exec.fail("apiVersion must be client.authentication.k8s.io/v1 or v1beta1; update the plugin");
   }
-  if (mode == "Always") {
-    exec.fail(
-        "interactiveMode is Always, but nobody can answer its questions here; use "
-        "credentials that need no person, such as a service account's token");
-  } else if (!mode.empty() && mode != "Never" && mode != "IfAvailable") {
+  if (mode == "Never") config.mode = InteractiveMode::kNever;
+  if (mode == "Always") config.mode = InteractiveMode::kAlways;
+  if (!mode.empty() && mode != "Never" && mode != "IfAvailable" && mode != "Always") {
     exec.fail("interactiveMode must be Never, IfAvailable or Always");
   }
   return config;

@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from fake_api import JOBS, FakeApi, durable_job
+from fake_api import JOBS, TOKEN, FakeApi, durable_job
 from localcluster import wait_for
 from plugin import plugin_binary
 from pseudo_terminal import CTRL_BACKSLASH, CTRL_C, CTRL_Z, Typist
@@ -94,3 +94,105 @@ def test_an_end_by_itself_gives_the_screen_back(typist, api):
     del api.objects[f"{JOBS}/film-17"]
     typist.until("there is no DurableJob|is gone|has deleted")
     expect_shell(typist)
+
+
+# An exec plugin that asks at the terminal, as those for OIDC, device codes and MFA do.
+ASKS = """#!/bin/sh
+echo "$KUBERNETES_EXEC_INFO" > "{folder}/info"
+echo $$ >> "{folder}/runs"
+printf 'Code for the login: ' >&2
+read code {source} || exit 3
+echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "'"$code"'"}}}}'
+"""
+
+
+@pytest.fixture()
+def asking(api, tmp_path):
+    """A shell whose kubeconfig has such a plugin."""
+
+    def start(mode, source=""):
+        plugin = tmp_path / "login"
+        plugin.write_text(ASKS.format(folder=tmp_path, source=source))
+        plugin.chmod(0o755)
+        path = tmp_path / "config"
+        path.write_text(json.dumps(api.kubeconfig({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": mode}})))
+        return Typist({"KUBECONFIG": str(path), "PLUGIN": str(plugin_binary())})
+
+    return start
+
+
+def was_interactive(tmp_path):
+    return json.loads((tmp_path / "info").read_text())["spec"]["interactive"]
+
+
+@pytest.mark.parametrize("mode", ["IfAvailable", "Always"])
+def test_a_person_logs_in_at_the_terminal(asking, tmp_path, mode):
+    with asking(mode) as typist:
+        typist.type('"$PLUGIN" top --once\n')
+        typist.until("Code for the login: ")
+        typist.type(f"{TOKEN}\n")
+        typist.until("film-17.*?Running")
+        typist.until_prompt()
+    assert was_interactive(tmp_path)
+
+
+def test_a_program_that_opens_the_terminal_itself_is_not_stopped(asking, tmp_path):
+    with asking("Never", "< /dev/tty") as typist:
+        typist.type('"$PLUGIN" top --once\n')
+        typist.until("Code for the login: ")
+        typist.type(f"{TOKEN}\n")
+        typist.until("film-17.*?Running")
+    assert not was_interactive(tmp_path)
+
+
+def test_ctrl_c_ends_the_login_and_the_command(asking, tmp_path):
+    with asking("IfAvailable") as typist:
+        typist.type('"$PLUGIN" top --once\n')
+        typist.until("Code for the login: ")
+        typist.type(CTRL_C)
+        typist.until_prompt()
+        assert typist.run("echo $?") == "130"
+        assert typist.children() == []
+
+
+def test_ctrl_z_stops_both_and_fg_goes_on_with_the_login(asking):
+    with asking("IfAvailable") as typist:
+        typist.type('"$PLUGIN" top --once\n')
+        typist.until("Code for the login: ")
+        typist.type(CTRL_Z)
+        typist.until("Stopped")
+        typist.until_prompt()
+        typist.type("fg\n")
+        typist.type(f"{TOKEN}\n")
+        typist.until("film-17.*?Running")
+        typist.until_prompt()
+
+
+@pytest.mark.parametrize("mode,line", [("IfAvailable", "cannot log in"), ("Always", "standard input is no terminal")])
+def test_a_command_that_reads_standard_input_itself_leaves_nothing_for_a_login(asking, tmp_path, mode, line):
+    with asking(mode) as typist:
+        typist.type('"$PLUGIN" submit -f - <<< "{apiVersion: holdfast.dev/v1alpha1, kind: DurableJob, '
+                    'metadata: {name: x}, spec: {}}"\n')
+        typist.until(line)
+        typist.until_prompt()
+    assert mode == "Always" or not was_interactive(tmp_path)
+
+
+def test_a_login_in_the_middle_of_a_live_page_has_the_users_screen(asking, api):
+    with asking("IfAvailable") as typist:
+        typist.type('"$PLUGIN" top\n')
+        typist.until("Code for the login: ")
+        typist.type(f"{TOKEN}\n")
+        typist.until("film-17.*?Running")
+        assert typist.is_full_screen
+        # The least time between two logins has to pass before the second.
+        api.token = "another"
+        api.end_watches()
+        typist.until("Code for the login: ")
+        assert not typist.is_full_screen and typist.has_cursor
+        typist.type("another\n")
+        typist.until("film-17.*?Running")
+        assert typist.is_full_screen
+        typist.type(CTRL_C)
+        expect_shell(typist)

@@ -30,6 +30,7 @@ class FakeApi:
         self.seen = []  # (method, path, Authorization)
         self._changed = threading.Condition()
         self._version = 5
+        self._rounds = 0  # watches of an earlier round end
         self._server = None
 
     def __enter__(self):
@@ -75,11 +76,15 @@ class FakeApi:
             self.objects[path] = item
             self._changed.notify_all()
 
+    def end_watches(self):
+        with self._changed:
+            self._rounds += 1
+            self._changed.notify_all()
+
     def refuse(self, status):
         """Every request from now on, and the watches that are open end."""
-        with self._changed:
-            self.refusal = status
-            self._changed.notify_all()
+        self.refusal = status
+        self.end_watches()
 
     def _answer(self, request):
         url = urllib.parse.urlsplit(request.path)
@@ -92,7 +97,7 @@ class FakeApi:
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return self._refused(request, 401)
         if query.get("watch"):
-            return self._watch(request, url.path, "sendInitialEvents" in query)
+            return self._watch(request, url.path, query)
         if request.command == "POST":
             path = f"{url.path}/{body['metadata']['name']}"
             body["metadata"].update(uid=f"uid-{body['metadata']['name']}", namespace="default")
@@ -124,8 +129,8 @@ class FakeApi:
         request.end_headers()
         request.wfile.write(text)
 
-    def _watch(self, request, path, from_the_first):
-        """Changes until every request is refused."""
+    def _watch(self, request, path, query):
+        """Changes until end_watches()."""
         request.send_response(200)
         request.send_header("Content-Type", "application/json")
         request.send_header("Transfer-Encoding", "chunked")
@@ -139,16 +144,17 @@ class FakeApi:
             return [item for name, item in self.objects.items() if name.startswith(path + "/")]
 
         with self._changed:
-            told = self._version
-            if from_the_first:
+            told, mine = int(query.get("resourceVersion") or self._version), self._rounds
+            if "sendInitialEvents" in query:
+                told = self._version
                 for item in of_path():
                     tell("ADDED", item)
                 tell("BOOKMARK", {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "metadata": {
                     "resourceVersion": str(told), "annotations": {"k8s.io/initial-events-end": "true"}}})
-            while not self.refusal:
-                self._changed.wait()
+            while mine == self._rounds:
                 for item in of_path():
                     if int(item["metadata"]["resourceVersion"]) > told:
                         tell("MODIFIED", item)
                 told = self._version
+                self._changed.wait()
         request.wfile.write(b"0\r\n\r\n")

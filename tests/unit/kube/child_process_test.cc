@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "core/file_reader.h"
@@ -51,6 +52,46 @@ TEST_F(ChildProcessTest, TheOutputIsHandedBackWhole) {
       run_script("i=0; while [ $i -lt 20000 ]; do echo line; i=$((i+1)); done");
   ASSERT_TRUE(output.ok()) << output.error().message;
   EXPECT_EQ(output->size(), 100'000U);
+}
+
+// The process group of a program that writes it.
+constexpr const char* kOwnGroup = "cut -d ' ' -f 5 /proc/self/stat";
+
+TEST_F(ChildProcessTest, WithoutAPersonAProgramHasAGroupOfItsOwn) {
+  const Result<std::string> group = run_script(kOwnGroup);
+  ASSERT_TRUE(group.ok());
+  EXPECT_NE(std::stoi(*group), ::getpgrp());
+}
+
+TEST_F(ChildProcessTest, WithAPersonItIsInOurGroupWhichMayUseTheTerminal) {
+  for (const Person person : {Person::kReader, Person::kAnswers}) {
+    run_.person = person;
+    const Result<std::string> group = run_script(kOwnGroup);
+    ASSERT_TRUE(group.ok());
+    EXPECT_EQ(std::stoi(*group), ::getpgrp());
+  }
+}
+
+TEST_F(ChildProcessTest, OnlyAPersonWhoAnswersGivesItOurStandardInput) {
+  const auto input = [this](Person person) {
+    run_.person = person;
+    const Result<std::string> path = run_script("readlink /proc/self/fd/0");
+    return path.ok() ? *path : path.error().message;
+  };
+  EXPECT_EQ(input(Person::kNobody), "/dev/null\n");
+  EXPECT_EQ(input(Person::kReader), "/dev/null\n");
+  const std::string ours = std::filesystem::read_symlink("/proc/self/fd/0");
+  EXPECT_EQ(input(Person::kAnswers), ours + "\n");
+}
+
+TEST_F(ChildProcessTest, AProgramWithoutALimitIsStillStopped) {
+  run_.limit.reset();
+  run_.person = Person::kReader;
+  std::thread other([this] { stop_.set(); });
+  const Result<std::string> output = run_script("exec sleep 1000");
+  other.join();
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(ChildProcessTest, ArgumentsReachTheProgramWithoutAShell) {

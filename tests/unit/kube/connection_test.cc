@@ -99,6 +99,12 @@ TEST_F(ConnectionTest, ATokenGoesWithEveryRequest) {
   EXPECT_EQ(connection_->server(), server_.url());
 }
 
+TEST_F(ConnectionTest, AnExecPluginThatMustAskIsRefusedWhereNobodyCanAnswer) {
+  const std::string user = exec_user("exit 1");
+  const std::string always = user.substr(0, user.size() - 1) + ", interactiveMode: Always}";
+  EXPECT_THAT(connect(always), HasSubstr("that need no person"));
+}
+
 TEST_F(ConnectionTest, ATokenFileIsReadAnewWhenTheServerRefusesItsToken) {
   folder_.write("token", "old\n");
   ASSERT_EQ(connect("tokenFile: token"), "");

@@ -139,9 +139,11 @@ class ExecPluginTest : public testing::Test {
     if (!real_program) {
       dependencies.run = [this](const ProgramRun& run, const StopEvent& stop) {
         ++runs_;
+        last_run_ = run;
         return program_(run, stop);
       };
     }
+    dependencies.login = login_;
     credentials_ = std::make_unique<ExecCredentials>(std::move(dependencies), config_);
   }
 
@@ -208,6 +210,8 @@ class ExecPluginTest : public testing::Test {
   std::atomic<int> runs_{0};
   std::function<Result<std::string>(const ProgramRun&, const StopEvent&)> program_ =
       [](const ProgramRun&, const StopEvent&) { return token_output("one"); };
+  std::optional<Login> login_;
+  ProgramRun last_run_;  // the run's thread writes it
   bool takes_certificates_ = true;
   Status certificate_status_ = Unit{};
   std::vector<std::string> certificates_;
@@ -235,6 +239,86 @@ TEST_F(ExecPluginTest, AScriptGetsItsTaskByEnvironmentAndGivesAToken) {
       {"kind", "ExecCredential"},
       {"spec", {{"interactive", false}, {"cluster", {{"server", "https://api"}}}}}};
   EXPECT_EQ(*info, expected);
+}
+
+TEST_F(ExecPluginTest, WithoutAPersonAProgramHasALimitAndNoTerminal) {
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  EXPECT_EQ(last_run_.limit, Duration(seconds(30)));
+  EXPECT_EQ(last_run_.person, Person::kNobody);
+}
+
+TEST_F(ExecPluginTest, APersonHasAnyTimeToLogIn) {
+  login_ = Login{};
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  EXPECT_EQ(last_run_.limit, std::nullopt);
+}
+
+TEST_F(ExecPluginTest, TheTerminalIsLentForEachRunThatMayAsk) {
+  std::string order;
+  login_ = Login{true, [&] { order += "lent "; }, [&] { order += "back "; }};
+  program_ = [&](const ProgramRun&, const StopEvent&) {
+    order += "run ";
+    return token_output("one");
+  };
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  EXPECT_EQ(order, "lent run back ");
+  EXPECT_EQ(last_run_.person, Person::kAnswers);
+}
+
+TEST_F(ExecPluginTest, AProgramThatNeverAsksIsNotLentTheTerminal) {
+  config_.mode = InteractiveMode::kNever;
+  login_ = Login{true, [] { FAIL(); }, [] { FAIL(); }};
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  EXPECT_EQ(last_run_.person, Person::kReader);
+}
+
+TEST_F(ExecPluginTest, AfterARefusalRequestsWaitUntilThePersonHasLoggedInAgain) {
+  login_ = Login{true, {}, {}};
+  start_with(token_output("one"));
+  advance(kExecRetry);
+  credentials_->invalidate();
+  ASSERT_TRUE(hanging_.has_begun(2));
+  advance(minutes(20));
+  std::string answered = "waits";
+  credentials_->authorization([&](Result<std::string> value) { answered = *value; });
+  loop_.run_posted();
+  EXPECT_EQ(answered, "waits");
+  end_run(token_output("two"));
+  EXPECT_EQ(answered, "Bearer two");
+}
+
+struct ModeCase {
+  InteractiveMode mode;
+  std::optional<Login> login;
+  Person person;
+  bool is_refused;
+};
+
+TEST(ExecPluginMode, DecidesWhoIsThereForTheProgramAsInKubectl) {
+  const Login answers{true, {}, {}};
+  const Login reads{false, {}, {}};
+  using enum InteractiveMode;
+  for (const auto& [mode, login, person, is_refused] :
+       std::vector<ModeCase>{{kNever, std::nullopt, Person::kNobody, false},
+                             {kNever, reads, Person::kReader, false},
+                             {kNever, answers, Person::kReader, false},
+                             {kIfAvailable, std::nullopt, Person::kNobody, false},
+                             {kIfAvailable, reads, Person::kReader, false},
+                             {kIfAvailable, answers, Person::kAnswers, false},
+                             {kAlways, std::nullopt, Person::kNobody, true},
+                             {kAlways, reads, Person::kReader, true},
+                             {kAlways, answers, Person::kAnswers, false}}) {
+    ExecConfig config;
+    config.mode = mode;
+    EXPECT_EQ(person_for(config, login), person);
+    EXPECT_EQ(!check_interactive(config, login).ok(), is_refused);
+    const Json info = *parse_json(exec_info(config, person));
+    EXPECT_EQ(info["spec"]["interactive"], person == Person::kAnswers);
+  }
 }
 
 TEST_F(ExecPluginTest, ATokenWithoutExpiryIsKeptUntilTheServerRefusesIt) {

@@ -219,7 +219,6 @@ const BadCase kBadCases[] = {
     {"ExecOfAnOldVersion",
      kubeconfig("", "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),
      "must be client.authentication.k8s.io/v1 or v1beta1"},
-    {"ExecAlwaysAsks", exec("command: x, interactiveMode: Always"), "that need no person"},
     {"ExecModeUnknown", exec("command: x, interactiveMode: Perhaps"), "interactiveMode must be"},
     {"ExecArgumentsAreNoList", exec("command: x, args: hunter2"), "args must be a list"},
     {"ExecArgumentIsAList", exec("command: x, args: [[hunter2]]"), "args must be a list of texts"},
