@@ -32,31 +32,68 @@ std::vector<RunStepAt> decide_runs(const Context& context) {
   return steps;
 }
 
-AttemptEnd stopped(const JobEnd& end) {
-  AttemptEnd attempt;
-  attempt.verdict.outcome = Outcome::kCancelled;
-  attempt.verdict.reason = Reason::kRunsStopped;
-  attempt.verdict.message = "the job ends (" + end.reason + "): its other runs are stopped";
-  return attempt;
+// The places in status.runs of the runs that are still open in `next`.
+std::vector<std::size_t> still_open(const Context& context, const Status& next) {
+  std::vector<std::size_t> places;
+  const auto& runs = context.job.status.runs;
+  auto run = next.runs.begin();  // both lists are in order
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    while (run != next.runs.end() && run->index < runs[place].index) ++run;
+    if (run == next.runs.end()) break;
+    if (run->index == runs[place].index && run->open()) places.push_back(place);
+  }
+  return places;
 }
 
-// No attempt ends by itself here: the job's end is known, and its last attempts no longer matter.
+// Stops the open runs that were read live. A success that the read has found counts. Any other end
+// of theirs no longer matters, because the job's end is known.
 void stop_open_runs(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd>& ends,
                     WriteStatus& write) {
-  const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size() && ends.size() < kEndsAtOnce; ++place) {
-    const auto still = std::find_if(write.status.runs.begin(), write.status.runs.end(),
-                                    [&](const Run& run) { return run.index == runs[place].index; });
-    if (still == write.status.runs.end() || !still->open()) continue;
-    ends.push_back(end_attempt(of_run(context, place), stopped(reached), write));
+  for (const std::size_t place : still_open(context, write.status)) {
+    if (ends.size() >= kEndsAtOnce) return;
+    if (!is_read(context, place)) continue;
+    const RunContext run = of_run(context, place);
+    const RunStep step = decide_run(run);
+    const bool succeeded = step.end && step.end->verdict.outcome == Outcome::kSucceeded;
+    ends.push_back(end_attempt(
+        run, succeeded ? *step.end : AttemptEnd{stopped_by(run, reached.reason)}, write));
   }
+}
+
+// The runs that this end stops or leaves behind, and that no live look has read. The watches may
+// not show their pods.
+std::vector<std::int64_t> unread_runs(const Context& context, const Status& next) {
+  std::vector<std::int64_t> unread = unseen_runs(context);
+  for (const std::size_t place : still_open(context, next)) {
+    const std::int64_t index = context.job.status.runs[place].index;
+    const bool is_listed = std::find(unread.begin(), unread.end(), index) != unread.end();
+    if (!is_listed && !is_read(context, place)) unread.push_back(index);
+  }
+  return unread;
+}
+
+// One write ends kEndsAtOnce attempts, and a deadline is no end of the job before its last one. So
+// pods of runs that earlier writes stopped may still run.
+bool stopped_pods_live(const Context& context) {
+  if (!context.deadline || context.now < *context.deadline) return false;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const PodView* const pod = context.pods[place];
+    if (!runs[place].open() && pod && pod_lives(context, *pod)) return true;
+  }
+  return false;
 }
 
 // Records how the job ends. It has ended once no pod runs that this write stops. A lost attempt was
 // given up, so nobody waits for its pod.
 void end_job(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd> ends,
              WriteStatus write, Plan& plan) {
+  const std::vector<std::int64_t> unread = unread_runs(context, write.status);
+  if (plan.confirm(unread)) return;
+  // This look was at other runs, or some reads failed. The next look reads the rest.
+  const bool has_news = !ends.empty() || !recorded_end(context.job.status);
   stop_open_runs(context, reached, ends, write);
+  if (ends.empty() && !has_news) return;
   record_ends(ends, write.status);
   const auto waits_for = [](const AttemptsEnd& end) {
     return end.pod_lives && end.verdict.outcome != Outcome::kLost;
@@ -66,7 +103,8 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
   // So may an attempt on a worker that ended early.
-  const bool may_run = context.view.observed.creating || !workers_left(context).empty();
+  const bool may_run = context.view.observed.creating || !workers_left(context).empty() ||
+                       !unread.empty() || stopped_pods_live(context);
   if (open || not_the_first || may_run || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
     settle_phase(context, status);
@@ -124,9 +162,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   record_ends(ends, status);
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
   const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
-  const bool cancelled =
-      context.spec.cancel || (last && last->verdict.outcome == Outcome::kCancelled);
-  if (!open && cancelled) {
+  if (!open && context.spec.cancel) {
     start_cancelling(context, status);
   } else if (!open && context.spec.suspend) {
     suspend(context, status);
@@ -185,6 +221,7 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
   }
   // The end of the creation is an event.
   if (context.view.observed.creating) return;
+  if (plan.looks_at(unseen_runs(context))) return;
   WriteStatus write = start_write(context);
   finish(context, reached, write);
   plan.write(std::move(write));

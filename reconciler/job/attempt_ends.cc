@@ -197,13 +197,7 @@ bool has_failed_for_good(const Spec& spec, const Run& run) {
          (run.failures > *spec.backoff_limit_per_index || run.disruptions > spec.disruption_limit);
 }
 
-// The whole job's deadline is reported once, as the job's end. A pod may fail with the same reason,
-// by the deadline of its own template.
-bool is_worth_an_event(const Verdict& verdict) {
-  const bool by_job_deadline =
-      verdict.outcome == Outcome::kDeadlineExceeded && verdict.reason == Reason::kDeadlineExceeded;
-  return event_reason(verdict.outcome)[0] != '\0' && !by_job_deadline;
-}
+bool is_worth_an_event(const Verdict& verdict) { return event_reason(verdict.outcome)[0] != '\0'; }
 
 }  // namespace
 

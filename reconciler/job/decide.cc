@@ -272,6 +272,10 @@ void Plan::write_in_turn(WriteStatus status, bool is_urgent) {
   write(std::move(status));
 }
 
+bool Plan::looks_at(const std::vector<std::int64_t>& runs) {
+  return confirm(runs) || !runs.empty();
+}
+
 bool Plan::confirm(const std::vector<std::int64_t>& runs) {
   if (runs.empty()) return false;
   if (context_.view.observed.looked) {
@@ -319,25 +323,13 @@ void Plan::wake_in(Duration delay) {
 
 namespace {
 
-// A job that is being deleted: the runs whose last pod is neither in the view nor was looked for.
-std::vector<std::int64_t> unseen_runs(const Context& context) {
-  std::vector<std::int64_t> unseen;
-  const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (runs[place].pod_name.empty() || context.pods[place]) continue;
-    if (!context.view.seen(place).observed.confirmed) unseen.push_back(runs[place].index);
-  }
-  return unseen;
-}
-
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
   // Each pod that goes is an event. Those that no watch shows are looked for at the end alone.
   const bool waits_for_pods = std::any_of(view.pods.begin(), view.pods.end(),
                                           [&](const PodView& pod) { return is_ours(view, pod); });
   if (waits_for_pods) return tidy_pods(context, view.job.status, plan.decision().writes);
-  const std::vector<std::int64_t> unseen = unseen_runs(context);
-  if (plan.confirm(unseen) || !unseen.empty()) return;
+  if (plan.looks_at(unseen_runs(context))) return;
   const bool has_last = view.job.status.runs.empty() && !last_pod(view.job.status).name.empty();
   if (has_last && !view.observed.confirmed) return plan.confirm_last();
   // Its labels may be gone, but our finalizer must not block its deletion.

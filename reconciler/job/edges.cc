@@ -310,22 +310,15 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
                                     const Status& status) {
   const Spec& spec = context.spec;
   const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
-  bool overran = false;
   bool cancelled = false;
   for (const AttemptsEnd& end : ends) {
     if (end.fails_job) {
       return JobEnd{false, to_string(end.fails_job->reason), end.fails_job->message};
     }
-    overran = overran || end.verdict.reason == Reason::kDeadlineExceeded;
-    cancelled = cancelled || end.verdict.outcome == Outcome::kCancelled;
+    cancelled = cancelled || end.verdict.reason == Reason::kCancelled;
   }
   // The request came first, and its attempts cost nothing.
   if (cancelled) return std::nullopt;
-  const bool out_of_time = context.deadline && context.now >= *context.deadline;
-  const bool of_job = context.deadline_is_jobs;
-  const JobEnd late{false, to_string(Reason::kDeadlineExceeded), deadline_message(context),
-                    of_job ? JobEnd::Cause::kJobDeadline : JobEnd::Cause::kItsOwn};
-  if (out_of_time && overran) return late;
   if (std::optional<JobEnd> spent = spent_budget(spec, status)) {
     if (last) {
       // Not what its container wrote: targets of notifications get this text, and logs stay here.
@@ -341,8 +334,20 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   if (!status.failed.empty() && status.completed.size() + status.failed.size() >= spec.wanted()) {
     return JobEnd{false, to_string(Reason::kFailedIndexes), "Job has failed indexes"};
   }
-  return out_of_time && (!last || (!spec.cancel && !spec.suspend)) ? std::optional(late)
-                                                                   : std::nullopt;
+  return std::nullopt;
+}
+
+// The time is over. An open run may have succeeded in time, as long as it is neither read nor
+// stopped. Requests to cancel or to suspend come first, if they have stopped runs.
+std::optional<JobEnd> judge_time(const Context& context, const std::vector<AttemptsEnd>& ends,
+                                 const Status& status) {
+  if (!context.deadline || context.now < *context.deadline) return std::nullopt;
+  const bool asked = context.spec.cancel || context.spec.suspend;
+  const bool open = std::any_of(status.runs.begin(), status.runs.end(),
+                                [](const Run& run) { return run.open(); });
+  if (open || (asked && !ends.empty())) return std::nullopt;
+  return JobEnd{false, to_string(Reason::kDeadlineExceeded), deadline_message(context),
+                context.deadline_is_jobs ? JobEnd::Cause::kJobDeadline : JobEnd::Cause::kItsOwn};
 }
 
 }  // namespace
@@ -358,7 +363,7 @@ std::optional<JobEnd> judge_job(const Context& context, const std::vector<Attemp
   if (const auto met = match_success_policy(context.spec, status.completed)) {
     return JobEnd{true, to_string(Reason::kSuccessPolicy), *met};
   }
-  return std::nullopt;
+  return judge_time(context, ends, status);
 }
 
 }  // namespace holdfast::reconciler

@@ -25,7 +25,8 @@ void start_attempt(const Context& context, Status& status, Run& run,
                    const PoolView::Worker* worker);
 
 // Why the current stage ends now, after these attempts have ended. None: it goes on. Failure comes
-// before success. A job without stages ends with it.
+// before success, and a success before the end of its time, however late it is read. A job without
+// stages ends with it.
 struct JobEnd {
   bool succeeds = false;
   std::string reason;

@@ -29,6 +29,8 @@ class Plan {
   // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
   // already, and they are due at once in the next one.
   bool confirm(const std::vector<std::int64_t>& runs);
+  // The same, for what cannot go on without these reads. False: there are no such runs.
+  bool looks_at(const std::vector<std::int64_t>& runs);
   // Of a job without runs: of its last pod.
   void confirm_last() { decision_.confirm = true; }
   // An admitted job that does not start by itself, or whose pool does not exist, gives its permit

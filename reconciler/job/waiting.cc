@@ -23,6 +23,7 @@ WriteStatus start_write(const Context& context) {
 bool end_idle(const Context& context, Plan& plan) {
   WriteStatus write = start_write(context);
   if (context.spec.cancel) {
+    if (plan.looks_at(unseen_runs(context))) return true;
     const bool can_wait = write.status.phase != Phase::kNone;
     // From Suspended a job goes on by being resumed or cancelled, not by starting its next stage.
     const bool has_next = write.status.phase == Phase::kSuspended && !context.job.stages.empty();
@@ -42,6 +43,7 @@ bool end_idle(const Context& context, Plan& plan) {
   const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
                                 (reached->succeeds || !context.job.stages.empty());
   if (reached && !is_resumed_first) {
+    if (plan.looks_at(unseen_runs(context))) return true;
     // An attempt that ended early may still run on its worker. While it is suspended, a job's end
     // is not on record, because it may be resumed.
     const bool waits = !workers_left(context).empty();
@@ -253,16 +255,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
     plan.inform(std::move(status));
     return;
   }
-  std::vector<std::int64_t> unconfirmed;
-  const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const bool shown = context.spec.many_runs() && context.pods[place];
-    if (shown || context.view.seen(place).observed.confirmed || runs[place].pod_name.empty()) {
-      continue;
-    }
-    unconfirmed.push_back(runs[place].index);
-  }
-  if (plan.confirm(unconfirmed) || !unconfirmed.empty()) return;
+  if (plan.looks_at(unseen_runs(context))) return;
   WriteStatus write = start_write(context);
   if (left) {
     write.ended.push_back({.orphan_class = OrphanClass::kCancelDeadWorker,

@@ -10,6 +10,20 @@ RunContext of_run(const Context& context, std::size_t place) {
           begun ? context.pods[place] : nullptr};
 }
 
+bool is_read(const Context& context, std::size_t place) {
+  return context.job.status.runs[place].at_worker() || context.view.seen(place).observed.confirmed;
+}
+
+std::vector<std::int64_t> unseen_runs(const Context& context) {
+  std::vector<std::int64_t> unseen;
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const bool is_seen = context.pods[place] || is_read(context, place);
+    if (!is_seen && !runs[place].pod_name.empty()) unseen.push_back(runs[place].index);
+  }
+  return unseen;
+}
+
 bool told_deadline_has_passed(const Context& context) {
   const auto& told = context.job.status.waiting;
   return told && told->deadline && *told->deadline <= context.now;

@@ -47,6 +47,14 @@ inline const char* deadline_message(const Context& context) {
 // `place`: the run's in status.runs. Beyond its end: a run that has not begun.
 RunContext of_run(const Context& context, std::size_t place);
 
+// True if the last attempt of the run at this place was just read live. A worker's Leases always
+// say what is known of an attempt there.
+bool is_read(const Context& context, std::size_t place);
+
+// The runs (by index) whose last pod is neither in the view nor was read live. Each may still have
+// a pod that no watch shows. No end of the job, and no deletion, takes such a pod for gone.
+std::vector<std::int64_t> unseen_runs(const Context& context);
+
 // True if the deadline in status.waiting has passed without an action.
 bool told_deadline_has_passed(const Context& context);
 

@@ -274,10 +274,15 @@ std::optional<Verdict> requested_end(const RunContext& context) {
                       "spec.parallelism allows fewer open runs");
   }
   if (context.deadline && context.now >= *context.deadline) {
-    return verdict_of(Outcome::kDeadlineExceeded, Reason::kDeadlineExceeded,
-                      deadline_message(context));
+    return stopped_by(context, to_string(Reason::kDeadlineExceeded));
   }
   return std::nullopt;
+}
+
+Verdict stopped_by(const RunContext& context, const std::string& end) {
+  const std::string what = context.job.stages.empty() ? "the job" : "the stage";
+  return verdict_of(Outcome::kCancelled, Reason::kRunsStopped,
+                    what + " ends (" + end + "): its open runs are stopped");
 }
 
 std::optional<Time> template_doubted_until(const Status& status) {

@@ -46,6 +46,10 @@ RunStep decide_run(const RunContext& context);
 // The user's request, or the end of the job's time, ends the open attempt. None: neither is due.
 std::optional<Verdict> requested_end(const RunContext& context);
 
+// The end of an attempt that was well, because its job or stage ends for this reason. It spends no
+// budget, and its run has not failed.
+Verdict stopped_by(const RunContext& context, const std::string& end);
+
 // The recorded time at which the API server's refusal of the template becomes final, if it lasts
 // until then. None: the last creation was not refused in this way.
 std::optional<Time> template_doubted_until(const Status& status);

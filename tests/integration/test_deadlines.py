@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from holdfast import QUICK_LEASES, job, place, runs
+from holdfast import QUICK_LEASES, indexed, job, place, runs
 from lives import (
     BY_HAND,
     LONG_BACKOFF,
@@ -56,7 +56,7 @@ def assert_stopped(jobs, name):
 def test_active_deadline_ends_a_running_job_and_stops_its_pod(jobs):
     jobs.apply(job("runs-on", activeDeadlineSeconds=3))
     status = assert_out_of_time(jobs, "runs-on", 3)
-    assert outcomes(status) == ["DeadlineExceeded"]
+    assert outcomes(status) == ["Cancelled"] and budgets(status) == (1, 0, 0)
     assert_stopped(jobs, "runs-on")
     wait_events(jobs, "runs-on", "DeadlineExceeded")
 
@@ -64,7 +64,7 @@ def test_active_deadline_ends_a_running_job_and_stops_its_pod(jobs):
 def test_active_deadline_ends_a_job_whose_pod_has_not_started(jobs):
     jobs.apply(job("starts-never", pod=BY_HAND, activeDeadlineSeconds=2))
     status = assert_out_of_time(jobs, "starts-never", 2)
-    assert outcomes(status) == ["DeadlineExceeded"]
+    assert outcomes(status) == ["Cancelled"] and budgets(status) == (1, 0, 0)
     assert_stopped(jobs, "starts-never")
 
 
@@ -77,6 +77,36 @@ def test_active_deadline_ends_a_job_in_backoff(jobs):
     status = assert_out_of_time(jobs, "backs-off", 10)
     assert budgets(status) == (1, 1, 0)
     wait_events(jobs, "backs-off", "AttemptFailed", "DeadlineExceeded")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_success_counts_however_late_it_is_read(operator, jobs, count):
+    name = f"late-{count}"
+    jobs.apply(indexed(name, count, count, pod=BY_HAND, activeDeadlineSeconds=8))
+    pods = wait_for("the pods", lambda: len(jobs.pods(name)) == count and jobs.pods(name), 60)
+    start = seconds_of(jobs.status(name)["startTime"])
+    operator.kill()
+    try:
+        for pod in pods:
+            jobs.end_pod(pod)
+        wait_until(start + 10)
+    finally:
+        operator.start()
+    status = jobs.wait_phase(name, "Succeeded")
+    assert status["succeeded"] == count and "FailureTarget" not in jobs.conditions(name)
+
+
+def test_a_pod_without_labels_is_told_to_go_before_its_job_is_over(jobs):
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}
+    jobs.apply(indexed("hidden", 3, 3, pod=BY_HAND, podFailurePolicy={"rules": [rule]}))
+    pods = wait_for("the pods", lambda: len(jobs.pods("hidden")) == 3 and jobs.pods("hidden"), 60)
+    hidden = pods[0]["metadata"]
+    none = {"metadata": {"labels": {key: None for key in hidden["labels"]}}}
+    jobs.api("PATCH", f"{jobs.pods_path}/{hidden['name']}", none, content_type="merge")
+    jobs.end_pod(pods[2], "Failed", 9)
+    jobs.wait_phase("hidden", "Failed")
+    left = [pod["metadata"] for pod in jobs.pods("hidden") if pod["metadata"]["name"] == hidden["name"]]
+    assert all("deletionTimestamp" in meta for meta in left)
 
 
 def test_suspended_time_does_not_count_towards_the_active_deadline(jobs):
@@ -238,9 +268,8 @@ def test_deadlines_that_pass_while_the_operator_is_down_count_when_it_is_back(op
         wait_until(seconds_of(place(jobs.status("attempt"))["startTime"]) + 13)
     finally:
         operator.start()
-    assert jobs.wait_phase("active", "Failed")["history"][0]["reason"] == (
-        "DeadlineExceeded"
-    )
+    assert jobs.wait_phase("active", "Failed")["history"][0]["reason"] == "RunsStopped"
+    assert jobs.conditions("active")["Failed"]["reason"] == "DeadlineExceeded"
     assert jobs.wait_phase("attempt", "Failed")["history"][0]["reason"] == (
         "AttemptDeadlineExceeded"
     )

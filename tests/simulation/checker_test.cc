@@ -383,6 +383,40 @@ TEST(Checker, SeesS15OfAQueue) {
   }
 }
 
+Json failed_for_its_time() {
+  return Json::array(
+      {{{"type", "FailureTarget"}, {"status", "True"}, {"reason", "DeadlineExceeded"}}});
+}
+
+TEST(Checker, SeesASuccessThatDoesNotCountBecauseItIsReadLate) {
+  const auto late = [](Rogue& rogue) {
+    const Json before = rogue.job();
+    Json after = before;
+    Json pod = rogue.pod();
+    const Json was = pod;
+    pod["status"]["phase"] = "Succeeded";
+    rogue.applied("pods", &was, &pod);
+    after["status"] = ended(before["status"], "Failed", "Succeeded");
+    after["status"]["succeeded"] = 1;
+    after["status"]["conditions"] = failed_for_its_time();
+    rogue.applied("durablejobs", &before, &after);
+  };
+  EXPECT_EQ(rule_broken_by(late), "a success counts, however late it is read");
+}
+
+TEST(Checker, SeesATimeThatIsOverBeforeItIs) {
+  const auto early = [](Rogue& rogue) {
+    const Json before = rogue.job();
+    Json after = before;
+    after["status"] = ended(before["status"], "Failed", "Cancelled");
+    after["status"]["history"][0]["reason"] = "RunsStopped";
+    after["status"]["conditions"] = failed_for_its_time();
+    rogue.applied("durablejobs", &before, &after);
+  };
+  EXPECT_EQ(rule_broken_by(early, {{"activeDeadlineSeconds", 90}}),
+            "a job's time is over before it is");
+}
+
 // The job's time is over, and the pod of its one open run, made by the operator, has a gate.
 // `more` changes the status before that.
 void runs_out_while_gated(Rogue& rogue, const std::function<void(Json& status)>& more) {
@@ -397,8 +431,9 @@ void runs_out_while_gated(Rogue& rogue, const std::function<void(Json& status)>&
   Json before = rogue.job();
   more(before["status"]);
   Json after = before;
-  after["status"] = ended(before["status"], "Failed", "DeadlineExceeded");
-  after["status"]["history"][0]["reason"] = "DeadlineExceeded";
+  after["status"] = ended(before["status"], "Failed", "Cancelled");
+  after["status"]["history"][0]["reason"] = "RunsStopped";
+  after["status"]["conditions"] = failed_for_its_time();
   rogue.applied("durablejobs", &before, &after);
 }
 

@@ -126,7 +126,7 @@ void add_runs(std::vector<Scenario>& all) {
   attempt.calls["DELETE pods"] = 1;
   all.push_back(attempt);
 
-  Scenario active = named("active-deadline", {kEndless}, "Failed", {"DeadlineExceeded"});
+  Scenario active = named("active-deadline", {kEndless}, "Failed", {"Cancelled"});
   active.spec = {{"activeDeadlineSeconds", 5}};
   active.calls["DELETE pods"] = 1;
   all.push_back(active);

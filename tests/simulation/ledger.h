@@ -132,6 +132,7 @@ class Ledger {
   void job_written(const Applied& applied);
   // ledger_status.cc
   void status_written(const StatusWrite& write);
+  void check_deadline(const StatusWrite& write, const std::string& job);
   void check_success(const StatusWrite& write, const std::string& job);
   void check_stages(const StatusWrite& write, const std::string& job);
   void check_told(const StatusWrite& write, const std::string& job);

@@ -56,6 +56,14 @@ bool is_met(const SuccessRule& rule, const IndexSet& completed) {
   return of_them >= wanted;
 }
 
+// All runs that were wanted have succeeded, or as many as a rule of the success policy asks for.
+bool has_enough(const Spec& spec, const IndexSet& completed) {
+  const auto& rules = spec.success_policy;
+  return completed.size() >= spec.wanted() ||
+         std::any_of(rules.begin(), rules.end(),
+                     [&](const SuccessRule& rule) { return is_met(rule, completed); });
+}
+
 }  // namespace
 
 // What the drawn policies say of a failed attempt: they have rules on exit codes alone.
@@ -96,6 +104,7 @@ void Ledger::status_written(const StatusWrite& write) {
       was_queued) {
     complain("a job's time runs out while it waits in its queue: " + job);
   }
+  check_deadline(write, job);
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
@@ -164,12 +173,33 @@ void Ledger::check_success(const StatusWrite& write, const std::string& job) {
     if (!told) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
     return;
   }
-  const IndexSet& completed = write.next.completed;
-  const auto& rules = write.spec.success_policy;
-  const bool enough = completed.size() >= write.spec.wanted() ||
-                      std::any_of(rules.begin(), rules.end(),
-                                  [&](const SuccessRule& rule) { return is_met(rule, completed); });
-  if (!enough) complain("S2 FencedOutcome: Succeeded without the runs that it needs: " + job);
+  if (!has_enough(write.spec, write.next.completed))
+    complain("S2 FencedOutcome: Succeeded without the runs that it needs: " + job);
+}
+
+// The time of a job, or of its stage, ends it only once it is over, and only if no success came
+// first, however late that was read. Runs that it stops have not failed.
+void Ledger::check_deadline(const StatusWrite& write, const std::string& job) {
+  const JobStatus& next = write.next;
+  const auto is_late = [](const JobStatus& status) {
+    const Condition* const failure = status.condition("FailureTarget");
+    return failure && failure->status && failure->reason == "DeadlineExceeded";
+  };
+  if (is_late(write.old) || !is_late(next)) return;
+  // A move to the next stage empties the list of those that have succeeded in this one.
+  const bool one_succeeded = !next.completed.empty();
+  const bool enough =
+      write.spec.many_runs() ? has_enough(write.spec, next.completed) : one_succeeded;
+  if (enough && write.stages.empty()) {
+    complain("a success counts, however late it is read: " + job);
+  }
+  const auto& limit =
+      write.stages.empty() ? write.spec.active_deadline : write.stages.front().spec.active_deadline;
+  const Time decided = wall() + kClockTolerance;
+  const bool is_over =
+      limit && next.start_time && decided >= *next.start_time + *limit + next.suspended;
+  // A stage's own time is in its entry.
+  if (!is_over && write.stages.empty()) complain("a job's time is over before it is: " + job);
 }
 
 // S16: an index that is over stays over, as what it was, and was run.

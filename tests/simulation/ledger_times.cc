@@ -2,6 +2,7 @@
 // others.
 #include <algorithm>
 
+#include "reconciler/job/edges.h"
 #include "reconciler/staleness.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/objects.h"
@@ -18,6 +19,16 @@ constexpr seconds kClockSkew{30};
 // From a live look at a node to the write of the verdict, at the most: its answer, two more reads.
 constexpr seconds kLookTime{2};
 
+// The time of its job, or of its stage, stops the attempt. Every other end of a job is on record
+// with the first run that it stops.
+bool stopped_by_time(const reconciler::Status& old, const reconciler::Status& next,
+                     const HistoryEntry& entry) {
+  const Condition* const failure = next.condition("FailureTarget");
+  const bool is_late = failure && failure->status && failure->reason == "DeadlineExceeded";
+  return entry.reason == Reason::kRunsStopped && !recorded_end(old) &&
+         (is_late || !recorded_end(next));
+}
+
 }  // namespace
 
 // `pod`: in truth, the ended attempt's.
@@ -25,9 +36,7 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
                          const std::string& pod_uid, const PodBook& pod) {
   const std::string what = write.name + ", attempt " + std::to_string(entry.attempt);
   if (entry.outcome == Outcome::kStartTimeout) check_start_timeout(write, pod);
-  const bool job_is_out_of_time =
-      entry.outcome == Outcome::kDeadlineExceeded && entry.reason == Reason::kDeadlineExceeded;
-  if (job_is_out_of_time && pod.gated && all_gated(write)) {
+  if (stopped_by_time(write.old, write.next, entry) && pod.gated && all_gated(write)) {
     complain("a job's time runs out while its pod is gated: " + what);
   }
   const auto truth = cluster_.truth(pod_uid);

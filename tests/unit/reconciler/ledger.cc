@@ -16,6 +16,7 @@ void Ledger::status_written(const StatusWrite& write) {
   check_budgets(next);
   check_indexes(write, ends);
   check_outcome(write, ends);
+  check_left(write);
   check_stopped(write, ends);
   check_starts(write);
 }

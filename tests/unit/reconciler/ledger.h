@@ -82,6 +82,8 @@ class Ledger {
   void check_outcome(const StatusWrite& write, const std::vector<End>& ends);
   bool has_cause(const StatusWrite& write, bool by_policy) const;
   void check_stopped(const StatusWrite& write, const std::vector<End>& ends);
+  bool is_out_of_time(const StatusWrite& write) const;
+  void check_left(const StatusWrite& write);
   // ledger.cc
   void check_starts(const StatusWrite& write);
   void check_permit(const StatusWrite& write, std::int64_t opened);

@@ -99,9 +99,7 @@ void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry,
   if (entry.outcome == Outcome::kFailed && !failed(truth)) {
     complain("S2: a failure that its pod did not tell");
   }
-  // What a run says no longer matters once the job's outcome is decided.
-  const bool matters = entry.reason != Reason::kRunsStopped;
-  const bool is_lost = succeeded(truth) && entry.outcome != Outcome::kSucceeded && matters;
+  const bool is_lost = succeeded(truth) && entry.outcome != Outcome::kSucceeded;
   for (const PodView& pod : write.pods) {
     if (pod.uid != entry.pod_uid) continue;
     if (is_lost && write.fresh && pod.owner_uid == job_.uid) complain("S2: a success is lost");
@@ -226,6 +224,39 @@ void Ledger::check_outcome(const StatusWrite& write, const std::vector<End>& end
   }
 }
 
+// The time counts from the first attempt, without what the job was suspended, queued or gated. No
+// run may still be open, because it may have succeeded, and what has succeeded was not enough.
+bool Ledger::is_out_of_time(const StatusWrite& write) const {
+  const Status& next = write.next;
+  const Spec& spec = write.spec;
+  if (!spec.active_deadline || !next.start_time || write.old.says_queued()) return false;
+  const bool open =
+      std::any_of(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  return !open && !has_enough(spec, next.completed) &&
+         write.now >= *next.start_time + *spec.active_deadline + next.suspended;
+}
+
+// No job is over beside a pod that it never told to go, wherever its labels are.
+void Ledger::check_left(const StatusWrite& write) {
+  const Phase phase = write.next.phase;
+  const bool ends = phase == Phase::kSucceeded || phase == Phase::kFailed;
+  if (!write.fresh || !ends || is_terminal(write.old.phase)) return;
+  for (const PodView& pod : write.pods) {
+    const Run* const run = write.old.run_of_pod(pod.name);
+    if (!run || run->at_worker() || !made_.count(pod.uid) || pod.owner_uid != job_.uid) continue;
+    if (!run->pod_uid.empty() && run->pod_uid != pod.uid) continue;
+    const auto node = std::find_if(write.nodes.begin(), write.nodes.end(),
+                                   [&](const WorldNode& one) { return one.name == pod.node_name; });
+    const bool runs = !pod.ended() && !pod.deletion && node != write.nodes.end() && node->alive &&
+                      write.now - node->missing > seconds(60);
+    const auto& history = write.next.history;
+    const bool is_lost = std::any_of(history.begin(), history.end(), [&](const auto& entry) {
+      return entry.attempt == run->attempt && entry.outcome == Outcome::kLost;
+    });
+    if (runs && !is_lost) complain("S6: a job is over beside a pod that was never told to go");
+  }
+}
+
 // Whether the job may fail for the reason that the write names.
 bool Ledger::has_cause(const StatusWrite& write, bool by_policy) const {
   const Status& next = write.next;
@@ -246,7 +277,7 @@ bool Ledger::has_cause(const StatusWrite& write, bool by_policy) const {
     case Reason::kFailedIndexes:
       return !next.failed.empty() && next.failed.size() + next.completed.size() == spec.wanted();
     case Reason::kDeadlineExceeded:
-      return spec.active_deadline.has_value() && !write.old.says_queued();
+      return is_out_of_time(write);
     case Reason::kPodTemplateInvalid:
       return true;
     default:
