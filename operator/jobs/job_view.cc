@@ -256,7 +256,7 @@ void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconci
       executor_.pod_exists(job.namespace_, run.attempt, pod->uid, memory);
     observed.pod = attempt.pod.of(*pod);
     if (pod->slot) return;
-    if (pod->stands_still()) {
+    if (pod->stands_still() || !pod->started()) {
       observed.still_for =
           job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "operator/jobs/job_controller.h"
+#include "reconciler/run/pod_times.h"
 
 namespace holdfast::controller {
 namespace {
@@ -63,6 +64,8 @@ Wanted JobController::pod_wanted(const std::string& key, bool going) {
   const reconciler::Run* const run = job->job.status.run_of_pod(pod->name);
   const bool runs = run && run->open();
   if (!runs && !(going && is_stopping(job->job.status))) return wanted;
+  // Until its first container runs, a pod's time counts from its binding.
+  if (!going && !as_pod(pod).pod.started() && !reconciler::recorded_start(*run)) return wanted;
   const reconciler::Spec& spec = job->job.spec;
   want(wanted, shard_of(*job), going ? spec.lost_after : spec.start_deadline);
   return wanted;

@@ -37,7 +37,9 @@ bool is_stopping(const reconciler::Status& status) {
 
 void JobWindows::see(const CachedPod& pod, LiveTime time) {
   const std::string key = pod.key();
-  if (!pod.pod.started() || !pod.pod.stands_still() || pod.pod.ended()) {
+  // A kubelet may say of a pod that ran that no container has. Then its time counts from now.
+  const bool is_still = pod.pod.started() ? pod.pod.stands_still() : !pod.pod.node_name.empty();
+  if (!is_still || pod.pod.ended()) {
     still_.gone(key);
   } else {
     // Fewer steps than before: the kubelet forgot some. This is not a start.

@@ -116,7 +116,8 @@ void PoolController::time_travelled() {
   for (const auto& [key, worker] : all) {
     worker->own_pod = worker->own_lease = worker->own_work = 0;
   }
-  for (const auto& [key, worker] : all) {
+  for (const auto& [key, known] : all) {
+    const auto& worker = known;  // a lambda captures it
     const auto again = [&](const std::string& name) {
       return leases_.store().get(worker->namespace_ + "/" + name);
     };

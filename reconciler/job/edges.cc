@@ -8,6 +8,7 @@
 #include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/liveness.h"
 #include "reconciler/run/slot.h"
 
 namespace holdfast::reconciler {
@@ -337,6 +338,25 @@ std::optional<JobEnd> judge_failure(const Context& context, const std::vector<At
   return std::nullopt;
 }
 
+// What kept a run from running when the time was over, for the job's condition.
+std::string what_kept_back(const Context& context, const std::vector<AttemptsEnd>& ends) {
+  const auto& runs = context.job.status.runs;
+  for (const AttemptsEnd& end : ends) {
+    if (end.verdict.reason != Reason::kRunsStopped) continue;
+    const auto run = std::find_if(runs.begin(), runs.end(),
+                                  [&](const Run& one) { return one.index == end.run.index; });
+    const std::string why =
+        why_not_running(of_run(context, static_cast<std::size_t>(run - runs.begin())));
+    if (why.empty()) continue;
+    return (context.spec.many_runs() ? "; run " + std::to_string(end.run.index) : "") + why;
+  }
+  const auto& history = context.job.status.history;
+  const bool in_backoff = ends.empty() && !history.empty();
+  return in_backoff && history.back().outcome == Outcome::kStartTimeout
+             ? "; attempt " + std::to_string(history.back().attempt) + ": " + history.back().message
+             : "";
+}
+
 // The time is over. An open run may have succeeded in time, as long as it is neither read nor
 // stopped. Requests to cancel or to suspend come first, if they have stopped runs.
 std::optional<JobEnd> judge_time(const Context& context, const std::vector<AttemptsEnd>& ends,
@@ -346,7 +366,8 @@ std::optional<JobEnd> judge_time(const Context& context, const std::vector<Attem
   const bool open = std::any_of(status.runs.begin(), status.runs.end(),
                                 [](const Run& run) { return run.open(); });
   if (open || (asked && !ends.empty())) return std::nullopt;
-  return JobEnd{false, to_string(Reason::kDeadlineExceeded), deadline_message(context),
+  return JobEnd{false, to_string(Reason::kDeadlineExceeded),
+                deadline_message(context) + what_kept_back(context, ends),
                 context.deadline_is_jobs ? JobEnd::Cause::kJobDeadline : JobEnd::Cause::kItsOwn};
 }
 

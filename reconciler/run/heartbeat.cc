@@ -157,7 +157,7 @@ bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* p
 
 void add_heartbeat_limits(const RunContext& context, const PodView& pod,
                           std::vector<Limit>& limits) {
-  if (!context.spec.heartbeat || !pod.started() || pod.deletion) return;
+  if (!context.spec.heartbeat || !has_started(context, pod) || pod.deletion) return;
   // No more renewals come, with or without the end mark. Another container may still work.
   if (worker_is_stopped(pod)) return;
   if (!holds_lease(context, pod) || !context.seen.lease->renewed) {

@@ -81,7 +81,7 @@ void add_schedule_limit(const RunContext& context, const PodView& pod, std::vect
   limit.verdict.reason = Reason::kStartTimeout;
   limit.verdict.message =
       "no node had the pod " + in_seconds(window) + " after its creation (scheduleDeadlineSeconds)";
-  if (!pod.unschedulable.empty()) limit.verdict.message += "; " + pod.unschedulable;
+  limit.verdict.message += why_not_running(context);
   limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.trouble_for = context.now - pod.created;
   limit.left = std::max(window - limit.trouble_for, watched_left(context, window));
@@ -95,18 +95,22 @@ void add_start_limit(const RunContext& context, const PodView& pod, std::vector<
   // A worker that renews the Lease has started, even if its kubelet has not reported that.
   const bool worker_spoke =
       worker_is_starting(pod) && holds_lease(context, pod) && context.seen.lease->renewed;
-  if (pod.started() && (!pod.stands_still() || worker_spoke)) return;
-  if (!pod.started() && pod.placement() != Placement::kBound) {
+  const bool started = has_started(context, pod);
+  const bool taken_back = start_is_taken_back(context, pod);
+  const bool stands_still = taken_back || pod.stands_still();
+  if (started && (!stands_still || worker_spoke)) return;
+  if (!started && pod.placement() != Placement::kBound) {
     return add_schedule_limit(context, pod, limits);
   }
   const seconds window = context.spec.start_deadline;
   const Duration age =
-      pod.started() ? context.seen.observed.still_for : context.now - placed_since(context, pod);
+      started ? context.seen.observed.still_for : context.now - placed_since(context, pod);
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
   limit.verdict.reason = Reason::kStartTimeout;
-  limit.verdict.message = pod.started() ? "the pod's next container did not start for "
-                                        : "the pod had a node and no container ran for ";
+  limit.verdict.message = taken_back ? "the pod had run, and its kubelet told of no container for "
+                          : started  ? "the pod's next container did not start for "
+                                     : "the pod had a node and no container ran for ";
   limit.verdict.message += in_seconds(window) + why_not_started(pod);
   limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
   limit.left = std::max(window - age, watched_left(context, window));
@@ -127,7 +131,7 @@ std::optional<Time> run_began(const RunContext& context, const PodView& pod) {
 }
 
 void add_attempt_limit(const RunContext& context, const PodView& pod, std::vector<Limit>& limits) {
-  if (!context.spec.attempt_deadline || !pod.started()) return;
+  if (!context.spec.attempt_deadline || !has_started(context, pod)) return;
   const std::optional<Time> start = run_began(context, pod);
   if (!start) return;
   Limit limit;
@@ -152,6 +156,10 @@ std::string attempt_text(const RunContext& context) {
   return "attempt " + std::to_string(context.run.attempt);
 }
 
+std::string gated_text(const PodView& pod) {
+  return (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) + ": " + pod.gates;
+}
+
 // What a pod without a node waits for. Only a limit lets time alone end the attempt.
 Waiting describe_unbound(const RunContext& context, const PodView& pod) {
   Waiting waiting;
@@ -159,8 +167,7 @@ Waiting describe_unbound(const RunContext& context, const PodView& pod) {
   switch (pod.placement()) {
     case Placement::kGated:
       waiting.reason = Reason::kPodGated;
-      waiting.message =
-          (pod.unschedulable.empty() ? "the pod is gated" : pod.unschedulable) + ": " + pod.gates;
+      waiting.message = gated_text(pod);
       waiting.next_action =
           attempt_text(context) + " goes on once the gates of its pod are removed";
       waiting.since = placed_since(context, pod);
@@ -191,8 +198,10 @@ Waiting describe_start(const RunContext& context, const PodView& pod, Duration l
     waiting.reason = AnyReason(container->waiting_reason);
     waiting.message = "container " + container->name + ": " + container->waiting_message;
   }
+  const bool taken_back = start_is_taken_back(context, pod);
   waiting.next_action = attempt_text(context) + " ends as StartTimeout unless " +
-                        (!pod.started()       ? "a container has run"
+                        (taken_back           ? "a container runs again"
+                         : !pod.started()     ? "a container has run"
                          : pod.stands_still() ? "its next container runs"
                                               : "its agent has renewed the job's Lease") +
                         " by then";
@@ -211,11 +220,27 @@ std::string in_seconds(Duration duration) {
 }
 
 std::string why_not_started(const PodView& pod) {
+  const ContainerView* found = waiting_container(pod);
   for (const ContainerView& container : pod.containers) {
-    if (container.waiting_reason.empty()) continue;
-    return "; container " + container.name + ": " + container.waiting_reason;
+    if (!found && !container.waiting_reason.empty()) found = &container;
   }
-  return "";
+  if (!found) return "";
+  const std::string text = "; container " + found->name + ": " + found->waiting_reason;
+  return found->waiting_message.empty() ? text : text + ": " + found->waiting_message;
+}
+
+std::string why_not_running(const RunContext& context) {
+  const PodView* const pod = context.pod;
+  if (!pod) {
+    const auto& refusal = context.seen.observed.refusal;
+    const std::string& why = refusal ? refusal->message : context.run.refused;
+    return why.empty() ? "" : "; the API server refused the pod: " + why;
+  }
+  if (pod->slot || pod->ended()) return "";
+  if (pod->placement() == Placement::kGated) return "; " + gated_text(*pod);
+  if (pod->placement() == Placement::kUnschedulable) return "; " + pod->unschedulable;
+  const bool waits = waiting_container(*pod) || !has_started(context, *pod);
+  return waits ? why_not_started(*pod) : "";
 }
 
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
@@ -280,6 +305,14 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
     waiting = describe_start(context, pod, *left(Reason::kStartTimeout));
   } else if (const auto heartbeat = describe_heartbeat(context, pod, limits)) {
     waiting = *heartbeat;
+  } else if (const ContainerView* const container = waiting_container(pod)) {
+    waiting = {AnyReason(container->waiting_reason),
+               "container " + container->name + ": " + container->waiting_message +
+                   "; other containers of pod " + pod.name + " run",
+               attempt_text(context) +
+                   " ends when the pod does; no start deadline counts while a "
+                   "container runs",
+               std::nullopt};
   } else {
     waiting = {Reason::kPodRunning, "pod " + pod.name + " runs on node " + pod.node_name,
                attempt_text(context) + " ends when the pod does", std::nullopt};

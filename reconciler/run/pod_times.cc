@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace holdfast::reconciler {
-namespace {
 
 // A start is recorded in whole seconds, an intent never is.
 std::optional<Time> recorded_start(const Run& run) {
@@ -11,7 +10,14 @@ std::optional<Time> recorded_start(const Run& run) {
   return time && std::chrono::floor<seconds>(*time) == *time ? time : std::nullopt;
 }
 
-}  // namespace
+bool has_started(const RunContext& context, const PodView& pod) {
+  if (pod.started() || pod.placement() != Placement::kBound) return pod.started();
+  return context.seen.observed.pod.started || recorded_start(context.run);
+}
+
+bool start_is_taken_back(const RunContext& context, const PodView& pod) {
+  return !pod.started() && has_started(context, pod);
+}
 
 Time placed_since(const RunContext& context, const PodView& pod) {
   const PodSightings& seen = context.seen.observed.pod;
@@ -21,8 +27,11 @@ Time placed_since(const RunContext& context, const PodView& pod) {
 
 std::optional<Time> attempt_start(const RunContext& context, const PodView& pod) {
   const std::optional<Time> told = pod.start();
-  if (!told) return std::nullopt;
   const PodSightings& seen = context.seen.observed.pod;
+  if (!told) {
+    const std::optional<Time> recorded = recorded_start(context.run);
+    return recorded ? recorded : seen.started;
+  }
   const Time bound = placed_since(context, pod);
   const Time earliest = std::max(bound, seen.unstarted.value_or(bound));
   Time latest = seen.started.value_or(*told <= context.now ? context.now : earliest);

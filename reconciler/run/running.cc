@@ -45,7 +45,8 @@ RunStep ended_when_confirmed(const RunContext& context, const Verdict& verdict,
 }
 
 RunStep ended_with_pod(const RunContext& context, const PodView& pod) {
-  const Verdict verdict = judge_ended_pod(pod, context.seen.observed.pod.order);
+  const Verdict verdict =
+      judge_ended_pod(pod, context.seen.observed.pod.order, has_started(context, pod));
   if (verdict.outcome != Outcome::kSucceeded || may_have_held_lease(context, pod)) {
     return ended(verdict);
   }
@@ -225,7 +226,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
   const auto& told = context.job.status.waiting;
   const AnyReason before = told ? told->reason : AnyReason();
   const bool told_otherwise = before == Reason::kPodNotCreated || !context.run.refused.empty();
-  const bool between = pod.started() && pod.stands_still();
+  const bool between = start_is_taken_back(context, pod) || (pod.started() && pod.stands_still());
   const Duration age =
       between ? context.seen.observed.still_for : context.now - placed_since(context, pod);
   step.waiting = describe(context, pod, limits);
@@ -281,8 +282,9 @@ std::optional<Verdict> requested_end(const RunContext& context) {
 
 Verdict stopped_by(const RunContext& context, const std::string& end) {
   const std::string what = context.job.stages.empty() ? "the job" : "the stage";
-  return verdict_of(Outcome::kCancelled, Reason::kRunsStopped,
-                    what + " ends (" + end + "): its open runs are stopped");
+  return verdict_of(
+      Outcome::kCancelled, Reason::kRunsStopped,
+      what + " ends (" + end + "): its open runs are stopped" + why_not_running(context));
 }
 
 std::optional<Time> template_doubted_until(const Status& status) {

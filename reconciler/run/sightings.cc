@@ -19,7 +19,8 @@ void Sightings::see(const PodView& pod, Time now) {
   version_ = pod.version;
   placement_ = pod.placement();
   last_ = now;
-  if (!pod.started()) seen_.unstarted = now;
+  // A kubelet may take back that the pod has started.
+  if (!pod.started() && !seen_.started) seen_.unstarted = now;
   if (!seen_.started && pod.started()) seen_.started = now;
   if (seen_.order != EndOrder::kUnknown) return;
   const bool failed = has_failed(pod);

@@ -10,6 +10,8 @@ namespace {
 
 // How much the clocks of a node and of the API server may differ.
 constexpr seconds kClockSkew{30};
+// The kubelet's own word for an end that it did not see.
+constexpr const char* kUnseenEnd = "ContainerStatusUnknown";
 constexpr int kSigkillExit = 128 + 9;
 constexpr int kSigtermExit = 128 + 15;
 
@@ -78,13 +80,19 @@ std::string how_it_ended(const ContainerView& container) {
          " ended with exit code " + std::to_string(container.terminated->exit_code);
 }
 
-Verdict judge_failed_pod(const PodView& pod, EndOrder order) {
+Verdict judge_failed_pod(const PodView& pod, EndOrder order, bool has_run) {
   const ContainerView* const container = culprit(pod);
   Verdict verdict;
   if (pod.disruption_target) {
     verdict = lost(pod, said_or(pod.disruption_reason, Reason::kDisruptionTarget), "",
                    OrphanClass::kPodDisrupted);
-  } else if (!pod.started()) {
+  } else if (!pod.started() && has_run && !pod.out_of_time) {
+    verdict = lost(pod, AnyReason(pod.reason.empty() ? kUnseenEnd : pod.reason),
+                   pod.message.empty() ? "the kubelet tells of no container any more, and did not "
+                                         "see how it ended"
+                                       : "",
+                   OrphanClass::kPodDisrupted);
+  } else if (!pod.started() && !has_run) {
     verdict = lost(pod, said_or(pod.reason, Reason::kPodRejected),
                    pod.message.empty() ? "no container of the pod ever started" : "",
                    OrphanClass::kPodDisrupted);
@@ -139,8 +147,8 @@ bool fenced_itself(const ContainerView& container) {
 
 bool has_failed(const PodView& pod) { return pod.phase == PodPhase::kFailed || culprit(pod); }
 
-Verdict judge_ended_pod(const PodView& pod, EndOrder order) {
-  if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod, order);
+Verdict judge_ended_pod(const PodView& pod, EndOrder order, bool has_run) {
+  if (pod.phase == PodPhase::kFailed) return judge_failed_pod(pod, order, has_run);
   Verdict verdict;
   verdict.outcome = Outcome::kSucceeded;
   verdict.reason = Reason::kCompleted;

@@ -30,7 +30,11 @@ std::string in_one_line(const Verdict& verdict);
 // deletionGracePeriodSeconds. A container that ended later was lost. A container that ended earlier
 // failed by itself, with one exception: SIGTERM or SIGKILL (143, 137), if the clocks of node and
 // API server may differ by so much.
-Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown);
+//
+// `has_run`: a container of it was seen to run, also if its kubelet tells of none any more. Nobody
+// saw how such a container ended, so the attempt is lost.
+Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown,
+                        bool has_run = false);
 
 // A container has ended badly, or the pod has.
 bool has_failed(const PodView& pod);

@@ -304,7 +304,8 @@ void Permits::check_rank(const std::string& name, const Queue& queue, const Job&
   const Duration now = scheduler_.now();
   if (now - queue.changed < kSeen) return;
   const auto of_key = limit_in(queue.spec, "concurrencyPerKey");
-  for (const auto& [uid, job] : jobs_) {
+  for (const auto& entry : jobs_) {
+    const Job& job = entry.second;
     if (job.queue != name || !goes_first(job, first) || job.waits_for != "Queued") continue;
     if (job.over || job.stands || is_admitted(job) || now - job.changed < kSeen) continue;
     const bool key_moves = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& other) {

@@ -161,6 +161,23 @@ TEST_F(JobWindowsTest, APodStandsStillSinceItsLastStep) {
   EXPECT_EQ(still(pod(3, "another"), 70), seconds(0)) << "nothing is left to start";
 }
 
+TEST_F(JobWindowsTest, APodThatRanStandsStillFromWhenItsKubeletTakesThatBack) {
+  CachedPod runs = pod(3);
+  runs.pod.node_name = "node-a";
+  runs.pod.phase = reconciler::PodPhase::kRunning;
+  runs.pod.containers[2].terminated.reset();
+  see(runs, 10);
+  for (const bool with_containers : {true, false}) {
+    CachedPod taken_back = pod(0);
+    taken_back.pod.node_name = "node-a";
+    if (!with_containers) taken_back.pod.containers.clear();
+    see(taken_back, 3600);
+    EXPECT_EQ(still(taken_back, 3602), seconds(2));
+    see(runs, 3603);
+    EXPECT_EQ(still(runs, 3700), seconds(0));
+  }
+}
+
 TEST_F(JobWindowsTest, APodThatWasToldToGoIsCountedFromWhenThatWasSeenAndAnewAfterAGap) {
   CachedPod going = pod(1);
   see(going, 10);

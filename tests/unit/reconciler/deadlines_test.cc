@@ -302,5 +302,77 @@ TEST(Deadlines, AFinishedJobIsDeletedWhenItsTimeToLiveIsOver) {
   }
 }
 
+// What keeps a pod from starting is the first question of whoever reads that time ended it.
+const char* const kMissing = "configmap \"settings\" not found";
+
+JobView kept_from_starting() {
+  JobView view = pod_pending();
+  ContainerView& main = view.pods[0].containers[0];
+  main.waiting_reason = "CreateContainerConfigError";
+  main.waiting_message = kMissing;
+  return view;
+}
+
+bool names_the_cause(const std::string& text) {
+  return text.find(std::string("container main: CreateContainerConfigError: ") + kMissing) !=
+         std::string::npos;
+}
+
+TEST(KeptFromStarting, IsInHistoryAndInTheConditionThatTimeMakes) {
+  JobView view = kept_from_starting();
+  view.job.spec.active_deadline = seconds(100);
+  Status status = after(view);
+  EXPECT_TRUE(names_the_cause(status.history.at(0).message)) << status.history[0].message;
+  EXPECT_TRUE(names_the_cause(status.condition("FailureTarget")->message));
+
+  view = kept_from_starting();
+  view.job.spec.disruption_limit = 0;
+  status = after(view, now() + seconds(500));
+  EXPECT_TRUE(names_the_cause(status.history.at(0).message)) << status.history[0].message;
+  ASSERT_TRUE(has_condition(status, "FailureTarget", "DisruptionLimitExceeded"));
+  EXPECT_TRUE(names_the_cause(status.condition("FailureTarget")->message));
+}
+
+TEST(KeptFromStarting, AContainerInTroubleIsNamedBeforeOneThatOnlyWaits) {
+  JobView view = kept_from_starting();
+  ContainerView other;
+  other.name = "first";
+  other.waiting_reason = "PodInitializing";
+  other.being_created = true;
+  view.pods[0].containers.insert(view.pods[0].containers.begin(), other);
+  EXPECT_TRUE(names_the_cause(after(view, now() + seconds(500)).history.at(0).message));
+}
+
+TEST(KeptFromStarting, APodWithoutANodeOrWithoutAnAnswerSaysSo) {
+  JobView view = pod_pending();
+  view.job.spec.active_deadline = seconds(100);
+  view.pods[0].node_name.clear();
+  view.pods[0].unschedulable = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.";
+  EXPECT_NE(after(view).condition("FailureTarget")->message.find("Insufficient nvidia.com/gpu"),
+            std::string::npos);
+  view.pods.clear();
+  view.begun().observed.own_intent = true;
+  view.begun().observed.refusal =
+      CreationRefusal{CreationRefusal::Kind::kRefused, "exceeded quota: gpus", seconds(5)};
+  EXPECT_NE(after(view).condition("FailureTarget")->message.find("exceeded quota: gpus"),
+            std::string::npos);
+}
+
+TEST(KeptFromStarting, OfManyRunsOneIsNamed) {
+  JobView view = job_of_runs(3, 3, 3);
+  view.job.spec.active_deadline = seconds(60);
+  PodView& pod = view.pods[2];
+  pod.phase = PodPhase::kPending;
+  pod.containers[0].started = false;
+  pod.containers[0].started_at.reset();
+  pod.containers[0].waiting_reason = "ImagePullBackOff";
+  pod.containers[0].waiting_message = "Back-off pulling image";
+  EXPECT_NE(after(view)
+                .condition("FailureTarget")
+                ->message.find("; run 2; container main: ImagePullBackOff: Back-off pulling image"),
+            std::string::npos)
+      << after(view).condition("FailureTarget")->message;
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -103,6 +103,13 @@ void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry,
   for (const PodView& pod : write.pods) {
     if (pod.uid != entry.pod_uid) continue;
     if (is_lost && write.fresh && pod.owner_uid == job_.uid) complain("S2: a success is lost");
+    const Run* const was = run_at(write.old, entry.index);
+    const bool has_run =
+        was && was->start_time && std::chrono::floor<seconds>(*was->start_time) == *was->start_time;
+    if (entry.outcome == Outcome::kStartTimeout && has_run && write.fresh &&
+        was->attempt == entry.attempt) {
+      complain("an attempt whose start is on record ends as one that never started");
+    }
     // A pod that is gated or unschedulable waits without limit: the user has set none.
     if (entry.outcome == Outcome::kStartTimeout && !write.spec.schedule_deadline &&
         pod.placement() != Placement::kBound) {

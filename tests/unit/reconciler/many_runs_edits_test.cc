@@ -189,7 +189,8 @@ TEST(ManyPaced, AStartTimeoutWaitsForItsWriteLikeAnyLoss) {
     pod.created = now() - std::chrono::hours(1);
     pod.placed = now() - std::chrono::hours(1);
   }
-  for (auto& run : view.job.status.runs) run.start_time = now() - std::chrono::hours(1);
+  for (auto& run : view.job.status.runs)
+    run.start_time = now() - std::chrono::hours(1) + Duration(4711);  // an intent's
   const Status status = after(view);
   EXPECT_EQ(status.disruptions, 200);
   EXPECT_EQ(status.attempt, 400) << "all open together";

@@ -165,5 +165,105 @@ TEST(Sightings, WhoSawBothAtOnceSawNeitherFirst) {
   EXPECT_EQ(sightings.of(both).order, EndOrder::kUnknown);
 }
 
+// A kubelet that restarts may say for a moment that no container of a pod that runs has started.
+void take_back(PodView& pod, bool with_containers) {
+  pod.phase = PodPhase::kPending;
+  if (!with_containers) return pod.containers.clear();
+  ContainerView& main = pod.containers[0];
+  main.started = false;
+  main.started_at.reset();
+  main.waiting_reason = "ContainerCreating";
+  main.being_created = true;
+}
+
+TEST(TakenBack, WhatHasRunIsNoStartTimeout) {
+  for (const bool with_containers : {true, false}) {
+    for (const bool on_record : {true, false}) {
+      JobView view = running_job();
+      view.job.spec.start_deadline = seconds(60);
+      PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+      if (on_record) view.job.status = after(view);  // and another process goes on
+      if (!on_record) view.begun().observed.pod.started = now() - seconds(90);
+      take_back(pod, with_containers);
+      EXPECT_TRUE(after(view, now() + seconds(5)).history.empty()) << with_containers << on_record;
+      EXPECT_FALSE(decide(view, now() + seconds(5)).confirm);
+    }
+  }
+}
+
+TEST(TakenBack, WhatRunsAgainAfterAMomentIsNotTold) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  view.job.status = after(view);
+  take_back(pod, true);
+  view.begun().observed.still_for = seconds(2);
+  EXPECT_TRUE(decide(view, now() + seconds(2)).writes.empty());
+  view.begun().observed.still_for = seconds(10);
+  EXPECT_EQ(after(view, now() + seconds(10)).waiting->reason, "PodStarting");
+}
+
+// Nothing waits for ever for a kubelet that never tells of the container again.
+TEST(TakenBack, WhatStaysAwayForTheStartDeadlineEnds) {
+  for (const bool with_containers : {true, false}) {
+    JobView view = running_job();
+    PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+    view.job.status = after(view);
+    take_back(pod, with_containers);
+    view.begun().observed.still_for = seconds(599);
+    EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
+    view.begun().observed.still_for = seconds(600);
+    const Status status = after(view);
+    ASSERT_EQ(status.history.size(), 1u);
+    EXPECT_EQ(status.history[0].outcome, Outcome::kStartTimeout);
+    EXPECT_NE(status.history[0].message.find("had run"), std::string::npos);
+  }
+}
+
+TEST(TakenBack, TheAttemptsTimeGoesOn) {
+  JobView view = running_job();
+  view.job.spec.attempt_deadline = seconds(100);
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  view.begun().observed.pod.started = now() - seconds(90);
+  take_back(pod, true);
+  EXPECT_TRUE(after(view, now() + seconds(9)).history.empty());
+  EXPECT_EQ(after(view, now() + seconds(10)).history.at(0).reason,
+            Reason::kAttemptDeadlineExceeded);
+}
+
+TEST(TakenBack, AStartThatTheKubeletNeverDatedIsOnRecordAsWell) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  pod.containers.clear();
+  view.begun().observed.pod.started = now() - seconds(90);
+  EXPECT_EQ(after(view).run().start_time, now() - seconds(90));
+}
+
+TEST(TakenBack, WhatWasSeenToRunWasNotSeenUnstartedLater) {
+  Sightings seen;
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  seen.see(pod, now());
+  take_back(pod, true);
+  ++pod.version;
+  seen.see(pod, now() + seconds(1));
+  EXPECT_EQ(seen.of(pod).started, now());
+  EXPECT_FALSE(seen.of(pod).unstarted);
+}
+
+// Nobody saw how it ended, and it is not called a pod that never ran.
+TEST(TakenBack, AFailedPodWithoutContainersWasLost) {
+  JobView view = running_job();
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  view.job.status = after(view);
+  take_back(pod, false);
+  pod.phase = PodPhase::kFailed;
+  const Status status = after(view);
+  EXPECT_EQ(status.history.at(0).outcome, Outcome::kLost);
+  EXPECT_EQ(status.history.at(0).reason, "ContainerStatusUnknown");
+  pod.reason = "DeadlineExceeded";
+  pod.out_of_time = true;
+  EXPECT_EQ(after(view).history.at(0).outcome, Outcome::kFailed);
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

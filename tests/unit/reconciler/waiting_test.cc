@@ -215,5 +215,33 @@ TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
   EXPECT_LE(after(failed).condition("Failed")->message.size(), 1024u);
 }
 
+TEST(Waiting, AContainerInTroubleBesideOneThatRunsIsTold) {
+  JobView view = just_started();
+  ContainerView& side = add_container(view.pods[0], "side", Progress::kWaits);
+  side.waiting_reason = "ImagePullBackOff";
+  side.waiting_message = "Back-off pulling image \"side:9\"";
+  const Status status = after(view, now() + seconds(3));
+  EXPECT_EQ(status.waiting->reason, "ImagePullBackOff");
+  EXPECT_NE(status.waiting->message.find("container side: Back-off pulling image \"side:9\""),
+            std::string::npos)
+      << status.waiting->message;
+  EXPECT_FALSE(status.waiting->deadline) << "no limit counts while a container runs";
+  view.job.status = status;
+  EXPECT_TRUE(decide(view, now() + seconds(9)).writes.empty());
+  view.pods[0].containers[1].waiting_reason = "ContainerCreating";
+  view.pods[0].containers[1].being_created = true;
+  EXPECT_EQ(after(view, now() + seconds(9)).waiting->reason, "PodRunning");
+}
+
+TEST(Waiting, OfManyRunsTheOneWithAContainerInTroubleIsTold) {
+  JobView view = job_of_runs(3, 3, 3);
+  ContainerView& side = add_container(view.pods[1], "side", Progress::kWaits);
+  side.waiting_reason = "CreateContainerConfigError";
+  side.waiting_message = "configmap \"settings\" not found";
+  const Status status = after(view);
+  EXPECT_EQ(status.waiting->reason, "CreateContainerConfigError");
+  EXPECT_TRUE(status.waiting->message.starts_with("run 1: container side: configmap"));
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -103,6 +103,12 @@ void World::run_pod(PodView& pod, int chance) {
     pod.containers[0].started = true;
     pod.containers[0].started_at = std::chrono::floor<seconds>(now_);
     note("pod " + pod.name + " runs on " + pod.node_name);
+  } else if (!calm_ && rng_.percent(10)) {
+    // A kubelet that restarts forgets for a moment what it had started. The next report is right.
+    note("the kubelet takes back that pod " + pod.name + " runs");
+    pod.phase = PodPhase::kPending;
+    pod.containers[0].started = false;
+    pod.containers[0].started_at.reset();
   } else {
     end_pod(pod, calm_ || rng_.percent(job_.spec.many_runs() ? 45 : 30) ? 0 : 1 + rng_.below(3));
   }
