@@ -21,6 +21,7 @@ const std::vector<Flag>& all_flags() {
        "how long --wait waits, such as 10m; default: no limit"},
       {"dry-run", 0, kNone, "", "let the API server check it, and change nothing"},
       {"watch", 'w', kNone, "", "go on showing it while it changes"},
+      {"operator-namespace", 0, kText, "NAMESPACE", "where the operator is; default: look for it"},
       {"once", 0, kNone, "", "print once and end, also on a terminal"},
       {"attempt", 0, kNumber, "N", "the log of this attempt; default: the last"},
       {"index", 0, kNumber, "I", "the log of the last attempt of this index"},
@@ -60,7 +61,7 @@ const std::vector<Verb>& all_verbs() {
        "JOB",
        1,
        1,
-       {"watch"},
+       {"watch", "operator-namespace"},
        {"json", "yaml", "wide"},
        "say what a job waits for, why, and what comes next",
        "Says in one screen what the job waits for, why, since when, what comes next and by when,\n"

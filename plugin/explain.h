@@ -29,6 +29,11 @@ struct ExplainFacts {
   Json node_lease;               // of the node of a job with one run
   // The operator's own, with the label holdfast.dev/lease. They say who should be acting.
   std::vector<Json> operator_leases;
+  // Where all such Leases were listed and none is: "in this cluster"; empty: some are, or nobody
+  // knows.
+  std::string operator_absent;
+  // Why nobody knows, in sentences; empty: they were read, or the job has ended.
+  std::string operator_unseen;
 };
 
 struct Page {

@@ -21,7 +21,7 @@ struct Replicas {
   bool known = false;
   int alive = 0;
   std::optional<Time> last_renewal;
-  std::string responsible;  // the holder of the job's shard
+  std::string responsible;  // the holder of the job's shard; empty with several installations
   std::string namespace_;
   bool responsible_lives = false;
 };
@@ -61,11 +61,16 @@ int shards_of(const Json& lease) {
 Replicas read_replicas(const Explaining& explaining) {
   Replicas replicas;
   std::vector<std::string> alive;
+  std::string seen_in;
+  bool is_single = true;  // two installations have shards of the same names
   int shards = 0;
   for (const Json& lease : explaining.facts.operator_leases) {
     shards = std::max(shards, shards_of(lease));
     if (!is_member(lease)) continue;
     replicas.known = true;
+    const std::string namespace_ = clean_at(at(lease, "metadata"), "namespace");
+    is_single = is_single && (seen_in.empty() || seen_in == namespace_);
+    seen_in = namespace_;
     const auto renewed = moment_at(at(lease, "spec"), "renewTime");
     if (renewed && (!replicas.last_renewal || *renewed > *replicas.last_renewal)) {
       replicas.last_renewal = renewed;
@@ -75,7 +80,7 @@ Replicas read_replicas(const Explaining& explaining) {
       alive.push_back(string_at(at(lease, "spec"), "holderIdentity"));
     }
   }
-  if (shards < 1 || shards > reconciler::kMaxShards) return replicas;
+  if (!is_single || shards < 1 || shards > reconciler::kMaxShards) return replicas;
   const std::string name =
       "holdfast-shard-" + std::to_string(reconciler::shard_of(shard_key_of(explaining), shards));
   for (const Json& lease : explaining.facts.operator_leases) {
@@ -138,6 +143,11 @@ OperatorText judge_operator(const Explaining& explaining) {
     }
     return {.text = text + ". So this status is old, and nobody acts on the job."};
   }
+  if (!replicas.known && !explaining.facts.operator_absent.empty()) {
+    return {.text = "no replica of the operator is alive: none has a Lease " +
+                    explaining.facts.operator_absent +
+                    ". So this status is old, and nobody acts on the job."};
+  }
   if (!what) return {};
   std::string text = "late: " + what->what + " " + moment_text(what->since, explaining.now) + ". ";
   if (replicas.responsible_lives) {
@@ -148,6 +158,8 @@ OperatorText judge_operator(const Explaining& explaining) {
     text += replicas.known ? "No living replica has the job."
                            : "It seems that no replica runs, or that none watches this namespace.";
     text += " This status is old.";
+    const std::string& unseen = explaining.facts.operator_unseen;
+    if (!unseen.empty()) text += " Its replicas are " + unseen;
   }
   OperatorText judged{.text = text};
   if (replicas.responsible_lives) {

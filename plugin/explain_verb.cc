@@ -1,5 +1,7 @@
 // The verb `explain`: reads what the page needs, and shows it once or again and again.
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "core/steady_now.h"
 #include "plugin/explain.h"
@@ -13,7 +15,9 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kOperatorNamespace = "holdfast-system";
+constexpr const char* kUsualNamespace = "holdfast-system";
+constexpr const char* kOperatorNamespace = "operator-namespace";
+constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
 constexpr const char* kNodeLeases = "kube-node-lease";
 // Times on the page move each second.
 constexpr seconds kRedraw{1};
@@ -38,8 +42,10 @@ std::vector<Json> list_or_none(Api& api, const Resource& resource, const std::st
 
 class Facts {
  public:
-  Facts(Api& api, Json job)
+  // The namespace of the operator; empty: to be found.
+  Facts(Api& api, Json job, std::string operator_namespace)
       : api_(api),
+        operator_namespace_(std::move(operator_namespace)),
         namespace_(string_at(at(job, "metadata"), "namespace")),
         name_(string_at(at(job, "metadata"), "name")) {
     take(std::move(job));
@@ -65,10 +71,52 @@ class Facts {
     facts_.events = list_or_none(
         api_, kEvents, namespace_,
         {.labels = "", .fields = "involvedObject.kind=DurableJob,involvedObject.name=" + name_});
-    facts_.operator_leases = text.has_ended()
-                                 ? std::vector<Json>()
-                                 : list_or_none(api_, kLeases, kOperatorNamespace,
-                                                {.labels = "holdfast.dev/lease", .fields = ""});
+    facts_.operator_leases.clear();
+    facts_.operator_absent.clear();
+    facts_.operator_unseen.clear();
+    if (!text.has_ended()) read_operator();
+  }
+
+  // Most users may list Leases in few namespaces.
+  void read_operator() {
+    if (!operator_namespace_.empty()) {
+      if (read_operator_in(operator_namespace_)) return;
+      if (facts_.operator_unseen.empty()) {
+        facts_.operator_absent = "in namespace " + operator_namespace_;
+      }
+      return;
+    }
+    if (read_operator_in("")) return;
+    if (facts_.operator_unseen.empty()) {
+      facts_.operator_absent = "in this cluster";
+      return;
+    }
+    facts_.operator_unseen.clear();
+    if (read_operator_in(kUsualNamespace)) return;
+    if (facts_.operator_unseen.empty()) {
+      facts_.operator_unseen = std::string("not looked at: there is no operator in ") +
+                               kUsualNamespace + ", and you have no right to list all Leases.";
+    }
+    facts_.operator_unseen += " If it is elsewhere, give --operator-namespace.";
+  }
+
+  // True: nothing is left to say. Else none is there, or operator_unseen says why nobody knows.
+  bool read_operator_in(const std::string& where) {
+    Result<std::vector<Json>> leases =
+        api_.list(kLeases, where, {.labels = "holdfast.dev/lease", .fields = ""});
+    if (leases.ok()) {
+      facts_.operator_leases = std::move(*leases);
+      // A replica that stops takes its own Lease away, and leaves those of its shards.
+      return std::any_of(facts_.operator_leases.begin(), facts_.operator_leases.end(),
+                         [](const Json& lease) {
+                           const Json& labels = at(at(lease, "metadata"), "labels");
+                           return string_at(labels, "holdfast.dev/lease") == "member";
+                         });
+    }
+    // A server that does not answer says nothing about the operator.
+    if (leases.error().code != ErrorCode::kForbidden) return true;
+    facts_.operator_unseen = "not looked at: you have no right to list Leases in " + where + ".";
+    return false;
   }
 
   void read_places(const JobText& job) {
@@ -102,6 +150,7 @@ class Facts {
   }
 
   Api& api_;
+  const std::string operator_namespace_;
   const std::string namespace_;
   const std::string name_;
   ExplainFacts facts_;
@@ -171,7 +220,9 @@ int explain(const Command& command, Api& api, Terminal& terminal) {
     terminal.out(rendered(*job, form));
     return kExitDone;
   }
-  Facts facts(api, std::move(*job));
+  const char* const variable = std::getenv(kOperatorVariable);
+  Facts facts(api, std::move(*job),
+              command.text(kOperatorNamespace, variable == nullptr ? "" : variable));
   if (command.has("watch")) return watch(command, facts, api, terminal);
   print(explain(facts.facts(), api.now(), page_for(command, terminal, false)), terminal);
   return kExitDone;

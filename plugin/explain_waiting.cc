@@ -129,7 +129,8 @@ Lines waiting_lines(const Explaining& explaining) {
   } else {
     add_fact(explaining, "What", advice_on(Reason::kOperatorAwaited).means, lines);
   }
-  add_fact(explaining, "Operator", operator_text.text, lines);
+  const std::string& unseen = explaining.facts.operator_unseen;
+  add_fact(explaining, "Operator", operator_text.text.empty() ? unseen : operator_text.text, lines);
   add_outcome(explaining, lines);
   add_queue(explaining, lines);
   add_pool(explaining, lines);

@@ -29,9 +29,14 @@ class MemoryApi : public plugin::Api {
 
   Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                  const plugin::Selector&) override {
+    calls.push_back("list " + std::string(resource.plural) + " in " + namespace_);
+    const std::string prefix = std::string(resource.plural) + "/" + namespace_;
+    if (const auto error = list_errors.find(prefix); error != list_errors.end()) {
+      return error->second;
+    }
     std::vector<Json> all;
     for (const auto& [name, object] : objects) {
-      if (name.starts_with(key(resource, namespace_, ""))) all.push_back(object);
+      if (name.starts_with(namespace_.empty() ? prefix : prefix + "/")) all.push_back(object);
     }
     return all;
   }
@@ -109,10 +114,11 @@ class MemoryApi : public plugin::Api {
 
   std::map<std::string, Json> objects;
   std::vector<std::string> calls;
-  Json defaults = Json::object();       // of spec
-  std::vector<Error> create_errors;     // of the next creates
-  bool applies_lost_creates = false;    // a create without an answer has made the object
-  std::function<void()> before_create;  // what others do meanwhile
+  Json defaults = Json::object();            // of spec
+  std::vector<Error> create_errors;          // of the next creates
+  std::map<std::string, Error> list_errors;  // by "leases/<namespace>"
+  bool applies_lost_creates = false;         // a create without an answer has made the object
+  std::function<void()> before_create;       // what others do meanwhile
   std::string log;
   Time time{};
   int uids = 0;
