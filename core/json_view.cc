@@ -123,6 +123,15 @@ JsonView at(const JsonView& object, std::string_view key) {
   return JsonView(std::bit_cast<Place>(found));
 }
 
+void for_each_member(
+    const JsonView& object,
+    const std::function<void(std::string_view name, const JsonView& value)>& visit) {
+  if (!object.is_object()) return;
+  for (const auto& [name, value] : element_at(object.place_).get_object().value_unsafe()) {
+    visit(name, JsonView(std::bit_cast<Place>(dom::element(value))));
+  }
+}
+
 std::string string_at(const JsonView& object, std::string_view key, std::string_view fallback) {
   return std::string(at(object, key).string_or(fallback));
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -56,6 +57,9 @@ class JsonView {
 
  protected:
   friend JsonView at(const JsonView& object, std::string_view key);
+  friend void for_each_member(
+      const JsonView& object,
+      const std::function<void(std::string_view name, const JsonView& value)>& visit);
   struct Parsed;  // holds simdjson's types; only json_view.cc includes its header
   using Place = std::array<std::uint64_t, 2>;
   explicit JsonView(const Place& place) : place_(place) {}
@@ -94,6 +98,10 @@ class JsonDocument : public JsonView {
 
 // The member, or null: chains of at() never fail. If a name occurs twice, the first counts.
 JsonView at(const JsonView& object, std::string_view key);
+// Each member of an object, in the order of the text. Other values have none.
+void for_each_member(
+    const JsonView& object,
+    const std::function<void(std::string_view name, const JsonView& value)>& visit);
 std::string string_at(const JsonView& object, std::string_view key, std::string_view fallback = "");
 std::int64_t int_at(const JsonView& object, std::string_view key, std::int64_t fallback = 0);
 bool bool_at(const JsonView& object, std::string_view key, bool fallback = false);

@@ -131,6 +131,11 @@ constexpr Entry kAdvice[] = {
       "node "
       "is dead, cordon it, so that no pod goes there.",
       {"kubectl cordon {node}"}}},
+    {Reason::kNotKnownToThisVersion,
+     {"the operator is older than the job or its pool, and does not know all of its fields",
+      "Ask who installed Holdfast: was it rolled back? It goes on once a newer version runs, or "
+      "once the fields that the message names are removed.",
+      {"kubectl edit dj {job} -n {ns}"}}},
     {Reason::kOldPodNotEnded,
      {"podReplacementPolicy is Failed, and the old pod may still run",
       "If the node is gone for good, make sure that the machine is OFF, then delete its node "

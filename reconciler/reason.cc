@@ -32,6 +32,7 @@ constexpr std::string_view kReasons[] = {
     "NoScheduler",
     "NodeGone",
     "NodeSilent",
+    "NotKnownToThisVersion",
     "OldPodNotEnded",
     "OperatorAwaited",
     "OwnerRemoved",

@@ -32,6 +32,7 @@ enum class Reason {
   kNoScheduler,
   kNodeGone,
   kNodeSilent,
+  kNotKnownToThisVersion,
   kOldPodNotEnded,
   kOperatorAwaited,
   kOwnerRemoved,

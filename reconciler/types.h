@@ -353,6 +353,9 @@ struct Job {
   bool cancel = false;        // spec.cancel of the whole job
   std::optional<QueueRef> queue;
   std::vector<std::string> notify;  // names of targets, kNotifyLimit at most
+  // What spec says that this version of the operator does not know, for people: a newer version
+  // made the job. Such a job gets no new attempt. Empty: nothing.
+  std::string unknown;
   Status status;
   std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one
 };
@@ -617,7 +620,8 @@ struct PoolView {
     std::string uid;            // of its worker Lease
     seconds lease_duration{0};  // as its agent has it
   };
-  bool no_pool = false;  // there is no pool of that name
+  bool no_pool = false;      // there is no pool of that name
+  std::string unknown = {};  // as Job::unknown, of the pool: it has no offers
   // Free slots that the job's next attempts may take now, in this order.
   std::vector<Worker> offers;
   TurnWait wait;  // since_turn: since the pool last had a slot for any job

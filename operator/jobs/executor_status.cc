@@ -23,13 +23,13 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteStatus& w
   if (finished && finished->version != job.version) {
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
   }
-  auto put =
-      client_.put(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                    job.namespace_, job.name, "status"),
-                  finished ? status_update_body(*finished, current->metadata,
-                                                finished_status(finished->status, write.status))
-                           : status_update_body(job.job, current->metadata, write.status),
-                  needs_template(write, setting) ? within_time() : for_its_version());
+  auto put = client_.put(
+      kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_, job.name,
+                        "status"),
+      finished
+          ? status_update_body(*finished, *current, finished_status(finished->status, write.status))
+          : status_update_body(job.job, *current, write.status),
+      needs_template(write, setting) ? within_time() : for_its_version());
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   if (needs_template(write, setting)) keep_texts(decode_texts(*answer), write, setting.memory);

@@ -6,6 +6,7 @@
 #include "core/utf8.h"
 #include "operator/jobs/condition_codec.h"
 #include "operator/jobs/index_codec.h"
+#include "operator/jobs/known_fields.h"
 #include "operator/jobs/outbox_codec.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
@@ -38,8 +39,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   entry.pod_uid = string_at(json, "podUID");
   entry.node_name = string_at(json, "nodeName");
   entry.worker_name = string_at(json, "workerName");
-  entry.outcome =
-      reconciler::parse_outcome(string_at(json, "outcome")).value_or(reconciler::Outcome::kFailed);
+  entry.outcome = reconciler::parse_outcome(string_at(json, "outcome")).value_or(kUnknownOutcome);
   entry.reason = reconciler::AnyReason(string_at(json, "reason"));
   if (at(json, "exitCode").is_number_integer()) {
     entry.exit_code = static_cast<int>(int_at(json, "exitCode"));
@@ -166,8 +166,7 @@ std::int64_t count_at(const JsonView& json, const char* key) {
 reconciler::StageStatus decode_stage_status(const JsonView& json) {
   reconciler::StageStatus stage;
   stage.name = string_at(json, "name");
-  stage.phase = reconciler::parse_stage_phase(string_at(json, "phase"))
-                    .value_or(reconciler::StagePhase::kPending);
+  stage.phase = known_stage_phase(json);
   stage.start_time = time_at(json, "startTime");
   stage.completion_time = time_at(json, "completionTime");
   stage.failures = count_at(json, "failures");
@@ -234,10 +233,45 @@ void sort_runs(const reconciler::Spec& spec, std::vector<reconciler::Run>& runs)
 
 }  // namespace
 
+reconciler::Phase known_phase(const JsonView& json) {
+  using reconciler::Phase;
+  const std::string text = string_at(json, "phase");
+  const auto known = reconciler::parse_phase(text);
+  if (known || text.empty()) return known.value_or(Phase::kNone);
+  const auto holds = [&](const char* type) {
+    const JsonView conditions = at(json, "conditions");
+    return std::any_of(conditions.begin(), conditions.end(), [&](const JsonView& one) {
+      return string_at(one, "type") == type && string_at(one, "status") == "True";
+    });
+  };
+  if (at(json, "completionTime").is_string()) {
+    return holds("Complete") ? Phase::kSucceeded
+                             : (holds("Cancelled") ? Phase::kCancelled : Phase::kFailed);
+  }
+  const JsonView runs = at(json, "runs");
+  const bool is_open = std::any_of(runs.begin(), runs.end(), [](const JsonView& run) {
+    return !at(run, "nextAttemptTime").is_string();
+  });
+  if (is_open) return Phase::kRunning;
+  return int_at(json, "attempt") > 0 ? Phase::kBackoff : Phase::kPending;
+}
+
+reconciler::StagePhase known_stage_phase(const JsonView& json) {
+  using reconciler::StagePhase;
+  const auto known = reconciler::parse_stage_phase(string_at(json, "phase"));
+  if (known) return *known;
+  const bool has_begun = at(json, "startTime").is_string();
+  const bool has_message = at(json, "message").is_string();
+  if (at(json, "completionTime").is_string()) {
+    return has_message ? StagePhase::kFailed : StagePhase::kSucceeded;
+  }
+  if (has_begun) return StagePhase::kRunning;
+  return has_message ? StagePhase::kSkipped : StagePhase::kPending;
+}
+
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& json) {
   reconciler::Status status;
-  status.phase =
-      reconciler::parse_phase(string_at(json, "phase")).value_or(reconciler::Phase::kNone);
+  status.phase = known_phase(json);
   status.attempt = int_at(json, "attempt");
   status.failures = int_at(json, "failures");
   status.disruptions = int_at(json, "disruptions");
@@ -358,6 +392,7 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.cancel = bool_at(spec, "cancel");
   job.queue = decode_queue_ref(at(spec, "queue"));
   job.notify = decode_notify(at(spec, "notify"));
+  job.unknown = unknown_in_spec(KnownKind::kDurableJob, spec);
   job.spec = job.stages.empty() ? decode_spec(spec)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   const bool later_has_pool =
@@ -375,10 +410,10 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
   const bool waits = job.queue && job.status.says_queued();
-  JobTexts texts = waits ? JobTexts{"", shared_metadata(at(json, "metadata"))} : decode_texts(json);
-  if (texts.pod_template.size() + texts.metadata.size() <= kMaxCachedTexts) {
-    cached->texts = std::move(texts);
-  }
+  JobTexts texts = waits ? JobTexts{"", shared_metadata(meta), nullptr,
+                                    unknown_in_status(KnownKind::kDurableJob, at(json, "status"))}
+                         : decode_texts(json);
+  if (texts.size() <= kMaxCachedTexts) cached->texts = std::move(texts);
   return cached;
 }
 
@@ -392,8 +427,8 @@ JobTexts decode_texts(const JsonView& json) {
   const bool is_there = pod_template.is_object();
   JobTexts texts{is_there ? std::string(pod_template.text()) : std::string(),
                  shared_metadata(at(json, "metadata"))};
-  const auto phase = reconciler::parse_phase(string_at(at(json, "status"), "phase"));
-  if (!phase || !is_terminal(*phase)) return texts;
+  texts.unknown = unknown_in_status(KnownKind::kDurableJob, at(json, "status"));
+  if (!is_terminal(known_phase(at(json, "status")))) return texts;
   if (const kube::ObjectPtr whole = decode_job(json)) {
     texts.finished =
         std::make_shared<const reconciler::Job>(static_cast<const CachedJob&>(*whole).job);
@@ -431,19 +466,21 @@ std::string shared_metadata(const JsonView& metadata) {
   return text.empty() ? "{}" : text + "}";
 }
 
-std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
+std::string status_update_body(const reconciler::Job& job, const JobTexts& texts,
                                const reconciler::Status& status) {
-  const Result<Json> shared = parse_json(shared_metadata);
+  const Result<Json> shared = parse_json(texts.metadata);
   const reconciler::Spec& spec = job.stages.empty() ? job.spec : job.stages[status.stage].spec;
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = job.name;
   metadata["namespace"] = job.namespace_;
   metadata["uid"] = job.uid;
   metadata["resourceVersion"] = std::to_string(job.version);
+  Json encoded = encode_status(spec, status);
+  put_back_unknown(texts.unknown, encoded);
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", reconciler::kJobKind},
                      {"metadata", std::move(metadata)},
-                     {"status", encode_status(spec, status)}};
+                     {"status", std::move(encoded)}};
   // The status must be written even if a text is not valid UTF-8.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -19,6 +19,10 @@ struct JobTexts {
   std::string metadata;
   // Of a finished job: all of it. Its cached status lacks most: see rest.h.
   std::shared_ptr<const reconciler::Job> finished = nullptr;
+  // unknown_in_status(): mostly empty.
+  std::string unknown = {};
+
+  std::size_t size() const { return pod_template.size() + metadata.size() + unknown.size(); }
 };
 
 // The most bytes of texts that are cached for one job. With a template of 1 MB each, ten thousand
@@ -55,6 +59,12 @@ std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
 // stages.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
+// What a word of a newer version in a status is taken for. It is written back as it was, unless the
+// operator decides on another one (known_fields.h). A job with an unknown phase has ended if it has
+// a completionTime; then its conditions say how. A stage without a message has not failed.
+reconciler::Phase known_phase(const JsonView& status);
+reconciler::StagePhase known_stage_phase(const JsonView& stage);
+inline constexpr reconciler::Outcome kUnknownOutcome = reconciler::Outcome::kFailed;
 // `now`, the status of a finished job, with changes that were decided on what the cache has of it:
 // in observedGeneration, conditions, and events that targets have taken. Nothing else changes.
 reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided);
@@ -66,8 +76,8 @@ std::string shared_metadata(const JsonView& metadata);
 // The body of a PUT on /status. It has the UID and resourceVersion of the last read, so it fails
 // with 409 on any other object or version. It repeats the shared metadata. Without that, the PUT
 // would remove these fields from their managers' managedFields, and a manager's later removal would
-// have no effect.
-std::string status_update_body(const reconciler::Job& job, const std::string& shared_metadata,
+// have no effect. `texts`: its metadata, and what this version does not know of the status.
+std::string status_update_body(const reconciler::Job& job, const JobTexts& texts,
                                const reconciler::Status& status);
 
 }  // namespace holdfast::controller

@@ -104,15 +104,21 @@ kube::ObjectPtr decode_pool(const JsonView& json) {
   pool->generation = int_at(meta, "generation");
   pool->deleting = !at(meta, "deletionTimestamp").is_null();
   pool->spec = decode_pool_spec(at(json, "spec"), pool->invalid);
+  pool->spec.unknown = unknown_in_spec(KnownKind::kWorkerPool, at(json, "spec"));
   pool->status = decode_pool_status(at(json, "status"));
   std::string pod_template = template_of(json);
   pool->hash = worker_hash(pod_template, pool->spec);
-  std::string metadata = shared_metadata(meta);
-  if (pod_template.size() + metadata.size() <= kMaxCachedTexts) {
+  SharedTexts texts = decode_pool_texts(json);
+  if (pod_template.size() + texts.size() <= kMaxCachedTexts) {
     pool->pod_template = std::move(pod_template);
-    pool->metadata = std::move(metadata);
+    pool->texts = std::move(texts);
   }
   return pool;
+}
+
+SharedTexts decode_pool_texts(const JsonView& json) {
+  return {shared_metadata(at(json, "metadata")),
+          unknown_in_status(KnownKind::kWorkerPool, at(json, "status"))};
 }
 
 std::string template_of(const JsonView& pool) { return at(at(pool, "spec"), "template").text(); }
@@ -140,18 +146,19 @@ Json encode_pool_status(const reconciler::PoolStatus& status) {
 }
 
 std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
-                             const std::string& shared_metadata,
-                             const reconciler::PoolStatus& status) {
-  const Result<Json> shared = parse_json(shared_metadata);
+                             const SharedTexts& texts, const reconciler::PoolStatus& status) {
+  const Result<Json> shared = parse_json(texts.metadata);
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = pool.name;
   metadata["namespace"] = pool.namespace_;
   metadata["uid"] = pool.uid;
   metadata["resourceVersion"] = std::to_string(version);
+  Json encoded = encode_pool_status(status);
+  put_back_unknown(texts.unknown, encoded);
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", reconciler::kPoolKind},
                      {"metadata", std::move(metadata)},
-                     {"status", encode_pool_status(status)}};
+                     {"status", std::move(encoded)}};
   // The message has words of a pod.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

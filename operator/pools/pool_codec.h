@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/kube/object.h"
+#include "operator/jobs/known_fields.h"
 #include "reconciler/pool/pool.h"
 
 namespace holdfast::controller {
@@ -22,8 +23,8 @@ struct CachedPool : kube::Object {
   std::string hash;
   // spec.template as JSON text. None: too long for the cache (kMaxCachedTexts), read the pool live.
   std::optional<std::string> pod_template;
-  // shared_metadata() (job_codec.h). None: too long for the cache.
-  std::optional<std::string> metadata;
+  // None: too long for the cache.
+  std::optional<SharedTexts> texts;
 };
 
 // What the cache of pools watches.
@@ -35,11 +36,12 @@ kube::ObjectPtr decode_pool(const JsonView& json);
 // spec.template as JSON text, from which the hash is made.
 std::string template_of(const JsonView& pool);
 
+SharedTexts decode_pool_texts(const JsonView& pool);
+
 Json encode_pool_status(const reconciler::PoolStatus& status);
 
 // The body of a PUT on /status, with this resourceVersion.
 std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
-                             const std::string& shared_metadata,
-                             const reconciler::PoolStatus& status);
+                             const SharedTexts& texts, const reconciler::PoolStatus& status);
 
 }  // namespace holdfast::controller

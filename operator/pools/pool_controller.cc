@@ -140,7 +140,8 @@ bool PoolController::has_read_pools(const std::string& ns) const {
 
 reconciler::PoolView PoolController::of(const CachedJob& job) {
   const std::string key = pool_key(job);
-  if (!cached(key)) {
+  const auto spec = cached(key);
+  if (!spec) {
     reconciler::PoolView view;
     view.no_pool = has_read_pools(job.namespace_);
     if (const auto pool = find_pool(key)) view.wait = pool->book.wait_of(job.uid, loop_.now());
@@ -152,7 +153,10 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
     lacking.jobs.insert(job.key());
     return view;
   }
-  return pool_of(key)->book.offer(job, loop_.now());
+  reconciler::PoolView view = pool_of(key)->book.offer(job, loop_.now());
+  view.unknown = spec->spec.unknown;
+  if (!view.unknown.empty()) view.offers.clear();
+  return view;
 }
 
 // ---- Jobs without a pool.

@@ -127,6 +127,8 @@ void PoolController::look_at_pool_soon(const std::string& key) {
 void PoolController::wake(const std::string& key, Pool& pool) {
   const std::string ns = namespace_of(key);
   if (pool.book.free() <= 0 || pool.book.line().empty() || !membership_.holds(ns)) return;
+  const auto spec = cached(key);
+  if (spec && !spec->spec.unknown.empty()) return;  // no slot is offered
   const std::vector<std::string> names = pool.book.wake(loop_.now());
   for (const std::string& name : names) look_at_(ns + "/" + name, Priority::kStart);
   // If one of them does not look in time, it is the next one's turn.

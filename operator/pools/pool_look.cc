@@ -364,17 +364,17 @@ Task<Status> PoolController::write_status(std::shared_ptr<const CachedPool> cach
                                           Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = may_write(claim, options)) co_return *error;
-  std::string metadata = cached->metadata.value_or("");
-  if (!cached->metadata) {
+  SharedTexts texts = cached->texts.value_or(SharedTexts{});
+  if (!cached->texts) {
     auto get = client_.get(pool_path(*cached));
     const Result<JsonDocument> live = co_await get;
     if (!live) co_return live.error();
-    metadata = shared_metadata(holdfast::at(*live, "metadata"));
+    texts = decode_pool_texts(*live);
   }
   options.answer_with_metadata = true;
   const std::uint64_t version = std::max(cached->version, pool->written_version);
   auto put = client_.put(pool_path(*cached) + "/status",
-                         pool_status_body(*cached, version, metadata, status), options);
+                         pool_status_body(*cached, version, texts, status), options);
   const Result<JsonDocument> answer = co_await put;
   pool->last_write = loop_.now();
   if (!answer) {

@@ -23,7 +23,8 @@ void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
       !is_terminal(job.status.phase) && (holds_permit(job.status.phase) || (is_strict && has_pod));
   queued.over = over;
   if (holds_permit(job.status.phase) || over || is_told) asked_.erase(job.uid);
-  const bool may_start = !spec.suspend && !spec.cancel && spec.parallelism > 0;
+  const bool may_start =
+      !spec.suspend && !spec.cancel && spec.parallelism > 0 && job.unknown.empty();
   queued.waits = (is_told && may_start) || asked_.count(job.uid) != 0;
   const reconciler::QueuedJob* const before = line.find(job.uid);
   if (over && !queued.holds) {

@@ -5,6 +5,7 @@
 #include "core/json_time.h"
 #include "operator/jobs/condition_codec.h"
 #include "operator/jobs/job_codec.h"
+#include "operator/jobs/known_fields.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -74,10 +75,16 @@ kube::ObjectPtr decode_queue(const JsonView& json) {
   if (!kube::decode_meta(json, *queue)) return nullptr;
   queue->generation = int_at(at(json, "metadata"), "generation");
   queue->spec = decode_queue_spec(at(json, "spec"));
+  queue->spec.unknown = unknown_in_spec(KnownKind::kJobQueue, at(json, "spec"));
   queue->status = decode_queue_status(at(json, "status"));
-  std::string metadata = shared_metadata(at(json, "metadata"));
-  if (metadata.size() <= kMaxCachedTexts) queue->metadata = std::move(metadata);
+  SharedTexts texts = decode_queue_texts(json);
+  if (texts.size() <= kMaxCachedTexts) queue->texts = std::move(texts);
   return queue;
+}
+
+SharedTexts decode_queue_texts(const JsonView& json) {
+  return {shared_metadata(at(json, "metadata")),
+          unknown_in_status(KnownKind::kJobQueue, at(json, "status"))};
 }
 
 Json encode_queue_status(const reconciler::QueueStatus& status) {
@@ -101,18 +108,19 @@ Json encode_queue_status(const reconciler::QueueStatus& status) {
 }
 
 std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
-                              const std::string& shared_metadata,
-                              const reconciler::QueueStatus& status) {
-  const Result<Json> shared = parse_json(shared_metadata);
+                              const SharedTexts& texts, const reconciler::QueueStatus& status) {
+  const Result<Json> shared = parse_json(texts.metadata);
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = queue.name;
   metadata["namespace"] = queue.namespace_;
   metadata["uid"] = queue.uid;
   metadata["resourceVersion"] = std::to_string(version);
+  Json encoded = encode_queue_status(status);
+  put_back_unknown(texts.unknown, encoded);
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", "JobQueue"},
                      {"metadata", std::move(metadata)},
-                     {"status", encode_queue_status(status)}};
+                     {"status", std::move(encoded)}};
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

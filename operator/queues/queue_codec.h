@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/kube/object.h"
+#include "operator/jobs/known_fields.h"
 #include "reconciler/queue/queue.h"
 
 namespace holdfast::controller {
@@ -15,8 +16,8 @@ struct CachedQueue : kube::Object {
   reconciler::QueueSpec spec;
   reconciler::QueueStatus status;
   std::int64_t generation = 0;
-  // shared_metadata() (job_codec.h). None: too long for the cache.
-  std::optional<std::string> metadata;
+  // None: too long for the cache.
+  std::optional<SharedTexts> texts;
 };
 
 // What the cache of queues watches.
@@ -25,11 +26,12 @@ kube::Kind queue_kind();
 // Null if the JSON is not an object.
 kube::ObjectPtr decode_queue(const JsonView& json);
 
+SharedTexts decode_queue_texts(const JsonView& json);
+
 Json encode_queue_status(const reconciler::QueueStatus& status);
 
 // The body of a PUT on /status, with this resourceVersion.
 std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
-                              const std::string& shared_metadata,
-                              const reconciler::QueueStatus& status);
+                              const SharedTexts& texts, const reconciler::QueueStatus& status);
 
 }  // namespace holdfast::controller

@@ -384,12 +384,12 @@ Task<Status> QueueController::write(std::shared_ptr<const CachedQueue> queue, st
   kube::CallOptions options;
   const std::string path =
       kube::object_path(reconciler::kJobGroupPath, kQueuePlural, queue->namespace_, queue->name);
-  std::string metadata = queue->metadata.value_or("");
-  if (!queue->metadata) {
+  SharedTexts texts = queue->texts.value_or(SharedTexts{});
+  if (!queue->texts) {
     auto get = client_.get(path, options);
     const Result<JsonDocument> live = co_await get;
     if (!live) co_return live.error();
-    metadata = shared_metadata(at(*live, "metadata"));
+    texts = decode_queue_texts(*live);
   }
   if (!membership_.holds(claim)) {
     co_return make_error(ErrorCode::kCancelled, "this replica no longer holds the queue's shard");
@@ -397,7 +397,7 @@ Task<Status> QueueController::write(std::shared_ptr<const CachedQueue> queue, st
   options.timeout = std::min(options.timeout, membership_.time_left());
   options.answer_with_metadata = true;
   auto put =
-      client_.put(path + "/status", queue_status_body(*queue, version, metadata, status), options);
+      client_.put(path + "/status", queue_status_body(*queue, version, texts, status), options);
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(written, *answer);

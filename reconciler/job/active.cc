@@ -186,7 +186,8 @@ void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, P
   Status status = context.job.status;
   const bool is_sooner = bring_backoffs_forward(context, status);
   tell_places(steps, context.job.status, Making::kIfDue, status);
-  if (!tell_of_all(context, steps, status) && !is_sooner) return;
+  const bool tells = tell_of_all(context, steps, status);
+  if (!tell_version(context, status) && !tells && !is_sooner) return;
   plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }
 

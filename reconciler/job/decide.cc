@@ -13,6 +13,7 @@
 #include "reconciler/job/phases.h"
 #include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
+#include "reconciler/job/telling.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -207,6 +208,11 @@ void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
   name_stage(context_.job, status.status);
   tell_since(context_, status.status);
+  tell_version(context_, status.status);
+  if (says_version(status.status) && !says_version(context_.job.status)) {
+    status.events.push_back(Event{true, to_string(Reason::kNotKnownToThisVersion), "Start",
+                                  status.status.condition("Stalled")->message});
+  }
   tell_kstatus(status.status, context_.now);
   keep_outbox(context_, status);
   const Status& before = context_.job.status;
@@ -230,6 +236,7 @@ void Plan::inform(Status status, bool at_once) {
   name_stage(context_.job, status);
   keep_within_limits(status);
   const Status& before = context_.job.status;
+  tell_version(context_, status);
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
   Status rest = status;
@@ -298,8 +305,12 @@ bool Plan::gives_back(const Status& after) const {
     return false;
   }
   const bool idles = after.phase == Phase::kPending || after.phase == Phase::kBackoff;
-  const bool no_pool = context_.spec.pool && observed.pool.no_pool && after.stage == before.stage;
-  return after.phase == Phase::kSuspended || (idles && (context_.spec.parallelism == 0 || no_pool));
+  const bool no_pool = context_.spec.pool &&
+                       (observed.pool.no_pool || !observed.pool.unknown.empty()) &&
+                       after.stage == before.stage;
+  const bool starts_nothing =
+      context_.spec.parallelism == 0 || no_pool || !context_.job.unknown.empty();
+  return after.phase == Phase::kSuspended || (idles && starts_nothing);
 }
 
 void Plan::give_back_permit() {

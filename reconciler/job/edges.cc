@@ -77,6 +77,8 @@ Waiting old_slot_waiting(const Context& context) {
 
 Waiting worker_waiting(const Context& context, const Status& status) {
   const std::string& pool = context.spec.pool->name;
+  if (!context.view.observed.pool.unknown.empty())
+    return version_waiting(context, active_deadline(context, status));
   if (context.view.observed.pool.no_pool) {
     return Waiting{Reason::kPoolMissing,
                    "there is no WorkerPool " + pool + " in the job's namespace",

@@ -56,7 +56,8 @@ Opening::Wait place_is_free(const Context& context, std::size_t slots_taken) {
 // comes before the slot: a slot is reserved for a moment only, a permit until the job gives it
 // back.
 Opening::Wait wait_for_permit(const Context& context) {
-  const bool no_pool = context.spec.pool && context.view.observed.pool.no_pool;
+  const PoolView& pool = context.view.observed.pool;
+  const bool no_pool = context.spec.pool && (pool.no_pool || !pool.unknown.empty());
   return no_pool ? Opening::Wait::kWorker : Opening::Wait::kPermit;
 }
 
@@ -158,12 +159,25 @@ std::size_t intents_without_pod(const Context& context, const Status& next) {
 
 }  // namespace
 
+bool is_held_back(const Context& context, const Status& next) {
+  const Spec& spec = context.spec;
+  if (context.job.unknown.empty() || spec.suspend || spec.cancel) return false;
+  std::int64_t open = 0;
+  for (const Run& run : next.runs) open += run.open() ? 1 : 0;
+  const std::int64_t begun_or_over = next.completed.size() + next.failed.size() + open;
+  return open < spec.parallelism && begun_or_over < spec.wanted();
+}
+
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next) {
   Opening opening;
   const bool out_of_time = context.deadline && context.now >= *context.deadline;
   if (context.spec.cancel || context.spec.suspend || out_of_time || recorded_end(next) ||
       spent_budget(context.spec, next)) {
+    return opening;
+  }
+  if (is_held_back(context, next)) {
+    opening.wait = Opening::Wait::kVersion;
     return opening;
   }
   if (context.spec.parallelism == 0) opening.wait = Opening::Wait::kPaused;

@@ -26,6 +26,7 @@ struct Opening {
     kWorker,   // its pool has no free slot for it
     kConfirm,  // a live read of its old pod
     kPaused,   // spec.parallelism is 0
+    kVersion,  // of the operator: it does not know all of the job's spec
   };
   Wait wait = Wait::kNothing;
   std::int64_t index = 0;                // of that run
@@ -50,6 +51,9 @@ struct Opening {
 //         a loss holds for each run.
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next);
+
+// A run could open if this version of the operator knew all of the job's spec.
+bool is_held_back(const Context& context, const Status& next);
 
 // The end of the run's recorded back-off, which an edit may not put off for ever. None: its attempt
 // is open.

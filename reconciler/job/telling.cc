@@ -117,6 +117,10 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
   }
   if (!worst) return false;
   status.waiting = words_of(context, *worst, status);
+  if (is_held_back(context, status)) {
+    status.waiting->message +=
+        "; no further run opens: " + version_waiting(context, std::nullopt).message;
+  }
   if (stalled) {
     set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
                   context.now);
@@ -126,12 +130,36 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
   return true;
 }
 
+bool says_version(const Status& status) {
+  const Condition* const stalled = status.condition("Stalled");
+  return stalled && stalled->status && stalled->reason == to_string(Reason::kNotKnownToThisVersion);
+}
+
+bool tell_version(const Context& context, Status& status) {
+  const bool is_told = says_version(status);
+  const bool waits = status.waiting && status.waiting->reason == Reason::kNotKnownToThisVersion;
+  // The context has the stage that a write leaves.
+  const bool is_running =
+      status.phase == Phase::kRunning && status.stage == context.job.status.stage;
+  if (waits || (is_running && is_held_back(context, status))) {
+    const Waiting words = waits ? *status.waiting : version_waiting(context, std::nullopt);
+    set_condition(status, "Stalled", true, words.reason.text(), words.message, context.now);
+    return !is_told;
+  }
+  if (is_told && !is_terminal(status.phase)) {
+    clear_condition(status, "Stalled", "Known", context.now);
+  }
+  return is_told;
+}
+
 void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status) {
   const auto run = std::find_if(status.runs.begin(), status.runs.end(),
                                 [&](const Run& one) { return one.index == opening.index; });
   if (opening.wait == Opening::Wait::kPaused) {
     status.waiting = paused_waiting(context);
+  } else if (opening.wait == Opening::Wait::kVersion) {
+    status.waiting = version_waiting(context, active_deadline(context, status));
   } else if (opening.wait == Opening::Wait::kOldPod) {
     status.waiting = old_pod_waiting(context);
   } else if (opening.wait == Opening::Wait::kPermit) {

@@ -26,6 +26,11 @@ void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Maki
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
 
+// The condition Stalled while this version of the operator holds runs back, because it does not
+// know all of the job's spec. True: the status says so for the first time, or no longer.
+bool tell_version(const Context& context, Status& status);
+bool says_version(const Status& status);
+
 // What the job waits for now that no run is open. `last`: the attempt that ended last; null: none
 // has ended now.
 void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,

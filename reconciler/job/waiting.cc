@@ -71,7 +71,8 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
         told == Reason::kOldPodNotEnded || told == Reason::kWorkerStopping ||
-        told == Reason::kWorkerAwaited || told == Reason::kPoolMissing || waits.says_queued()) {
+        told == Reason::kWorkerAwaited || told == Reason::kPoolMissing ||
+        told == Reason::kNotKnownToThisVersion || waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -126,8 +127,10 @@ void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, P
   Status status = context.job.status;
   const bool is_told = status.waiting && status.waiting->reason == words.reason;
   // A job that says that it is queued would be admitted again.
-  const bool leaves_queue = words.reason == Reason::kPoolMissing &&
-                            (context.view.observed.permit.admitted || status.says_queued());
+  const bool has_no_pool =
+      words.reason == Reason::kPoolMissing || words.reason == Reason::kNotKnownToThisVersion;
+  const bool leaves_queue =
+      has_no_pool && (context.view.observed.permit.admitted || status.says_queued());
   const Duration left = leaves_queue ? Duration::zero() : until_turn_is_told(context, wait);
   if (!is_told && left > Duration::zero()) {
     // Seldom, but the minute is kept.
@@ -168,6 +171,17 @@ void tell_of_queue(const Context& context, Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+void tell_of_version(const Context& context, Plan& plan) {
+  Status status = context.job.status;
+  if (status.phase == Phase::kNone) status.phase = Phase::kPending;
+  status.waiting = version_waiting(context, active_deadline(context, status));
+  plan.inform(std::move(status));
+}
+
+}  // namespace
+
 void tell_of_pause(const Context& context, Plan& plan) {
   Status status = context.job.status;
   settle_phase(context, status);
@@ -182,6 +196,8 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
       return;
     case Opening::Wait::kPaused:
       return tell_of_pause(context, plan);
+    case Opening::Wait::kVersion:
+      return tell_of_version(context, plan);
     case Opening::Wait::kBackoff:
       return wait_for_backoff(context, *opening.due, plan);
     case Opening::Wait::kOldPod:

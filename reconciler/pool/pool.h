@@ -33,6 +33,9 @@ struct PoolSpec {
   std::int64_t slots = 1;  // slotsPerWorker, at most kMaxSlots
   seconds idle{300};
   seconds lease_duration{30};
+  // As Job::unknown: such a pool gets no new worker, loses none to a rollout or to rest, and offers
+  // no slots.
+  std::string unknown = {};
   bool operator==(const PoolSpec&) const = default;
 };
 

@@ -48,10 +48,13 @@ class Planner {
     if (!state_.deleting) {
       keep_marks();
       remove_what_is_over();
-      hold_maximum();
-      shrink();
-      roll_out();
-      grow();
+      // A newer version made the pool as it is, and only that one can tell what it shall be.
+      if (state_.spec.unknown.empty()) {
+        hold_maximum();
+        shrink();
+        roll_out();
+        grow();
+      }
     }
     forget_failures();
     bound(plan_.drain);
@@ -61,7 +64,9 @@ class Planner {
   }
 
  private:
-  bool is_old(const PoolWorker& worker) const { return worker.hash != state_.hash; }
+  bool is_old(const PoolWorker& worker) const {
+    return worker.hash != state_.hash && state_.spec.unknown.empty();
+  }
   bool is_recorded(Time created) const {
     return record_.next_start && created < *record_.next_start;
   }

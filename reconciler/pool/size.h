@@ -33,6 +33,8 @@
 // - All failures of pods that were created before the recorded next start are one failure. So a
 //   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
 //   change of the spec.
+// - Of a pool whose spec has fields that this version does not know, only pods of workers that are
+//   over are deleted.
 #pragma once
 
 #include <cstdint>

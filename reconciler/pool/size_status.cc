@@ -107,6 +107,16 @@ PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status)
         std::to_string(live) + " of " + counted(state.spec.min_workers) + " live", state.now);
   }
   set(status, "Progressing", !rests, progress.reason, progress.message, state.now);
+  if (!state.spec.unknown.empty()) {
+    const char* const reason = to_string(Reason::kNotKnownToThisVersion);
+    status.message = clean_text(
+        "no worker is made, and no attempt begins, because this version of the operator does not "
+        "know: " +
+            state.spec.unknown,
+        kMessageLimit);
+    set(status, "Stalled", true, reason, status.message, state.now);
+    return status;
+  }
   const bool stalled = status.failed_starts >= kStalledAfter;
   set(status, "Stalled", stalled, stalled ? kCannotStart : "PoolProgresses", stalled ? why : "",
       state.now);

@@ -42,6 +42,10 @@ struct Why {
 
 Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& line) {
   if (spec.hold) return {"Held", "spec.hold is true: no job starts"};
+  if (!spec.unknown.empty()) {
+    return {to_string(Reason::kNotKnownToThisVersion),
+            "no job starts, because this version of the operator does not know: " + spec.unknown};
+  }
   if (next.tokens && next.tokens->count == 0 && line.waiting() > 0) {
     const Time next_one = std::chrono::ceil<seconds>(next_token(*next.tokens, *spec.rate));
     return {"RateLimited",
@@ -80,7 +84,7 @@ void tell(const Why& why, Time now, QueueStatus& next) {
 
 // Gives permits to the first of the line, as many as there may be.
 void admit(const QueueSpec& spec, QueueStatus& next, Line& line, QueueDecision& decision) {
-  while (!spec.hold && !is_full(spec, line) && next.admitting.size() < kAdmissionLimit &&
+  while (spec.admits() && !is_full(spec, line) && next.admitting.size() < kAdmissionLimit &&
          (!next.tokens || next.tokens->count > 0)) {
     const QueuedJob* const job = line.next();
     if (!job) return;
@@ -105,7 +109,7 @@ std::optional<Time> whole(const std::optional<Time>& time) {
 
 bool could_admit(const QueueSpec& spec, const std::optional<Tokens>& tokens, Time now,
                  const Line& line) {
-  if (spec.hold || is_full(spec, line) || !line.next()) return false;
+  if (!spec.admits() || is_full(spec, line) || !line.next()) return false;
   if (line.open_admissions().size() >= kAdmissionLimit) return false;
   return !spec.rate || refill(tokens, *spec.rate, now).count > 0;
 }
@@ -138,7 +142,7 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
   next.head = line.head(kHeadLimit);
   next.observed_generation = view.generation;
   tell(why_it_stops(spec, next, line), view.now, next);
-  const bool is_empty_handed = spec.rate && next.tokens->count == 0 && line.next() && !spec.hold;
+  const bool is_empty_handed = spec.rate && next.tokens->count == 0 && line.next() && spec.admits();
   if (is_empty_handed && !is_full(spec, line)) {
     decision.wake_after =
         std::max<Duration>(next_token(*next.tokens, *spec.rate) - view.now, Duration::zero());

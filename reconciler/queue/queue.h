@@ -24,6 +24,9 @@ struct QueueSpec {
   std::optional<std::int64_t> concurrency_per_key;  // none: no limit
   std::optional<Rate> rate;
   bool hold = false;
+  std::string unknown = {};  // as Job::unknown: such a queue admits no job
+
+  bool admits() const { return !hold && unknown.empty(); }
 };
 
 // The token bucket of the rate: so many tokens at that time, by the API server's clock.

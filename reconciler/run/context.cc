@@ -24,6 +24,17 @@ std::vector<std::int64_t> unseen_runs(const Context& context) {
   return unseen;
 }
 
+Waiting version_waiting(const Context& context, std::optional<Time> deadline) {
+  const std::string& unknown = context.job.unknown;
+  return Waiting{Reason::kNotKnownToThisVersion,
+                 std::string(unknown.empty() ? "the WorkerPool" : "the job") +
+                     " has fields that this version of the operator does not know: " +
+                     (unknown.empty() ? context.view.observed.pool.unknown : unknown),
+                 "the next attempt starts once the operator's version knows them; until then the "
+                 "job can be cancelled or deleted",
+                 deadline};
+}
+
 bool told_deadline_has_passed(const Context& context) {
   const auto& told = context.job.status.waiting;
   return told && told->deadline && *told->deadline <= context.now;

@@ -148,6 +148,12 @@ RunStep retried_creation(const RunContext& context) {
   if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
     return confirm();
   }
+  // A newer version recorded the attempt.
+  if (!context.job.unknown.empty() && !observed.own_intent) {
+    step.waiting = version_waiting(context, context.deadline);
+    step.stalled = true;
+    return step;
+  }
   step.create = true;
   return step;
 }

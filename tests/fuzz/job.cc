@@ -27,8 +27,7 @@ void check_status(const CachedJob& cached, const JobTexts& texts) {
   FUZZ_REQUIRE(read.failed == status.failed);
   FUZZ_REQUIRE(read.history.size() == status.history.size());
   FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
-  const Result<Json> body =
-      parse_json(controller::status_update_body(cached.job, texts.metadata, status));
+  const Result<Json> body = parse_json(controller::status_update_body(cached.job, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& metadata = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(metadata, "uid") == cached.uid);

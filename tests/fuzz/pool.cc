@@ -31,9 +31,9 @@ void check_spec(const PoolSpec& spec) {
 }
 
 void check_status(const CachedPool& pool, const PoolStatus& status) {
-  const std::string metadata = pool.metadata.value_or("{}");
+  const controller::SharedTexts texts = pool.texts.value_or(controller::SharedTexts{});
   const Result<Json> body =
-      parse_json(controller::pool_status_body(pool, pool.version, metadata, status));
+      parse_json(controller::pool_status_body(pool, pool.version, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& written = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(written, "uid") == pool.uid);

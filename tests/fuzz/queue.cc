@@ -28,9 +28,9 @@ void check_spec(const reconciler::QueueSpec& spec) {
 }
 
 void check_status(const CachedQueue& queue, const QueueStatus& status) {
-  const std::string metadata = queue.metadata.value_or("{}");
+  const controller::SharedTexts texts = queue.texts.value_or(controller::SharedTexts{});
   const Result<Json> body =
-      parse_json(controller::queue_status_body(queue, queue.version, metadata, status));
+      parse_json(controller::queue_status_body(queue, queue.version, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& written = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(written, "uid") == queue.uid);

@@ -1,4 +1,4 @@
-holdfast_test(codec_test SOURCES jobs/agent_conflicts_test.cc jobs/codec_test.cc jobs/heartbeat_codec_test.cc jobs/outbox_codec_test.cc jobs/pod_protobuf_test.cc jobs/stages_codec_test.cc jobs/workers_codec_test.cc
+holdfast_test(codec_test SOURCES jobs/agent_conflicts_test.cc jobs/codec_test.cc jobs/heartbeat_codec_test.cc jobs/known_fields_test.cc jobs/outbox_codec_test.cc jobs/pod_protobuf_test.cc jobs/stages_codec_test.cc jobs/workers_codec_test.cc
               LIBRARIES holdfast_jobs)
 holdfast_test(events_test SOURCES jobs/event_pace_test.cc jobs/events_test.cc LIBRARIES holdfast_jobs)
 holdfast_test(executor_test SOURCES jobs/executor_test.cc LIBRARIES holdfast_jobs)

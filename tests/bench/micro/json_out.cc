@@ -14,8 +14,7 @@ std::shared_ptr<const controller::CachedJob> running_job() {
 void json_out_of_a_status(benchmark::State& state) {
   const auto job = running_job();
   for (auto _ : state) {
-    std::string body =
-        controller::status_update_body(job->job, job->texts->metadata, job->job.status);
+    std::string body = controller::status_update_body(job->job, *job->texts, job->job.status);
     benchmark::DoNotOptimize(body);
   }
 }

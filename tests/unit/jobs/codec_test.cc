@@ -425,8 +425,8 @@ TEST(JobCodec, AStatusThatNobodyHasWrittenIsThatOfANewJob) {
 
 TEST(JobCodec, TheStatusUpdateCarriesTheUidAndTheVersionThatWereRead) {
   const kube::ObjectPtr object = decode_job(document(job_json()));
-  const Json body =
-      json(status_update_body(static_cast<const CachedJob&>(*object).job, "{}", full_status()));
+  const Json body = json(
+      status_update_body(static_cast<const CachedJob&>(*object).job, {"", "{}"}, full_status()));
   EXPECT_EQ(body["metadata"]["uid"], "u-1");
   EXPECT_EQ(body["metadata"]["resourceVersion"], "17");
   EXPECT_EQ(body["metadata"]["name"], "encode");
@@ -442,7 +442,7 @@ TEST(JobCodec, TheStatusUpdateRepeatsWhatOthersWroteIntoTheMetadata) {
   object["metadata"]["managedFields"] = Json::array({{{"manager", "helm"}}});
   const kube::ObjectPtr cached = decode_job(document(object));
   const auto& job = static_cast<const CachedJob&>(*cached);
-  const Json body = json(status_update_body(job.job, job.texts->metadata, full_status()));
+  const Json body = json(status_update_body(job.job, *job.texts, full_status()));
   for (const auto& [key, value] : shared.items()) EXPECT_EQ(body["metadata"][key], value) << key;
   EXPECT_FALSE(body["metadata"].contains("managedFields")) << "that would be a change of its own";
   EXPECT_FALSE(body["metadata"].contains("generation"));

@@ -112,7 +112,8 @@ const CachedJob& as_job(const kube::ObjectPtr& object) {
 struct Told {
   const reconciler::Job& whole;
   std::string operator()(const reconciler::WriteStatus& write) const {
-    return "status " + status_update_body(whole, "{}", finished_status(whole.status, write.status));
+    return "status " +
+           status_update_body(whole, {"", "{}"}, finished_status(whole.status, write.status));
   }
   std::string operator()(const reconciler::DeletePod& write) const { return "delete " + write.uid; }
   std::string operator()(const reconciler::ReleasePod& w) const { return "release " + w.uid; }

@@ -83,7 +83,7 @@ TEST(StagesCodec, TheUpdateThatMovesOnCountsTheNextStagesRuns) {
   reconciler::Status next = job.status;
   next.stage = 2;
   next.runs.clear();
-  const Json body = Json::parse(status_update_body(job, "{}", next));
+  const Json body = Json::parse(status_update_body(job, {"", "{}"}, next));
   EXPECT_EQ(body["status"]["completions"], "0/3");
   EXPECT_EQ(body["status"]["stage"], "clean-up");
 }

@@ -103,7 +103,7 @@ TEST(PoolCodec, WritesTheStatusAsItWasRead) {
 
 TEST(PoolCodec, TheWriteIsACompareAndSwapThatKeepsOthersMetadata) {
   const CachedPool pool = decoded(pool_json());
-  const Json body = Json::parse(pool_status_body(pool, 18, *pool.metadata, pool.status));
+  const Json body = Json::parse(pool_status_body(pool, 18, *pool.texts, pool.status));
   EXPECT_EQ(body["kind"], "WorkerPool");
   EXPECT_EQ(body["metadata"]["resourceVersion"], "18");
   EXPECT_EQ(body["metadata"]["uid"], "p-1");
@@ -116,7 +116,7 @@ TEST(PoolCodec, LongTextsAreNotKeptInMemory) {
   json["spec"]["template"]["metadata"]["annotations"]["long"] = std::string(kMaxCachedTexts, 'x');
   const CachedPool pool = decoded(json);
   EXPECT_FALSE(pool.pod_template);
-  EXPECT_FALSE(pool.metadata);
+  EXPECT_FALSE(pool.texts);
   EXPECT_EQ(pool.hash, worker_hash(template_of(document(json)), pool.spec)) << "it is still known";
 }
 

@@ -64,7 +64,7 @@ TEST(QueueCodec, WritesTheStatusAsItWasRead) {
 
 TEST(QueueCodec, TheWriteIsACompareAndSwapThatKeepsOthersMetadata) {
   const CachedQueue queue = decoded(queue_json());
-  const Json body = Json::parse(queue_status_body(queue, 18, *queue.metadata, queue.status));
+  const Json body = Json::parse(queue_status_body(queue, 18, *queue.texts, queue.status));
   EXPECT_EQ(body["metadata"]["resourceVersion"], "18");
   EXPECT_EQ(body["metadata"]["uid"], "q-1");
   EXPECT_EQ(body["metadata"]["labels"]["team"], "video");
@@ -74,7 +74,7 @@ TEST(QueueCodec, TheWriteIsACompareAndSwapThatKeepsOthersMetadata) {
 TEST(QueueCodec, LongMetadataIsNotKeptInMemory) {
   Json json = queue_json();
   json["metadata"]["annotations"]["long"] = std::string(kMaxCachedTexts, 'x');
-  EXPECT_FALSE(decoded(json).metadata);
+  EXPECT_FALSE(decoded(json).texts);
 }
 
 TEST(QueueCodec, AStatusThatTheSchemaDoesNotKnowBreaksNothing) {

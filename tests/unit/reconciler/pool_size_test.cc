@@ -75,6 +75,23 @@ TEST_F(PoolSize, KeepsTheMinimum) {
   EXPECT_FALSE(plan().wake_after);
 }
 
+// Its workers were made by a newer version, whose hash of them may be another one.
+TEST_F(PoolSize, OfASpecThatIsNotKnownOnlyWhatIsOverChanges) {
+  add("a", 1);
+  add("old").hash = "other";
+  add("idle").idle_for = std::chrono::hours(9);
+  add_starting("starting").hash = "other";
+  state.waiting = 9;
+  EXPECT_TRUE(acts(plan()));
+  state.spec.unknown = "spec.gpus";
+  EXPECT_FALSE(acts(plan()));
+  EXPECT_TRUE(condition(plan(), "Stalled").status);
+  EXPECT_EQ(condition(plan(), "Stalled").reason, "NotKnownToThisVersion");
+  EXPECT_THAT(plan().status.message, HasSubstr("spec.gpus"));
+  state.workers[0].state = WorkerState::kCutOff;
+  EXPECT_THAT(plan().remove, ElementsAre("a"));
+}
+
 TEST_F(PoolSize, GrowsByWhatWaits) {
   state.spec.slots = 4;
   add("a", 4);

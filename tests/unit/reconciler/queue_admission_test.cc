@@ -63,6 +63,18 @@ struct Queue {
   }
 };
 
+TEST(QueueAdmission, AQueueOfWhichNotAllIsKnownAdmitsNobodyAndSaysWhy) {
+  Queue queue;
+  queue.add_waiting(2);
+  queue.view.spec.unknown = "spec.rate.burst";
+  EXPECT_TRUE(queue.step().admitted.empty());
+  EXPECT_EQ(queue.reason(), "NotKnownToThisVersion");
+  EXPECT_EQ(queue.view.status.waiting, 2);
+  queue.view.spec.unknown.clear();
+  queue.pass(seconds(10));
+  EXPECT_EQ(queue.step().admitted.size(), 2u);
+}
+
 TEST(Admission, GivesAsManyPermitsAsAreFreeInOneWrite) {
   Queue queue;
   queue.view.spec.concurrency = 5;
