@@ -41,7 +41,7 @@ def helm(tmp_path_factory):
 def cluster():
     """Two nodes; the operator's namespace takes restricted pods only; ServiceMonitors are known."""
     with Cluster(nodes=2, quiet=True) as cluster:
-        for kind in ("ServiceMonitor", "PrometheusRule"):
+        for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule"):
             names = {"kind": kind, "plural": kind.lower() + "s"}
             cluster.kubectl("apply", "-f", "-", input=MONITORING % names)
         for name in (NAMESPACE, "media", "proofs"):

@@ -53,6 +53,15 @@ REFUSED = {
         "/notifications/targets/0/events/0"),
     "a folder of documents with a slash at its end": (
         {"prometheusRule": {"docsUrl": "https://example.com/docs/"}}, "/prometheusRule/docsUrl"),
+    "a flag that the chart sets": ({"extraArgs": ["--watch-namespace=x"]}, "/extraArgs/0"),
+    "a flag that is none": ({"extraArgs": ["release-pods"]}, "/extraArgs/0"),
+    "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "/extraEnv/0"),
+    "a volume of the chart's own": ({"extraVolumes": [{"name": "notifications"}]}, "/extraVolumes/0"),
+    "a mount without a path": ({"extraVolumeMounts": [{"name": "ca"}]}, "/extraVolumeMounts/0"),
+    "a constraint without a key": (
+        {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+        "/topologySpreadConstraints/0"),
+    "a monitor with a typo": ({"podMonitor": {"enable": True}}, "enable"),
     "a name that no Service can have": ({"nameOverride": "1st"}, "/nameOverride"),
     "a name that is too long": ({"nameOverride": "x" * 53}, "/nameOverride"),
 }
@@ -100,6 +109,58 @@ def test_every_value_that_is_documented_is_in_the_schema(helm):
 
 def test_helm_reads_the_chart_without_a_remark(helm):
     assert helm("template", "holdfast", CHART).stderr == ""
+
+
+def pod_spec(helm, values=None):
+    return pick(helm.objects(values), "Deployment")["spec"]["template"]["spec"]
+
+
+def test_what_a_platform_adds_stands_beside_what_the_chart_has(helm):
+    plain, spec = pod_spec(helm, VALUES["told"]), pod_spec(helm, VALUES["told"] | VALUES["extended"])
+    [before], [after] = plain["containers"], spec["containers"]
+    assert after["args"] == before["args"] + ["--id=eu-1"]
+    assert after["env"] == VALUES["extended"]["extraEnv"] and "env" not in before
+    assert after["volumeMounts"] == before["volumeMounts"] + VALUES["extended"]["extraVolumeMounts"]
+    assert sorted(volume["name"] for volume in spec["volumes"]) == ["ca", "notifications"]
+    alone = pod_spec(helm, VALUES["extended"])
+    assert alone["volumes"] == VALUES["extended"]["extraVolumes"]
+    assert "volumes" not in pod_spec(helm) and "volumeMounts" not in pod_spec(helm)["containers"][0]
+
+
+def test_a_security_context_replaces_single_fields_of_the_restricted_one(helm):
+    values = {"podSecurityContext": {"runAsUser": 1234}, "securityContext": {
+        "readOnlyRootFilesystem": False, "capabilities": {"add": ["NET_BIND_SERVICE"]}}}
+    for kind in ("Deployment", "Job"):
+        spec = pick(helm.objects(values), kind)["spec"]["template"]["spec"]
+        assert spec["securityContext"] == {
+            "runAsNonRoot": True, "runAsUser": 1234, "seccompProfile": {"type": "RuntimeDefault"}}
+        assert spec["containers"][0]["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": False,
+            "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
+
+
+def test_spread_and_affinity_are_given_one_by_one_or_together(helm):
+    extended = VALUES["extended"]
+    spread = {"topologySpreadConstraints": extended["topologySpreadConstraints"]}
+    selector = pod_spec(helm)["topologySpreadConstraints"][0]["labelSelector"]
+    [alone] = pod_spec(helm, spread)["topologySpreadConstraints"]
+    assert alone == spread["topologySpreadConstraints"][0] | {"labelSelector": selector}
+    assert "affinity" not in pod_spec(helm, spread)
+    both = pod_spec(helm, extended)
+    assert both["topologySpreadConstraints"] == [alone] and both["affinity"] == extended["affinity"]
+    assert "topologySpreadConstraints" not in pod_spec(helm, {"affinity": extended["affinity"]})
+    own = {"labelSelector": {"matchLabels": {"team": "batch"}}}
+    given = {"topologySpreadConstraints": [spread["topologySpreadConstraints"][0] | own]}
+    assert pod_spec(helm, given)["topologySpreadConstraints"] == given["topologySpreadConstraints"]
+
+
+def test_a_pod_monitor_selects_what_the_service_monitor_selects(helm):
+    objects = helm.objects({"podMonitor": {"enabled": True, "labels": {"release": "p"}, "interval": "15s"},
+                            "serviceMonitor": {"enabled": True}})
+    monitor = pick(objects, "PodMonitor")
+    assert monitor["spec"]["selector"] == pick(objects, "ServiceMonitor")["spec"]["selector"]
+    assert monitor["spec"]["podMetricsEndpoints"] == [{"port": "metrics", "interval": "15s"}]
+    assert monitor["metadata"]["labels"]["release"] == "p"
 
 
 def test_a_list_that_is_taken_away_is_an_empty_one(helm):

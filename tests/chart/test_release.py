@@ -118,9 +118,55 @@ def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, c
 ])  # fmt: skip
 def test_a_second_release_that_would_get_in_the_way_is_refused(admin, limited, namespace, watched, words):
     done = admin("install", "second", CHART, f"--namespace={namespace}", check=False,
-                 values=LIMITED | {"watchNamespaces": watched})
+                 values=LIMITED | {"watchNamespaces": watched, "checkOtherNamespaces": namespace != NAMESPACE})
     assert done.returncode != 0
     assert words in done.stderr
+
+
+# What an account needs to install, upgrade and uninstall a release, and no more: docs/install.md.
+ACCOUNT = "system:serviceaccount:ci:deployer"
+
+
+@pytest.fixture
+def deployer(helm, cluster):
+    """helm as an account that may do everything in the release's namespace, and elsewhere only what the chart makes."""
+    rules = [
+        {"apiGroups": ["rbac.authorization.k8s.io"], "verbs": ["*"],
+         "resources": ["roles", "rolebindings", "clusterroles", "clusterrolebindings"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "verbs": ["*"],
+         "resources": ["validatingadmissionpolicies", "validatingadmissionpolicybindings"]},
+        {"apiGroups": ["flowcontrol.apiserver.k8s.io"], "verbs": ["*"],
+         "resources": ["flowschemas", "prioritylevelconfigurations"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "verbs": ["*"], "resources": ["customresourcedefinitions"]}]
+    subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": "ci"}
+    objects = [
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "deployer"},
+         "rules": rules},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "deployer"},
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "deployer"},
+         "subjects": [subject]},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+         "metadata": {"name": "deployer", "namespace": NAMESPACE}, "subjects": [subject],
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}]
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+
+    class As:
+        kubeconfig = cluster.kubeconfig_for(ACCOUNT, ["system:authenticated"], cluster.folder / "deployer")
+
+    yield helm.on(As)
+    cluster.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(objects))
+
+
+def test_an_account_that_may_not_look_into_other_namespaces_installs_upgrades_and_uninstalls(deployer, cluster, release):
+    assert cluster.kubectl("auth", "can-i", "list", "deployments", "-A", f"--as={ACCOUNT}", check=False
+                           ).stdout == "no\n"
+    values = {"nameOverride": "ci", "watchNamespaces": ["proofs"], "workerNamespaces": [],
+              "authorPolicy": {"enabled": False}, "flowControl": {"enabled": False}}
+    deployer("upgrade", release, CHART, "--wait", LIMIT, values={"replicas": 1})
+    deployer("upgrade", release, CHART, "--wait", LIMIT, values={})
+    denied = deployer("install", "ci", CHART, "--dry-run=server", check=False,
+                      values=values | {"checkOtherNamespaces": True})
+    assert denied.returncode != 0 and "deployments.apps is forbidden" in denied.stderr
 
 
 def test_a_namespace_with_pods_of_jobs_is_not_taken_off_the_list(admin, cluster, release):

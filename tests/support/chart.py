@@ -44,6 +44,18 @@ VALUES = {
          "events": ["Failed", "Stalled"], "namespaces": ["media"]},
         {"name": "inside", "url": "https://hooks.inside.svc", "secretRef": {"name": "inside", "key": "signing"},
          "caRef": {"name": "inside-ca"}, "allowedCIDRs": ["10.96.0.0/12", "fd00::/8"]}]}},
+    "extended": {
+        "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"},
+                     {"name": "NO_PROXY", "valueFrom": {"configMapKeyRef": {"name": "proxy", "key": "no"}}}],
+        "extraArgs": ["--id=eu-1"],
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "corporate-ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ssl/corporate", "readOnly": True}],
+        "podSecurityContext": {"runAsUser": 1234, "fsGroup": 1234}, "securityContext": {"runAsGroup": 1234},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}},
+        "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "15s"}},
     "tuned": {"operator": {
         "workers": 64, "shards": 32, "leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "500ms",
         "qps": 50, "logLevel": "debug", "logFormat": "text"}},

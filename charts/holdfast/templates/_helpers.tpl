@@ -1,13 +1,15 @@
 {{- /* Checks that the schema cannot express: one value against another. */ -}}
 {{- define "holdfast.check" -}}
-{{- /* Checks against existing objects: this release before the upgrade, and other releases. */ -}}
+{{- /* Checks against existing objects: this release before the upgrade, and other releases. Whoever installs a release
+       may list Deployments in its namespace. Elsewhere that takes a right that not everybody has. */ -}}
 {{- $new := .Values.watchNamespaces | default list }}
-{{- range (lookup "apps/v1" "Deployment" "" "").items }}
+{{- $where := ternary "" .Release.Namespace (.Values.checkOtherNamespaces | default false) }}
+{{- range (lookup "apps/v1" "Deployment" $where "").items }}
 {{- $labels := .metadata.labels | default dict }}
 {{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "holdfast") (eq (get $labels "app.kubernetes.io/managed-by" | toString) "Helm") }}
 {{- $of := get $labels "app.kubernetes.io/instance" }}
 {{- $old := list }}
-{{- range (first .spec.template.spec.containers).args }}
+{{- range (first .spec.template.spec.containers).args | default list }}
 {{- if hasPrefix "--watch-namespace=" . }}{{ $old = append $old (trimPrefix "--watch-namespace=" .) }}{{ end }}
 {{- end }}
 {{- if and (eq .metadata.namespace $.Release.Namespace) (eq $of $.Release.Name) }}
@@ -120,16 +122,35 @@ app.kubernetes.io/component: operator
 {{- end -}}
 {{- end -}}
 
-{{- /* Pod Security "restricted". The image sets the user; OpenShift chooses its own. */ -}}
+{{- /* Pod Security "restricted". The image sets the user; OpenShift chooses its own. A value replaces a field. */ -}}
 {{- define "holdfast.podSecurity" -}}
-runAsNonRoot: true
-seccompProfile: {type: RuntimeDefault}
+{{- $ours := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- include "holdfast.replaced" (dict "ours" $ours "theirs" .Values.podSecurityContext) -}}
 {{- end -}}
 
 {{- define "holdfast.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{- $ours := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- include "holdfast.replaced" (dict "ours" $ours "theirs" .Values.securityContext) -}}
+{{- end -}}
+
+{{- /* `merge` takes false for a field that is not set. */ -}}
+{{- define "holdfast.replaced" -}}
+{{- $all := .ours }}
+{{- range $field, $value := .theirs }}
+{{- if and (kindIs "map" $value) (hasKey $all $field) }}{{ $value = merge dict $value (get $all $field) }}{{ end }}
+{{- $_ := set $all $field $value }}
+{{- end }}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{- /* Those of the values select the operator's pods, unless they select others. */ -}}
+{{- define "holdfast.spread" -}}
+{{- $selector := dict "matchLabels" (include "holdfast.selector" . | fromYaml) }}
+{{- range .Values.topologySpreadConstraints }}
+{{- $constraint := merge dict . }}
+{{- if not .labelSelector }}{{ $_ := set $constraint "labelSelector" $selector }}{{ end }}
+{{ list $constraint | toYaml }}
+{{- end }}
 {{- end -}}
 
 {{- /* The operator's rights in each namespace whose jobs it works on. */ -}}
