@@ -1,14 +1,25 @@
-// Reads lists of indexes that others may have written. Pure.
+// Reads lists of indexes that others may have written. Pure. A list that cannot be read never means
+// less than one that can: it would end a job too early, or run an index again.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
+#include "core/json_view.h"
 #include "reconciler/index_set.h"
 
 namespace holdfast::controller {
 
-// The indexes of a text such as "1,3-5" that are below `limit`. The schema cannot check all of a
-// long text, so parts that are no index or range count as absent, and the order does not matter.
-reconciler::IndexSet decode_indexes(const std::string& text, std::int64_t limit);
+// A list of a spec, such as "1,3-5". None: it is no list of rising numbers and ranges below
+// `limit`, and no part of it counts. The API server cannot check all of a long text.
+std::optional<reconciler::IndexSet> decode_indexes(const std::string& text, std::int64_t limit);
+// The fields `indexes` of this spec that cannot be read, for Job::unknown: no run of such a job
+// opens. Empty: none.
+std::string unreadable_indexes(const JsonView& spec);
+// A list of a status: the runs that have ended. Of an edited one each part counts, in any order: a
+// range that falls as one that rises, and of what goes beyond `limit` the rest. Only what is no
+// part at all does not; the API server lets no such text pass.
+reconciler::IndexSet decode_ended_indexes(const std::string& text, std::int64_t limit);
 
 }  // namespace holdfast::controller

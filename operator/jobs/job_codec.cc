@@ -137,8 +137,8 @@ void decode_ended_runs(const reconciler::Spec& spec, const JsonView& json,
     if (int_at(json, "succeeded") > 0) status.completed = reconciler::IndexSet::first(1);
     return;
   }
-  status.completed = decode_indexes(string_at(json, "completedIndexes"), spec.completions);
-  status.failed = decode_indexes(string_at(json, "failedIndexes"), spec.completions);
+  status.completed = decode_ended_indexes(string_at(json, "completedIndexes"), spec.completions);
+  status.failed = decode_ended_indexes(string_at(json, "failedIndexes"), spec.completions);
 }
 
 void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& status, Json& json) {
@@ -393,6 +393,9 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.queue = decode_queue_ref(at(spec, "queue"));
   job.notify = decode_notify(at(spec, "notify"));
   job.unknown = unknown_in_spec(KnownKind::kDurableJob, spec);
+  if (const std::string lists = unreadable_indexes(spec); !lists.empty()) {
+    job.unknown += (job.unknown.empty() ? "" : ", ") + lists;
+  }
   job.spec = job.stages.empty() ? decode_spec(spec)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   const bool later_has_pool =

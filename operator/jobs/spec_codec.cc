@@ -47,12 +47,13 @@ PolicyRule decode_failure_rule(const JsonView& json) {
   return rule;
 }
 
-// The indexes may be beyond the job's: a rule that cannot be met is never met.
+// The indexes may be beyond the job's: a rule that cannot be met is never met. Nor is a rule on no
+// index, and a list that cannot be read is none.
 SuccessRule decode_success_rule(const JsonView& json) {
   SuccessRule rule;
   if (const JsonView indexes = at(json, "succeededIndexes"); indexes.is_string()) {
-    rule.indexes =
-        decode_indexes(std::string(indexes.string_or("")), reconciler::kCompletionsLimit);
+    rule.indexes = decode_indexes(std::string(indexes.string_or("")), reconciler::kCompletionsLimit)
+                       .value_or(reconciler::IndexSet());
   }
   rule.count = optional_int_at(json, "succeededCount");
   return rule;
@@ -76,10 +77,7 @@ void decode_runs(const JsonView& json, reconciler::Spec& spec) {
     spec.pod_failure_policy.push_back(decode_failure_rule(rule));
   }
   for (const JsonView rule : at(at(json, "successPolicy"), "rules")) {
-    SuccessRule decoded = decode_success_rule(rule);
-    // A rule on no index would be met before any run has succeeded.
-    if (decoded.indexes && decoded.indexes->empty()) continue;
-    spec.success_policy.push_back(std::move(decoded));
+    spec.success_policy.push_back(decode_success_rule(rule));
   }
 }
 

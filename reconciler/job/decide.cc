@@ -213,6 +213,11 @@ void Plan::write(WriteStatus status) {
     status.events.push_back(Event{true, to_string(Reason::kNotKnownToThisVersion), "Start",
                                   status.status.condition("Stalled")->message});
   }
+  tell_unreadable(context_, status.status);
+  if (says_unreadable(status.status) && !says_unreadable(context_.job.status)) {
+    status.events.push_back(
+        Event{true, kIndexesUnreadable, "Start", status.status.condition("Stalled")->message});
+  }
   tell_kstatus(status.status, context_.now);
   keep_outbox(context_, status);
   const Status& before = context_.job.status;
@@ -237,6 +242,7 @@ void Plan::inform(Status status, bool at_once) {
   keep_within_limits(status);
   const Status& before = context_.job.status;
   tell_version(context_, status);
+  tell_unreadable(context_, status);
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
   Status rest = status;

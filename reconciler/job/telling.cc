@@ -152,6 +152,42 @@ bool tell_version(const Context& context, Status& status) {
   return is_told;
 }
 
+namespace {
+
+std::string unreadable_rules(const Spec& spec) {
+  std::string rules;
+  for (std::size_t place = 0; place < spec.success_policy.size(); ++place) {
+    const auto& indexes = spec.success_policy[place].indexes;
+    if (!indexes || !indexes->empty()) continue;
+    rules += (rules.empty() ? "" : ", ") + std::to_string(place);
+  }
+  return rules;
+}
+
+}  // namespace
+
+void tell_unreadable(const Context& context, Status& next) {
+  const bool goes_on = !is_terminal(next.phase) && next.phase != Phase::kSuspended &&
+                       next.phase != Phase::kCancelling && !recorded_end(next);
+  if (!goes_on) return;
+  const Spec& spec = next.stages.empty() ? context.spec : context.job.stages[next.stage].spec;
+  const std::string rules = unreadable_rules(spec);
+  const Condition* const stalled = next.condition("Stalled");
+  if (rules.empty() || (stalled && stalled->status && !says_unreadable(next))) return;
+  const Condition* const before = context.job.status.condition("Stalled");
+  const Time since =
+      says_unreadable(context.job.status) ? before->last_transition_time : context.now;
+  set_condition(next, "Stalled", true, kIndexesUnreadable,
+                "succeededIndexes of successPolicy.rules " + rules +
+                    " are no rising numbers and ranges, so these rules are never met",
+                since);
+}
+
+bool says_unreadable(const Status& status) {
+  const Condition* const stalled = status.condition("Stalled");
+  return stalled && stalled->status && stalled->reason == kIndexesUnreadable;
+}
+
 void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status) {
   const auto run = std::find_if(status.runs.begin(), status.runs.end(),

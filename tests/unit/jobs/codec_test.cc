@@ -229,14 +229,39 @@ TEST(JobCodec, ReadsTheSuccessPolicy) {
   EXPECT_EQ(rules[2].count, 2);
 }
 
-// It would be met before any run has succeeded.
-TEST(JobCodec, ASuccessRuleOnNoIndexIsNone) {
-  const char* const text =
-      R"({"completions": 9, "successPolicy": {"rules": [{"succeededIndexes": "5-3"},
-                                                        {"succeededIndexes": "7,2-4,2"}]}})";
-  const auto rules = decode_spec(document(json(text))).success_policy;
-  ASSERT_EQ(rules.size(), 1u);
-  EXPECT_EQ(rules[0].indexes->text(), "2-4,7") << "in whatever order";
+// Never smaller: of a list that cannot be read whole no part counts, and the rule keeps its place.
+TEST(JobCodec, AListThatCannotBeReadWholeRulesNothing) {
+  for (const char* const list : {"0,5-3", "0, 1-3", "7,2-4", "1,1", "0-2,2-3", "1,", "x", "-1"}) {
+    Json given = json(R"({"completions": 9, "completionMode": "Indexed"})");
+    given["indexes"] = list;
+    given["successPolicy"] = {
+        {"rules", Json::array({{{"succeededIndexes", list}, {"succeededCount", 1}},
+                               {{"succeededIndexes", "0"}}})}};
+    const reconciler::Spec spec = decode_spec(document(given));
+    EXPECT_EQ(spec.wanted(), 9) << list << ": no run is missing";
+    ASSERT_EQ(spec.success_policy.size(), 2u) << list;
+    EXPECT_TRUE(spec.success_policy[0].indexes->empty()) << list;
+    EXPECT_EQ(spec.success_policy[1].indexes->text(), "0") << list;
+  }
+}
+
+TEST(JobCodec, RunsOnRecordStayThoughIndexesCannotBeRead) {
+  Json object = many_runs_json();
+  object["spec"]["indexes"] = "0,5-3";
+  object["status"] =
+      json(R"json({"phase": "Running", "attempt": 9, "waiting": {"reason": "PodRunning",
+      "message": "m", "nextAction": "n"}, "runs": [{"index": 7, "attempt": 9, "podName": "other"}]})json");
+  const auto job = std::static_pointer_cast<const CachedJob>(decode_job(document(object)));
+  EXPECT_EQ(job->job.status.runs.size(), 1u);
+  EXPECT_EQ(job->job.unknown, "spec.indexes: 0,5-3") << "and no other opens";
+  object["spec"]["indexes"] = "0,2-5";
+  object["spec"]["stages"] = Json::array({{{"name", "next"},
+                                           {"completions", 3},
+                                           {"completionMode", "Indexed"},
+                                           {"indexes", "1,1"},
+                                           {"template", object["spec"]["template"]}}});
+  const auto staged = std::static_pointer_cast<const CachedJob>(decode_job(document(object)));
+  EXPECT_EQ(staged->job.unknown, "stage next.indexes: 1,1");
 }
 
 TEST(JobCodec, OneRunAtATimeIsTheDefault) {
@@ -340,11 +365,12 @@ TEST(JobCodec, RunsAreReadInTheOrderOfTheirIndexesAndEachOnce) {
   EXPECT_EQ(status.runs[1].attempt, 8) << "the later attempt is the run";
 }
 
-TEST(JobCodec, IndexesThatAreNoneAreLeftOut) {
+// Never smaller: an index that has ended does not run again.
+TEST(JobCodec, OfAnEditedListOfEndedIndexesEachPartCounts) {
   const char* const text = R"json({"phase": "Running", "attempt": 9,
-      "completedIndexes": "8,1-3,x,7-99,,3", "failedIndexes": "-"})json";
+      "completedIndexes": "8,3-1,7-99,3", "failedIndexes": "-"})json";
   const reconciler::Status status = decode_status(many_runs(), document(json(text)));
-  EXPECT_EQ(status.completed.text(), "1-3,8");
+  EXPECT_EQ(status.completed.text(), "1-3,7-9");
   EXPECT_TRUE(status.failed.empty());
 }
 
