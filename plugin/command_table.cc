@@ -88,7 +88,8 @@ const std::vector<Verb>& all_verbs() {
        "print the log of an attempt",
        "Prints the log of the job's last attempt, or of the attempt that you name. If the attempt\n"
        "ran in a warm worker, it prints the worker's lines of this job. The log goes with the "
-       "pod.\n\n"
+       "pod.\n"
+       "It is written as it is, with its escape sequences.\n\n"
        "  kubectl holdfast logs encode-7\n"
        "  kubectl holdfast logs encode-7 --attempt 2\n"
        "  kubectl holdfast logs sweep --index 41\n"},

@@ -6,8 +6,17 @@ import re
 import pytest
 from chart import ROOT
 
-EVENTS = [r'Event\{\w+, "(\w+)"', r'return "(Attempt\w+)"', r'event\.reason = "(\w+)"']
-FAILED = [r"\{false, to_string\(Reason::k(\w+)"]
+EVENTS = [r'Event\{\w+, "(\w+)"', r'(?:\? |: )"(Worker\w+)"', r'return "(Attempt\w+)"', r'event\.reason = "(\w+)"']
+FAILED = [r"(?<!Event)\{false, to_string\(Reason::k(\w+)"]
+FAILED_BY_NAME = [r'(?<!Event)\{false, "(\w+)"(?![^}]*kCancel)']
+# Words in the code that look like a reason, and are none that a user sees: kinds, fields and values of Kubernetes, the
+# actions of Events, and what the log alone says.
+NO_REASONS = {"CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "JobQueue", "PodInitializing", "PodScheduled",
+              "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool", "WriteLease", "CutOff", "EchoLags",
+              "LeaseChanged"}
+# Any word of two parts, and any word where a reason stands.
+REASONS = [r'"([A-Z][A-Za-z]+[A-Z][a-z][A-Za-z]*)"', r'\{\s*"([A-Z]\w+)",\s*"',
+           r'set(?:_condition)?\([^;"]*"\w+",[^;"]*"([A-Z]\w+)"']
 LOG = [r'log_?\.(?:warn|error)\(\s*"([^"]{12,})"']
 
 
@@ -35,6 +44,35 @@ def test_every_event_and_every_reason_of_failure_is_explained():
     reasons = said(EVENTS, "reconciler", "lane", "operator") | said(FAILED, "reconciler")
     assert len(reasons) > 10
     assert sorted(reasons - quoted("troubleshooting.md")) == []
+
+
+def section(title):
+    """What stands below this heading of troubleshooting.md, until the next of its rank."""
+    page = (ROOT / "docs/troubleshooting.md").read_text()
+    return re.split(r"^## ", page.split(f"\n## {title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def first_cells(text):
+    rows = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+
+
+def test_every_reason_that_the_code_can_write_is_on_a_page():
+    written = said(REASONS, "reconciler", "lane", "operator")
+    assert {"StagesSucceeded", "KeysFull", "WorkersDraining", "TargetUnknown", "JobSuspended"} <= written
+    pages = [page.name for page in ROOT.glob("docs/*.md") if page.name != "api.md"]
+    known = {word for words in quoted(*pages) for word in re.findall(r"\w+", words)}
+    assert sorted(written - known - NO_REASONS) == []
+    assert sorted(NO_REASONS - written) == []
+
+
+def test_each_table_of_reasons_is_whole():
+    failed = said(FAILED, "reconciler") | said(FAILED_BY_NAME, "reconciler")
+    assert sorted(failed - first_cells(section("A job failed: the reason of its condition `Failed`"))) == []
+    described = re.search(r"The reasons of Failed are ([^.]*)\.", (ROOT / "docs/api.md").read_text())[1]
+    assert sorted(failed - set(re.findall(r"\w+", described))) == []
+    events = said(EVENTS, "reconciler", "lane", "operator")
+    assert sorted(events - first_cells(section("What Events say"))) == []
 
 
 def test_every_warning_of_the_operator_is_explained():
