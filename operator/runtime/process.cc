@@ -140,7 +140,8 @@ Status Process::connect() {
   config.namespaces = options_.watch_namespaces;
   config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
   if (!options_.batch_jobs.empty()) {
-    config.batch_jobs.emplace(options_.batch_jobs == "all" ? "" : options_.batch_jobs);
+    const std::string selector = options_.batch_jobs == "all" ? "" : options_.batch_jobs;
+    config.batch_jobs = Manager::Config::BatchJobs{selector};
   }
   config.jobs.agent_image = options_.agent_image;
   config.jobs.pool.workers = options_.workers;

@@ -78,7 +78,8 @@ constexpr const char* kNames[] = {"create-job",
                                   "edit-work",
                                   "edit-batch-job",
                                   "suspend-batch-job",
-                                  "delete-batch-job"};
+                                  "delete-batch-job",
+                                  "take-back-start"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

@@ -101,8 +101,10 @@ enum class Act {
   kEditBatchJob,
   kSuspendBatchJob,
   kDeleteBatchJob,
+  // A kubelet says for a moment that no container of a pod that runs has started.
+  kTakeBackStart,
 };
-inline constexpr int kActs = static_cast<int>(Act::kDeleteBatchJob) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kTakeBackStart) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

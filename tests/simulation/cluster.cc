@@ -498,6 +498,27 @@ void Cluster::report_soon(const std::string& uid) {
       scheduler_.after(some(milliseconds(5), milliseconds(200)), [this, uid] { report(uid); });
 }
 
+bool Cluster::take_back_start(std::uint64_t seed) {
+  std::vector<std::string> running;
+  for (const auto& [uid, process] : processes_) {
+    const bool runs = process.state == Process::State::kRunning && !process.serves;
+    if (runs && !process.taken_back && !process.terminating) running.push_back(uid);
+  }
+  if (running.empty()) return false;
+  const std::string uid = running[seed % running.size()];
+  Process& process = processes_.at(uid);
+  process.taken_back = true;
+  process.without_containers = (seed >> 32) % 2 == 0;
+  report_soon(uid);
+  scheduler_.after(seconds(2), [this, uid] {
+    const auto found = processes_.find(uid);
+    if (found == processes_.end()) return;
+    found->second.taken_back = false;
+    report_soon(uid);
+  });
+  return true;
+}
+
 Json Cluster::status_of(const Process& process, const Json& pod) const {
   Json container = {{"name", "main"},
                     {"ready", false},
@@ -517,6 +538,11 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
           {"waiting", {{"reason", process.reason.empty() ? "PodInitializing" : process.reason}}}};
       break;
     case Process::State::kRunning:
+      if (process.taken_back) {
+        status["phase"] = "Pending";
+        container["state"] = {{"waiting", {{"reason", "ContainerCreating"}}}};
+        break;
+      }
       status["phase"] = "Running";
       container["ready"] = true;
       container["state"] = {
@@ -541,8 +567,10 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
                               {"message", "The container could not be located"}}}};
       break;
   }
-  status["containerStatuses"] = Json::array({container});
-  if (process.began != Time{}) {
+  const bool tells = process.state != Process::State::kRunning || !process.taken_back ||
+                     !process.without_containers;
+  status["containerStatuses"] = tells ? Json::array({container}) : Json::array();
+  if (process.began != Time{} && !process.taken_back) {
     const std::string began = format_time(process.began + process.skew);
     status["initContainerStatuses"] = Json::array(
         {{{"name", "prepare"},

@@ -91,6 +91,9 @@ class Cluster {
   void cordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = true; }
   void uncordon(int node) { nodes_[static_cast<std::size_t>(node)].cordoned = false; }
   void evict(const std::string& key, std::uint64_t seed);
+  // The kubelet of a pod that runs says for two seconds that no container has started. False: no
+  // pod runs.
+  bool take_back_start(std::uint64_t seed);
   // Periods in which nothing is scheduled, no image can be pulled, or workers fail.
   void unschedulable(bool on) { unschedulable_ = on; }
   void image_errors(bool on) { image_errors_ = on; }
@@ -133,6 +136,8 @@ class Cluster {
     bool stopped = false;  // because of its deletion
     Duration skew{0};
     bool reported = false;
+    bool taken_back = false;          // its kubelet says that no container has started
+    bool without_containers = false;  // or tells of no container at all
     // Pods with an agent (agents.cc): the Lease that the agent renews.
     std::string lease;
     Duration lease_duration{0};

@@ -78,6 +78,7 @@ class Ledger {
     Duration created{0};
     Time created_at{};  // in the API server's time, as the next one
     Time bound_at{};    // epoch: it never was
+    Time ran_until{};   // its kubelet said so last; epoch: it never did
     bool gated = false;
     Duration ended{0};
     Duration removed{0};  // zero: it exists
@@ -179,6 +180,8 @@ class Ledger {
                    const std::string& pod_uid, const PodBook& pod);
   bool all_gated(const StatusWrite& write) const;
   void check_start_timeout(const StatusWrite& write, const PodBook& pod);
+  void check_taken_back(const StatusWrite& write, const reconciler::HistoryEntry& entry,
+                        const PodBook& pod);
   void check_shared_metadata(const StatusWrite& write);
   void job_removed(const Json& job, bool by_replica);
   // ledger_pods.cc

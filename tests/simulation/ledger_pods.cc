@@ -43,6 +43,7 @@ void Ledger::pod_written(const Applied& applied) {
     if (found->second.of_pool) worker_pod_written(*applied.after);
     const PodPhase phase = pod_phase(*applied.after);
     if (is_final(phase) && !is_final(found->second.phase)) found->second.ended = scheduler_.now();
+    if (found->second.phase == reconciler::PodPhase::kRunning) found->second.ran_until = wall();
     found->second.phase = phase;
     found->second.gated = !at(at(*applied.after, "spec"), "schedulingGates").empty();
     const bool bound = !string_at(at(*applied.after, "spec"), "nodeName").empty();

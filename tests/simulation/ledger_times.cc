@@ -35,7 +35,10 @@ bool stopped_by_time(const reconciler::Status& old, const reconciler::Status& ne
 void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
                          const std::string& pod_uid, const PodBook& pod) {
   const std::string what = write.name + ", attempt " + std::to_string(entry.attempt);
-  if (entry.outcome == Outcome::kStartTimeout) check_start_timeout(write, pod);
+  if (entry.outcome == Outcome::kStartTimeout) {
+    check_start_timeout(write, pod);
+    check_taken_back(write, entry, pod);
+  }
   if (stopped_by_time(write.old, write.next, entry) && pod.gated && all_gated(write)) {
     complain("a job's time runs out while its pod is gated: " + what);
   }
@@ -78,6 +81,22 @@ void Ledger::check_start_timeout(const StatusWrite& write, const PodBook& pod) {
   if (limit && decided - pod.created_at >= *limit) return;
   if (pod.bound_at != Time{} && decided - pod.bound_at >= write.spec.start_deadline) return;
   complain("an attempt is ended as StartTimeout before its time: " + write.name);
+}
+
+// A kubelet may take back that a pod runs. What is on record has started, and from then on only the
+// time counts in which its kubelet says otherwise.
+void Ledger::check_taken_back(const StatusWrite& write, const HistoryEntry& entry,
+                              const PodBook& pod) {
+  const auto run = std::find_if(write.old.runs.begin(), write.old.runs.end(),
+                                [&](const Run& one) { return one.index == entry.index; });
+  const bool is_on_record = run != write.old.runs.end() && run->attempt == entry.attempt &&
+                            run->start_time &&
+                            std::chrono::floor<seconds>(*run->start_time) == *run->start_time;
+  if (!is_on_record || pod.ran_until == Time{}) return;
+  const Time decided = wall() - (scheduler_.now() - current_->sent) + kClockTolerance;
+  if (decided - pod.ran_until < write.spec.start_deadline) {
+    complain("an attempt that ran ends as one that never started: " + write.name);
+  }
 }
 
 // An attempt may be called lost only when, in truth, its node did not show life for the whole

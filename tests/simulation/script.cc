@@ -94,6 +94,7 @@ constexpr Habit kHabits[] = {
     {kEditBatchJob, 60},
     {kSuspendBatchJob, 40, seconds(1), minutes(4)},
     {kDeleteBatchJob, 40},
+    {kTakeBackStart, 60},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -120,6 +121,7 @@ const std::vector<Act> kWorkers = {kEditPool,          kRecreatePool, kKillWorke
                                    kDeleteWorkerLease, kTouchLeases,  kSendMessage};
 const std::vector<Act> kBatchJobs = {kEditBatchJob, kSuspendBatchJob, kDeleteBatchJob};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
+const std::vector<Act> kKubelets = {kTakeBackStart};
 
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
   std::vector<Act> acts = {kCreateJob};
@@ -236,11 +238,11 @@ const std::vector<Profile>& profiles() {
   static const auto* const kProfiles = new std::vector<Profile>{
       {"swarm",
        all_of({kUsers, kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding, kTenants,
-               kForgers}),
+               kForgers, kKubelets}),
        true},
       {"calm", all_of({}), false},
       {"users", all_of({kUsers}), false},
-      {"nodes", all_of({kNodes}), false},
+      {"nodes", all_of({kNodes, kKubelets}), false},
       {"network", all_of({kRequests, kWatches, kForbidding}), false},
       {"server", all_of({kServer, kWatches}), false},
       {"processes", all_of({kProcesses, {kWorkerFails, kEditSpec}}), false},

@@ -28,6 +28,7 @@ void World::begin(const ScriptEvent& event) {
     case Act::kWorkerHangs:
     case Act::kAgentSilent:
     case Act::kNextImageError:
+    case Act::kTakeBackStart:
       return act_on_nodes(event);
     case Act::kKillWorker:
     case Act::kCutWorker:
@@ -79,6 +80,9 @@ void World::act_on_nodes(const ScriptEvent& event) {
       return cluster_.image_errors(true);
     case Act::kUnschedulable:
       return cluster_.unschedulable(true);
+    case Act::kTakeBackStart:
+      if (cluster_.take_back_start(event.seed)) strikes_.fired(event.act);
+      return;
     case Act::kEviction: {
       std::vector<std::string> pods;
       server_.for_each("pods", [&](const Json& pod) {
