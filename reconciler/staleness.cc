@@ -5,11 +5,11 @@
 namespace holdfast::reconciler {
 namespace {
 
-constexpr int kBreakerMinimum = 3;
-constexpr int kBreakerPercent = 55;
+constexpr std::size_t kBreakerMinimum = 3;
+constexpr std::size_t kBreakerPercent = 55;
 constexpr std::size_t kMaxHeldBack = 100'000;
 // Far less than half of the shortest window.
-constexpr std::chrono::milliseconds kTallyAge{100};
+constexpr std::chrono::milliseconds kMeasuredFor{100};
 constexpr std::size_t kMaxWaiting = 10'000;
 // A record is written again each 10 s while its silence lasts.
 constexpr std::chrono::minutes kWaits{1};
@@ -166,61 +166,71 @@ bool RecordTracker::mostly_silent(Tally sum) {
 }
 
 // Only a record that has changed or was carried, since the epoch.
-RecordTracker::Tally RecordTracker::tally_of(const Record& record, Duration window, LiveTime time) {
+std::optional<Duration> RecordTracker::silence_that_counts(const Record& record, LiveTime time) {
   const Duration before = carried(record, time);
   const bool lived = record.changed && *record.changed >= time.epoch;
-  if (!lived && before == Duration::zero()) return {};
-  return {1, seen_here(record, time) + before > window / 2 ? 1 : 0};
+  if (!lived && before == Duration::zero()) return std::nullopt;
+  return seen_here(record, time) + before;
 }
 
-RecordTracker::Tallies RecordTracker::tally(Duration window, const ClockOf& clock) const {
-  Tallies tallies;
-  const auto add = [](const Tally& one, Tally& sum) {
-    sum.counted += one.counted;
-    sum.silent += one.silent;
-  };
+RecordTracker::AllSilences RecordTracker::measure(const ClockOf& clock) const {
+  AllSilences silences;
   for (const auto& [name, record] : records_) {
     if (!record.changed && record.carried == Duration::zero()) continue;
-    const Tally one = tally_of(record, window, clock(name));
-    add(one, tallies.all);
+    const auto silence = silence_that_counts(record, clock(name));
+    if (silence) silences.all.push_back(*silence);
   }
-  // The groups matter only if all are in doubt. The judged record is a silent one, and without it
-  // the others are no more silent.
-  if (!group_of_ || !mostly_silent(tallies.all)) return tallies;
+  std::sort(silences.all.begin(), silences.all.end());
+  return silences;
+}
+
+std::map<std::string, RecordTracker::Silences> RecordTracker::measure_groups(
+    const ClockOf& clock) const {
+  std::map<std::string, Silences> groups;
   for (const auto& [name, record] : records_) {
-    add(tally_of(record, window, clock(name)), tallies.groups[group_of_(name)]);
+    const auto silence = silence_that_counts(record, clock(name));
+    if (silence) groups[group_of_(name)].push_back(*silence);
   }
-  return tallies;
+  for (auto& [group, silences] : groups) std::sort(silences.begin(), silences.end());
+  return groups;
 }
 
-const RecordTracker::Tallies& RecordTracker::recent_tally(Duration window, const ClockOf& clock,
-                                                          SteadyTime now) {
-  if (now - tallied_at_ >= kTallyAge) {
-    tallies_.clear();
-    tallied_at_ = now;
-  }
-  const auto found = tallies_.find(window);
-  if (found != tallies_.end()) return found->second;
-  return tallies_[window] = tally(window, clock);
-}
-
-bool RecordTracker::in_doubt(const Tallies& tallies, const std::string& name, Tally own) const {
-  const auto others = [&](Tally sum) {
-    return Tally{sum.counted - own.counted, sum.silent - own.silent};
+// Of all records but `name`, which is silent itself.
+RecordTracker::Tally RecordTracker::tally(const Silences& silences, const std::string& name,
+                                          Duration window, LiveTime time) const {
+  const auto up_to = [&](Duration limit) {
+    const auto end = std::upper_bound(silences.begin(), silences.end(), limit);
+    return static_cast<std::size_t>(end - silences.begin());
   };
-  const Tally all = others(tallies.all);
+  const auto found = records_.find(name);
+  const auto own =
+      found == records_.end() ? std::nullopt : silence_that_counts(found->second, time);
+  const Duration judged = silent_for(name, time.now, time.epoch).value_or(window);
+  Tally sum;
+  sum.counted = up_to(judged + window);
+  sum.silent = sum.counted - up_to(window / 2);
+  if (own && sum.counted > 0) --sum.counted;
+  if (own && *own > window / 2 && sum.silent > 0) --sum.silent;
+  return sum;
+}
+
+// The groups matter only if all are in doubt.
+bool RecordTracker::in_doubt(AllSilences& silences, const std::string& name, Duration window,
+                             const ClockOf& clock) const {
+  const LiveTime time = clock(name);
+  const Tally all = tally(silences.all, name, window, time);
   if (all.counted < kBreakerMinimum || !mostly_silent(all)) return false;
-  const auto group = group_of_ ? tallies.groups.find(group_of_(name)) : tallies.groups.end();
-  if (group == tallies.groups.end()) return true;
-  const Tally near = others(group->second);
+  if (!group_of_) return true;
+  if (!silences.groups) silences.groups = measure_groups(clock);
+  const auto group = silences.groups->find(group_of_(name));
+  if (group == silences.groups->end()) return true;
+  const Tally near = tally(group->second, name, window, time);
   return near.counted < kBreakerMinimum || mostly_silent(near);
 }
 
 bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
-  const auto found = records_.find(name);
-  const Tally own =
-      found == records_.end() ? Tally() : tally_of(found->second, window, clock(name));
-  return in_doubt(tally(window, clock), name, own);
+  AllSilences silences = measure(clock);
+  return in_doubt(silences, name, window, clock);
 }
 
 bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock,
@@ -233,12 +243,14 @@ bool RecordTracker::held_back(const std::string& name, Duration window, const Cl
     return false;
   }
   // The carried silence may grow meanwhile. It is still the same silence.
-  const Record& record = records_.at(name);
-  const Duration since = time.now - seen_here(record, time);
+  const Duration since = time.now - seen_here(records_.at(name), time);
   const auto before = held_back_.find(key);
-  const bool held = (before != held_back_.end() && before->second == since) ||
-                    (*silent < 2 * window && in_doubt(recent_tally(window, clock, now), name,
-                                                      tally_of(record, window, time)));
+  const bool goes_on = before != held_back_.end() && before->second == since;
+  if (!goes_on && *silent < 2 * window && (!measured_at_ || now - *measured_at_ >= kMeasuredFor)) {
+    measured_ = measure(clock);
+    measured_at_ = now;
+  }
+  const bool held = goes_on || (*silent < 2 * window && in_doubt(measured_, name, window, clock));
   if (!held) return false;
   // Bounded: forgetting an entry ends its window at once, or checks the breaker again.
   if (before == held_back_.end() && held_back_.size() >= kMaxHeldBack) held_back_.clear();

@@ -5,7 +5,7 @@
 // - LiveClock says how much of the time counts.
 // - RecordTracker remembers when each record last changed on that clock.
 // - breaker() says when so many records fell silent together that the path to them is the likelier
-//   cause.
+//   cause. Records that were silent long before are no sign of that.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/time.h"
 
@@ -110,8 +111,10 @@ class RecordTracker {
 
   // True if more than 55 % of the other records have been silent for over half of `window`. Only
   // records that changed since the epoch or were carried count, and there must be at least three.
-  // Then the path to all of them is in doubt. It is not if the record's own group has three others
-  // that are not mostly silent: so one tenant's trouble rarely holds up another tenant's verdicts.
+  // A record that fell silent more than one `window` before this one does not count at all, e.g. a
+  // node that was switched off. Then the path to all of them is in doubt. It is not if the record's
+  // own group has three others that are not mostly silent: so one tenant's trouble rarely holds up
+  // another tenant's verdicts.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
@@ -136,18 +139,23 @@ class RecordTracker {
   };
   // How many records count for the breaker, and how many of these are silent.
   struct Tally {
-    int counted = 0;
-    int silent = 0;
+    std::size_t counted = 0;
+    std::size_t silent = 0;
   };
-  struct Tallies {
-    Tally all;
-    std::map<std::string, Tally> groups;
+  // How long each record that may count has been silent, in rising order.
+  using Silences = std::vector<Duration>;
+  struct AllSilences {
+    Silences all;
+    std::optional<std::map<std::string, Silences>> groups;  // none: nobody asked for them yet
   };
   static bool mostly_silent(Tally sum);
-  static Tally tally_of(const Record& record, Duration window, LiveTime time);
-  bool in_doubt(const Tallies& tallies, const std::string& name, Tally own) const;
-  Tallies tally(Duration window, const ClockOf& clock) const;
-  const Tallies& recent_tally(Duration window, const ClockOf& clock, SteadyTime now);
+  static std::optional<Duration> silence_that_counts(const Record& record, LiveTime time);
+  Tally tally(const Silences& silences, const std::string& name, Duration window,
+              LiveTime time) const;
+  bool in_doubt(AllSilences& silences, const std::string& name, Duration window,
+                const ClockOf& clock) const;
+  AllSilences measure(const ClockOf& clock) const;
+  std::map<std::string, Silences> measure_groups(const ClockOf& clock) const;
   static Duration seen_here(const Record& record, LiveTime time);
   static Duration carried(const Record& record, LiveTime time);
 
@@ -156,8 +164,8 @@ class RecordTracker {
   std::unordered_map<std::string, Waiting> waiting_;  // carried, before the record was seen
   // By record and window: the start of the silence whose verdict was held back.
   std::map<std::pair<std::string, Duration>, Duration> held_back_;
-  std::map<Duration, Tallies> tallies_;  // by window
-  SteadyTime tallied_at_{};
+  AllSilences measured_;
+  std::optional<SteadyTime> measured_at_;
 };
 
 }  // namespace holdfast::reconciler

@@ -41,6 +41,10 @@ std::string lease_path(const std::string& namespace_, const std::string& name) {
   return kube::object_path("/apis/coordination.k8s.io/v1", "leases", namespace_, name);
 }
 
+std::string lease_key(const std::string& node) {
+  return std::string(kNodeLeaseNamespace) + "/" + node;
+}
+
 }  // namespace
 
 NodeMonitor::NodeMonitor(Dependencies dependencies)
@@ -127,11 +131,20 @@ void NodeMonitor::keep_windows(WindowKeeper& windows, const Wanted& wanted) {
 
 void NodeMonitor::on_lease(const cache::Change& change) {
   update_clocks();
+  const std::string& name = change.after ? change.after->name : change.before->name;
+  // The Lease of a deleted node says nothing. Nobody need ever delete it.
+  if (nodes_.synced() && !nodes_.store().get(name)) return lease_tracker_.gone(name);
   // A deleted Lease is silent since its last change: its node may be dead.
   if (!change.after) return;
-  const std::string& name = change.after->name;
   lease_tracker_.seen(name, change.after->version, lease_clock_.read(loop_.now()));
   if (leaseless_.erase(name) != 0) unready_.gone(name);
+}
+
+// The watch of Leases may be ahead of that of nodes.
+void NodeMonitor::see_lease(const std::string& node) {
+  const kube::ObjectPtr lease = leases_.store().get(lease_key(node));
+  if (!lease || lease_tracker_.knows(node)) return;
+  lease_tracker_.seen(node, lease->version, lease_time().now);
 }
 
 void NodeMonitor::on_node(const cache::Change& change) {
@@ -139,6 +152,7 @@ void NodeMonitor::on_node(const cache::Change& change) {
   const std::string& name = change.after ? change.after->name : change.before->name;
   if (change.after) {
     missing_.gone(name);
+    see_lease(name);
     if (leaseless_.count(name) != 0) {
       unread_.insert(name);
       read_conditions();
@@ -244,8 +258,7 @@ Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
   proof();
   if (lease.ok()) {
     kube::Object live;
-    const kube::ObjectPtr cached =
-        leases_.store().get(std::string(kNodeLeaseNamespace) + "/" + node);
+    const kube::ObjectPtr cached = leases_.store().get(lease_key(node));
     if (kube::decode_meta(*lease, live) && (!cached || cached->version < live.version)) {
       lease_tracker_.seen(node, live.version, lease_clock_.read(loop_.now()));
       leases_.watch_lags(kNodeLeaseNamespace, {{"node", node}});

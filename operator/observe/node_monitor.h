@@ -78,6 +78,7 @@ class NodeMonitor {
   void update_clocks();
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
+  void see_lease(const std::string& node);
   void mark_missing(const std::string& node);
   void read_conditions();
   Task<void> read_condition(std::string node);

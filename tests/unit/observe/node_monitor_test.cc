@@ -27,6 +27,11 @@ std::string object_json(const std::string& name, int version, const std::string&
   return R"({"metadata":{"name":")" + name + R"(","namespace":"","uid":"u","resourceVersion":")" +
          std::to_string(version) + R"("},"status":)" + status + "}";
 }
+std::string lease_json(const std::string& name, int version) {
+  return R"({"metadata":{"name":")" + name +
+         R"(","namespace":"kube-node-lease","uid":"u","resourceVersion":")" +
+         std::to_string(version) + R"("}})";
+}
 std::string event(const std::string& type, const std::string& object) {
   return R"({"type":")" + type + R"(","object":)" + object + "}";
 }
@@ -193,6 +198,34 @@ TEST_F(NodeMonitorTest, AFirstLeaseEndsTheJudgementByCondition) {
   loop_.run_ready();
   EXPECT_TRUE(seen().has_lease);
   EXPECT_EQ(seen().silent_for, seconds(0));
+}
+
+// A kubelet whose Node object was deleted makes its Lease again, and nobody deletes that Lease.
+TEST_F(NodeMonitorTest, TheLeasesOfDeletedNodesHoldNoVerdictBack) {
+  int version = 20;
+  watching({event("ADDED", lease_json(kNode, 5))});
+  for (int renewal = 0; renewal < 4; ++renewal) {
+    live(seconds(2));
+    for (const std::string name : {kNode, "deleted-1", "deleted-2", "deleted-3", "deleted-4"}) {
+      transport_.stream_lines({event("MODIFIED", lease_json(name, ++version))}, leases_stream_);
+      loop_.run_ready();
+    }
+  }
+  live(seconds(45));
+  EXPECT_EQ(seen().silent_for, seconds(45));
+  EXPECT_FALSE(seen().breaker);
+}
+
+TEST_F(NodeMonitorTest, ALeaseThatIsSeenBeforeItsNodeCountsFromTheNodesCreation) {
+  watching({event("ADDED", lease_json(kNode, 5))});
+  transport_.stream_lines({event("ADDED", lease_json("new-1", 11))}, leases_stream_);
+  loop_.run_ready();
+  live(seconds(10));
+  transport_.stream_lines({event("ADDED", object_json("new-1", 12))}, nodes_stream_);
+  loop_.run_ready();
+  live(seconds(5));
+  EXPECT_TRUE(monitor_.observe("new-1", kWindow).has_lease);
+  EXPECT_EQ(monitor_.observe("new-1", kWindow).silent_for, seconds(5));
 }
 
 TEST_F(NodeMonitorTest, ANodeIsMissingFromTheFirstLook) {

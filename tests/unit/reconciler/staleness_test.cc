@@ -171,25 +171,44 @@ TEST_F(Breaker, SilenceUpToHalfTheWindowIsNone) {
 }
 
 TEST_F(Breaker, NeedsThreeOthersAtLeast) {
-  add(2, 100);
+  add(2, 150);
   EXPECT_FALSE(trips());
-  add(1, 100);
+  add(1, 150);
   EXPECT_TRUE(trips());
 }
 
 TEST_F(Breaker, TheJudgedOneDoesNotCountItself) {
-  add(2, 100);
+  add(2, 150);
   tracker_.seen("judged", 1, seconds(90));
-  tracker_.seen("judged", 2, seconds(100));
+  tracker_.seen("judged", 2, seconds(150));
   EXPECT_FALSE(trips());
 }
 
 TEST_F(Breaker, OnlyRecordsThatChangedSinceTheLastGapCount) {
-  add(5, 100);
-  EXPECT_TRUE(trips(seconds(100)));
-  EXPECT_FALSE(trips(seconds(101)));
+  add(5, 150);
+  EXPECT_TRUE(trips(seconds(150)));
+  EXPECT_FALSE(trips(seconds(151)));
   for (int i = 0; i < 9; ++i) tracker_.seen("never-" + std::to_string(i), 1, seconds(150));
-  EXPECT_TRUE(trips(seconds(100))) << "records that never changed say nothing";
+  EXPECT_TRUE(trips(seconds(150))) << "records that never changed say nothing";
+}
+
+// A site switches most of its nodes off at night. A single node that dies then dies alone.
+TEST_F(Breaker, RecordsThatFellSilentMoreThanAWindowBeforeDoNotCount) {
+  add(9, 100);
+  tracker_.seen("judged", 1, seconds(90));
+  tracker_.seen("judged", 2, seconds(141));
+  EXPECT_FALSE(trips()) << "41 s later";
+  add(3, 199);
+  EXPECT_FALSE(trips());
+  add(4, 150);
+  EXPECT_TRUE(trips()) << "4 of the 7 that were alive with it fell silent with it";
+}
+
+TEST_F(Breaker, RecordsThatFellSilentUpToAWindowBeforeCount) {
+  add(9, 101);
+  tracker_.seen("judged", 1, seconds(90));
+  tracker_.seen("judged", 2, seconds(141));
+  EXPECT_TRUE(trips()) << "40 s later";
 }
 
 // One tenant's agents are cut off, e.g. by a NetworkPolicy of its own.
@@ -207,14 +226,14 @@ TEST(BreakerGroups, ATenantsSilenceHoldsUpNoVerdictOfAnotherWhoseOthersLive) {
       return LiveTime{seconds(200), seconds(0)};
     });
   };
-  add("large", 50, 100);
+  add("large", 50, 150);
   add("small", 2, 199);
   EXPECT_TRUE(trips("small/judged")) << "two are too few to tell";
   add("small", 1, 199);
   EXPECT_FALSE(trips("small/judged"));
   EXPECT_TRUE(trips("large/judged"));
   EXPECT_TRUE(trips("other/judged"));
-  add("small", 5, 100);
+  add("small", 5, 150);
   EXPECT_TRUE(trips("small/judged")) << "both are silent";
 }
 
@@ -250,6 +269,27 @@ TEST(BreakerTally, ACountIsSoonOutOfDate) {
   for (const char* name : {"c", "d", "e"}) tracker.seen(name, 3, seconds(50));
   EXPECT_FALSE(tracker.held_back("b", seconds(40), clock, at(1)));
   EXPECT_TRUE(tracker.held_back("a", seconds(40), clock, at(1))) << "once held, for its window";
+}
+
+// The verdict itself: days after the others went, the first node that dies costs one window.
+TEST(BreakerTally, WhatHasBeenOffForDaysHoldsNoVerdictBackInAnyGroup) {
+  for (const bool grouped : {false, true}) {
+    RecordTracker tracker(grouped ? [](const std::string&) { return std::string("tenant"); }
+                                  : RecordTracker::GroupOf());
+    const seconds days(2 * 24 * 3600);
+    for (const std::uint64_t version : {1, 2}) {
+      for (const char* const name : {"off-1", "off-2", "off-3", "off-4", "dies", "lives"}) {
+        tracker.seen(name, version, seconds(static_cast<int>(version)));
+      }
+    }
+    tracker.seen("dies", 3, days);
+    Duration now = days + seconds(40);
+    tracker.seen("lives", 3, now);
+    const auto clock = [&](const std::string&) { return LiveTime{now, seconds(0)}; };
+    EXPECT_FALSE(tracker.held_back("dies", seconds(40), clock, at(0))) << grouped;
+    now += seconds(39);
+    EXPECT_FALSE(tracker.held_back("dies", seconds(40), clock, at(39))) << grouped;
+  }
 }
 
 TEST(RecordTrackerRule, AFullTrackerForgetsNothingForARecordThatItKnows) {
