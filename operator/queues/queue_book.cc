@@ -7,8 +7,10 @@ namespace holdfast::controller {
 void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
   const reconciler::Job& job = cached.job;
   const reconciler::Spec& spec = job.spec;
-  const bool over = is_terminal(job.status.phase) || job.deleting;
-  const bool is_strict = !over && spec.pod_replacement == reconciler::PodReplacementPolicy::kFailed;
+  // It starts nothing any more. Its phase stays Running while somebody's finalizer holds it, so a
+  // deleted job has given its permit back, and every replica sees that.
+  if (is_terminal(job.status.phase) || job.deleting) return erase(job.uid);
+  const bool is_strict = spec.pod_replacement == reconciler::PodReplacementPolicy::kFailed;
   if (is_strict) {
     strict_.insert(job.uid);
   } else {
@@ -19,18 +21,12 @@ void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
   // Whoever asks has seen that no old pod lives. It may exist, on a node that is gone.
   const bool asks = is_told || asked_.count(job.uid) != 0;
   const bool has_pod = pods == OldPods::kUnknown || (pods == OldPods::kThere && !asks);
-  queued.holds =
-      !is_terminal(job.status.phase) && (holds_permit(job.status.phase) || (is_strict && has_pod));
-  queued.over = over;
-  if (holds_permit(job.status.phase) || over || is_told) asked_.erase(job.uid);
+  queued.holds = holds_permit(job.status.phase) || (is_strict && has_pod);
+  if (holds_permit(job.status.phase) || is_told) asked_.erase(job.uid);
   const bool may_start =
       !spec.suspend && !spec.cancel && spec.parallelism > 0 && job.unknown.empty();
   queued.waits = (is_told && may_start) || asked_.count(job.uid) != 0;
   const reconciler::QueuedJob* const before = line.find(job.uid);
-  if (over && !queued.holds) {
-    line.erase(job.uid);
-    return;
-  }
   queued.since = before && before->waits ? before->since : now;
   if (is_told) queued.since = job.status.waiting->since.value_or(queued.since);
   queued.uid = job.uid;

@@ -16,7 +16,7 @@ bool Line::Before::operator()(const Entry* a, const Entry* b) const {
 bool Line::is_admitted(const QueuedJob& job) const {
   const auto found = admissions_.find(job.uid);
   // The cache may be older than the admission.
-  return found != admissions_.end() && found->second >= job.attempt && !job.over;
+  return found != admissions_.end() && found->second >= job.attempt;
 }
 
 template <class Change>
@@ -35,7 +35,7 @@ void Line::change_key(const std::string& name, Change change) {
 
 void Line::place(Entry& entry) {
   entry.uses = entry.job.holds || is_admitted(entry.job);
-  entry.lines = entry.job.waits && !entry.uses && !entry.job.over;
+  entry.lines = entry.job.waits && !entry.uses;
   if (entry.uses) ++used_;
   if (entry.lines) {
     order_.insert(&entry);

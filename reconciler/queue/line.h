@@ -16,7 +16,7 @@
 
 namespace holdfast::reconciler {
 
-// A job as its queue sees it.
+// A job as its queue sees it: one that has not ended and is not being deleted.
 struct QueuedJob {
   std::string uid;
   std::string name;
@@ -26,7 +26,6 @@ struct QueuedJob {
   std::int64_t attempt = 0;
   bool holds = false;  // its recorded phase says that it holds a permit
   bool waits = false;  // it could start if it were admitted
-  bool over = false;   // it has ended or is being deleted: it starts nothing any more
   Time since{};        // when it began to wait
 };
 
@@ -34,6 +33,7 @@ class Line {
  public:
   // The job as it is now.
   void put(QueuedJob job);
+  // It is gone, has ended or is being deleted.
   void erase(const std::string& uid);
   // The admissions as they stand in the queue's status. Each is open until its job has a higher
   // attempt.

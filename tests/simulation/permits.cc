@@ -102,6 +102,7 @@ bool Permits::lives(const Job& job, const std::string& pod_uid, const std::strin
 }
 
 bool Permits::holds(const Job& job) const {
+  if (job.over) return false;
   if (runs(job)) return true;
   return job.outlasts && std::any_of(job.pods.begin(), job.pods.end(), [&](const auto& pod) {
            return lives(job, pod.first, pod.second);

@@ -2,7 +2,8 @@
 //
 // The write of the queue's status that admits a job gives it a permit. Before the job starts, it
 // has the permit until the admission is void. After that it has it while its recorded phase says
-// so, and with podReplacementPolicy Failed also while its pod runs. The rules:
+// so, and with podReplacementPolicy Failed also while its pod runs. A deleted job has none, even if
+// a finalizer holds it. The rules:
 // - A write that admits jobs leaves at most `concurrency` permits given, and at most
 //   `concurrencyPerKey` of each key. The write is a compare-and-swap, so its spec is the one that
 //   the decision read: whoever lowers a limit takes no permit away. A queue that is held admits

@@ -96,6 +96,38 @@ TEST(QueueBook, PermitsAreCountedFromRecordedPhases) {
   }
 }
 
+// Its phase stays Running as long as somebody's finalizer holds it, and nobody writes its status.
+TEST(QueueBook, ADeletedJobHoldsNoPermitWhoeverHoldsTheJob) {
+  for (const Phase phase : {Phase::kRunning, Phase::kCancelling, Phase::kBackoff}) {
+    for (const OldPods pods : {OldPods::kNone, OldPods::kThere, OldPods::kUnknown}) {
+      QueueBook book;
+      CachedJob job = job_in(phase, 1);
+      job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+      book.put(job, OldPods::kThere, kNow);
+      ASSERT_EQ(book.line.used(), 1);
+      job.job.deleting = true;
+      book.put(job, pods, kNow);
+      EXPECT_EQ(book.line.used(), 0) << to_string(phase);
+      EXPECT_FALSE(book.counts_pods());
+      QueueBook of_another_replica;
+      of_another_replica.put(job, pods, kNow);
+      EXPECT_EQ(of_another_replica.line.used(), 0) << to_string(phase);
+    }
+  }
+}
+
+TEST(QueueBook, AJobThatIsDeletedBeforeItStartsGivesItsAdmissionBack) {
+  QueueBook book;
+  CachedJob job = told();
+  book.put(job, OldPods::kNone, kNow);
+  book.line.admit("u-1");
+  ASSERT_EQ(book.line.used(), 1);
+  job.job.deleting = true;
+  book.put(job, OldPods::kNone, kNow);
+  EXPECT_EQ(book.line.used(), 0);
+  EXPECT_TRUE(book.line.open_admissions().empty());
+}
+
 TEST(QueueBook, APodThatAnOldCacheMayNotShowKeepsThePermit) {
   QueueBook book;
   CachedJob job = told(Phase::kBackoff, 1);

@@ -85,12 +85,6 @@ TEST(Line, AnAdmissionEndsWhenItsJobHasAnotherAttemptOrIsOver) {
   line.put(moved);
   EXPECT_EQ(line.used(), 0);
 
-  line.put(waiting("b"));
-  line.admit("b");
-  QueuedJob deleted = waiting("b");
-  deleted.over = true;
-  line.put(deleted);
-  EXPECT_EQ(line.used(), 0) << "a job that is being deleted starts nothing";
   line.put(waiting("c"));
   line.admit("c");
   line.erase("c");
@@ -176,14 +170,13 @@ TEST(Line, AgreesWithASimpleCountAfterAnyChanges) {
           job.attempt = static_cast<std::int64_t>(rng.below(3));
           job.holds = rng.below(3) == 0;
           job.waits = rng.below(3) != 0;
-          job.over = rng.below(8) == 0;
           jobs[uid] = job;
           line.put(job);
         }
       }
       const auto uses = [&](const QueuedJob& job) {
         const auto found = admitted.find(job.uid);
-        return job.holds || (!job.over && found != admitted.end() && found->second >= job.attempt);
+        return job.holds || (found != admitted.end() && found->second >= job.attempt);
       };
       std::map<std::string, std::int64_t> keys;
       std::int64_t used = 0;
@@ -195,7 +188,7 @@ TEST(Line, AgreesWithASimpleCountAfterAnyChanges) {
       const QueuedJob* best = nullptr;
       std::int64_t lines = 0;
       for (const auto& [id, job] : jobs) {
-        if (uses(job) || !job.waits || job.over) continue;
+        if (uses(job) || !job.waits) continue;
         ++lines;
         if (limit && keys[job.key] >= *limit) continue;
         if (!best || std::tie(best->priority, job.created, job.uid) <
