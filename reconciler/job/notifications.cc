@@ -10,6 +10,8 @@ namespace holdfast::reconciler {
 namespace {
 
 constexpr const char* kCondition = "NotificationFailed";
+// A process that has lived for less has perhaps tried nothing yet.
+constexpr std::chrono::minutes kFirstTryWithin{10};
 // Reasons of the condition. After a loss it stays.
 constexpr const char* kNotDelivered = "NotDelivered";
 constexpr const char* kOutboxFull = "OutboxFull";
@@ -49,20 +51,27 @@ void tell_loss(const Context& context, const char* reason, const std::string& me
   write.events.push_back(Event{true, kCondition, "Notify", message});
 }
 
-// A process that is new gives nothing up: it has tried nothing, and somebody may mend the
-// configuration, which is read at the start.
-Time no_sooner_than(const Context& context, Time time) {
-  return std::max(time, context.now + (kUnknownTargetFor - context.view.observed.live_for));
+// Since when the status says that a target is not known, or that an event was lost. None: it does
+// not say so.
+std::optional<Time> told_since(const Status& status) {
+  const Condition* const told = status.condition(kCondition);
+  return told && told->status ? std::optional(told->last_transition_time) : std::nullopt;
 }
 
-// Until then an event waits for a target that is not known.
-Time unknown_until(const Context& context, const OutboxEntry& entry) {
-  return no_sooner_than(context, entry.time + kUnknownTargetFor);
+// Until then an event waits for a target that is not known. Both times stand in the status, so no
+// process has to live for long. None: the status has to say first that the target is not known. So
+// whoever has removed a target by mistake has the same time for each event, however old.
+std::optional<Time> unknown_until(const Context& context, const OutboxEntry& entry) {
+  const std::optional<Time> told = told_since(context.job.status);
+  if (!told) return std::nullopt;
+  return std::max(entry.time, *told) + kUnknownTargetFor;
 }
 
-// Until then an event waits for its first try by this process.
+// Until then an event waits for its first try. A process that is new has tried nothing: it gets
+// some time for that, but not for ever.
 Time untried_until(const Context& context, const OutboxEntry& entry) {
-  return no_sooner_than(context, entry.time + kNotifyAtMost);
+  const Time tried = context.now + (kFirstTryWithin - context.view.observed.live_for);
+  return std::min(std::max(entry.time + kNotifyAtMost, tried), entry.time + 2 * kNotifyAtMost);
 }
 
 // Why this target gets the event no more; none: it may still get it.
@@ -71,7 +80,8 @@ std::optional<std::string> why_given_up(const Context& context, const OutboxEntr
   const TargetView& target = target_of(context, name);
   const DeliveryView* const delivery = delivery_of(context, entry.number, name);
   if (target.state != TargetView::State::kKnown) {
-    if (context.now < unknown_until(context, entry)) return std::nullopt;
+    const std::optional<Time> until = unknown_until(context, entry);
+    if (!until || context.now < *until) return std::nullopt;
     return why_unusable(target, name);
   }
   if (!delivery) {
@@ -179,15 +189,28 @@ void put_events(const Context& context, Status& status) {
   }
 }
 
-// A name in spec.notify that nobody is told by is shown from the first write on.
+// The names in spec.notify, and those that an event still waits for.
+std::vector<std::string> names_in_use(const Context& context, const Status& status) {
+  std::vector<std::string> names = context.job.notify;
+  for (const OutboxEntry& entry : status.outbox) {
+    names.insert(names.end(), entry.targets.begin(), entry.targets.end());
+  }
+  return names;
+}
+
+bool is_unusable(const Context& context, const std::string& name) {
+  return target_of(context, name).state != TargetView::State::kKnown;
+}
+
+// A name that nobody is told by is shown from the first write on.
 void tell_of_targets(const Context& context, Status& status) {
   const Condition* const told = status.condition(kCondition);
   const bool is_lost =
       told && told->status && (told->reason == kNotDelivered || told->reason == kOutboxFull);
   if (is_lost) return;
-  for (const std::string& name : context.job.notify) {
+  for (const std::string& name : names_in_use(context, status)) {
+    if (!is_unusable(context, name)) continue;
     const TargetView& target = target_of(context, name);
-    if (target.state == TargetView::State::kKnown) continue;
     const bool forbidden = target.state == TargetView::State::kForbidden;
     set_condition(status, kCondition, true, forbidden ? kTargetForbidden : kTargetUnknown,
                   why_unusable(target, name) + "; its events are dropped after 10 minutes",
@@ -219,11 +242,19 @@ void decide_outbox(const Context& context, Plan& plan) {
   WriteStatus settled = write;
   settle(context, settled);
   // Plan::write() settles it, too.
-  if (settled.status.outbox != before.outbox) return plan.write_in_turn(std::move(write));
+  const std::vector<std::string> names = names_in_use(context, before);
+  const bool is_untold =
+      !told_since(before) && std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return is_unusable(context, name);
+      });
+  if (is_untold || settled.status.outbox != before.outbox) {
+    return plan.write_in_turn(std::move(write));
+  }
   for (const OutboxEntry& entry : before.outbox) {
     for (const std::string& name : entry.targets) {
-      const bool known = target_of(context, name).state == TargetView::State::kKnown;
-      const Time over = known ? entry.time + kNotifyFor : unknown_until(context, entry);
+      const Time over = is_unusable(context, name)
+                            ? unknown_until(context, entry).value_or(context.now)
+                            : entry.time + kNotifyFor;
       // After that time each failure of a known target is an event.
       if (over > context.now) {
         plan.wake_at(over);
