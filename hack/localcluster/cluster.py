@@ -39,6 +39,7 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
     name       folder under the cache; none: a temporary folder that goes away with the cluster
     nodes      simulated nodes node-0, node-1, ... made at the start
     fsync      etcd writes through to the disk
+    pods_apart pods have an etcd of their own, so that their versions have nothing to do with others'
     owned      all processes end with this process (default: when there is no name)
     kwok, controller_manager, scheduler       False: that part is not started
     audit      False: no audit log; a path: that of another policy
@@ -48,14 +49,14 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
 
     def __init__(self, name=None, nodes=1, k8s=DEFAULT_K8S_VERSION, fsync=False, owned=None,
                  kwok=True, controller_manager=True, scheduler=True, audit=True, nodes_die=True,
-                 apiserver_flags=(), controller_manager_flags=(), scheduler_flags=(), quiet=False):
+                 pods_apart=False, apiserver_flags=(), controller_manager_flags=(), scheduler_flags=(), quiet=False):
         self.name = name
         self.owned = owned if owned is not None else name is None
         self.node_count = nodes if kwok else 0
         self.options = {
             "k8s": k8s, "fsync": fsync, "kwok": kwok, "controller_manager": controller_manager,
             "scheduler": scheduler, "audit": audit if isinstance(audit, bool) else str(audit),
-            "nodes_die": nodes_die, "apiserver_flags": list(apiserver_flags),
+            "nodes_die": nodes_die, "pods_apart": pods_apart, "apiserver_flags": list(apiserver_flags),
             "controller_manager_flags": list(controller_manager_flags),
             "scheduler_flags": list(scheduler_flags)}
         self.folder = clusters_root() / name if name else None
@@ -172,6 +173,8 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
 
     def start_etcd(self):
         """Starts etcd (after kill_etcd: on the same data) and waits until it serves."""
+        if self.options.get("pods_apart") and not self._runs("etcd-pods"):
+            self._launch("etcd-pods")
         self._launch("etcd")
         self._wait_part("etcd", lambda: self.etcd("/v3/maintenance/status", {}) is not None)
 
@@ -335,14 +338,16 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
 
     def _paths(self):
         return {"pki": self.folder / "pki", "etcd-data": self.folder / "etcd",
+                "etcd-pods-data": self.folder / "etcd-pods",
                 "audit-log": self.audit_log, "kubeconfigs": self.folder / "kubeconfigs"}
 
     def _launch(self, part):
         arguments = components.ARGUMENTS[part](self._paths(), self.ports, self.options)
+        program = components.PROGRAMS.get(part, part)
         # kwok 0.7.0 fills its table of CEL types from many threads without a lock. On one thread its crash
         # ("concurrent map writes") is next to impossible: Go does not preempt a write to a map.
         environment = dict(self._supervisor.environment(), **({"GOMAXPROCS": "1"} if part == "kwok" else {}))
-        self._supervisor.ask("start", name=part, argv=[str(self.tools[part]), *arguments],
+        self._supervisor.ask("start", name=part, argv=[str(self.tools[program]), *arguments],
                              env=environment, log=str(self.log_path(part)))
 
     def _runs(self, part):

@@ -10,11 +10,11 @@ NODE_LABEL = "kwok.x-k8s.io/node"
 NODE_LEASE_SECONDS = 40
 
 
-def etcd(paths, ports, options):
+def etcd(paths, ports, options, part="etcd"):
     """etcd on loopback; without fsync it does not survive a power loss, only a SIGKILL."""
-    client = f"http://127.0.0.1:{ports['etcd']}"
-    peer = f"http://127.0.0.1:{ports['etcd-peer']}"
-    argv = [f"--data-dir={paths['etcd-data']}", "--name=local",
+    client = f"http://127.0.0.1:{ports[part]}"
+    peer = f"http://127.0.0.1:{ports[f'{part}-peer']}"
+    argv = [f"--data-dir={paths[f'{part}-data']}", "--name=local",
             f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
             f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=local={peer}", "--quota-backend-bytes=8589934592",
@@ -22,6 +22,11 @@ def etcd(paths, ports, options):
     if not options["fsync"]:
         argv.append("--unsafe-no-fsync")
     return argv
+
+
+def etcd_pods(paths, ports, options):
+    """A second one, which has the pods alone: their versions are lower than all others."""
+    return etcd(paths, ports, options, "etcd-pods")
 
 
 def kube_apiserver(paths, ports, options):
@@ -46,6 +51,8 @@ def kube_apiserver(paths, ports, options):
                  f"--audit-policy-file={policy}",
                  # Never rotated: offsets into it stay valid.
                  "--audit-log-maxsize=102400", "--audit-log-format=json"]
+    if options.get("pods_apart"):
+        argv.append(f"--etcd-servers-overrides=/pods#http://127.0.0.1:{ports['etcd-pods']}")
     return argv + list(options["apiserver_flags"])
 
 
@@ -77,10 +84,13 @@ def kwok(paths, _ports, _options):
 
 
 # By process name; the order is the one in which a cluster starts.
-ARGUMENTS = {"etcd": etcd, "kube-apiserver": kube_apiserver,
+ARGUMENTS = {"etcd": etcd, "etcd-pods": etcd_pods, "kube-apiserver": kube_apiserver,
              "kube-controller-manager": kube_controller_manager,
              "kube-scheduler": kube_scheduler, "kwok": kwok}
-PORTS = ["etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+PORTS = ["etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd-pods",
+         "etcd-pods-peer"]
+# The program of a process whose name is another one.
+PROGRAMS = {"etcd-pods": "etcd"}
 
 # Client certificates of the cluster's own parts: process name -> (user, groups).
 USERS = {

@@ -11,19 +11,27 @@ namespace {
 
 // Other events of the namespace usually bring the version sooner.
 constexpr std::chrono::milliseconds kOtherEvents{200};
-// A comparison may fail, and the watch may still have to bring what differs.
-constexpr std::chrono::milliseconds kNextLook{500};
+// Before the next step of a comparison: the watch may bring what differs, and a request may fail.
+constexpr std::chrono::milliseconds kNextLook{200};
+constexpr std::size_t kMostSeen = 200'000;
 
 }  // namespace
 
 CacheReach::CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake)
     : loop_(loop),
       wake_(std::move(wake)),
-      check_(client, cache, std::move(log), [this] { look(); }) {}
+      check_(client, cache, moments_, std::move(log), [this] { look(); }) {}
 
-bool CacheReach::has(const std::string& ns, std::uint64_t version, const std::string& key) {
-  if (check_.shown(ns) >= version) return true;
-  waiting_.try_emplace(key, Waiting{version, loop_.now()}).first->second.version = version;
+Moment CacheReach::since(const std::string& uid, std::uint64_t version) {
+  if (seen_.size() >= kMostSeen && seen_.count(uid) == 0) seen_.clear();
+  Seen& seen = seen_[uid];
+  if (seen.moment == 0 || seen.version != version) seen = {version, moments_.next()};
+  return seen.moment;
+}
+
+bool CacheReach::has(const std::string& ns, Moment moment, const std::string& key) {
+  if (has(ns, moment)) return true;
+  waiting_.try_emplace(key, Waiting{moment, loop_.now()}).first->second.moment = moment;
   if (timer_ == 0 && !stopped_) {
     timer_ = loop_.call_after(kOtherEvents, [this] { compare(); });
   }
@@ -38,7 +46,7 @@ void CacheReach::on_progress() {
 void CacheReach::look() {
   std::vector<std::string> reached;
   for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (check_.shown(tenant_of(one->first)) < one->second.version) {
+    if (check_.shown(tenant_of(one->first)) < one->second.moment) {
       ++one;
       continue;
     }
@@ -61,7 +69,8 @@ void CacheReach::compare() {
 
 void CacheReach::time_travelled() {
   check_.time_travelled();
-  for (auto& [key, waiting] : waiting_) waiting.version = 0;
+  seen_.clear();
+  for (auto& [key, waiting] : waiting_) waiting.moment = 0;
   look();
 }
 

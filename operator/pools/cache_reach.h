@@ -1,5 +1,9 @@
-// Decisions that wait until a cache is as new as a version. In a busy namespace its watch passes
-// the version at once. If not, the cache is compared with the API server.
+// Decisions that wait until a cache has everything that the API server had at a moment. In a busy
+// namespace the cache soon has it, and one small request shows that. If not, the cache is compared
+// with the API server (CacheCheck).
+//
+//   // The Leases are as new as this version of the job.
+//   leases.has(ns, leases.since(job.uid, job.version), key)
 //
 // Loop only. Destroy it when the client is idle.
 #pragma once
@@ -20,12 +24,17 @@ class CacheReach {
   CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake);
   ~CacheReach() { stop(); }
 
-  bool has(const std::string& namespace_, std::uint64_t version) const {
-    return check_.shown(namespace_) >= version;
+  // The moment when this process first asked about this version of an object of another resource.
+  // Forgetting it costs another request.
+  Moment since(const std::string& uid, std::uint64_t version);
+  Moment now() { return moments_.next(); }
+
+  bool has(const std::string& namespace_, Moment moment) const {
+    return check_.shown(namespace_) >= moment;
   }
-  // The cache has everything of the namespace up to this version. If not, `wake` gets the key once
-  // it has. The key begins with "<namespace>/".
-  bool has(const std::string& namespace_, std::uint64_t version, const std::string& key);
+  // The cache has everything of the namespace of this moment. If not, `wake` gets the key once it
+  // has. The key begins with "<namespace>/".
+  bool has(const std::string& namespace_, Moment moment, const std::string& key);
   // The cache has advanced.
   void on_progress();
   void time_travelled();
@@ -37,9 +46,15 @@ class CacheReach {
 
   Loop& loop_;
   Wake wake_;
+  Moments moments_;
   CacheCheck check_;
-  struct Waiting {
+  struct Seen {
     std::uint64_t version = 0;
+    Moment moment = 0;
+  };
+  std::unordered_map<std::string, Seen> seen_;  // by UID
+  struct Waiting {
+    Moment moment = 0;
     SteadyTime since{};
   };
   std::unordered_map<std::string, Waiting> waiting_;  // by key

@@ -244,7 +244,8 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     const auto pool = job.job.spec.pool ? find_pool(pool_key(job)) : nullptr;
     const Duration after =
         pool ? pool->book.lease_duration(run.worker_uid) : PoolBook::kLongestDuration;
-    const bool is_new = leases_reach_.has(job.namespace_, job.version, job.key());
+    const bool is_new =
+        leases_reach_.has(job.namespace_, leases_reach_.since(job.uid, job.version), job.key());
     if (!is_new || times_.missing_for(key, loop_.now()) < after) return slot;
     if (pool && pool->known_gone.count(run.worker_uid) == 0) return slot;
     slot.at = reconciler::AtPlace::kLost;
@@ -260,12 +261,16 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     slot.left = has_left(id, view);
     return run.open() ? is_empty(slot.at) : slot.left;
   };
-  const std::uint64_t needed = std::max(job.version, worker.lease->version);
-  const bool is_new = leases_reach_.has(job.namespace_, needed);
+  const Moment needed = leases_reach_.since(job.uid, job.version);
+  const bool is_new = leases_.version(job.namespace_) >= worker.lease->version &&
+                      leases_reach_.has(job.namespace_, needed);
   // The job waits for newer Leases only if they can change something.
   if (!look(is_new) && !is_new && look(true)) {
     leases_reach_.has(job.namespace_, needed, job.key());
     look(false);
+  }
+  if (slot.at == reconciler::AtPlace::kUnknown && !is_new) {
+    leases_reach_.has(job.namespace_, needed, job.key());
   }
   slot.is_known = is_new && leases_.live(job.namespace_) && worker.is_readable() &&
                   worker.lease->is() == reconciler::WorkerIs::kLive;

@@ -207,7 +207,8 @@ reconciler::PodIs PoolController::pod_is(const Worker& worker) {
   const WorkerLeasePtr& lease = worker.lease ? worker.lease : worker.work;
   // The pod was there before its Leases.
   const bool is_new =
-      lease && pods_reach_.has(worker.namespace_, lease->version, worker.queue_key());
+      lease && pods_reach_.has(worker.namespace_, pods_reach_.since(lease->uid, lease->version),
+                               worker.queue_key());
   return is_new ? PodIs::kGone : PodIs::kUnknown;
 }
 
@@ -349,7 +350,8 @@ bool PoolController::is_needed(const Worker& worker) {
     work_.queue().add_after(worker.queue_key(), *worker.cut_off_seen + kLeaseStays - loop_.now());
     return true;
   }
-  return !jobs_reach_.has(worker.namespace_, worker.lease->version, worker.queue_key());
+  const Moment seen = jobs_reach_.since(worker.lease->uid, worker.lease->version);
+  return !jobs_reach_.has(worker.namespace_, seen, worker.queue_key());
 }
 
 reconciler::WorkerDecision PoolController::refresh(Worker& worker) {

@@ -143,7 +143,7 @@ bool PoolController::knows_pods(const CachedPool& cached, Pool& pool, const std:
   const bool is_written = cached.version < pool.written_version;
   if ((is_written ? pool.written : cached.status).holder != holder) return false;
   if (pool.owner.holder != holder) {
-    pool.owner = {holder, std::max(cached.version, pool.written_version), false};
+    pool.owner = {holder, pods_reach_.now(), false};
     pool.owner.knows_pods = is_written && cached.status.holder.empty();
   }
   if (pool.owner.knows_pods) return true;

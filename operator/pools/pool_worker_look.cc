@@ -306,8 +306,8 @@ reconciler::RecordSays PoolController::record(const Worker& worker, const Attemp
   const std::string key = worker.namespace_ + "/" + job_name;
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job || job->uid != id.job_uid) {
-    const bool is_gone =
-        jobs_reach_.has(worker.namespace_, worker.work->version, worker.queue_key());
+    const Moment seen = jobs_reach_.since(worker.work->uid, worker.work->version);
+    const bool is_gone = jobs_reach_.has(worker.namespace_, seen, worker.queue_key());
     return is_gone ? RecordSays::kOver : RecordSays::kUnknown;
   }
   if (job->job.deleting) return RecordSays::kOver;

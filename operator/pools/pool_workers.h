@@ -91,8 +91,8 @@ struct Pool {
   std::optional<SteadyTime> last_write;
   std::uint64_t outdated = 0;  // a conflict has shown that there is a newer version than this one
   std::optional<reconciler::PoolState::Refusal> refusal;
-  // Who was last seen on record (see PoolStatus::holder), from which version of the pool on, and
-  // whether we have seen all pods that were made before.
+  // Who was last seen on record (see PoolStatus::holder), at which moment (CacheReach) that was,
+  // and whether we have seen all pods that were made before.
   struct Owner {
     std::string holder;
     std::uint64_t since = 0;

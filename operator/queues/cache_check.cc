@@ -10,24 +10,70 @@ namespace {
 
 // Of one answer. The metadata of a job takes about 1 KB.
 constexpr int kPage = 5000;
+// Whoever waits calls compare() some times in a second.
+constexpr int kSkippedAfterFailure = 3;
 
 }  // namespace
 
-CacheCheck::CacheCheck(kube::Client& client, cache::Informer& cache, Log log,
+CacheCheck::CacheCheck(kube::Client& client, cache::Informer& cache, Moments& moments, Log log,
                        std::function<void()> compared)
-    : client_(client), cache_(cache), log_(std::move(log)), compared_(std::move(compared)) {}
+    : client_(client),
+      cache_(cache),
+      moments_(moments),
+      log_(std::move(log)),
+      compared_(std::move(compared)) {}
 
-std::uint64_t CacheCheck::shown(const std::string& namespace_) const {
+Moment CacheCheck::shown(const std::string& namespace_) const {
   const auto found = namespaces_.find(namespace_);
-  const std::uint64_t compared = found == namespaces_.end() ? 0 : found->second.compared;
-  return std::max(cache_.version(namespace_), compared);
+  return found == namespaces_.end() ? 0 : found->second.shown;
+}
+
+void CacheCheck::begin(const std::string& namespace_) {
+  const auto found = namespaces_.find(namespace_);
+  if (found == namespaces_.end() || !found->second.mark) compare(namespace_);
 }
 
 void CacheCheck::compare(const std::string& namespace_) {
   State& state = namespaces_[namespace_];
-  if (state.lists || state.difference) return;
-  state.lists = true;
-  spawn(list(namespace_));
+  if (state.asks || state.difference) return;
+  if (state.failures > 0 && ++state.skipped < kSkippedAfterFailure) return;
+  state.skipped = 0;
+  state.asks = true;
+  spawn(state.mark ? list(namespace_) : ask(namespace_));
+}
+
+kube::Kind CacheCheck::bare_kind() const {
+  kube::Kind kind = cache_.kind();
+  kind.metadata_only = true;
+  kind.protobuf = nullptr;
+  kind.decode = kube::decode_bare;
+  return kind;
+}
+
+void CacheCheck::failed(const std::string& ns, const std::string& why) {
+  log_.debug("a cache could not be compared",
+             {{"kind", cache_.kind().name}, {"namespace", ns}, {"error", why}});
+  State& state = namespaces_[ns];
+  state.asks = false;
+  ++state.failures;
+}
+
+// One object of any labels: the API server need not search for it.
+Task<void> CacheCheck::ask(std::string ns) {
+  const int age = age_;
+  const Moment begun = moments_.next();
+  kube::Kind kind = bare_kind();
+  kind.label_selector.clear();
+  auto page = client_.list(kind, ns, cache::list_query(cache::Freshness::kConsistent, 0, "", 1));
+  const Result<kube::ListPage> answer = co_await page;
+  if (age != age_) co_return;
+  if (!answer) co_return failed(ns, answer.error().message);
+  State& state = namespaces_[ns];
+  state.asks = false;
+  state.failures = 0;
+  state.mark = Mark{begun, answer->version};
+  settle(ns, state);
+  compared_();
 }
 
 Task<void> CacheCheck::list(std::string ns) {
@@ -35,32 +81,27 @@ Task<void> CacheCheck::list(std::string ns) {
   std::uint64_t version = 0;
   std::string token;
   const int age = age_;
+  const Moment begun = moments_.next();
   // The cache may get another selector meanwhile. Then list and cache have different objects.
-  kube::Kind kind = cache_.kind();
-  kind.metadata_only = true;
-  kind.protobuf = nullptr;
-  kind.decode = kube::decode_bare;
+  const kube::Kind kind = bare_kind();
   do {
     auto page =
         client_.list(kind, ns, cache::list_query(cache::Freshness::kConsistent, 0, token, kPage));
     const Result<kube::ListPage> answer = co_await page;
     if (age != age_) co_return;
-    const bool is_same = kind.label_selector == cache_.kind().label_selector;
-    if (!answer || !is_same) {
-      log_.debug("a cache could not be compared",
-                 {{"kind", kind.name},
-                  {"namespace", ns},
-                  {"error", answer ? "it has another selector by now" : answer.error().message}});
-      namespaces_[ns].lists = false;
-      co_return;
+    if (!answer) co_return failed(ns, answer.error().message);
+    if (kind.label_selector != cache_.kind().label_selector) {
+      co_return failed(ns, "it has another selector by now");
     }
     if (version == 0) version = answer->version;
     listed.insert(listed.end(), answer->items.begin(), answer->items.end());
     token = answer->continue_token;
   } while (!token.empty());
   State& state = namespaces_[ns];
-  state.lists = false;
+  state.asks = false;
+  state.failures = 0;
   state.difference = differs(ns, version, listed);
+  state.difference->begun = begun;
   settle(ns, state);
   compared_();
 }
@@ -84,10 +125,14 @@ CacheCheck::Difference CacheCheck::differs(const std::string& ns, std::uint64_t 
 }
 
 void CacheCheck::settle(const std::string& ns, State& state) {
+  const std::uint64_t version = cache_.version(ns);
+  if (state.mark && version >= state.mark->version) {
+    state.shown = std::max(state.shown, state.mark->begun);
+    state.mark.reset();
+  }
   if (!state.difference) return;
   const Difference& difference = *state.difference;
   if (difference.selector != cache_.kind().label_selector) return state.difference.reset();
-  const std::uint64_t version = cache_.version(ns);
   const bool has_all =
       version >= difference.listed ||
       (version >= difference.reach &&
@@ -96,8 +141,9 @@ void CacheCheck::settle(const std::string& ns, State& state) {
          return cached && cached->uid == object->uid;
        }));
   if (!has_all) return;
-  state.compared = std::max(state.compared, difference.listed);
+  state.shown = std::max(state.shown, difference.begun);
   state.difference.reset();
+  state.mark.reset();  // it was older
 }
 
 void CacheCheck::on_progress() {

@@ -1,7 +1,15 @@
-// Shows that a cache has everything of a namespace that the API server had at a version. In a busy
-// cluster the watch passes that version at once. Of a quiet kind only a bookmark would, once a
-// minute. So it lists the namespace's metadata, consistently, and compares it with the cache. What
-// differs, the watch has to bring.
+// Shows that a cache has everything of a namespace that the API server had at a moment. Each
+// resource may have an etcd of its own, so its versions say nothing about another resource. What
+// was true at a moment is compared with what a request of that resource shows that was sent after
+// it:
+//
+// 1. A consistent list of one object tells the resource's version. In a busy cluster the watch
+//    passes it at once.
+// 2. Of a quiet kind only a bookmark would, once a minute. Then it lists the namespace's metadata,
+//    consistently, and compares it with the cache. What differs, the watch has to bring.
+//
+//   const Moment seen = moments.next();      // e.g. a write of another resource was acknowledged
+//   if (check.shown(ns) < seen) check.compare(ns);
 //
 // Loop only. Destroy it when the client is idle.
 #pragma once
@@ -19,14 +27,28 @@
 
 namespace holdfast::controller {
 
+// Moments in the life of this process, in their order. Zero: before all of them.
+using Moment = std::uint64_t;
+class Moments {
+ public:
+  Moment next() { return ++last_; }
+
+ private:
+  Moment last_ = 0;
+};
+
 class CacheCheck {
  public:
-  // `compared` runs when a comparison has come to its end.
-  CacheCheck(kube::Client& client, cache::Informer& cache, Log log, std::function<void()> compared);
+  // `moments`: those that `shown` is compared with. `compared` runs when an answer has come.
+  CacheCheck(kube::Client& client, cache::Informer& cache, Moments& moments, Log log,
+             std::function<void()> compared);
 
-  // The cache has everything up to the higher of what its watch has brought and what was compared.
-  std::uint64_t shown(const std::string& namespace_) const;
-  // Compares once, unless a comparison is under way. Look again on progress of the cache.
+  // The cache has everything that the API server had at this moment.
+  Moment shown(const std::string& namespace_) const;
+  // Takes the first step, unless it was taken.
+  void begin(const std::string& namespace_);
+  // Takes the next step, unless one is under way. Call it again after a while, if the cache is
+  // still not shown to be new enough. Look again on progress of the cache.
   void compare(const std::string& namespace_);
   // The cache has advanced.
   void on_progress();
@@ -37,17 +59,29 @@ class CacheCheck {
   }
 
  private:
+  // The resource had this version after the moment.
+  struct Mark {
+    Moment begun = 0;
+    std::uint64_t version = 0;
+  };
   struct Difference {
+    Moment begun = 0;
     std::string selector;      // of the cache, then
     std::uint64_t listed = 0;  // the version of the list
     std::uint64_t reach = 0;   // the highest version of an object that the cache did not have
     std::vector<kube::ObjectPtr> go;  // objects of the cache that the list did not have
   };
   struct State {
-    bool lists = false;
-    std::uint64_t compared = 0;
+    bool asks = false;  // a request is under way
+    int failures = 0;
+    int skipped = 0;  // calls of compare() since the last failure
+    Moment shown = 0;
+    std::optional<Mark> mark;
     std::optional<Difference> difference;
   };
+  kube::Kind bare_kind() const;
+  void failed(const std::string& ns, const std::string& why);
+  Task<void> ask(std::string ns);
   Task<void> list(std::string ns);
   Difference differs(const std::string& ns, std::uint64_t version,
                      const std::vector<kube::ObjectPtr>& listed) const;
@@ -55,6 +89,7 @@ class CacheCheck {
 
   kube::Client& client_;
   cache::Informer& cache_;
+  Moments& moments_;
   Log log_;
   std::function<void()> compared_;
   std::unordered_map<std::string, State> namespaces_;

@@ -10,14 +10,14 @@
 namespace holdfast::controller {
 namespace {
 
-// In a busy cluster the watches pass the version of a claim by themselves.
+// Other claims may share the comparison.
 constexpr std::chrono::milliseconds kOtherEvents{200};
 // Only the numbers in the status wait for it.
 constexpr std::chrono::seconds kNoHurry{3};
 // The first list of a kind may fail some times.
 constexpr std::chrono::seconds kReadingTime{60};
-// A comparison may fail, or another namespace's list may come in between.
-constexpr std::chrono::milliseconds kNextLook{500};
+// Before the next step of a comparison: the watch may bring what differs, and a request may fail.
+constexpr std::chrono::milliseconds kNextLook{200};
 
 std::string queue_key(const CachedJob& job) { return job.namespace_ + "/" + job.job.queue->name; }
 
@@ -44,8 +44,8 @@ QueueController::QueueController(Dependencies dependencies)
       membership_(dependencies.membership),
       pod_shards_(dependencies.pod_shards),
       look_at_(std::move(dependencies.look_at)),
-      jobs_check_(client_, jobs_, log_, [this] { on_progress(); }),
-      pods_check_(client_, pods_, log_, [this] { on_progress(); }),
+      jobs_check_(client_, jobs_, moments_, log_, [this] { on_progress(); }),
+      pods_check_(client_, pods_, moments_, log_, [this] { on_progress(); }),
       pool_({loop_, log_}, pool_config(),
             [this](std::string key) { return reconcile(std::move(key)); }) {
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
@@ -142,12 +142,15 @@ OldPods QueueController::old_pods(const CachedJob& job) {
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
   // Its later writes change nothing of that.
-  const std::uint64_t since = rested_.try_emplace(job.uid, job.version).first->second;
+  const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
+  if (is_new) rested->second = moments_.next();
+  const Moment since = rested->second;
   if (pods_check_.shown(job.namespace_) >= since) {
     unsure_.erase(job.key());
     return OldPods::kNone;
   }
   unsure_.try_emplace(job.key(), loop_.now());
+  pods_check_.begin(job.namespace_);
   return OldPods::kUnknown;
 }
 
@@ -299,13 +302,21 @@ bool QueueController::caches_are_new(const std::string& ns, const QueueBook& boo
 std::optional<Duration> QueueController::renew_caches(const std::string& key, QueueBook& book) {
   behind_.insert(key);
   const std::string ns = namespace_of(key);
-  const Duration patience = book.line.waiting() > 0 ? Duration(kOtherEvents) : Duration(kNoHurry);
-  if (book.last_write && loop_.now() - *book.last_write < patience) {
-    return *book.last_write + patience - loop_.now();
-  }
-  if (!book.tenure.may_count(jobs_check_.shown(ns))) jobs_check_.compare(ns);
-  if (book.counts_pods() && !book.tenure.may_count(pods_check_.shown(ns))) pods_check_.compare(ns);
-  return kNextLook;
+  const bool is_urgent = book.line.waiting() > 0;
+  const Duration patience = is_urgent ? Duration(kOtherEvents) : Duration(kNoHurry);
+  const Duration left =
+      book.last_write ? *book.last_write + patience - loop_.now() : Duration::zero();
+  const auto renew = [&](CacheCheck& check) {
+    if (book.tenure.may_count(check.shown(ns))) return;
+    if (left <= Duration::zero()) {
+      check.compare(ns);
+    } else if (is_urgent) {
+      check.begin(ns);
+    }
+  };
+  renew(jobs_check_);
+  if (book.counts_pods()) renew(pods_check_);
+  return left > Duration::zero() ? left : Duration(kNextLook);
 }
 
 reconciler::QueueView QueueController::view(const CachedQueue& queue, QueueBook& book,
@@ -368,7 +379,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
       co_return result;
     }
     if (decision.claims) {
-      book->tenure.claimed(self, queue->uid, written);
+      book->tenure.claimed(self, queue->uid, moments_.next());
       pool_.queue().add(key);
     }
     tell_admitted(*queue, *book, decision.admitted);

@@ -120,6 +120,7 @@ class QueueController : public Permits {
   Membership& membership_;
   const PodShards& pod_shards_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
+  Moments moments_;
   CacheCheck jobs_check_;
   CacheCheck pods_check_;
   ReconcilePool pool_;
@@ -128,9 +129,10 @@ class QueueController : public Permits {
   // Queues that a job has asked for while nobody knew whether they are there.
   mutable std::unordered_set<std::string> unread_;
   SteadyTime began_{};
-  // Jobs with podReplacementPolicy Failed of which no attempt runs: the version since when, by UID.
-  // Until the cache of pods has reached it, they keep their permits: by key, since when.
-  std::unordered_map<std::string, std::uint64_t> rested_;
+  // Jobs with podReplacementPolicy Failed of which no attempt runs: when that was first seen, by
+  // UID. Until the cache of pods is shown to be as new, they keep their permits: by key, since
+  // when.
+  std::unordered_map<std::string, Moment> rested_;
   std::unordered_map<std::string, SteadyTime> unsure_;
 };
 

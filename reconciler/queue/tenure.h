@@ -4,7 +4,7 @@
 // owner first claims the queue: it writes its own name into the queue's status, by
 // compare-and-swap. From then on no write of an earlier owner succeeds. Each admission of an
 // earlier owner is in that status, or its job has moved before. Then the new owner waits until its
-// caches are as new as the claim. Pure.
+// caches have everything that the API server had when the claim was acknowledged. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,26 @@ namespace holdfast::reconciler {
 class QueueTenure {
  public:
   // Our name, written for the first time in this tenure, is in the status of the queue with this
-  // UID since `version`.
-  void claimed(std::string holder, std::string queue_uid, std::uint64_t version) {
+  // UID. `moment`: of this process, after the answer to that write.
+  void claimed(std::string holder, std::string queue_uid, std::uint64_t moment) {
     holder_ = std::move(holder);
     queue_uid_ = std::move(queue_uid);
-    version_ = version;
+    moment_ = moment;
   }
   void lost() { *this = QueueTenure(); }
 
   // The claim is of this tenure and of this queue, and not of an earlier one of its name.
   bool holds(const std::string& holder, const std::string& queue_uid) const {
-    return version_ > 0 && holder == holder_ && queue_uid == queue_uid_;
+    return moment_ > 0 && holder == holder_ && queue_uid == queue_uid_;
   }
-  // `shown`: the version that all caches have reached from which permits are counted.
-  bool may_count(std::uint64_t shown) const { return version_ > 0 && shown >= version_; }
+  // `shown`: all caches from which permits are counted have everything of this moment. No version
+  // of a job or a pod says that, for each resource may have an etcd of its own.
+  bool may_count(std::uint64_t shown) const { return moment_ > 0 && shown >= moment_; }
 
  private:
   std::string holder_;
   std::string queue_uid_;
-  std::uint64_t version_ = 0;
+  std::uint64_t moment_ = 0;
 };
 
 }  // namespace holdfast::reconciler

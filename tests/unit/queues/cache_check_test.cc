@@ -1,4 +1,4 @@
-// When a cache is known to have everything up to a version, on the real client and a scripted
+// When a cache is known to have everything of a moment, on the real client and a scripted
 // transport.
 #include "operator/queues/cache_check.h"
 
@@ -55,16 +55,25 @@ class CacheCheckTest : public ::testing::Test {
     answer(list(10, {object("a", 9)}));
     transport.open_stream();
     loop.run_ready();
-    ASSERT_EQ(check.shown("ns"), 10u);
+    seen = moments.next();
+    ASSERT_FALSE(is_shown());
   }
+  bool is_shown(const std::string& ns = "ns") const { return check.shown(ns) >= seen; }
   cache::Informer::Dependencies dependencies() {
     cache::Informer::Dependencies of{loop, client, random, Log()};
     of.streaming_lists = false;
     return of;
   }
-  void compare() {
+  void step() {
     check.compare("ns");
     loop.run_ready();
+  }
+  // The watch does not pass the version that the first step tells.
+  void compare() {
+    step();
+    answer(list(19));
+    ASSERT_FALSE(is_shown());
+    step();
   }
   void answer(const std::string& body, int status = 200) {
     transport.answer(status, body);
@@ -82,71 +91,119 @@ class CacheCheckTest : public ::testing::Test {
   kube::Client client{{loop, transport, credentials, random, Log(), {}}};
   cache::Informer informer{dependencies(), jobs(), {}};
   int compared = 0;
-  CacheCheck check{client, informer, Log(), [this] { ++compared; }};
+  Moments moments;
+  CacheCheck check{client, informer, moments, Log(), [this] { ++compared; }};
+  Moment seen = 0;
 };
 
-TEST_F(CacheCheckTest, ACacheThatHasAllOfAListHasItsVersion) {
+// The write that it must be as new as was of another resource, whose versions may be far higher.
+TEST_F(CacheCheckTest, ACacheThatPassesTheVersionOfALaterAnswerHasEverythingOfTheMoment) {
+  step();
+  EXPECT_THAT(transport.request().target, HasSubstr("/namespaces/ns/jobs?limit=1"));
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion=0")));
+  answer(list(12));
+  EXPECT_FALSE(is_shown());
+  event("MODIFIED", object("a", 11));
+  EXPECT_FALSE(is_shown());
+  event("MODIFIED", object("a", 12));
+  EXPECT_TRUE(is_shown());
+  EXPECT_FALSE(is_shown("other"));
+  EXPECT_LT(check.shown("ns"), moments.next()) << "of what comes later it says nothing";
+}
+
+TEST_F(CacheCheckTest, ACacheThatIsAsNewAsTheAnswerIsShownAtOnce) {
+  step();
+  answer(list(10));
+  EXPECT_TRUE(is_shown());
+  EXPECT_EQ(compared, 1);
+}
+
+TEST_F(CacheCheckTest, AnAnswerToAnEarlierQuestionShowsNothingOfALaterMoment) {
+  step();
+  seen = moments.next();
+  answer(list(10));
+  EXPECT_FALSE(is_shown());
+  step();
+  answer(list(10));
+  EXPECT_TRUE(is_shown());
+}
+
+TEST_F(CacheCheckTest, NothingIsListedBeforeTheWatchHadItsTime) {
+  check.begin("ns");
+  loop.run_ready();
+  answer(list(12));
+  check.begin("ns");
+  loop.run_ready();
+  EXPECT_EQ(transport.pending(), 0u);
+  step();
+  EXPECT_EQ(transport.pending(), 1u);
+}
+
+TEST_F(CacheCheckTest, ACacheThatHasAllOfAListIsAsNewAsTheList) {
   compare();
   EXPECT_THAT(transport.request().target, HasSubstr("/namespaces/ns/jobs?"));
   EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion=0")))
       << "only a consistent list proves anything";
   answer(list(20, {object("a", 9)}));
-  EXPECT_EQ(check.shown("ns"), 20u);
-  EXPECT_EQ(compared, 1);
-  EXPECT_EQ(check.shown("other"), 10u) << "another namespace was not compared";
+  EXPECT_TRUE(is_shown());
+  EXPECT_EQ(compared, 2);
+  EXPECT_FALSE(is_shown("other")) << "another namespace was not compared";
 }
 
 TEST_F(CacheCheckTest, AnObjectThatTheCacheLacksMustComeFirst) {
   compare();
   answer(list(20, {object("a", 9), object("b", 15), object("c", 17)}));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
   event("ADDED", object("b", 15));
-  EXPECT_EQ(check.shown("ns"), 15u);
+  EXPECT_FALSE(is_shown());
   event("ADDED", object("c", 17));
-  EXPECT_EQ(check.shown("ns"), 20u);
+  EXPECT_TRUE(is_shown());
 }
 
 TEST_F(CacheCheckTest, ANewerVersionOfAnObjectMustComeFirst) {
   compare();
   answer(list(20, {object("a", 12)}));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
   event("MODIFIED", object("a", 12));
-  EXPECT_EQ(check.shown("ns"), 20u);
+  EXPECT_TRUE(is_shown());
 }
 
 TEST_F(CacheCheckTest, AnObjectThatIsGoneMustGoFirst) {
   compare();
   answer(list(20));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
   event("DELETED", object("a", 18));
-  EXPECT_EQ(check.shown("ns"), 20u);
+  EXPECT_TRUE(is_shown());
 }
 
 TEST_F(CacheCheckTest, AnObjectThatWasMadeAgainIsAnotherOne) {
   compare();
   answer(list(20, {object("a", 9, "second")}));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
 }
 
 TEST_F(CacheCheckTest, AListThatFailsProvesNothingAndIsAskedForAgain) {
   compare();
   answer("{}", 403);
-  EXPECT_EQ(check.shown("ns"), 10u);
-  compare();
+  EXPECT_FALSE(is_shown());
+  step();
+  EXPECT_EQ(transport.pending(), 0u) << "not at once";
+  step();
+  step();
   answer(list(20, {object("a", 9)}));
-  EXPECT_EQ(check.shown("ns"), 20u);
+  EXPECT_TRUE(is_shown());
 }
 
 TEST_F(CacheCheckTest, PagesAreOneList) {
   compare();
   answer(R"({"metadata":{"resourceVersion":"20","continue":"next"},"items":[)" + object("a", 9) +
          "]}");
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
   EXPECT_THAT(transport.request().target, HasSubstr("continue=next"));
   answer(list(20, {object("b", 15)}));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
   event("ADDED", object("b", 15));
-  EXPECT_EQ(check.shown("ns"), 20u);
+  EXPECT_TRUE(is_shown());
 }
 
 // Versions fall when a backup is restored. A list of before says nothing about what comes after.
@@ -154,7 +211,7 @@ TEST_F(CacheCheckTest, AListFromBeforeATimeTravelProvesNothing) {
   compare();
   check.time_travelled();
   answer(list(20, {object("a", 9)}));
-  EXPECT_EQ(check.shown("ns"), 10u);
+  EXPECT_FALSE(is_shown());
 }
 
 }  // namespace
