@@ -3,11 +3,19 @@
 //
 // A Date header has whole seconds and was made between send and receipt. So the server's time at
 // receipt lies in [date, date + 1 s + round trip]. The clock intersects the intervals of recent
-// answers and takes the lower end. This time never falls, and is never ahead of the server by more
-// than one round trip. The interval widens with age, to follow drift and a stepped server clock.
+// answers and takes the lower end. The interval widens with age, to follow drift.
+//
+// now() never falls while `at` does not. If only slower answers have come for kFollowsSoon, the
+// clock goes at half its pace until it agrees with them.
+//
+// Several API servers with different clocks may stand behind one address. As soon as a faster one
+// has contradicted the clock, the clock follows that one, and ignores what is slower by no more
+// than that, up to kFollowsFor. So the time does not flap.
+//
+// Loop only.
 #pragma once
 
-#include <optional>
+#include <chrono>
 
 #include "core/time.h"
 
@@ -15,19 +23,37 @@ namespace holdfast {
 
 class ServerClock {
  public:
+  // Among many requests the answers of both servers alternate.
+  static constexpr std::chrono::seconds kFollowsSoon{5};
+  // Connections stay open for long, so the few answers at rest may all come from one server.
+  static constexpr std::chrono::minutes kFollowsFor{10};
+
   // An answer with this Date header: the steady times of its request and its receipt.
   void observe(Time date, SteadyTime sent, SteadyTime received);
 
   // False until the first answer. Do not call now() before that.
   bool known() const { return known_; }
 
+  // `at` may be in the past.
   Time now(SteadyTime at) const;
 
  private:
+  Duration shown(SteadyTime at) const;
+  bool is_ignored(Duration behind, SteadyTime received) const;
+
   bool known_ = false;
-  SteadyTime updated_{};
+  SteadyTime updated_{};      // by an answer that was not ignored
+  bool has_ignored_ = false;  // since then
+  // How much slower some servers' answers may be, as was last seen then.
+  Duration gap_{};
+  SteadyTime gap_seen_{};
   Duration low_{};  // the offset server - steady lies in [low_, high_]
   Duration high_{};
+  // now() shows low_, or this line if that is higher: from `above_` at `above_at_` it falls at half
+  // the clock's pace.
+  Duration above_{};
+  SteadyTime above_at_{};
+  mutable SteadyTime read_until_{};  // the latest `at` of now()
 };
 
 }  // namespace holdfast

@@ -52,17 +52,130 @@ TEST(ServerClock, ManyAnswersNarrowItDownAndItIsNeverAheadByMoreThanOneRoundTrip
   EXPECT_GE(clock.now(now), server.wall(now) - 100ms);
 }
 
-TEST(ServerClock, FollowsAServerClockThatIsSteppedForwardsOrBack) {
-  for (const Duration step : {Duration(1h), Duration(-1h)}) {
+TEST(ServerClock, FollowsAServerClockThatIsSteppedForwards) {
+  ServerClock clock;
+  Server server{1'700'000'000s};
+  clock.observe(server.date(kStart), kStart, kStart + 5ms);
+  server.offset += 1h;
+  const SteadyTime later = kStart + 10s;
+  clock.observe(server.date(later), later, later + 5ms);
+  const Duration off = server.wall(later) - clock.now(later);
+  EXPECT_LE(off, 1s + 10ms);
+  EXPECT_GE(off, -5ms);
+}
+
+TEST(ServerClock, GoesAtHalfItsPaceUntilItAgreesWithAServerClockThatWasSteppedBack) {
+  ServerClock clock;
+  Server server{1'700'000'000s};
+  SteadyTime now = kStart;
+  const auto goes_on = [&](std::chrono::seconds time) {
+    for (const SteadyTime end = now + time; now < end; now += 1s) {
+      const Time before = clock.now(now);
+      clock.observe(server.date(now), now - 2ms, now);
+      EXPECT_GE(clock.now(now), before);
+      EXPECT_GE(clock.now(now + 1s) - clock.now(now), 499ms);
+    }
+  };
+  clock.observe(server.date(now), now, now);
+  server.offset -= 1min;
+  goes_on(ServerClock::kFollowsSoon - 1s);
+  EXPECT_GE(clock.now(now) - server.wall(now), 58s);
+  goes_on(124s);
+  EXPECT_LE(clock.now(now), server.wall(now) + 2ms);
+  EXPECT_GE(clock.now(now), server.wall(now) - 1s - 2ms);
+}
+
+// As a process in a busy virtual machine may.
+TEST(ServerClock, FollowsALocalClockThatIsATenthTooFastOrTooSlow) {
+  for (const double rate : {0.1, -0.1}) {
+    std::mt19937 random(1);
     ServerClock clock;
     Server server{1'700'000'000s};
-    clock.observe(server.date(kStart), kStart, kStart + 5ms);
-    server.offset += step;
-    const SteadyTime later = kStart + 10s;
-    clock.observe(server.date(later), later, later + 5ms);
-    const Duration off = server.wall(later) - clock.now(later);
-    EXPECT_LE(off, 1s + 10ms);
-    EXPECT_GE(off, -5ms);
+    SteadyTime now = kStart;
+    Duration worst{};
+    for (int i = 0; i < 2000; ++i) {
+      const Duration step = std::chrono::milliseconds(random() % 2000);
+      now += step;
+      server.offset -= std::chrono::duration_cast<Duration>(step * rate);
+      clock.observe(server.date(now), now - 2ms, now);
+      worst = std::max(worst, std::chrono::abs(clock.now(now) - server.wall(now)));
+    }
+    EXPECT_LE(worst, 2s) << rate;
+  }
+}
+
+// At rest the few requests all go over one connection.
+TEST(ServerClock, OnceAFasterServerIsKnownMinutesWithoutItChangeNothing) {
+  const Server fast{1'700'000'000s + 300ms};
+  const Server slow{fast.offset - 3s};
+  ServerClock clock;
+  SteadyTime now = kStart;
+  Time last{};
+  const auto answers = [&](const Server& server, std::chrono::seconds time) {
+    for (const SteadyTime end = now + time; now < end; now += 700ms) {
+      clock.observe(server.date(now), now - 2ms, now);
+      ASSERT_GE(clock.now(now), last);
+      last = clock.now(now);
+    }
+  };
+  answers(slow, 10s);
+  answers(fast, 10s);
+  const Duration before = clock.now(now) - Time(now.time_since_epoch());
+  for (int i = 0; i < 5; ++i) {
+    answers(slow, 9min);
+    EXPECT_GE(clock.now(now), fast.wall(now) - 1s - 2ms);
+    answers(fast, 2s);
+  }
+  const Duration after = clock.now(now) - Time(now.time_since_epoch());
+  EXPECT_LE(std::chrono::abs(after - before), 1s);
+  answers(slow, 11min);
+  EXPECT_LE(clock.now(now), slow.wall(now) + 2ms) << "the faster one is gone";
+}
+
+// Two API servers behind one address; the connections go to either.
+TEST(ServerClock, NeverFallsAndItsOffsetStandsStillWhenTwoServersDisagree) {
+  for (const Duration apart : {Duration(500ms), Duration(1500ms), Duration(3s), Duration(1h)}) {
+    const Server fast{1'700'000'000s + 300ms};
+    const Server slow{fast.offset - apart};
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      std::mt19937 random(seed);
+      ServerClock clock;
+      SteadyTime now = kStart;
+      clock.observe((seed % 2 == 0 ? fast : slow).date(now), now, now);
+      Time last = clock.now(now);
+      for (int i = 0; i < 2000; ++i) {
+        now += std::chrono::milliseconds(random() % 400);
+        const Server& server = random() % 3 == 0 ? fast : slow;
+        const SteadyTime sent = now - std::chrono::milliseconds(random() % 30);
+        const Time before = clock.now(now);
+        clock.observe(server.date(now - (now - sent) / 2), sent, now);
+        ASSERT_GE(before, last);
+        last = clock.now(now);
+        ASSERT_GE(last, before) << "an answer made the time fall";
+        ASSERT_LE(last, fast.wall(now) + 30ms);
+        if (i < 200) continue;
+        ASSERT_GE(last, fast.wall(now) - 1s - 30ms) << "it follows the fast one";
+      }
+    }
+  }
+}
+
+TEST(ServerClock, AnAnswerThatWasReceivedBeforeTheLastReadingDoesNotMakeItFallEither) {
+  std::mt19937 random(1);
+  ServerClock clock;
+  SteadyTime now = kStart;
+  Server server{1'700'000'000s};
+  clock.observe(server.date(now), now, now);
+  Time last = clock.now(now);
+  for (int i = 0; i < 3000; ++i) {
+    now += std::chrono::seconds(random() % 30);
+    server.offset += std::chrono::milliseconds(static_cast<int>(random() % 4000) - 2000);
+    ASSERT_GE(clock.now(now), last);
+    last = clock.now(now);
+    const SteadyTime received = now - std::chrono::milliseconds(random() % 900);
+    clock.observe(server.date(received), received - 1ms, received);
+    ASSERT_GE(clock.now(now), last);
+    last = clock.now(now);
   }
 }
 
