@@ -309,7 +309,7 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::create(Loop& loop, C
     wire.proxy_url = proxy_from_environment(*endpoint, process_environment);
   }
   if (!wire.proxy_url.empty()) {
-    const Result<Endpoint> proxy = parse_endpoint(wire.proxy_url, "http");
+    const Result<Proxy> proxy = parse_proxy(wire.proxy_url);
     if (proxy.ok()) log.info("a proxy is used", {{"proxy", proxy->url()}});
   }
   auto made = CpprestWire::create(std::move(wire), config.tls);

@@ -191,26 +191,38 @@ http_request make_request(const std::string& method, const std::string& target,
   return request;
 }
 
-http_client_config make_config(const CpprestWire::Config& wire, const TlsConfig& tls,
+bool is_v6(const std::string& host) { return host.find(':') != std::string::npos; }
+
+// With a tunnel the name in the URL leads nowhere: cpprestsdk takes no address there.
+std::string base_url(Endpoint endpoint) {
+  if (is_v6(endpoint.host)) endpoint.host = "ipv6.invalid";
+  return endpoint.url();
+}
+
+std::optional<web::web_proxy> make_proxy(const CpprestWire::Config& wire, const Tunnel* tunnel) {
+  if (tunnel != nullptr) {
+    web::web_proxy proxy(web::uri("http://127.0.0.1:" + std::to_string(tunnel->port())));
+    proxy.set_credentials(web::credentials(Tunnel::kUser, tunnel->password()));
+    return proxy;
+  }
+  if (wire.proxy_url.empty()) return std::nullopt;
+  const Result<Proxy> parsed = parse_proxy(wire.proxy_url);
+  if (!parsed.ok()) throw std::invalid_argument(parsed.error().message);
+  web::web_proxy proxy(web::uri(parsed->url()));
+  if (!parsed->at.user_info.empty()) {
+    proxy.set_credentials(web::credentials(parsed->user, parsed->password));
+  }
+  return proxy;
+}
+
+http_client_config make_config(const CpprestWire::Config& wire, const Tunnel* tunnel,
+                               const TlsConfig& tls,
                                const std::shared_ptr<CertificateRefusal>& refusal,
                                std::chrono::seconds step_limit) {
   http_client_config config;
   config.set_timeout(step_limit);
   config.set_max_redirects(0);  // a redirect would carry the token to another host
-  if (!wire.proxy_url.empty()) {
-    const Result<Endpoint> parsed = parse_endpoint(wire.proxy_url, "http");
-    if (!parsed.ok()) throw std::invalid_argument("proxy: " + parsed.error().message);
-    if (parsed->tls) throw std::invalid_argument("proxy: only http:// proxies are supported");
-    web::web_proxy proxy(web::uri(parsed->url()));
-    const std::string& user_info = parsed->user_info;
-    const std::size_t colon = std::min(user_info.find(':'), user_info.size());
-    if (!user_info.empty()) {
-      const std::string password = user_info.substr(std::min(colon + 1, user_info.size()));
-      proxy.set_credentials(web::credentials(web::uri::decode(user_info.substr(0, colon)),
-                                             web::uri::decode(password)));
-    }
-    config.set_proxy(proxy);
-  }
+  if (const auto proxy = make_proxy(wire, tunnel)) config.set_proxy(*proxy);
   const std::string host = tls.server_name.empty() ? wire.endpoint.host : tls.server_name;
   config.set_validate_certificates(!tls.insecure_skip_verify);
   config.set_tlsext_sni_enabled(!is_ip_literal(host));
@@ -243,9 +255,41 @@ Result<std::unique_ptr<CpprestWire>> CpprestWire::create(Config config, const Tl
     }
   });
   std::unique_ptr<CpprestWire> wire(new CpprestWire(std::move(config)));
+  const Status opened = wire->open_tunnel(tls);
+  if (!opened.ok()) return opened.error();
   const Status made = wire->set_tls(tls);
   if (!made.ok()) return made.error();
   return wire;
+}
+
+// cpprestsdk verifies an address only as it stands in the certificate, without brackets.
+std::string CpprestWire::host_header() const {
+  if (!tls_.server_name.empty()) return tls_.server_name;
+  return is_v6(config_.endpoint.host) ? config_.endpoint.host : "";
+}
+
+Status CpprestWire::open_tunnel(const TlsConfig& tls) {
+  Tunnel::Config tunnel;
+  tunnel.host = config_.endpoint.host;
+  tunnel.port = config_.endpoint.port;
+  tunnel.ca = tls.ca;
+  if (!config_.proxy_url.empty()) {
+    Result<Proxy> proxy = parse_proxy(config_.proxy_url);
+    if (!proxy.ok()) return proxy.error();
+    tunnel.proxy = std::move(*proxy);
+  }
+  const bool is_plain_proxy =
+      !tunnel.proxy || (tunnel.proxy->kind == Proxy::Kind::kHttp && !is_v6(tunnel.proxy->at.host));
+  if (is_plain_proxy && !is_v6(tunnel.host)) return Unit{};
+  if (!config_.endpoint.tls) {
+    return make_error(
+        ErrorCode::kInvalid,
+        "an IPv6 address, or a proxy that is not http://, needs https:// to the server");
+  }
+  auto opened = Tunnel::open(std::move(tunnel));
+  if (!opened.ok()) return opened.error();
+  tunnel_ = std::move(*opened);
+  return Unit{};
 }
 
 Status CpprestWire::set_tls(const TlsConfig& tls) {
@@ -264,11 +308,13 @@ void CpprestWire::drop_idle_connections() {
 Status CpprestWire::make_clients(const TlsConfig& tls) {
   try {
     const auto refusal = std::make_shared<CertificateRefusal>();
-    const web::uri base(config_.endpoint.url());
-    const http_client_config requests = make_config(config_, tls, refusal, kRequestStepLimit);
+    const web::uri base(base_url(config_.endpoint));
+    const http_client_config requests =
+        make_config(config_, tunnel_.get(), tls, refusal, kRequestStepLimit);
     http_client_config gzip_requests = requests;
     gzip_requests.set_request_compressed_response(true);
-    const http_client_config streams = make_config(config_, tls, refusal, kStreamStepLimit);
+    const http_client_config streams =
+        make_config(config_, tunnel_.get(), tls, refusal, kStreamStepLimit);
     clients_ = std::make_unique<Clients>(Clients{
         std::make_shared<http_client>(base, requests),
         std::make_shared<http_client>(base, gzip_requests),
@@ -286,7 +332,7 @@ Result<CpprestWire::Cancel> CpprestWire::send(Request asked, Done done) {
   const auto client = asked.accept_gzip ? clients_->gzip_requests : clients_->requests;
   http_request request;
   try {
-    request = make_request(asked.method, asked.target, asked.headers, tls_.server_name);
+    request = make_request(asked.method, asked.target, asked.headers, host_header());
   } catch (const std::exception& exception) {
     return unsendable(exception);
   }
@@ -358,7 +404,7 @@ Result<CpprestWire::Cancel> CpprestWire::open(const StreamRequest& asked,
   const auto client = clients_->streams;
   http_request request;
   try {
-    request = make_request("GET", asked.target, asked.headers, tls_.server_name);
+    request = make_request("GET", asked.target, asked.headers, host_header());
   } catch (const std::exception& exception) {
     return unsendable(exception);
   }

@@ -16,6 +16,7 @@
 #include "client/http/endpoint.h"
 #include "client/http/stream_inbox.h"
 #include "client/http/transport.h"
+#include "client/http/tunnel.h"
 
 namespace holdfast::http {
 
@@ -23,7 +24,7 @@ class CpprestWire {
  public:
   struct Config {
     Endpoint endpoint;
-    std::string proxy_url;  // http://[user:password@]host:port; empty: none
+    std::string proxy_url;  // see parse_proxy(); empty: none
     int threads = 1;        // the first CpprestWire of the process decides
   };
   static Result<std::unique_ptr<CpprestWire>> create(Config config, const TlsConfig& tls);
@@ -56,7 +57,11 @@ class CpprestWire {
   explicit CpprestWire(Config config);
   Status make_clients(const TlsConfig& tls);
 
+  std::string host_header() const;  // empty: the URL's
+  Status open_tunnel(const TlsConfig& tls);
+
   const Config config_;
+  std::unique_ptr<Tunnel> tunnel_;  // null: cpprestsdk goes the way by itself
   TlsConfig tls_;
   std::unique_ptr<Clients> clients_;
 };

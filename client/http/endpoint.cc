@@ -64,6 +64,15 @@ bool matches(const Endpoint& endpoint, std::string rule) {
   if (rule.empty()) return false;
   if (rule == "*") return true;
   const std::string host = lower(endpoint.host);
+  if (rule[0] == '[') {
+    const std::size_t close = rule.find(']');
+    if (close == std::string::npos) return false;
+    if (close + 1 < rule.size()) {
+      if (rule[close + 1] != ':') return false;
+      if (parse_port(std::string_view(rule).substr(close + 2)) != endpoint.port) return false;
+    }
+    rule = rule.substr(1, close - 1);
+  }
   const std::size_t slash = rule.find('/');
   if (slash != std::string::npos) {
     return in_range(host, rule.substr(0, slash), rule.substr(slash + 1));
@@ -74,7 +83,9 @@ bool matches(const Endpoint& endpoint, std::string rule) {
     rule.resize(colon);
   }
   if (rule.rfind("*.", 0) == 0) rule.erase(0, 1);
-  if (is_ip_literal(rule) || is_ip_literal(host)) return rule == host;
+  if (is_ip_literal(rule) || is_ip_literal(host)) {
+    return is_ip_literal(rule) && parse_address(rule) == parse_address(host);
+  }
   const bool only_below = rule[0] == '.';
   const std::string suffix = only_below ? rule : "." + rule;
   if (!only_below && host == rule) return true;
@@ -90,9 +101,12 @@ bool is_loopback(const std::string& host) {
 
 bool is_ip_literal(const std::string& host) { return parse_address(host).has_value(); }
 
-std::string Endpoint::url() const {
-  return (tls ? "https://" : "http://") + host + ":" + std::to_string(port) + path;
+std::string Endpoint::authority() const {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
+
+std::string Endpoint::url() const { return (tls ? "https://" : "http://") + authority() + path; }
 
 Result<Endpoint> parse_endpoint(const std::string& url, const std::string& default_scheme) {
   const auto refuse = [](const std::string& why) {
@@ -122,13 +136,15 @@ Result<Endpoint> parse_endpoint(const std::string& url, const std::string& defau
     endpoint.user_info = rest.substr(0, user);
     rest.erase(0, user + 1);
   }
+  std::string address;
   if (!rest.empty() && rest[0] == '[') {
-    return make_error(
-        ErrorCode::kInvalid,
-        "\"" + rest +
-            "\" is an IPv6 address, which is not supported in URLs; use a "
-            "DNS name that resolves to it, and tls-server-name if the certificate has "
-            "another name");
+    const std::size_t close = rest.find(']');
+    if (close == std::string::npos) return refuse("the URL has no valid host");
+    address = lower(rest.substr(1, close - 1));
+    const bool is_v6 = address.find(':') != std::string::npos && is_ip_literal(address);
+    if (!is_v6) return refuse("the URL has no valid IPv6 address (a zone is not supported)");
+    rest.erase(0, close + 1);
+    if (!rest.empty() && rest[0] != ':') return refuse("the URL has no valid port");
   }
   const std::size_t colon = rest.find(':');
   if (colon != std::string::npos) {
@@ -140,11 +156,75 @@ Result<Endpoint> parse_endpoint(const std::string& url, const std::string& defau
   const auto is_host = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
   };
+  if (!address.empty()) {
+    endpoint.host = address;
+    return endpoint;
+  }
   if (rest.empty() || rest[0] == '.' || !std::all_of(rest.begin(), rest.end(), is_host)) {
     return refuse("the URL has no valid host");
   }
   endpoint.host = rest;
   return endpoint;
+}
+
+std::string Proxy::url() const {
+  return kind == Kind::kSocks5 ? "socks5://" + at.authority() : at.url();
+}
+
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+std::string percent_decoded(const std::string& text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool coded = text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+                       hex_digit(text[i + 2]) >= 0;
+    decoded +=
+        coded ? static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])) : text[i];
+    if (coded) i += 2;
+  }
+  return decoded;
+}
+
+}  // namespace
+
+Result<Proxy> parse_proxy(const std::string& url) {
+  constexpr int kSocksPort = 1080;
+  Proxy proxy;
+  const std::size_t scheme_end = url.find("://");
+  const std::string scheme =
+      scheme_end == std::string::npos ? "http" : lower(url.substr(0, scheme_end));
+  std::string rest = scheme_end == std::string::npos ? url : url.substr(scheme_end + 3);
+  if (scheme == "socks5" || scheme == "socks5h") {
+    proxy.kind = Proxy::Kind::kSocks5;
+  } else if (scheme == "https") {
+    proxy.kind = Proxy::Kind::kHttps;
+  } else if (scheme != "http") {
+    return make_error(ErrorCode::kInvalid, "a proxy with the scheme \"" + scheme +
+                                               "\" is not supported; use http://, https:// or "
+                                               "socks5://");
+  }
+  const bool is_tls = proxy.kind == Proxy::Kind::kHttps;
+  Result<Endpoint> at = parse_endpoint((is_tls ? "https://" : "http://") + rest);
+  if (!at.ok()) return make_error(ErrorCode::kInvalid, "proxy: " + at.error().message);
+  proxy.at = std::move(*at);
+  proxy.at.path.clear();
+  const std::size_t user = rest.rfind('@', rest.find_first_of("/?#"));
+  const std::string after_user = rest.substr(user == std::string::npos ? 0 : user + 1);
+  const std::size_t port = after_user.rfind(':', after_user.find_first_of("/?#"));
+  const bool has_port =
+      port != std::string::npos && after_user.find(']', port) == std::string::npos;
+  if (proxy.kind == Proxy::Kind::kSocks5 && !has_port) proxy.at.port = kSocksPort;
+  const std::string& login = proxy.at.user_info;
+  const std::size_t colon = std::min(login.find(':'), login.size());
+  proxy.user = percent_decoded(login.substr(0, colon));
+  proxy.password = percent_decoded(login.substr(std::min(colon + 1, login.size())));
+  return proxy;
 }
 
 std::string proxy_from_environment(const Endpoint& endpoint, const Environment& environment) {

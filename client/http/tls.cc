@@ -31,12 +31,11 @@ Certificate next_certificate(BIO* bio) {
 // True when the last read failed because the text had ended.
 bool at_end() { return ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; }
 
-Status trust_only(SSL_CTX* context, const std::string& ca) {
-  Store store(X509_STORE_new());
+Status trust(X509_STORE* store, const std::string& ca) {
   const Bio bio = reader(ca);
   int count = 0;
   while (const Certificate certificate = next_certificate(bio.get())) {
-    if (X509_STORE_add_cert(store.get(), certificate.get()) != 1) {
+    if (X509_STORE_add_cert(store, certificate.get()) != 1) {
       return invalid("a CA certificate cannot be used");
     }
     ++count;
@@ -44,9 +43,15 @@ Status trust_only(SSL_CTX* context, const std::string& ca) {
   if (count == 0 || !at_end()) return invalid("the CA is not a list of PEM certificates");
   ERR_clear_error();
   // A trusted certificate ends the chain even if it is not self-signed, as in Go.
-  X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);
-  SSL_CTX_set_cert_store(context, store.release());
+  X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   return Unit{};
+}
+
+Status trust_only(SSL_CTX* context, const std::string& ca) {
+  Store store(X509_STORE_new());
+  Status trusted = trust(store.get(), ca);
+  if (trusted.ok()) SSL_CTX_set_cert_store(context, store.release());
+  return trusted;
 }
 
 Status present(SSL_CTX* context, const TlsConfig& tls) {
@@ -103,6 +108,10 @@ Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host
     if (!presented.ok()) return presented;
   }
   return tls.insecure_skip_verify ? Status(Unit{}) : expect_host(context, host);
+}
+
+Status trust_too(SSL_CTX* context, const std::string& ca) {
+  return ca.empty() ? Status(Unit{}) : trust(SSL_CTX_get_cert_store(context), ca);
 }
 
 Status validate_tls(const TlsConfig& tls) {

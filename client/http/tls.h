@@ -16,6 +16,9 @@ namespace holdfast::http {
 // CAs are trusted. kInvalid says which part is wrong and why, without its content.
 Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host);
 
+// Trusts these PEM certificates beside those that are trusted already. Empty: none.
+Status trust_too(SSL_CTX* context, const std::string& ca);
+
 // Ok if apply_tls() would accept it: certificates parse, and the key fits its certificate.
 Status validate_tls(const TlsConfig& tls);
 

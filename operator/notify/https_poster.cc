@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/http/endpoint.h"
 #include "operator/notify/address_memory.h"
 #include "operator/notify/https_try.h"
 
@@ -92,7 +93,9 @@ class HttpsPoster::Worker {
       }
       settings.ca = *ca;
     }
-    const Result<std::vector<std::string>> addresses = poster.look_up_(target_.host);
+    const Result<std::vector<std::string>> addresses = http::is_ip_literal(target_.host)
+                                                           ? Result(std::vector{target_.host})
+                                                           : poster.look_up_(target_.host);
     if (!addresses.ok()) return done(addresses.error());
     Result<std::vector<std::string>> allowed = usable(*addresses, target_);
     if (!allowed.ok()) return done(allowed.error());

@@ -30,6 +30,7 @@ using boost::system::error_code;
 
 constexpr std::uint32_t kHeadLimit = 16 * 1024;
 constexpr int kHttpsPort = 443;
+constexpr int kMostInterimAnswers = 100;
 
 class Try : public std::enable_shared_from_this<Try> {
  public:
@@ -100,9 +101,11 @@ class Try : public std::enable_shared_from_this<Try> {
     request_.method(web::verb::post);
     request_.target(settings_.path);
     request_.version(11);
+    const bool is_v6 = settings_.host.find(':') != std::string::npos;
+    const std::string host = is_v6 ? "[" + settings_.host + "]" : settings_.host;
     const std::string port =
         settings_.port == kHttpsPort ? "" : ":" + std::to_string(settings_.port);
-    request_.set(web::field::host, settings_.host + port);
+    request_.set(web::field::host, host + port);
     request_.set(web::field::user_agent, "holdfast-operator");
     request_.set(web::field::content_type, kContentType);
     request_.set("webhook-id", message_.id);
@@ -130,8 +133,19 @@ class Try : public std::enable_shared_from_this<Try> {
                            });
   }
 
+  // RFC 9110, 15.2: any number of interim answers may come before the final one.
+  bool is_interim() const {
+    const auto& head = parser_->get();
+    return head.result_int() / 100 == 1 && head.result() != web::status::switching_protocols;
+  }
+
   void answered() {
     const auto& head = parser_->get();
+    if (is_interim()) {
+      if (++interim_answers_ <= kMostInterimAnswers) return receive();
+      return fail("it gives no final answer",
+                  asio::error::make_error_code(asio::error::message_size));
+    }
     Answer answer;
     answer.status = head.result_int();
     const std::string pause(head[web::field::retry_after]);
@@ -173,6 +187,7 @@ class Try : public std::enable_shared_from_this<Try> {
   Clock::time_point deadline_;
   web::request<web::string_body> request_;
   beast::flat_buffer buffer_;
+  int interim_answers_ = 0;
   std::optional<web::response_parser<web::empty_body>> parser_;
 };
 

@@ -21,23 +21,66 @@ TEST(ParseEndpoint, ReadsSchemeHostPortAndPath) {
 }
 
 TEST(ParseEndpoint, RefusesWhatCannotBeReached) {
-  for (const char* const url :
-       {"", "https://", "https://:443", "https://.host", "ftp://host", "https://host:0",
-        "https://host:65536", "https://host:x", "https://host:", "https://ho st",
-        "https://host\r\nX: y", "https://host/?a=b", "https://host/#f", "https://[::1]:6443",
-        "https://::1"}) {
+  for (const char* const url : {"",
+                                "https://",
+                                "https://:443",
+                                "https://.host",
+                                "ftp://host",
+                                "https://host:0",
+                                "https://host:65536",
+                                "https://host:x",
+                                "https://host:",
+                                "https://ho st",
+                                "https://host\r\nX: y",
+                                "https://host/?a=b",
+                                "https://host/#f",
+                                "https://::1",
+                                "https://[::1",
+                                "https://[]",
+                                "https://[10.0.0.1]",
+                                "https://[::1]x",
+                                "https://[::1]:0",
+                                "https://[fe80::1%25eth0]:6443",
+                                "https://[host]:1"}) {
     EXPECT_EQ(parsed(url), "refused") << url;
   }
 }
 
-TEST(ParseEndpoint, AnIpv6AddressIsRefusedWithWhatToDo) {
-  const auto refused = parse_endpoint("https://[fd00::1]:6443");
-  ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message.find("DNS name"), std::string::npos);
+TEST(ParseEndpoint, TakesIpv6AddressesInBrackets) {
+  EXPECT_EQ(parsed("https://[::1]:6443"), "https://[::1]:6443");
+  EXPECT_EQ(parsed("https://[FD00::1]"), "https://[fd00::1]:443");
+  EXPECT_EQ(parsed("http://[::1]/k8s/"), "http://[::1]:80/k8s");
+  EXPECT_EQ(parse_endpoint("https://[fd00::1]:6443")->host, "fd00::1");
+}
+
+std::string proxy_at(const std::string& url) {
+  const Result<Proxy> proxy = parse_proxy(url);
+  return proxy.ok() ? proxy->url() + " " + proxy->user + " " + proxy->password : "refused";
+}
+
+TEST(ParseProxy, ReadsEachKindWithItsDefaultPort) {
+  EXPECT_EQ(proxy_at("http://proxy:3128"), "http://proxy:3128  ");
+  EXPECT_EQ(proxy_at("proxy:3128"), "http://proxy:3128  ");
+  EXPECT_EQ(proxy_at("https://proxy"), "https://proxy:443  ");
+  EXPECT_EQ(proxy_at("socks5://proxy"), "socks5://proxy:1080  ");
+  EXPECT_EQ(proxy_at("SOCKS5H://proxy:99/"), "socks5://proxy:99  ");
+  EXPECT_EQ(proxy_at("socks5://[::1]"), "socks5://[::1]:1080  ");
+  EXPECT_EQ(proxy_at("socks5://[::1]:80"), "socks5://[::1]:80  ");
+  EXPECT_EQ(proxy_at("socks5://me:p%40s%3as@proxy"), "socks5://proxy:1080 me p@s:s");
+  EXPECT_EQ(proxy_at("https://me@proxy"), "https://proxy:443 me ");
+}
+
+TEST(ParseProxy, RefusesOthersAndNeverShowsAPassword) {
+  for (const char* const url : {"", "socks4://proxy", "ftp://me:secret@proxy", "socks5://",
+                                "socks5://me:secret@", "http://me:secret@proxy:x"}) {
+    const Result<Proxy> proxy = parse_proxy(url);
+    ASSERT_FALSE(proxy.ok()) << url;
+    EXPECT_EQ(proxy.error().message.find("secret"), std::string::npos) << url;
+  }
 }
 
 TEST(ParseEndpoint, AMessageNeverShowsAPassword) {
-  for (const char* const url : {"http://me:secret@", "http://me:secret@[::1]:1", "me:secret@x:y",
+  for (const char* const url : {"http://me:secret@", "http://me:secret@[::1]:x", "me:secret@x:y",
                                 "http://me:secret@h/?q", "ftp://me:secret@h"}) {
     const auto refused = parse_endpoint(url);
     ASSERT_FALSE(refused.ok()) << url;
@@ -55,7 +98,7 @@ TEST(IsIpLiteral, KnowsAddressesFromNames) {
   }
 }
 
-class Proxy : public testing::Test {
+class ProxyOf : public testing::Test {
  protected:
   std::string proxy(const std::string& url) const {
     return proxy_from_environment(*parse_endpoint(url), [this](const std::string& name) {
@@ -71,7 +114,7 @@ class Proxy : public testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(Proxy, ComesFromTheVariableOfTheSchemeInEitherCase) {
+TEST_F(ProxyOf, ComesFromTheVariableOfTheSchemeInEitherCase) {
   EXPECT_EQ(proxy("https://host"), "");
   environment_ = {{"HTTPS_PROXY", "http://a:1"}, {"HTTP_PROXY", "http://b:2"}};
   EXPECT_EQ(proxy("https://host"), "http://a:1");
@@ -81,15 +124,16 @@ TEST_F(Proxy, ComesFromTheVariableOfTheSchemeInEitherCase) {
   EXPECT_EQ(proxy("http://host"), "");
 }
 
-TEST_F(Proxy, NeverServesThisMachine) {
+TEST_F(ProxyOf, NeverServesThisMachine) {
   environment_ = {{"HTTPS_PROXY", "http://a:1"}};
   EXPECT_EQ(proxy("https://localhost:6443"), "");
   EXPECT_EQ(proxy("https://127.0.0.1:6443"), "");
   EXPECT_EQ(proxy("https://127.8.0.1:6443"), "");
+  EXPECT_EQ(proxy("https://[::1]:6443"), "");
   EXPECT_NE(proxy("https://128.0.0.1:6443"), "");
 }
 
-TEST_F(Proxy, NoProxyTakesNamesWithWhatIsBelowThem) {
+TEST_F(ProxyOf, NoProxyTakesNamesWithWhatIsBelowThem) {
   EXPECT_TRUE(excepted("example.com", "https://example.com"));
   EXPECT_TRUE(excepted("other, Example.COM ,x", "https://API.example.com"));
   EXPECT_FALSE(excepted("example.com", "https://notexample.com"));
@@ -102,7 +146,7 @@ TEST_F(Proxy, NoProxyTakesNamesWithWhatIsBelowThem) {
   EXPECT_FALSE(excepted(",", "https://anything"));
 }
 
-TEST_F(Proxy, NoProxyTakesAddressesRangesAndPorts) {
+TEST_F(ProxyOf, NoProxyTakesAddressesRangesAndPorts) {
   EXPECT_TRUE(excepted("10.96.0.1", "https://10.96.0.1"));
   EXPECT_FALSE(excepted("10.96.0.1", "https://10.96.0.10"));
   EXPECT_TRUE(excepted("10.96.0.0/12", "https://10.97.3.4"));
@@ -111,6 +155,12 @@ TEST_F(Proxy, NoProxyTakesAddressesRangesAndPorts) {
   EXPECT_FALSE(excepted("10.96.0.0/x", "https://10.96.0.1"));
   EXPECT_TRUE(excepted("0.0.0.0/0", "https://10.96.0.1"));
   EXPECT_FALSE(excepted("0.1", "https://10.96.0.1")) << "a suffix of an address means nothing";
+  EXPECT_TRUE(excepted("fd00::1", "https://[fd00:0::1]:6443"));
+  EXPECT_TRUE(excepted("[fd00::1]", "https://[fd00::1]:6443"));
+  EXPECT_TRUE(excepted("[fd00::1]:6443", "https://[fd00::1]:6443"));
+  EXPECT_FALSE(excepted("[fd00::1]:443", "https://[fd00::1]:6443"));
+  EXPECT_TRUE(excepted("fd00::/8", "https://[fd12::1]"));
+  EXPECT_FALSE(excepted("fd00::1", "https://[fd00::10]"));
   EXPECT_TRUE(excepted("host:6443", "https://host:6443"));
   EXPECT_FALSE(excepted("host:6443", "https://host:443"));
 }

@@ -490,7 +490,8 @@ TEST_F(RequestTest, AddressesThatCannotBeReachedAreRefusedAtOnceWithAReason) {
       return made.ok() ? std::string() : made.error().message;
     });
   };
-  EXPECT_NE(message_for("https://[::1]:6443").find("IPv6"), std::string::npos);
+  EXPECT_NE(message_for("https://[fe80::1%25eth0]:6443").find("IPv6"), std::string::npos);
+  EXPECT_NE(message_for("http://[::1]:8080").find("https://"), std::string::npos);
   EXPECT_NE(message_for("ftp://host").find("ftp"), std::string::npos);
   EXPECT_NE(message_for("https://").find("host"), std::string::npos);
 }

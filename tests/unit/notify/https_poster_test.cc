@@ -11,6 +11,7 @@
 #include <future>
 
 #include "tests/support/certificates.h"
+#include "tests/support/front.h"
 #include "tests/support/loop_thread.h"
 #include "tests/support/tls_server.h"
 
@@ -94,6 +95,64 @@ TEST_F(HttpsPosterTest, TheMessageHasItsHeadersAndTheNameStandsInSniAndHost) {
   EXPECT_EQ(request.headers.at("webhook-timestamp"), "42");
   EXPECT_EQ(request.headers.at("webhook-signature"), "v1,abc");
   EXPECT_EQ(request.body, "{\"a\":1}");
+}
+
+TEST_F(HttpsPosterTest, InterimAnswersAreSkippedUntilTheFinalOne) {
+  server_.handle([](TlsServer::Exchange& exchange) {
+    exchange.write("HTTP/1.1 102 Processing\r\n\r\n");
+    exchange.write("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n");
+    exchange.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 No\r\nretry-after: 7\r\n\r\n");
+  });
+  const Result<Answer> refused = post(target(server_));
+  ASSERT_TRUE(refused.ok()) << refused.error().message;
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_EQ(refused->retry_after, seconds(7));
+  server_.handle([](TlsServer::Exchange& exchange) {
+    exchange.write("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Yes\r\n\r\n");
+  });
+  const Result<Answer> taken = post(target(server_));
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  EXPECT_EQ(taken->status, 204);
+}
+
+TEST_F(HttpsPosterTest, ATargetThatOnlyGivesInterimAnswersFails) {
+  server_.handle([](TlsServer::Exchange& exchange) {
+    for (int i = 0; i < 200; ++i) exchange.write("HTTP/1.1 102 Processing\r\n\r\n");
+    exchange.wait_for_client_to_go();
+  });
+  const Result<Answer> answer = post(target(server_));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("no final answer"), std::string::npos);
+  server_.handle([](TlsServer::Exchange& exchange) {
+    exchange.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+    exchange.wait_for_client_to_go();
+  });
+  const Result<Answer> upgrade = post(target(server_));
+  ASSERT_TRUE(upgrade.ok());
+  EXPECT_EQ(upgrade->status, 101);
+}
+
+TEST_F(HttpsPosterTest, ATargetMayHaveAnIpv6AddressInItsUrl) {
+  if (!test::Front::can_listen("::1")) GTEST_SKIP() << "this machine has no IPv6";
+  server_.use_identity(ca_.issue("server", {"IP:::1"}));
+  server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
+  test::Front::Config config;
+  config.address = "::1";
+  config.target_port = server_.port();
+  const test::Front front(config);
+  look_up_ = [](const std::string&) {
+    return Result<Addresses>(make_error(ErrorCode::kTransient, "an address is not looked up"));
+  };
+  Target literal = target(server_, "::1");
+  literal.port = front.port();
+  const Result<Answer> forbidden = post(literal);
+  ASSERT_FALSE(forbidden.ok());
+  EXPECT_NE(forbidden.error().message.find("allowedCIDRs"), std::string::npos);
+  literal.name = "allowed";
+  literal.allowed = {*parse_range("::1/128")};
+  const Result<Answer> answer = post(literal);
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(server_.requests().at(0).headers.at("host"), "[::1]:" + std::to_string(front.port()));
 }
 
 TEST_F(HttpsPosterTest, ItConnectsToTheAddressThatItHasCheckedAndAsksOnce) {

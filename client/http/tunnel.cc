@@ -1,0 +1,394 @@
+// Boost 1.74's awaitable.hpp misses it under C++20.
+#include <utility>
+
+#include "client/http/tunnel.h"
+
+#include <arpa/inet.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "client/http/relay.h"
+#include "client/http/tls.h"
+
+namespace holdfast::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// Of each step of an exchange with a proxy, and of the head that cpprestsdk sends.
+constexpr std::size_t kHeadLimit = 16 * 1024;
+// Until bytes are carried. Requests have shorter limits of their own.
+constexpr std::chrono::seconds kOpenLimit{30};
+constexpr std::size_t kPasswordBytes = 24;
+constexpr std::size_t kSocksTextLimit = 255;
+
+std::string base64(std::string_view text) {
+  std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(coded.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
+  coded.resize(static_cast<std::size_t>(size));
+  return coded;
+}
+
+std::string random_password() {
+  std::array<unsigned char, kPasswordBytes> bytes{};
+  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) return "";
+  return base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::string in_url(const std::string& host, int port) {
+  Endpoint endpoint;
+  endpoint.host = host;
+  endpoint.port = port;
+  return endpoint.authority();
+}
+
+char high(std::size_t number) { return static_cast<char>(number >> 8 & 0xff); }
+char low(std::size_t number) { return static_cast<char>(number & 0xff); }
+
+// RFC 1928, 4: CONNECT. The proxy looks a name up.
+std::string socks_request(const std::string& host, int port) {
+  std::string request("\x05\x01\x00", 3);
+  std::array<char, 16> address{};
+  if (inet_pton(AF_INET, host.c_str(), address.data()) == 1) {
+    request += '\x01';
+    request.append(address.data(), 4);
+  } else if (inet_pton(AF_INET6, host.c_str(), address.data()) == 1) {
+    request += '\x04';
+    request.append(address.data(), address.size());
+  } else {
+    request += '\x03';
+    request += low(host.size());
+    request += host;
+  }
+  request += high(static_cast<std::size_t>(port));
+  request += low(static_cast<std::size_t>(port));
+  return request;
+}
+
+const char* socks_failure(char code) {
+  switch (code) {
+    case 1:
+      return "it failed";
+    case 2:
+      return "its rules do not allow the connection";
+    case 3:
+      return "the network cannot be reached";
+    case 4:
+      return "the host cannot be reached";
+    case 5:
+      return "the connection was refused";
+    case 6:
+      return "no answer in time";
+    default:
+      return "it does not support the request";
+  }
+}
+
+}  // namespace
+
+struct Tunnel::Impl {
+  class Session;
+  explicit Impl(Config the_config) : config(std::move(the_config)) {}
+
+  Status start();
+  void accept();
+
+  const Config config;
+  const std::string password = random_password();
+  // Of an https:// proxy. Null: there is none.
+  std::unique_ptr<asio::ssl::context> tls;
+  asio::io_context io{1};
+  tcp::acceptor acceptor{io};
+  int listens_at = 0;
+  std::thread thread;
+};
+
+// One connection of cpprestsdk. Each step ends with fail(), or begins the next one.
+class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Impl& tunnel, tcp::socket client)
+      : tunnel_(tunnel), config_(tunnel.config), client_(std::move(client)) {
+    if (tunnel.tls) tls_.emplace(socket_, *tunnel.tls);
+  }
+
+  void begin() {
+    timer_.expires_after(kOpenLimit);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->close();
+    });
+    asio::async_read_until(client_, asio::dynamic_buffer(head_, kHeadLimit), "\r\n\r\n",
+                           [self = shared_from_this()](error_code error, std::size_t) {
+                             if (error) return self->close();
+                             self->asked();
+                           });
+  }
+
+ private:
+  using Step = std::function<void()>;
+
+  void asked() {
+    const std::string login = base64(std::string(kUser) + ":" + tunnel_.password);
+    const bool is_ours = head_.find("Proxy-Authorization: Basic " + login + "\r\n") != head_.npos;
+    if (!is_ours || head_.rfind("CONNECT ", 0) != 0) return fail("407", "not for you");
+    const std::string& host = config_.proxy ? config_.proxy->at.host : config_.host;
+    const int port = config_.proxy ? config_.proxy->at.port : config_.port;
+    resolver_.async_resolve(
+        host, std::to_string(port), tcp::resolver::numeric_service,
+        [self = shared_from_this(), host](error_code error, tcp::resolver::results_type found) {
+          if (error) return self->fail(host + " has no address", error);
+          asio::async_connect(self->socket_, found,
+                              [self, host](error_code failed, const tcp::endpoint&) {
+                                if (failed) return self->fail(host + " cannot be reached", failed);
+                                self->connected();
+                              });
+        });
+  }
+
+  void connected() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    client_.set_option(tcp::no_delay(true), ignored);
+    if (!config_.proxy) return carry();
+    if (config_.proxy->kind == Proxy::Kind::kSocks5) return greet();
+    if (!tls_) return ask_http();
+    if (!is_ip_literal(config_.proxy->at.host)) {
+      SSL_set_tlsext_host_name(tls_->native_handle(), config_.proxy->at.host.c_str());
+    }
+    tls_->async_handshake(asio::ssl::stream_base::client,
+                          [self = shared_from_this()](error_code error) {
+                            if (error) return self->fail("no TLS with the proxy", error);
+                            self->ask_http();
+                          });
+  }
+
+  // ---- HTTP: RFC 9110, 9.3.6.
+
+  void ask_http() {
+    const std::string server = in_url(config_.host, config_.port);
+    std::string request = "CONNECT " + server + " HTTP/1.1\r\nHost: " + server + "\r\n";
+    const Proxy& proxy = *config_.proxy;
+    if (!proxy.user.empty() || !proxy.password.empty()) {
+      request += "Proxy-Authorization: Basic " + base64(proxy.user + ":" + proxy.password) + "\r\n";
+    }
+    write(request + "\r\n", [this] { read_http(); });
+  }
+
+  // Byte by byte, because what follows the head belongs to the server.
+  void read_http() {
+    if (reply_.size() > kHeadLimit) return fail("the proxy's answer is too long");
+    read(1, [this] {
+      if (reply_.size() < 4 || reply_.compare(reply_.size() - 4, 4, "\r\n\r\n") != 0) {
+        return read_http();
+      }
+      const std::size_t code = reply_.find(' ');
+      if (reply_.rfind("HTTP/1.", 0) != 0 || code == std::string::npos) {
+        return fail("the proxy speaks no HTTP/1.1");
+      }
+      if (reply_.compare(code, 2, " 2") == 0) return carry();
+      const std::string line = reply_.substr(code + 1, reply_.find('\r') - code - 1);
+      fail("the proxy answered " + line);
+    });
+  }
+
+  // ---- SOCKS: RFC 1928 and 1929.
+
+  void greet() {
+    const Proxy& proxy = *config_.proxy;
+    const bool has_login = !proxy.user.empty() || !proxy.password.empty();
+    const std::string greeting =
+        has_login ? std::string("\x05\x02\x00\x02", 4) : std::string("\x05\x01\x00", 3);
+    write(greeting, [this] {
+      read(2, [this] {
+        if (reply_[0] != 5) return fail("the proxy speaks no SOCKS5");
+        if (reply_[1] == 0) return ask_socks();
+        if (reply_[1] == 2) return log_in();
+        fail("the proxy wants another login");
+      });
+    });
+  }
+
+  void log_in() {
+    const Proxy& proxy = *config_.proxy;
+    std::string login("\x01", 1);
+    login += low(proxy.user.size());
+    login += proxy.user;
+    login += low(proxy.password.size());
+    login += proxy.password;
+    write(login, [this] {
+      reply_.clear();
+      read(2, [this] {
+        if (reply_[1] != 0) return fail("the proxy refuses the login");
+        ask_socks();
+      });
+    });
+  }
+
+  void ask_socks() {
+    write(socks_request(config_.host, config_.port), [this] {
+      reply_.clear();
+      // Up to the first byte of the address, which is its length if it is a name.
+      read(5, [this] {
+        if (reply_[0] != 5) return fail("the proxy speaks no SOCKS5");
+        if (reply_[1] != 0)
+          return fail(std::string("the proxy answered: ") + socks_failure(reply_[1]));
+        constexpr std::size_t kPort = 2;
+        std::size_t rest = static_cast<unsigned char>(reply_[4]) + kPort;
+        if (reply_[3] == 1) rest = 4 - 1 + kPort;
+        if (reply_[3] == 4) rest = 16 - 1 + kPort;
+        read(rest, [this] { carry(); });
+      });
+    });
+  }
+
+  // ---- Then bytes.
+
+  void carry() {
+    answer_ = "HTTP/1.1 200 Connection established\r\n\r\n";
+    asio::async_write(client_, asio::buffer(answer_),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error) return self->close();
+                        self->timer_.cancel();
+                        const auto shut = [session = self.get()] { session->close(); };
+                        if (self->tls_) {
+                          self->through_tls_.emplace(self->client_, *self->tls_, shut);
+                          self->through_tls_->begin(self);
+                        } else {
+                          self->through_.emplace(self->client_, self->socket_, shut);
+                          self->through_->begin(self);
+                        }
+                      });
+  }
+
+  void write(std::string data, Step next) {
+    request_ = std::move(data);
+    const auto done = [self = shared_from_this(), next](error_code error, std::size_t) {
+      if (error) return self->fail("the proxy takes nothing", error);
+      next();
+    };
+    if (tls_) {
+      asio::async_write(*tls_, asio::buffer(request_), done);
+    } else {
+      asio::async_write(socket_, asio::buffer(request_), done);
+    }
+  }
+
+  // Adds so many bytes to the reply.
+  void read(std::size_t size, Step next) {
+    const auto done = [self = shared_from_this(), next, size](error_code error, std::size_t) {
+      if (error) return self->fail("the proxy answers nothing", error);
+      self->reply_.append(self->piece_.data(), size);
+      next();
+    };
+    if (tls_) {
+      asio::async_read(*tls_, asio::buffer(piece_.data(), size), done);
+    } else {
+      asio::async_read(socket_, asio::buffer(piece_.data(), size), done);
+    }
+  }
+
+  void fail(const std::string& why, error_code error) { fail(why + ": " + error.message()); }
+  void fail(const std::string& why) { fail("502", why); }
+  // cpprestsdk shows the line.
+  void fail(const char* status, const std::string& why) {
+    answer_ = std::string("HTTP/1.1 ") + status + " " + why + "\r\n\r\n";
+    asio::async_write(client_, asio::buffer(answer_),
+                      [self = shared_from_this()](error_code, std::size_t) { self->close(); });
+  }
+
+  void close() {
+    error_code ignored;
+    timer_.cancel();
+    resolver_.cancel();
+    client_.close(ignored);
+    socket_.close(ignored);
+  }
+
+  Impl& tunnel_;
+  const Config& config_;
+  tcp::socket client_;
+  tcp::socket socket_{tunnel_.io};
+  std::optional<asio::ssl::stream<tcp::socket&>> tls_;
+  tcp::resolver resolver_{tunnel_.io};
+  asio::steady_timer timer_{tunnel_.io};
+  std::string head_;
+  std::string request_;
+  std::string reply_;
+  std::string answer_;
+  std::array<char, 1 + kSocksTextLimit + 2> piece_{};
+  std::optional<Relay<tcp::socket, tcp::socket>> through_;
+  std::optional<Relay<tcp::socket, asio::ssl::stream<tcp::socket&>>> through_tls_;
+};
+
+Status Tunnel::Impl::start() {
+  if (password.empty()) return make_error(ErrorCode::kTerminal, "OpenSSL gives no random bytes");
+  if (config.proxy && (config.proxy->user.size() > kSocksTextLimit ||
+                       config.proxy->password.size() > kSocksTextLimit)) {
+    return make_error(ErrorCode::kInvalid, "the proxy's user or password is longer than 255 bytes");
+  }
+  if (config.proxy && config.proxy->kind == Proxy::Kind::kHttps) {
+    tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
+    const Status applied = apply_tls(tls->native_handle(), TlsConfig(), config.proxy->at.host);
+    if (!applied.ok()) return applied;
+    const Status trusted = trust_too(tls->native_handle(), config.ca);
+    if (!trusted.ok()) return trusted;
+    tls->set_verify_mode(asio::ssl::verify_peer);
+  }
+  error_code error;
+  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
+  acceptor.open(loopback.protocol(), error);
+  if (!error) acceptor.bind(loopback, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) listens_at = acceptor.local_endpoint(error).port();
+  if (error) return make_error(ErrorCode::kTerminal, "no port on loopback: " + error.message());
+  accept();
+  thread = std::thread([this] { io.run(); });
+  return Unit{};
+}
+
+void Tunnel::Impl::accept() {
+  acceptor.async_accept([this](error_code error, tcp::socket client) {
+    if (error == asio::error::operation_aborted) return;
+    if (!error) std::make_shared<Session>(*this, std::move(client))->begin();
+    accept();
+  });
+}
+
+Tunnel::Tunnel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Tunnel::~Tunnel() {
+  impl_->io.stop();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
+  auto impl = std::make_unique<Impl>(std::move(config));
+  const Status started = impl->start();
+  if (!started.ok()) return started.error();
+  return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
+}
+
+int Tunnel::port() const { return impl_->listens_at; }
+const std::string& Tunnel::password() const { return impl_->password; }
+
+}  // namespace holdfast::http

@@ -1,0 +1,38 @@
+// The way to what cpprestsdk cannot reach by itself: IPv6 addresses, and other proxies than
+// http://. To cpprestsdk it is an HTTP proxy on loopback. It leads to one server only, and asks for
+// a password that only this process knows. TLS with the server goes through it from end to end.
+//
+// It has a thread of its own, from open() to the destructor. port() and password() never change.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/http/endpoint.h"
+#include "core/result.h"
+
+namespace holdfast::http {
+
+class Tunnel {
+ public:
+  struct Config {
+    std::string host;  // of the server: a name or an address
+    int port = 443;
+    std::optional<Proxy> proxy;
+    std::string ca;  // PEM: the proxy's certificate may be signed by it, beside the system's CAs
+  };
+  static Result<std::unique_ptr<Tunnel>> open(Config config);
+  ~Tunnel();
+
+  int port() const;
+  const std::string& password() const;
+  static constexpr const char* kUser = "holdfast";
+
+ private:
+  struct Impl;
+  explicit Tunnel(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::http
