@@ -83,8 +83,11 @@ class HttpsPoster::Worker {
 
  private:
   void begin(Message message, const HttpsPoster& poster, Done done, SteadyTime now) {
-    TrySettings settings{target_.host, target_.port,    target_.path, "",
-                         {},           poster.timeout_, nullptr};
+    TrySettings settings;
+    settings.host = target_.host;
+    settings.port = target_.port;
+    settings.path = target_.path;
+    settings.timeout = poster.timeout_;
     if (!target_.ca_file.empty()) {
       const Result<std::string> ca = poster.files_.read(target_.ca_file, kCaBytes);
       if (!ca.ok()) {
@@ -99,6 +102,18 @@ class HttpsPoster::Worker {
     if (!addresses.ok()) return done(addresses.error());
     Result<std::vector<std::string>> allowed = usable(*addresses, target_);
     if (!allowed.ok()) return done(allowed.error());
+    http::Endpoint endpoint;
+    endpoint.host = target_.host;
+    endpoint.port = target_.port;
+    const std::string url = http::proxy_from_environment(endpoint, poster.environment_);
+    if (!url.empty()) {
+      Result<http::Proxy> proxy = http::parse_proxy(url);
+      if (!proxy.ok()) {
+        return done(make_error(ErrorCode::kInvalid, "the proxy of HTTPS_PROXY cannot be used: " +
+                                                        proxy.error().message));
+      }
+      settings.proxy = std::move(*proxy);
+    }
     settings.addresses = addresses_.in_order(std::move(*allowed), now);
     settings.report = [this, now](const std::string& address, bool worked) {
       worked ? addresses_.worked(address) : addresses_.failed(address, now);
@@ -113,11 +128,13 @@ class HttpsPoster::Worker {
   std::thread thread_;
 };
 
-HttpsPoster::HttpsPoster(Loop& loop, const FileReader& files, LookUp look_up, Duration timeout)
+HttpsPoster::HttpsPoster(Loop& loop, const FileReader& files, LookUp look_up, Duration timeout,
+                         http::Environment environment)
     : loop_(loop),
       files_(files),
       look_up_(look_up ? std::move(look_up) : look_up_by_system),
-      timeout_(timeout) {}
+      timeout_(timeout),
+      environment_(std::move(environment)) {}
 
 HttpsPoster::~HttpsPoster() { stop(); }
 

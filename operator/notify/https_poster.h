@@ -4,7 +4,8 @@
 // A name is looked up once for each try. The addresses that may be used (address_rules.h) are those
 // that it connects to, with the name in SNI and Host, and the certificate must carry the name.
 // Addresses that have failed lately come last. It
-// follows no redirect, uses no proxy, and reads nothing of the answer but its head.
+// follows no redirect, and reads nothing of the answer but its head. HTTPS_PROXY and NO_PROXY hold
+// (client/http/endpoint.h): then the proxy is asked for those same addresses.
 //
 //   HttpsPoster poster(loop, system_files());
 //   poster.post(target, message, [](Result<Answer> answer) { ... });
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "client/http/endpoint.h"
 #include "core/file_reader.h"
 #include "core/loop.h"
 #include "operator/notify/poster.h"
@@ -29,7 +31,8 @@ class HttpsPoster : public Poster {
   using LookUp = std::function<Result<std::vector<std::string>>(const std::string& host)>;
   // `look_up`: the system's, unless a test has its own.
   HttpsPoster(Loop& loop, const FileReader& files, LookUp look_up = nullptr,
-              Duration timeout = kTryTimeout);
+              Duration timeout = kTryTimeout,
+              http::Environment environment = http::process_environment);
   ~HttpsPoster() override;
 
   void post(const Target& target, Message message, Done done) override;
@@ -44,6 +47,7 @@ class HttpsPoster : public Poster {
   const FileReader& files_;
   const LookUp look_up_;
   const Duration timeout_;
+  const http::Environment environment_;
   std::map<std::string, std::unique_ptr<Worker>> workers_;  // by target
 };
 

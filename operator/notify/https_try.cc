@@ -17,6 +17,9 @@
 #include "client/http/endpoint.h"
 #include "client/http/retry_after.h"
 #include "client/http/tls.h"
+#include "client/http/tunnel.h"
+#include "client/kube/base64.h"
+#include "core/utf8.h"
 #include "operator/notify/message.h"
 
 namespace holdfast::notify {
@@ -30,6 +33,7 @@ using boost::system::error_code;
 
 constexpr std::uint32_t kHeadLimit = 16 * 1024;
 constexpr int kHttpsPort = 443;
+constexpr std::size_t kProxyWords = 200;
 constexpr int kMostInterimAnswers = 100;
 
 class Try : public std::enable_shared_from_this<Try> {
@@ -67,22 +71,73 @@ class Try : public std::enable_shared_from_this<Try> {
     constexpr int kShares = 3;
     const std::string& address = settings_.addresses[place_];
     error_code error;
-    const auto parsed = asio::ip::make_address(address, error);
+    asio::ip::address parsed = asio::ip::make_address(address, error);
     if (error) return not_connected(error);
     const bool is_last = place_ + 1 == settings_.addresses.size();
     const auto share = std::chrono::duration_cast<Clock::duration>(settings_.timeout) / kShares;
     lowest().expires_at(is_last ? deadline_ : std::min(deadline_, Clock::now() + share));
-    lowest().async_connect(tcp::endpoint(parsed, static_cast<std::uint16_t>(settings_.port)),
-                           [self = shared_from_this()](error_code connected) {
-                             if (connected) return self->not_connected(connected);
-                             self->lowest().expires_at(self->deadline_);
-                             self->shake_hands();
+    int port = settings_.port;
+    proxy_says_.clear();
+    if (settings_.proxy) {
+      const Status opened = open_tunnel(address);
+      if (!opened.ok()) return done_(opened.error());
+      parsed = asio::ip::address_v4::loopback();
+      port = tunnel_->port();
+    }
+    lowest().async_connect(tcp::endpoint(parsed, static_cast<std::uint16_t>(port)),
+                           [self = shared_from_this()](error_code failed) {
+                             if (failed) return self->not_connected(failed);
+                             self->tunnel_ ? self->ask_tunnel() : self->connected();
                            });
+  }
+
+  // The proxy gets the address that was checked, and never the name. So it leads where this process
+  // may connect, whatever the name means to the proxy.
+  Status open_tunnel(const std::string& address) {
+    Result<std::unique_ptr<http::Tunnel>> tunnel =
+        http::Tunnel::open({address, settings_.port, settings_.proxy, ""});
+    if (!tunnel.ok()) return tunnel.error();
+    tunnel_ = std::move(*tunnel);
+    return Unit{};
+  }
+
+  void ask_tunnel() {
+    const std::string login = std::string(http::Tunnel::kUser) + ":" + tunnel_->password();
+    asked_ = "CONNECT target HTTP/1.1\r\nHost: target\r\nProxy-Authorization: Basic " +
+             kube::base64_encode(login) + "\r\n\r\n";
+    asio::async_write(lowest(), asio::buffer(asked_),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error) return self->not_connected(error);
+                        self->read_tunnel();
+                      });
+  }
+
+  void read_tunnel() {
+    parser_.emplace();
+    parser_->header_limit(kHeadLimit);
+    parser_->skip(true);
+    web::async_read_header(lowest(), buffer_, *parser_,
+                           [self = shared_from_this()](error_code error, std::size_t) {
+                             const auto& head = self->parser_->get();
+                             if (!error && head.result_int() / 100 != 2) {
+                               self->proxy_says_ = std::string(head.reason());
+                               error = asio::error::make_error_code(asio::error::host_unreachable);
+                             }
+                             if (error) return self->not_connected(error);
+                             self->connected();
+                           });
+  }
+
+  void connected() {
+    lowest().expires_at(deadline_);
+    shake_hands();
   }
 
   void not_connected(error_code error) {
     const bool is_last = place_ + 1 == settings_.addresses.size();
-    if (is_last || Clock::now() >= deadline_) return fail("it cannot be reached", error);
+    const char* const what =
+        settings_.proxy ? "it cannot be reached through the proxy" : "it cannot be reached";
+    if (is_last || Clock::now() >= deadline_) return fail(what, error);
     settings_.report(settings_.addresses[place_], false);
     ++place_;
     close();
@@ -162,6 +217,8 @@ class Try : public std::enable_shared_from_this<Try> {
       why += "no answer in time";
     } else if (!refused.empty()) {
       why += "its certificate was refused: " + refused;
+    } else if (!proxy_says_.empty()) {
+      why += clean_text(proxy_says_, kProxyWords);
     } else {
       why += error.message();
     }
@@ -173,6 +230,8 @@ class Try : public std::enable_shared_from_this<Try> {
   void close() {
     error_code ignored;
     lowest().socket().close(ignored);
+    buffer_.clear();
+    tunnel_.reset();
   }
 
   const TrySettings settings_;
@@ -184,6 +243,9 @@ class Try : public std::enable_shared_from_this<Try> {
   asio::ssl::context context_;
   std::optional<beast::ssl_stream<beast::tcp_stream>> stream_;  // made once the context is set up
   std::size_t place_ = 0;                                       // of the address
+  std::unique_ptr<http::Tunnel> tunnel_;                        // to that address
+  std::string asked_;                                           // of the tunnel
+  std::string proxy_says_;
   Clock::time_point deadline_;
   web::request<web::string_body> request_;
   beast::flat_buffer buffer_;

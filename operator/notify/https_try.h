@@ -5,9 +5,11 @@
 #include <boost/asio/io_context.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/http/endpoint.h"
 #include "core/result.h"
 #include "operator/notify/poster.h"
 
@@ -19,6 +21,7 @@ struct TrySettings {
   std::string path;
   std::string ca;                      // PEM; empty: the system's authorities
   std::vector<std::string> addresses;  // those that it may connect to, in this order
+  std::optional<http::Proxy> proxy;    // connects to them; none: this process does
   Duration timeout{};
   // An address has answered, or has not. On the same thread, before `done`.
   std::function<void(const std::string& address, bool worked)> report;

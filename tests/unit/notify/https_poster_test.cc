@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 
 #include "tests/support/certificates.h"
+#include "tests/support/connect_proxy.h"
 #include "tests/support/front.h"
 #include "tests/support/loop_thread.h"
 #include "tests/support/tls_server.h"
@@ -59,7 +61,7 @@ class HttpsPosterTest : public ::testing::Test {
       if (!poster_) {
         poster_ = std::make_unique<HttpsPoster>(
             thread_.loop(), ca_file_, [this](const std::string& host) { return look_up_(host); },
-            timeout_);
+            timeout_, [this](const std::string& name) { return environment_[name]; });
       }
       poster_->post(target, {"uid/1", 42, "v1,abc", "{\"a\":1}"},
                     [promise](Result<Answer> result) { promise->set_value(std::move(result)); });
@@ -75,6 +77,7 @@ class HttpsPosterTest : public ::testing::Test {
   TlsServer server_{ca_.issue("server", {"DNS:hooks.example.com"})};
   HttpsPoster::LookUp look_up_;
   Duration timeout_ = seconds(15);
+  std::map<std::string, std::string> environment_;
   test::LoopThread thread_;
   std::unique_ptr<HttpsPoster> poster_;
 };
@@ -170,6 +173,64 @@ TEST_F(HttpsPosterTest, ItConnectsToTheAddressThatItHasCheckedAndAsksOnce) {
   EXPECT_NE(second.error().message.find("127.0.0.2"), std::string::npos);
   EXPECT_NE(second.error().message.find("allowedCIDRs"), std::string::npos);
   EXPECT_EQ(server_.connections(), 1);
+}
+
+// ---- A proxy.
+
+class HttpsPosterProxyTest : public HttpsPosterTest {
+ protected:
+  HttpsPosterProxyTest() {
+    server_.handle([](TlsServer::Exchange& exchange) { exchange.respond(204, ""); });
+    environment_["HTTPS_PROXY"] = "http://me:secret@127.0.0.1:" + std::to_string(proxy_.port());
+  }
+  test::ConnectProxy proxy_{server_.port()};
+};
+
+TEST_F(HttpsPosterProxyTest, IsAskedForTheAddressThatWasCheckedAndNeverForTheName) {
+  const Result<Answer> answer = post(target(server_));
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  const auto heads = proxy_.heads();
+  ASSERT_EQ(heads.size(), 1U);
+  EXPECT_EQ(heads[0].find("CONNECT 127.0.0.1:" + std::to_string(server_.port()) + " "), 0U);
+  EXPECT_EQ(heads[0].find("hooks.example.com"), std::string::npos);
+  EXPECT_NE(heads[0].find("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), std::string::npos);
+  // TLS goes through it from end to end, with the name.
+  EXPECT_EQ(server_.requests().at(0).server_name, "hooks.example.com");
+}
+
+TEST_F(HttpsPosterProxyTest, DoesNotLeadWhereTheTargetMayNotGo) {
+  look_up_ = [](const std::string&) { return Result(Addresses{"169.254.169.254", "10.0.0.1"}); };
+  const Result<Answer> answer = post(target(server_));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("allowedCIDRs"), std::string::npos);
+  EXPECT_TRUE(proxy_.heads().empty());
+}
+
+TEST_F(HttpsPosterProxyTest, IsLeftOutForTheTargetsOfNoProxy) {
+  environment_["NO_PROXY"] = "other.example.com,hooks.example.com";
+  ASSERT_TRUE(post(target(server_)).ok());
+  EXPECT_TRUE(proxy_.heads().empty());
+}
+
+TEST_F(HttpsPosterProxyTest, ThatRefusesIsSaidWithoutItsPassword) {
+  test::ConnectProxy refusing(server_.port(), true);
+  environment_["HTTPS_PROXY"] = "http://me:secret@127.0.0.1:" + std::to_string(refusing.port());
+  const Result<Answer> answer = post(target(server_));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, ErrorCode::kTransient);
+  EXPECT_NE(answer.error().message.find("through the proxy"), std::string::npos);
+  EXPECT_NE(answer.error().message.find("407"), std::string::npos) << answer.error().message;
+  EXPECT_EQ(answer.error().message.find("secret"), std::string::npos);
+  EXPECT_EQ(server_.connections(), 0);
+}
+
+TEST_F(HttpsPosterProxyTest, OfAnUnknownKindIsAMistakeOfTheConfiguration) {
+  environment_["HTTPS_PROXY"] = "ftp://me:secret@127.0.0.1";
+  const Result<Answer> answer = post(target(server_));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(answer.error().message.find("HTTPS_PROXY"), std::string::npos);
+  EXPECT_EQ(answer.error().message.find("secret"), std::string::npos);
 }
 
 TEST_F(HttpsPosterTest, OfSeveralAddressesItUsesThoseThatAreAllowed) {
