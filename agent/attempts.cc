@@ -42,7 +42,7 @@ void Attempts::apply(SteadyTime now, const Work& work, SlotOrders& orders) {
     one->gone = false;
     one->message_asked = std::max(one->message_asked, entry.message);
     // That it was asked to stop is never taken back.
-    if (entry.stop) stop(now, *one, settings_.stop_grace, orders);
+    if (entry.stop) stop(now, *one, orders);
   }
   for (One& one : all_) {
     if (one.gone && one.state == State::kRuns) die(now, one, AnswerKind::kStopped, orders);
@@ -67,9 +67,9 @@ void Attempts::drain(SlotOrders& orders) {
   for (One& one : all_) hand_back(one, orders);
 }
 
-void Attempts::stop_all(SteadyTime now, Duration grace, SlotOrders& orders) {
+void Attempts::stop_all(SteadyTime now, SlotOrders& orders) {
   for (One& one : all_) {
-    if (one.state == State::kRuns) stop(now, one, grace, orders);
+    if (one.state == State::kRuns) stop(now, one, orders);
   }
 }
 
@@ -138,7 +138,7 @@ void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, Slot
     }
     if (lacks_message(one)) read_message(now, one, orders);
     if (one.state == State::kLooks) wake(one.look_sent + request_limit(settings_.duration));
-    if (one.state == State::kRuns && one.kill_at) wake(*one.kill_at);
+    if (one.state == State::kRuns && one.asked) wake(kill_at(one));
     if (one.state == State::kDies) {
       wake(one.kill_again);
       if (!one.stuck) wake(one.killed + kStuckAfter);
@@ -158,7 +158,7 @@ std::optional<int> Attempts::free_slot() const {
 // -- messages ----------------------------------------------------------------------------------
 
 bool Attempts::lacks_message(const One& one) const {
-  return one.state == State::kRuns && !one.gone && !one.kill_at &&
+  return one.state == State::kRuns && !one.gone && !one.asked &&
          one.message_asked > one.message_got;
 }
 
@@ -189,11 +189,11 @@ void Attempts::message_read(SteadyTime now, const AttemptId& id, const JobReadin
 
 // -- ends --------------------------------------------------------------------------------------
 
-void Attempts::stop(SteadyTime now, One& one, Duration grace, SlotOrders& orders) {
+void Attempts::stop(SteadyTime now, One& one, SlotOrders& orders) {
   hand_back(one, orders);
-  if (one.state != State::kRuns) return;
-  if (!one.kill_at) orders.terminate.push_back(one.slot);
-  one.kill_at = std::min(one.kill_at.value_or(SteadyTime::max()), now + grace);
+  if (one.state != State::kRuns || one.asked) return;
+  orders.terminate.push_back(one.slot);
+  one.asked = now;
 }
 
 // If it has not begun, it never does.
@@ -216,14 +216,14 @@ void Attempts::ended(SteadyTime now, int slot, int exit_code, std::string result
   if (!one || one->state != State::kRuns) return;
   one->exit_code = exit_code;
   one->result = std::move(result);
-  die(now, *one, one->kill_at ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
+  die(now, *one, one->asked ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
 }
 
 // A report may have said that it runs.
 void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
   One* const one = in_slot(slot);
   if (!one || one->state != State::kRuns) return;
-  if (one->kill_at) return die(now, *one, AnswerKind::kStopped, orders);
+  if (one->asked) return die(now, *one, AnswerKind::kStopped, orders);
   one->reads_message = false;
   one->not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   give_slot_back(*one);
@@ -266,7 +266,7 @@ void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
       one.reads_message = false;
       put_off(now, one, "the API server does not answer", std::nullopt, orders);
     }
-    if (one.state == State::kRuns && one.kill_at && now >= *one.kill_at) {
+    if (one.state == State::kRuns && one.asked && now >= kill_at(one)) {
       die(now, one, AnswerKind::kStopped, orders);
     }
     if (one.state != State::kDies) continue;

@@ -13,6 +13,7 @@
 // - If processes do not die, the worker can neither answer nor use the slot: it is stuck.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,8 +52,10 @@ class Attempts {
 
   // Nothing begins from now on. What has not begun is handed back.
   void drain(SlotOrders& orders);
-  // Asks all commands to end, and kills them after the grace.
-  void stop_all(SteadyTime now, Duration grace, SlotOrders& orders);
+  // Asks all commands to end, and kills them after their grace.
+  void stop_all(SteadyTime now, SlotOrders& orders);
+  // Whoever was asked to end is killed then at the latest. A later time may take its place.
+  void kill_by(SteadyTime when) { kill_by_ = when; }
   void check_deadlines(SteadyTime now, SlotOrders& orders);
   // Looks at jobs, if something may begin, and wakes.
   void plan(SteadyTime now, std::optional<SteadyTime> begin_before, SlotOrders& orders);
@@ -91,8 +94,8 @@ class Attempts {
     std::int64_t message_got = 0;
     bool reads_message = false;
     // The end. Before kOver the kind is the one that it will be.
-    std::optional<SteadyTime> kill_at;  // it was asked to end
-    SteadyTime killed{};                // the first SIGKILL
+    std::optional<SteadyTime> asked;  // to end
+    SteadyTime killed{};              // the first SIGKILL
     SteadyTime kill_again{};
     bool stuck = false;
     AnswerKind kind = AnswerKind::kRunning;
@@ -121,7 +124,10 @@ class Attempts {
   void read_message(SteadyTime now, One& one, SlotOrders& orders);
   bool lacks_message(const One& one) const;
   void hand_back(One& one, SlotOrders& orders);
-  void stop(SteadyTime now, One& one, Duration grace, SlotOrders& orders);
+  void stop(SteadyTime now, One& one, SlotOrders& orders);
+  SteadyTime kill_at(const One& one) const {
+    return std::min(*one.asked + settings_.stop_grace, kill_by_);
+  }
   void die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders);
   void is_over(One& one, AnswerKind kind);
   void look_again(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
@@ -137,6 +143,7 @@ class Attempts {
 
   std::vector<One> all_;  // in the order in which their entries came
   bool draining_ = false;
+  SteadyTime kill_by_ = SteadyTime::max();
   std::int64_t news_ = 0;
 };
 

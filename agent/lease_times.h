@@ -22,6 +22,18 @@ inline constexpr Duration kLastWordsLimit = std::chrono::seconds(2);
 // How often SIGKILL is repeated until all processes are gone: they may have forked meanwhile.
 inline constexpr Duration kKillAgain = std::chrono::milliseconds(50);
 
+// A pod's end, if the API server does not say it: so long after SIGTERM, or as long as its template
+// allows. A kubelet that shuts down or evicts tells nobody how long it waits.
+inline constexpr Duration kAssumedGrace = std::chrono::seconds(30);
+// Everything is dead so long before the pod's end: what became of the commands is still to be
+// reported.
+inline constexpr Duration kBeforeEnd = std::chrono::seconds(1);
+// The operator says the real end within a second or so. Nothing is stopped for an assumed one
+// before that, or commands would lose a long grace to a guess.
+constexpr Duration mark_wait(Duration assumed) {
+  return std::min<Duration>(std::chrono::seconds(2), assumed / 5);
+}
+
 constexpr Duration terminate_after(Duration duration) { return duration * 2 / 3; }
 // A sixtieth before 5/6 D, when everything must be dead: a busy machine needs some time.
 constexpr Duration kill_after(Duration duration) { return duration * 49 / 60; }

@@ -31,13 +31,12 @@ std::string new_life() {
   return life;
 }
 
-// A command has as long between SIGTERM and SIGKILL as the pod.
 SlotSettings slot_settings(const ServeSettings& settings) {
   return {.duration = settings.duration,
           .slots = settings.slots,
           .holder = settings.holder,
           .life = new_life(),
-          .stop_grace = settings.pod_grace,
+          .stop_grace = settings.stop_grace,
           .pod_grace = settings.pod_grace};
 }
 

@@ -6,6 +6,8 @@ namespace holdfast::agent {
 namespace {
 
 constexpr std::int64_t kMostSlots = 16;
+constexpr std::int64_t kUsualStop = 30;
+constexpr std::int64_t kMostStop = 3600;
 constexpr std::string_view kOurs = "HOLDFAST_";
 
 }  // namespace
@@ -23,6 +25,10 @@ Result<ServeSettings> read_serve_settings(const Environment& environment) {
   settings.duration = std::chrono::seconds(
       reader.number("HOLDFAST_LEASE_DURATION_SECONDS", 1, kLongestLeaseSeconds));
   settings.slots = static_cast<int>(reader.number("HOLDFAST_SLOTS", 1, kMostSlots));
+  const std::int64_t stop_grace = reader.is_set("HOLDFAST_STOP_GRACE_SECONDS")
+                                      ? reader.number("HOLDFAST_STOP_GRACE_SECONDS", 1, kMostStop)
+                                      : kUsualStop;
+  settings.stop_grace = std::chrono::seconds(stop_grace);
   settings.pod_grace =
       std::chrono::seconds(reader.number("HOLDFAST_POD_GRACE_SECONDS", 0, kLongestSeconds));
   settings.slots_folder = reader.path("HOLDFAST_SLOTS_FOLDER", "/holdfast.dev/slots");

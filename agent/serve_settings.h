@@ -19,7 +19,8 @@ struct ServeSettings {
   std::string holder;        // "<pod name>/<pod UID>"
   Duration duration{};
   int slots = 1;
-  Duration pod_grace{};
+  Duration stop_grace{};     // of a command, between SIGTERM and SIGKILL
+  Duration pod_grace{};      // as the pod's template has it
   std::string slots_folder;  // slot N has the folder N in it
   std::string host;          // of the API server, an address
   int port = 443;

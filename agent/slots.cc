@@ -11,8 +11,6 @@ namespace {
 
 using std::chrono::seconds;
 
-// When commands are killed within the pod's grace: what became of them is to be reported, too.
-Duration time_to_end(Duration grace) { return grace - std::min<Duration>(grace / 5, seconds(3)); }
 // The watch may be as quiet as this, without a read between two renewals. So attempts that end one
 // after the other do not cost a read each.
 Duration may_be_quiet(Duration duration) { return retry_pause(duration); }
@@ -32,6 +30,11 @@ SlotOrders Slots::step(SteadyTime now, Event event) {
   orders_ = SlotOrders{};
   check_deadlines(now);
   if (phase_ != Phase::kDone) event();
+  // The event may have brought an end of the pod that leaves no time.
+  if (!over() && ending_) {
+    check_grace(now);
+    attempts_.check_deadlines(now, orders_);
+  }
   plan(now);
   return std::move(orders_);
 }
@@ -130,6 +133,7 @@ SlotOrders Slots::told_to_end(SteadyTime now) {
   return step(now, [&] {
     if (over() || told_to_end_) return;
     told_to_end_ = now;
+    pod_ends(now);
     drain("asked to end");
   });
 }
@@ -144,7 +148,7 @@ void Slots::check_deadlines(SteadyTime now) {
     if (!last_failure_.empty()) why += " (" + last_failure_ + ")";
     fence(now, *renewed_ + kill_after(duration), std::move(why));
   }
-  if (!over() && told_to_end_) check_grace(now);
+  if (!over() && ending_) check_grace(now);
   if (phase_ == Phase::kFencing && now >= std::max(kill_at_, kill_again_)) {
     if (!killed_) killed_ = now;
     kill_again_ = now + kKillAgain;
@@ -166,20 +170,30 @@ void Slots::check_deadlines(SteadyTime now) {
 
 // The pod's grace: its commands end in time for a last report.
 void Slots::check_grace(SteadyTime now) {
-  if (now >= *told_to_end_ + settings_.pod_grace) {
+  if (told_to_end_ && now >= pod_end()) {
     orders_.kill_everything = attempts_.alive();
     return finish(attempts_.alive() ? kFencedExitCode : 0,
                   attempts_.alive() ? "processes outlive the pod's grace" : "");
   }
+  attempts_.kill_by(kill_by());
   if (now < stop_at() || std::exchange(stopping_, true)) return;
-  const SteadyTime kill_at = *told_to_end_ + time_to_end(settings_.pod_grace);
-  attempts_.stop_all(now, kill_at - now, orders_);
+  attempts_.stop_all(now, orders_);
 }
 
-// When the commands are asked to end, because the pod's grace does.
+void Slots::pod_ends(SteadyTime now) {
+  if (!ending_) ending_ = now;
+}
+
+SteadyTime Slots::pod_end() const {
+  return *ending_ + told_grace_.value_or(std::min(kAssumedGrace, settings_.pod_grace));
+}
+
+SteadyTime Slots::kill_by() const { return std::max(pod_end() - kBeforeEnd, *ending_); }
+
+// When the commands are asked to end, because the pod does.
 SteadyTime Slots::stop_at() const {
-  const Duration time = time_to_end(settings_.pod_grace);
-  return *told_to_end_ + time - std::min(settings_.stop_grace, time / 2);
+  const Duration wait = told_grace_ ? Duration::zero() : mark_wait(pod_end() - *ending_);
+  return std::max(kill_by() - settings_.stop_grace, *ending_ + wait);
 }
 
 SteadyTime Slots::begin_before() const { return *renewed_ + terminate_after(settings_.duration); }
@@ -208,6 +222,10 @@ void Slots::read_work(SteadyTime now, const WorkReading& reading, std::optional<
   words_ = encode_work(*reading.work);
   applied_ = now;
   attempts_.apply(now, *reading.work, orders_);
+  if (reading.work->end) {
+    pod_ends(now);
+    told_grace_ = reading.work->end->grace;
+  }
   if (reading.work->draining) drain("the operator asks for it");
 }
 
@@ -272,7 +290,7 @@ void Slots::put_off(SteadyTime now, Duration asked) {
   if (attempts_.alive()) {
     latest = std::min(latest, begin_before() - request_limit(settings_.duration));
   }
-  if (told_to_end_) latest = std::min(latest, *told_to_end_ + settings_.pod_grace - kLastTry);
+  if (ending_) latest = std::min(latest, pod_end() - kLastTry);
   not_before_ =
       std::max(not_before_, std::min(now + asked + up_to(random_, asked, kRetryJitter), latest));
 }
@@ -301,7 +319,8 @@ void Slots::fence(SteadyTime now, SteadyTime kill_at, std::string why) {
   kill_at_ = std::min(kill_at, *renewed_ + kill_after(settings_.duration));
   orders_.abort_request = orders_.abort_request || pending_.has_value();
   pending_.reset();
-  attempts_.stop_all(now, kill_at_ - now, orders_);
+  attempts_.kill_by(kill_at_);
+  attempts_.stop_all(now, orders_);
 }
 
 void Slots::finish(int exit_code, std::string fenced) {
@@ -328,10 +347,8 @@ void Slots::plan(SteadyTime now) {
     return;
   }
   if (attempts_.alive()) wake(begin_before());
-  if (told_to_end_) {
-    if (!stopping_) wake(stop_at());
-    wake(*told_to_end_ + settings_.pod_grace);
-  }
+  if (ending_ && !stopping_) wake(stop_at());
+  if (told_to_end_) wake(pod_end());
   plan_request(now);
 }
 

@@ -30,9 +30,12 @@
 // - A renewal never echoes what was read before the last one was sent, or only if that is younger
 //   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.
 // - A version of the work Lease that is not understood changes nothing, and is not echoed.
-// - After SIGTERM commands go on for about half of the pod's grace. Then they are asked to end, and
-//   killed in time for the last report. Their answer is `stopped`. The agent ends as soon as all
-//   entries are gone, and at the end of its grace.
+// - The pod's end is its grace after SIGTERM, or after the mark of the work Lease that has the
+//   grace, whichever comes first. Without such a mark the agent assumes the pod's own grace, 30 s
+//   at most, and waits up to 2 s for the mark. A mark corrects what was assumed.
+// - One second before that end all commands are killed, so that the last report still goes out.
+//   They are asked to end stop_grace before that, or at once if less time is left. Their answer is
+//   `stopped`. The agent ends as soon as all entries are gone, and at the pod's end.
 // - If processes cannot be killed, the worker drains. When only they are left, it ends, and the
 //   kernel kills them. Their attempts have no answer: they are lost.
 // - Every call checks the deadlines first, so they come first after a pause of any length.
@@ -56,7 +59,7 @@ struct SlotSettings {
   std::string holder;                              // "<pod name>/<pod UID>"
   std::string life;                                // this process' own mark; not empty
   Duration stop_grace = std::chrono::seconds(30);  // of a command, between SIGTERM and SIGKILL
-  Duration pod_grace = std::chrono::seconds(30);   // between SIGTERM and the kubelet's SIGKILL
+  Duration pod_grace = std::chrono::seconds(30);   // as the pod's template has it
 };
 
 class Slots {
@@ -117,6 +120,7 @@ class Slots {
   SlotOrders step(SteadyTime now, Event event);
   void check_deadlines(SteadyTime now);
   void check_grace(SteadyTime now);
+  void pod_ends(SteadyTime now);
   void plan(SteadyTime now);
   void plan_end();
   void plan_request(SteadyTime now);
@@ -124,6 +128,8 @@ class Slots {
   bool heard_lately(SteadyTime now) const;
   void wake(SteadyTime when);
   SteadyTime begin_before() const;
+  SteadyTime pod_end() const;
+  SteadyTime kill_by() const;
   SteadyTime stop_at() const;
 
   // `asked`: when it was asked for; none: the watch has it.
@@ -173,7 +179,9 @@ class Slots {
   bool draining_ = false;
   bool told_draining_ = false;  // in an acknowledged renewal
   std::optional<SteadyTime> told_to_end_;
-  bool stopping_ = false;  // all commands, as the grace ends
+  std::optional<SteadyTime> ending_;    // SIGTERM, or the first mark with the pod's end
+  std::optional<Duration> told_grace_;  // the last mark's
+  bool stopping_ = false;               // all commands, as the pod ends
 
   std::string fenced_why_;
   SteadyTime kill_at_{};

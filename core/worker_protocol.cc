@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxUidBytes = 128;
 constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxMessageBytes = 256;
+constexpr std::int64_t kMostGrace = 2'147'483'647;
 constexpr std::array<std::pair<AnswerKind, const char*>, 4> kKinds{{
     {AnswerKind::kRunning, "running"},
     {AnswerKind::kEnded, "ended"},
@@ -121,6 +122,9 @@ std::string report_text(const WorkerReport& report) {
 std::string encode_work(const Work& work) {
   Json json = {{"seq", work.seq}, {"attempts", Json::array()}};
   if (work.draining) json["draining"] = true;
+  if (work.end) {
+    json["end"] = {{"at", format_time(work.end->at)}, {"grace", work.end->grace.count()}};
+  }
   for (const WorkEntry& entry : work.entries) {
     Json one = {{"name", entry.job_name}, {"do", entry.stop ? "stop" : "run"}};
     put_id(entry.id, one);
@@ -158,6 +162,12 @@ Result<Work> decode_work(std::string_view text) {
   if (!json) return json.error();
   work.seq = int_at(*json, "seq");
   work.draining = bool_at(*json, "draining");
+  const Json& end = at(*json, "end");
+  const auto ends_at = parse_time(string_at(end, "at"));
+  if (ends_at) {
+    const std::int64_t grace = std::clamp<std::int64_t>(int_at(end, "grace"), 0, kMostGrace);
+    work.end = PodEnd{*ends_at, std::chrono::seconds(grace)};
+  }
   for (const Json& one : at(*json, "attempts")) {
     Result<AttemptId> id = get_id(one);
     if (!id) return id.error();

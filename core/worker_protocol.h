@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/result.h"
+#include "core/time.h"
 
 namespace holdfast {
 
@@ -41,11 +43,20 @@ struct WorkEntry {
   std::int64_t message = 0;  // rises each time the job's message has changed
 };
 
+// The end of a pod that was deleted, as the API server has it: its deletionTimestamp, and its
+// deletionGracePeriodSeconds, so much after the request. A later request may make it earlier.
+struct PodEnd {
+  Time at{};
+  std::chrono::seconds grace{0};
+  bool operator==(const PodEnd&) const = default;
+};
+
 // The operator's words.
 struct Work {
   std::int64_t seq = 0;  // each write raises it
   bool draining = false;
   std::vector<WorkEntry> entries;
+  std::optional<PodEnd> end = std::nullopt;  // the worker's pod was deleted; then it drains
 };
 
 // What became of an attempt.

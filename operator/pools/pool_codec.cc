@@ -49,6 +49,9 @@ reconciler::PoolSpec decode_pool_spec(const JsonView& json, std::string& invalid
   spec.idle = seconds(reader.number("idleSeconds", 300, 0, reconciler::kMaxIdleSeconds));
   spec.lease_duration = seconds(reader.number(
       "leaseDurationSeconds", 30, reconciler::kMinLeaseSeconds, reconciler::kMaxLeaseSeconds));
+  spec.start_deadline =
+      seconds(reader.number("startDeadlineSeconds", 600, 1, reconciler::kMaxStartSeconds));
+  spec.stop_grace = seconds(reader.number("stopGraceSeconds", 30, 1, reconciler::kMaxStopSeconds));
   if (spec.min_workers > spec.max_workers) {
     reader.wrong("spec.minWorkers is more than spec.maxWorkers");
     spec.min_workers = spec.max_workers;

@@ -155,7 +155,10 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
   }
   reconciler::PoolView view = pool_of(key)->book.offer(job, loop_.now());
   view.unknown = spec->spec.unknown;
-  if (!view.unknown.empty()) view.offers.clear();
+  if (!view.unknown.empty()) {
+    view.offers.clear();
+    view.empty.clear();
+  }
   return view;
 }
 

@@ -169,6 +169,7 @@ void PoolController::on_pod(const cache::Change& change) {
 void PoolController::show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool is_own) {
   const WorkerPtr worker = worker_of(pod->namespace_, pod->pool_name, pod->uid);
   if (!worker || is_old(worker->pod, *pod, worker->own_pod, is_own)) return;
+  see_placement(*worker, pod->placement, now());
   worker->pod = std::move(pod);
   worker->pod_name = worker->pod->name;
   worker->pod_was_there = true;

@@ -9,6 +9,7 @@
 #include "operator/jobs/writes.h"
 #include "operator/pools/pool_controller.h"
 #include "reconciler/names.h"
+#include "reconciler/run/pod_times.h"
 
 namespace holdfast::controller {
 namespace {
@@ -238,6 +239,10 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
     reconciler::PoolWorker seen = worker->pod->worker;
+    if (worker->pod->placement == reconciler::Placement::kBound) {
+      seen.bound =
+          reconciler::placed_since(seen.created, worker->pod->placed, worker->sightings, state.now);
+    }
     seen.state = worker->state();
     seen.deleting = seen.deleting || worker->removed;
     seen.marking = worker->marking;

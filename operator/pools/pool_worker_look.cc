@@ -174,7 +174,9 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
   }
   const bool cuts_off = decision.step == WorkerStep::kCutOff;
   auto task = put_lease(worker, lease,
-                        cuts_off ? cut_off_lease_body(ours) : revoked_lease_body(ours), claim);
+                        cuts_off ? cut_off_lease_body(ours, decision.reason, decision.message)
+                                 : revoked_lease_body(ours),
+                        claim);
   const Status done = co_await task;
   if (done) tell_end(*worker, decision);
   co_return done;
@@ -327,10 +329,11 @@ std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& loo
   if (!echoed.empty() && echoed != worker.work->uid) return std::nullopt;
   const Work& work = worker.work->work;
   const auto pool = find_pool(worker.pool_key());
-  const bool drains = worker.wants_drain && !work.draining;
+  const auto end = worker.pod ? worker.pod->end : std::nullopt;
+  const std::optional<Work> mark = reconciler::marked(work, worker.wants_drain, end);
   std::vector<reconciler::Placed> placed;
   // A write that marks it adds nothing: whoever reads the mark knows that nothing comes any more.
-  if (pool && !drains && worker.lease->is() == WorkerIs::kLive) {
+  if (pool && !mark && worker.lease->is() == WorkerIs::kLive) {
     placed = pool->book.open_places(worker.lease->uid);
   }
   const auto name_of = [&](const AttemptId& id) {
@@ -345,9 +348,9 @@ std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& loo
         if (says == reconciler::RecordSays::kUnknown) looks_again = true;
         return says;
       });
-  if (!drains) return next;
-  if (!next) return reconciler::drained(work);
-  next->draining = true;
+  if (!mark || !next) return mark ? mark : next;
+  next->draining = mark->draining;
+  next->end = mark->end;
   return next;
 }
 

@@ -62,6 +62,15 @@ void Worker::set_view() {
   view.work_uid = work->uid;
 }
 
+void see_placement(Worker& worker, reconciler::Placement placement, Time now) {
+  reconciler::PodSightings& seen = worker.sightings;
+  if (!worker.pod || worker.pod->placement != placement) {
+    if (seen.placed) seen.elsewhere = worker.pod_seen;
+    seen.placed = now;
+  }
+  worker.pod_seen = now;
+}
+
 PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::WorkerView& after) {
   PlaceNews news;
   const bool is_another =

@@ -39,7 +39,9 @@ struct Worker {
   std::uint64_t own_pod = 0;
   std::uint64_t own_lease = 0;
   std::uint64_t own_work = 0;
-  bool pod_was_there = false;  // this process has seen its pod
+  bool pod_was_there = false;          // this process has seen its pod
+  reconciler::PodSightings sightings;  // `placed` and `elsewhere`: of its node
+  Time pod_seen{};                     // when the last version of its pod came
   // With which its agent runs, as its pod has shown. Zero: this process has not seen its pod.
   std::chrono::seconds agent_duration{0};
   bool removed = false;  // the API server has accepted its pod's deletion
@@ -74,6 +76,9 @@ struct Worker {
   std::int64_t slots() const { return pod ? pod->worker.slots : 0; }
 };
 using WorkerPtr = std::shared_ptr<Worker>;
+
+// A new version of the worker's pod has this placement. `pod` still has the version before.
+void see_placement(Worker& worker, reconciler::Placement placement, Time now);
 
 struct Pool {
   PoolBook book;

@@ -20,13 +20,15 @@ constexpr std::int64_t kDefaultGraceSeconds = 30;  // Kubernetes' own
 
 Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& spec) {
   const std::int64_t grace = int_at(spec, "terminationGracePeriodSeconds", kDefaultGraceSeconds);
-  return Json::array({variable("HOLDFAST_WORKER_POOL", pool.name),
-                      variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
-                      variable("HOLDFAST_POD_NAME", pod_name), pod_uid_variable(),
-                      variable(kDurationVariable, std::to_string(pool.spec.lease_duration.count())),
-                      variable(kSlotsVariable, std::to_string(pool.spec.slots)),
-                      variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
-                      variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
+  return Json::array(
+      {variable("HOLDFAST_WORKER_POOL", pool.name),
+       variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
+       variable("HOLDFAST_POD_NAME", pod_name), pod_uid_variable(),
+       variable(kDurationVariable, std::to_string(pool.spec.lease_duration.count())),
+       variable(kSlotsVariable, std::to_string(pool.spec.slots)),
+       variable("HOLDFAST_STOP_GRACE_SECONDS", std::to_string(pool.spec.stop_grace.count())),
+       variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
+       variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
 }
 
 // Users can edit labels and annotations, but not a pod's environment.
@@ -94,8 +96,8 @@ std::string why_ended(const reconciler::PodView& pod) {
   return "it ended before it served";
 }
 
-std::string trouble_of(const reconciler::PodView& pod) {
-  if (pod.ended()) return why_ended(pod);
+std::string trouble_of(const reconciler::PodView& pod, bool ended) {
+  if (ended) return why_ended(pod);
   if (const reconciler::ContainerView* const stuck = stuck_container(pod)) {
     return joined(stuck->waiting_reason, stuck->waiting_message);
   }
@@ -116,8 +118,12 @@ std::string pool_that_owns(const JsonView& meta) {
 }  // namespace
 
 std::string worker_hash(const std::string& pod_template, const reconciler::PoolSpec& spec) {
-  const std::string text = pod_template + "\n" + std::to_string(spec.slots) + "\n" +
-                           std::to_string(spec.lease_duration.count());
+  std::string text = pod_template + "\n" + std::to_string(spec.slots) + "\n" +
+                     std::to_string(spec.lease_duration.count());
+  // The usual one adds nothing: workers that an older version made stay.
+  if (spec.stop_grace != reconciler::PoolSpec().stop_grace) {
+    text += "\n" + std::to_string(spec.stop_grace.count());
+  }
   std::uint64_t hash = reconciler::mixed(reconciler::hash64(text));
   std::string digits(16, '0');
   for (std::size_t i = digits.size(); i-- > 0; hash /= 16)
@@ -216,6 +222,9 @@ kube::ObjectPtr decode_worker_pod(const JsonView& json) {
                  std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& one) {
                    return one.terminated && one.terminated->was_seen;
                  });
+  if (pod.deletion) cached->end = PodEnd{*pod.deletion, pod.deletion_grace};
+  cached->placement = pod.placement();
+  cached->placed = pod.placed;
   return cached;
 }
 

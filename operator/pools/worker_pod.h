@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "client/kube/object.h"
 #include "core/result.h"
+#include "core/worker_protocol.h"
 #include "reconciler/pool/size.h"
 
 namespace holdfast::controller {
@@ -52,11 +54,15 @@ struct CachedWorkerPod : kube::Object {
   std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
   // With which its agent runs: how long its processes may outlast its last renewal.
   std::chrono::seconds lease_duration{0};
-  // What the pod alone shows: all but state, served, attempts and idle_for.
+  // What the pod alone shows: all but bound, state, served, attempts and idle_for.
   reconciler::PoolWorker worker;
   // It has ended, and its kubelet saw all its containers terminate. Else a process may run on: the
   // pod collector, for example, fails pods of lost nodes.
   bool dead = false;
+  std::optional<PodEnd> end;  // it was deleted
+  // Whether it has a node, and since when, as it says itself.
+  reconciler::Placement placement = reconciler::Placement::kUnseen;
+  std::optional<Time> placed;
 };
 
 // What the cache of workers' pods watches.

@@ -25,6 +25,8 @@ inline constexpr std::int64_t kMaxSlots = 16;
 inline constexpr std::int64_t kMinLeaseSeconds = 5;
 inline constexpr std::int64_t kMaxLeaseSeconds = 3600;
 inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
+inline constexpr std::int64_t kMaxStartSeconds = 31'536'000;
+inline constexpr std::int64_t kMaxStopSeconds = 3600;
 
 // Without the template, which is not needed to decide.
 struct PoolSpec {
@@ -33,6 +35,8 @@ struct PoolSpec {
   std::int64_t slots = 1;  // slotsPerWorker, at most kMaxSlots
   seconds idle{300};
   seconds lease_duration{30};
+  seconds start_deadline{600};  // of a worker, from when its pod has a node
+  seconds stop_grace{30};       // of a command, between SIGTERM and SIGKILL
   // As Job::unknown: such a pool gets no new worker, loses none to a rollout or to rest, and offers
   // no slots.
   std::string unknown = {};

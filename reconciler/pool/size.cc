@@ -67,12 +67,15 @@ class Planner {
   bool is_old(const PoolWorker& worker) const {
     return worker.hash != state_.hash && state_.spec.unknown.empty();
   }
+  bool has_failed(const PoolWorker& worker) const {
+    return fails_to_start(worker, state_.spec.start_deadline, state_.now);
+  }
   bool is_recorded(Time created) const {
     return record_.next_start && created < *record_.next_start;
   }
 
   bool lasts(const PoolWorker& worker) const {
-    return !is_old(worker) && serves(worker) && worker.created + kShortLife <= state_.now;
+    return !is_old(worker) && serves(worker) && worker.began() + kShortLife <= state_.now;
   }
   static bool serves(const PoolWorker& worker) {
     return !worker.ended && !worker.deleting && worker.state == WorkerState::kLive;
@@ -86,11 +89,11 @@ class Planner {
   }
   // How many of those served and ended soon after.
   std::int64_t newest_ended() const {
-    return std::count_if(
-        state_.workers.begin(), state_.workers.end(), [&](const PoolWorker& worker) {
-          const bool ended_soon = worker.served && fails_to_start(worker, state_.now);
-          return !is_old(worker) && ended_soon && is_newest(worker);
-        });
+    return std::count_if(state_.workers.begin(), state_.workers.end(),
+                         [&](const PoolWorker& worker) {
+                           const bool ended_soon = worker.served && has_failed(worker);
+                           return !is_old(worker) && ended_soon && is_newest(worker);
+                         });
   }
 
   void record_failures() {
@@ -108,7 +111,7 @@ class Planner {
                                        [&](const PoolWorker& worker) { return lasts(worker); });
     const bool in_a_row = newest_ended() >= 2;
     for (const PoolWorker& worker : state_.workers) {
-      if (is_old(worker) || !fails_to_start(worker, state_.now)) continue;
+      if (is_old(worker) || !has_failed(worker)) continue;
       if (worker.served && one_lasts && !(in_a_row && is_newest(worker))) {
         seen_.excused.push_back(&worker);
         continue;
@@ -159,7 +162,7 @@ class Planner {
         continue;
       }
       if (has(seen_.excused, worker)) {
-        wake(worker.created + kShortLife - state_.now);
+        wake(worker.began() + kShortLife - state_.now);
         continue;
       }
       const bool is_failing = has(seen_.failing, worker);
@@ -239,9 +242,9 @@ class Planner {
     const auto draining = static_cast<std::int64_t>(plan_.drain.size());
     const std::int64_t create = std::min(wanted, state_.spec.max_workers - there - draining);
     for (const PoolWorker* const worker : starting_) {
-      if (worker->created + kStartLimit > state_.now) {
-        wake(worker->created + kStartLimit - state_.now);
-      }
+      if (!worker->bound) continue;
+      const Duration left = *worker->bound + state_.spec.start_deadline - state_.now;
+      if (left > Duration::zero()) wake(left);
     }
     const bool waits = record_.next_start && state_.now < *record_.next_start;
     if (waits && (create > 0 || !seen_.failing.empty())) wake(*record_.next_start - state_.now);
@@ -296,13 +299,13 @@ class Planner {
 
 }  // namespace
 
-bool fails_to_start(const PoolWorker& worker, Time now) {
+bool fails_to_start(const PoolWorker& worker, Duration deadline, Time now) {
   if (worker.deleting) return false;
   if (worker.ended) {
-    return !worker.served || (worker.failed && worker.created + kShortLife > now);
+    return !worker.served || (worker.failed && worker.began() + kShortLife > now);
   }
   return worker.state == WorkerState::kStarting &&
-         (worker.cannot_start || worker.created + kStartLimit <= now);
+         (worker.cannot_start || (worker.bound && *worker.bound + deadline <= now));
 }
 
 Duration start_delay(std::int64_t failures) {

@@ -24,9 +24,10 @@
 //   Workers of an older template that have not started are deleted at once.
 // - A pod is deleted when its worker has drained and holds nothing, or is cut off.
 // - A worker fails to start if its pod ends before it served, or soon after; if it was not live
-//   kStartLimit after its creation; or at once, if its pod says that it cannot start. The failure
-//   is put on record, with a back-off for the whole pool. The pod stays until then, for humans to
-//   look at, and it may still start. Then another one replaces it.
+//   startDeadlineSeconds after its pod got a node; or at once, if its pod says that it cannot
+//   start. A pod without a node waits without limit: a gate or a full cluster is no failure of
+//   the template. A failure is put on record, with a back-off for the whole pool. The pod stays
+//   until then, for humans to look at, and it may still start. Then another one replaces it.
 // - A worker that served and ended soon after has not failed while another one of the template has
 //   lived for kShortLife: something else may have ended it. Two in a row have failed: the two that
 //   were created after all that serve now. So the pod of the first one stays for kShortLife.
@@ -48,9 +49,7 @@ namespace holdfast::reconciler {
 
 // The most pods that one plan creates, drains or deletes, each.
 inline constexpr std::int64_t kPlanLimit = 16;
-// Pulling a large image on a new node takes minutes.
-inline constexpr Duration kStartLimit = std::chrono::minutes(10);
-// A worker whose pod failed this soon counts as one that did not start.
+// A worker whose pod failed this soon after it got its node counts as one that did not start.
 inline constexpr Duration kShortLife = std::chrono::minutes(1);
 // 10 s, 20 s, 40 s ..., at most 5 min.
 inline constexpr Duration kFirstStartDelay = std::chrono::seconds(10);
@@ -72,9 +71,12 @@ struct PoolWorker {
   std::string pod_name;
   std::string pod_uid;
   Time created{};
-  std::string hash;        // kWorkerHashLabel
-  std::int64_t slots = 1;  // of its agent
+  std::optional<Time> bound;  // since when its pod has a node; none: it has none yet
+  std::string hash;           // kWorkerHashLabel
+  std::int64_t slots = 1;     // of its agent
   WorkerState state = WorkerState::kStarting;
+  // When it could first begin: the wait for a node is no part of its life.
+  Time began() const { return bound.value_or(created); }
   // A write that marks it as draining is on its way. It counts as drained: a second choice would
   // drain two.
   bool marking = false;
@@ -121,7 +123,7 @@ struct PoolPlan {
 };
 
 // See the rules. The pod of a worker of the current template.
-bool fails_to_start(const PoolWorker& worker, Time now);
+bool fails_to_start(const PoolWorker& worker, Duration deadline, Time now);
 // The back-off after so many failures in a row, from one.
 Duration start_delay(std::int64_t failures);
 

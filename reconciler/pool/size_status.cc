@@ -9,25 +9,44 @@ namespace {
 
 constexpr std::size_t kMessageLimit = 512;
 constexpr const char* kCannotStart = "WorkersCannotStart";
+constexpr const char* kAwaitNode = "WorkersAwaitNode";
 
 std::string counted(std::int64_t workers) {
   return std::to_string(workers) + (workers == 1 ? " worker" : " workers");
 }
 
-// The words of the first pod by name, so that they stay the same as long as it is there.
-std::string why_not_started(const PoolState& state, const PoolSeen& seen) {
+// The first pod by name, so that its words stay the same as long as it is there.
+const PoolWorker* first_of(const std::vector<const PoolWorker*>& workers) {
   const auto first = std::min_element(
-      seen.failing.begin(), seen.failing.end(),
+      workers.begin(), workers.end(),
       [](const PoolWorker* a, const PoolWorker* b) { return a->pod_name < b->pod_name; });
-  if (first != seen.failing.end()) {
-    const std::string& trouble = (*first)->trouble;
+  return first == workers.end() ? nullptr : *first;
+}
+
+std::string why_not_started(const PoolState& state, const PoolSeen& seen) {
+  if (const PoolWorker* const first = first_of(seen.failing)) {
+    const std::string& trouble = first->trouble;
     const std::string late =
-        "it is not live " + human_duration(kStartLimit) + " after its creation";
-    return clean_text("pod " + (*first)->pod_name + ": " + (trouble.empty() ? late : trouble),
+        "it is not live " + human_duration(state.spec.start_deadline) + " after it got its node";
+    return clean_text("pod " + first->pod_name + ": " + (trouble.empty() ? late : trouble),
                       kMessageLimit);
   }
   return state.refusal ? clean_text("no worker can start: " + state.refusal->why, kMessageLimit)
                        : "";
+}
+
+// What the workers without a node wait for; empty: all have one.
+std::string why_no_node(const PoolSeen& seen) {
+  std::vector<const PoolWorker*> waiting;
+  for (const PoolWorker* const worker : seen.starting) {
+    if (!worker->bound) waiting.push_back(worker);
+  }
+  const PoolWorker* const first = first_of(waiting);
+  if (!first) return "";
+  std::string text = counted(static_cast<std::int64_t>(waiting.size()));
+  text += waiting.size() == 1 ? " has no node yet" : " have no node yet";
+  if (!first->trouble.empty()) text += "; pod " + first->pod_name + ": " + first->trouble;
+  return clean_text(text, kMessageLimit);
 }
 
 void set(PoolStatus& status, const char* type, bool value, const char* reason,
@@ -75,10 +94,12 @@ struct Progress {
   std::string message;
 };
 
-Progress progress_of(const PoolSeen& seen, const PoolStatus& status) {
+Progress progress_of(const PoolSeen& seen, const PoolStatus& status, const std::string& no_node) {
   if (seen.old > 0) {
-    return {"RollingOut", counted(seen.old) + " of an older template"};
+    const std::string text = counted(seen.old) + " of an older template";
+    return {"RollingOut", no_node.empty() ? text : text + "; " + no_node};
   }
+  if (!no_node.empty()) return {kAwaitNode, no_node};
   if (status.starting > 0) return {"WorkersStarting", counted(status.starting) + " not live yet"};
   if (status.draining > 0) {
     return {"WorkersDraining", counted(status.draining) + " without further work"};
@@ -96,12 +117,15 @@ PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status)
   count(state, seen, status);
   const std::int64_t live = status.busy + status.idle;
   const bool available = live >= state.spec.min_workers;
-  const Progress progress = progress_of(seen, status);
+  const std::string no_node = why_no_node(seen);
+  const Progress progress = progress_of(seen, status, no_node);
   const bool rests = progress.message.empty();
   if (available) {
     set(status, "Available", true, "PoolAvailable", "", state.now);
   } else if (fails) {
     set(status, "Available", false, kCannotStart, why, state.now);
+  } else if (!no_node.empty()) {
+    set(status, "Available", false, kAwaitNode, no_node, state.now);
   } else {
     set(status, "Available", false, "WorkersStarting",
         std::to_string(live) + " of " + counted(state.spec.min_workers) + " live", state.now);

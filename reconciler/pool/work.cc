@@ -43,7 +43,7 @@ bool has_no_entry(const WorkerView& worker, const AttemptId& id) {
 std::optional<Work> next_work(const Work& work, const WorkerReport& report,
                               const std::vector<Placed>& placed,
                               const std::function<RecordSays(const AttemptId&)>& record) {
-  Work next{work.seq + 1, work.draining, {}};
+  Work next{work.seq + 1, work.draining, {}, work.end};
   bool changes = false;
   for (WorkEntry entry : work.entries) {
     const bool is_over = record(entry.id) == RecordSays::kOver;
@@ -68,10 +68,14 @@ std::optional<Work> next_work(const Work& work, const WorkerReport& report,
   return changes ? std::optional(std::move(next)) : std::nullopt;
 }
 
-Work drained(Work work) {
-  ++work.seq;
-  work.draining = true;
-  return work;
+std::optional<Work> marked(const Work& work, bool drains, const std::optional<PodEnd>& end) {
+  const bool is_news = ((drains || end) && !work.draining) || (end && work.end != end);
+  if (!is_news) return std::nullopt;
+  Work next = work;
+  ++next.seq;
+  next.draining = true;
+  if (end) next.end = end;
+  return next;
 }
 
 AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** answer) {

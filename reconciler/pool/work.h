@@ -38,8 +38,9 @@ std::optional<Work> next_work(const Work& work, const WorkerReport& report,
                               const std::vector<Placed>& placed,
                               const std::function<RecordSays(const AttemptId&)>& record);
 
-// The same, with the mark that the worker shall drain.
-Work drained(Work work);
+// The same, with the mark that the worker shall drain; `end`: of its pod, if that was deleted.
+// None: the marks stay.
+std::optional<Work> marked(const Work& work, bool drains, const std::optional<PodEnd>& end);
 
 // Who may write the worker Lease.
 enum class WorkerIs {

@@ -19,10 +19,13 @@ bool start_is_taken_back(const RunContext& context, const PodView& pod) {
   return !pod.started() && has_started(context, pod);
 }
 
+Time placed_since(Time created, std::optional<Time> placed, const PodSightings& seen, Time now) {
+  const Time told = std::min(placed.value_or(created), seen.placed.value_or(now));
+  return std::max({told, created, seen.elsewhere.value_or(created)});
+}
+
 Time placed_since(const RunContext& context, const PodView& pod) {
-  const PodSightings& seen = context.seen.observed.pod;
-  const Time told = std::min(pod.placed.value_or(pod.created), seen.placed.value_or(context.now));
-  return std::max({told, pod.created, seen.elsewhere.value_or(pod.created)});
+  return placed_since(pod.created, pod.placed, context.seen.observed.pod, context.now);
 }
 
 std::optional<Time> attempt_start(const RunContext& context, const PodView& pod) {

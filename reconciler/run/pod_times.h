@@ -11,6 +11,8 @@ namespace holdfast::reconciler {
 // When the current pod got its current Placement. This is the time in its condition, but not before
 // this process last saw another Placement, and not after it first saw this one.
 Time placed_since(const RunContext& context, const PodView& pod);
+// The same of any pod; `placed`: as its condition has it.
+Time placed_since(Time created, std::optional<Time> placed, const PodSightings& seen, Time now);
 
 // The run's recorded start; none: it has only the time of its intent.
 std::optional<Time> recorded_start(const Run& run);

@@ -1,5 +1,6 @@
 """Warm workers on real kubelets: a pool's pods, the start of a job, and the loss of a worker and its node."""
 
+import threading
 import time
 
 import pytest
@@ -157,13 +158,37 @@ def test_a_workers_node_that_loses_power(cluster, nodes, jobs, measured, togethe
 
 
 def test_a_worker_that_is_deleted_finishes_its_job(cluster, jobs):
-    make_pool(cluster, jobs)
+    make_pool(cluster, jobs, stopGraceSeconds=2)
     jobs.apply(pooled("finish", "echo at work; sleep 3"))
     pod = running_on(cluster, jobs, "finish")
     cluster.kubectl("-n", jobs.namespace, "delete", "pod", pod["metadata"]["name"], "--wait=false")
     status = end_of(jobs, "finish")
     assert [entry["outcome"] for entry in status["history"]] == ["Succeeded"], dump(status)
     wait_for("another worker", lambda: pool_status(jobs).get("idle", 0) >= 1, 120)
+
+
+# A command says on its log that SIGTERM came, and goes on.
+DEAF = "trap 'echo SIGTERM at {name}' TERM; echo at work; while true; do sleep 0.1; done"
+
+
+def test_a_drained_node_leaves_commands_sigterm_and_a_moment(cluster, jobs, nodes):
+    make_pool(cluster, jobs, minWorkers=2, stopGraceSeconds=60, pod={"terminationGracePeriodSeconds": 3600})
+    jobs.apply(pooled("drained", "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; " + DEAF.format(name="drained")))
+    pod = running_on(cluster, jobs, "drained")
+    node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
+    drain = threading.Thread(target=cluster.kubectl, args=(
+        "drain", node, "--grace-period=10", "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+        f"--pod-selector=holdfast.dev/worker-pool={POOL}", "--timeout=60s"))
+    drain.start()
+    try:
+        wait_for("SIGTERM in the command's log", lambda: "SIGTERM at drained" in cluster.kubectl(
+            "-n", jobs.namespace, "logs", name, check=False).stdout, 30, poll=0.2)
+    finally:
+        drain.join()
+        cluster.kubectl("uncordon", node)
+    status = end_of(jobs, "drained")
+    assert [entry["outcome"] for entry in status["history"]] == ["Lost", "Succeeded"], dump(status)
+    assert status["history"][0]["reason"] == "WorkerStopped", dump(status)
 
 
 def test_a_pool_grows_by_what_waits_and_shrinks_again(cluster, jobs):

@@ -50,6 +50,7 @@ PoolWorker worker_of(fuzz::Input& input, int number, Time now) {
   PoolWorker worker;
   worker.pod_name = worker.pod_uid = std::to_string(number);
   worker.created = now - seconds(input.byte()) * 5;
+  if (worker.created < now) worker.bound = worker.created;
   worker.hash = bits & 1 ? "new" : "old";
   worker.state = static_cast<WorkerState>(bits >> 1 & 3);
   worker.served = bits & 8;

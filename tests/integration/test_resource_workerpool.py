@@ -13,7 +13,8 @@ POOLS = "/apis/holdfast.dev/v1alpha1/namespaces/default/workerpools"
 CRD = yaml.safe_load((ROOT / "crds/holdfast.dev_workerpools.yaml").read_text())["spec"]["versions"][0]
 SCHEMA = CRD["schema"]["openAPIV3Schema"]["properties"]
 POD = {"spec": {"containers": [{"name": "main", "image": "busybox:1.36", "command": ["work"]}]}}
-DEFAULTS = {"minWorkers": 1, "maxWorkers": 10, "slotsPerWorker": 1, "idleSeconds": 300, "leaseDurationSeconds": 30}
+DEFAULTS = {"minWorkers": 1, "maxWorkers": 10, "slotsPerWorker": 1, "idleSeconds": 300, "leaseDurationSeconds": 30,
+            "startDeadlineSeconds": 600, "stopGraceSeconds": 30}
 WORKERS = {"name": "thumbnails", "key": "customer-7"}
 
 
@@ -65,9 +66,10 @@ def refused(answer, *fragments):
 # -- the pool ---------------------------------------------------------------------------------------
 
 RIGHT = {
-    "least": {"minWorkers": 0, "maxWorkers": 1, "slotsPerWorker": 1, "idleSeconds": 0, "leaseDurationSeconds": 5},
+    "least": {"minWorkers": 0, "maxWorkers": 1, "slotsPerWorker": 1, "idleSeconds": 0, "leaseDurationSeconds": 5,
+              "startDeadlineSeconds": 1, "stopGraceSeconds": 1},
     "most": {"minWorkers": 500, "maxWorkers": 500, "slotsPerWorker": 16, "idleSeconds": 2**31 - 1,
-             "leaseDurationSeconds": 3600},
+             "leaseDurationSeconds": 3600, "startDeadlineSeconds": 31536000, "stopGraceSeconds": 3600},
     "grace-10": {"template": pod(restartPolicy="Never", terminationGracePeriodSeconds=10)},
     "grace-3600": {"template": pod({"labels": {"app": "a"}}, restartPolicy="Never", terminationGracePeriodSeconds=3600)},
     "sidecar": {"template": pod(restartPolicy="Never", initContainers=[

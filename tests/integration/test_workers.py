@@ -1,5 +1,7 @@
 """Jobs of a WorkerPool on a real API server, with real agents in worker pods that run as processes."""
 
+import time
+
 from agent import DURATION
 from host_worker import Lives
 from lives import outcomes
@@ -10,6 +12,11 @@ from pools import (  # noqa: F401
 from queues import Queues, queue
 
 CLUSTER = {"nodes": 0, "kwok": False}
+
+
+def clock():
+    """As a command's lives have it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def place_of(jobs, name):
@@ -132,6 +139,45 @@ def test_a_worker_that_is_deleted_finishes_or_hands_back(operator, nodes, jobs, 
     assert outcomes(status) == ["Succeeded"]
     wait_for("the worker to be gone", lambda: worker not in pools.pods("small"), LIMIT)
     pools.wait_live("small", 1)
+
+
+def test_a_short_grace_of_the_pod_still_leaves_sigterm_and_a_moment(operator, jobs, pools, lives, cluster):
+    pools.apply("small", minWorkers=2, stopGraceSeconds=60, pod={"terminationGracePeriodSeconds": 600})
+    jobs.apply(pooled("drained", "small", lives, {"deaf": True}, {"run": 0}))
+    lives.wait(1)
+    worker = place_of(jobs, "drained")["workerName"]
+    asked = clock()
+    cluster.api("DELETE", f"/api/v1/namespaces/{jobs.namespace}/pods/{worker}", {"gracePeriodSeconds": 5})
+    told = wait_for("SIGTERM", lambda: lives.times("term", 1), LIMIT)
+    assert told[0][2] - asked < 3
+    status = ended(jobs, "drained")
+    assert outcomes(status) == ["Lost", "Succeeded"]
+    assert status["history"][0]["reason"] == "WorkerStopped", "the agent had a second to say so"
+    assert 3 < lives.last(1) - asked < 5, "it was killed a second before its pod"
+
+
+def test_a_command_that_ignores_sigterm_keeps_its_slot_for_its_own_grace_alone(operator, jobs, pools, lives):
+    pools.apply("one", maxWorkers=1, stopGraceSeconds=2, pod={"terminationGracePeriodSeconds": 600})
+    jobs.apply(pooled("deaf", "one", lives, {"deaf": True, "away": True}, {"run": 0}, attemptDeadlineSeconds=2))
+    lives.wait(1, count=2)
+    status = ended(jobs, "deaf", 20)
+    assert outcomes(status) == ["DeadlineExceeded", "Succeeded"]
+    assert lives.overlaps() == []
+
+
+def test_a_worker_that_is_gated_waits_without_limit_and_says_so(operator, jobs, pools, cluster):
+    pools.apply("gated", startDeadlineSeconds=1, pod={"schedulingGates": [{"name": "example.com/quota"}]})
+    [before] = wait_for("its pod", lambda: list(pools.pods("gated").values()), LIMIT)
+    status = pools.wait("gated", "to say what it waits for", lambda s: s.get("message"))
+    assert "its scheduling waits for example.com/quota" in status["message"]
+    created = clock()
+    wait_for("some seconds to pass", lambda: clock() > created + 5, 10)
+    [after] = pools.pods("gated").values()
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    status = pools.status("gated")
+    assert status["failedStarts"] == 0 and status["starting"] == 1
+    stalled = [one for one in status["conditions"] if one["type"] == "Stalled"]
+    assert stalled[0]["status"] == "False"
 
 
 def test_an_operator_that_is_killed_forgets_nothing(operator, jobs, pools, lives):

@@ -124,7 +124,7 @@ void Cluster::ask_worker_to_end(const std::string& uid, Duration grace) {
   scheduler_.after(grace, [this, uid] {
     const auto still = processes_.find(uid);
     if (still == processes_.end() || still->second.state != Process::State::kRunning) return;
-    agents_->kill(uid);
+    agents_->grace_is_over(uid);
     exit(uid, 137, "Error");
   });
 }

@@ -49,6 +49,8 @@ class Cluster {
     virtual void sigterm(const std::string& pod_uid) = 0;
     // All processes of the container.
     virtual void kill(const std::string& pod_uid) = 0;
+    // The same, by the kubelet, because the pod's grace is over.
+    virtual void grace_is_over(const std::string& pod_uid) = 0;
     virtual void vanished(const std::string& pod_uid) = 0;
   };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);

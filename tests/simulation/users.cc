@@ -357,7 +357,7 @@ bool Users::act(const ScriptEvent& event) {
     case Act::kDeletePod:
     case Act::kForceDeletePod: {
       const std::string pod = pick_pod(event.seed);
-      return fired(!pod.empty() && delete_pod(pod, event.act == Act::kForceDeletePod));
+      return fired(!pod.empty() && delete_pod(pod, event.act == Act::kForceDeletePod, event.seed));
     }
     case Act::kStripLabels: {
       const std::string pod = pick_pod(event.seed);
@@ -533,12 +533,15 @@ void Users::delete_job(const std::string& key, std::uint64_t seed, bool recreate
         [this, name = name, seed] { create_drawn(name, mix(seed, 6)); });
 }
 
-bool Users::delete_pod(const std::string& key, bool force) {
+bool Users::delete_pod(const std::string& key, bool force, std::uint64_t seed) {
   const auto [ns, name] = split_key(key);
   const std::string target = pod_target(ns, name);
   if (gateway_.in_trouble()) return false;
   if (!force) {
-    const auto answer = gateway_.ask(kUser, "DELETE", target);
+    // As `kubectl drain --grace-period` does.
+    Json options = Json::object();
+    if (seed % 3 == 1) options["gracePeriodSeconds"] = 1 + mix(seed, 42) % 20;
+    const auto answer = gateway_.ask(kUser, "DELETE", target, options);
     return answer && answer->status / 100 == 2;
   }
   ledger_.excuse(key);

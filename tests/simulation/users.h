@@ -45,7 +45,7 @@ class Users {
   bool create_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_queue(const std::string& namespace_, const std::string& name);
-  bool delete_pod(const std::string& key, bool force);
+  bool delete_pod(const std::string& key, bool force, std::uint64_t seed = 0);
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   // For the pod of one of the job's runs. False: its UID is not recorded yet.
   bool strip_owner(const std::string& job_key, std::uint64_t seed = 0);

@@ -50,7 +50,9 @@ Json drawn_pool(std::uint64_t seed, const Json& over) {
                {"maxWorkers", most},
                {"slotsPerWorker", draw.between(1, 3)},
                {"idleSeconds", draw.between(2, 30)},
-               {"leaseDurationSeconds", draw.between(5, 20)}};
+               {"leaseDurationSeconds", draw.between(5, 20)},
+               {"stopGraceSeconds", draw.between(1, 15)},
+               {"startDeadlineSeconds", draw.between(120, 600)}};
   spec.merge_patch(over);
   return spec;
 }

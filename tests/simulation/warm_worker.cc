@@ -20,7 +20,7 @@ agent::SlotSettings slot_settings(const WarmWorker::Settings& settings) {
           .slots = settings.slots,
           .holder = settings.pod_name + "/" + settings.pod_uid,
           .life = settings.pod_uid + "-" + std::to_string(settings.life),
-          .stop_grace = settings.grace,
+          .stop_grace = settings.stop_grace,
           .pod_grace = settings.grace};
 }
 
@@ -167,6 +167,7 @@ void WarmWorker::get_work() {
     agent::WorkLease::Read read;
     read.reading.why = "no answer";
     if (answer) read = work_.read(answer->status, answer->body);
+    hears(read.reading);
     tell([&](SteadyTime now) { return slots_.work_answered(now, read.reading); });
     if (!over_) seen(read);
   });
@@ -230,6 +231,20 @@ void WarmWorker::seen(const agent::WorkLease::Read& read) {
     watch_again();
   }
   if (!std::exchange(begun_, true)) open_watch();
+}
+
+void WarmWorker::hears(const agent::WorkReading& reading) {
+  if (reading.work && reading.work->end && !knows_end_) knows_end_ = scheduler_.now();
+}
+
+bool WarmWorker::has_unasked() const {
+  return std::any_of(children_.begin(), children_.end(),
+                     [](const Child& one) { return one.runs && !one.told; });
+}
+
+bool WarmWorker::has_alive() const {
+  return std::any_of(children_.begin(), children_.end(),
+                     [](const Child& one) { return one.alive; });
 }
 
 void WarmWorker::open_watch() {
@@ -300,6 +315,7 @@ void WarmWorker::line_has_come(const std::string& line) {
   if (!event.read.version.empty()) version_ = event.read.version;
   if (event.read.reading.work) seq_ = std::max(seq_, event.read.reading.work->seq);
   if (event.kind != Kind::kLease) return;
+  hears(event.read.reading);
   tell([&](SteadyTime now) { return slots_.watched(now, event.read.reading); });
 }
 
@@ -392,6 +408,7 @@ void WarmWorker::child_is_dead(int slot) {
 
 void WarmWorker::ask_to_end(int slot) {
   Child& one = child(slot);
+  one.told = true;
   if (!one.runs || one.plan.ignores_sigterm || std::exchange(one.asked, true)) return;
   later(one, one.plan.sigterm_takes,
         [this, slot, code = one.plan.exit_code_on_sigterm] { child_ends(slot, code); });

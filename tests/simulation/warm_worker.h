@@ -28,7 +28,8 @@ class WarmWorker {
     int slots = 1;
     int life = 1;  // how often the pod's container has begun
     Duration lease_duration{0};
-    Duration grace{0};
+    Duration stop_grace{0};  // of a command
+    Duration grace{0};       // of the pod, as its template has it
     SimLoop::Clock clock;
     std::uint64_t seed = 0;
   };
@@ -74,6 +75,11 @@ class WarmWorker {
   std::string holder() const { return settings_.pod_name + "/" + settings_.pod_uid; }
   agent::Slots::Phase phase() const { return slots_.phase(); }
   bool draining() const { return slots_.draining(); }
+  // Since when it has known the real end of its pod; none: it has not.
+  std::optional<Duration> knows_end_since() const { return knows_end_; }
+  // A command runs that was not asked to end; anything of one is alive.
+  bool has_unasked() const;
+  bool has_alive() const;
   // In the world's time: when the API server last took a renewal. None: never.
   std::optional<Duration> renewed_at() const { return renewed_at_; }
 
@@ -83,7 +89,8 @@ class WarmWorker {
     Plan plan;
     bool runs = false;   // the command itself
     bool alive = false;  // it, or what it left
-    bool asked = false;  // to end
+    bool told = false;   // SIGTERM was sent
+    bool asked = false;  // and it obeys
     std::int64_t checkpoints = 0;
     std::optional<Duration> progress_deadline;
     std::vector<Scheduler::EventId> events;
@@ -108,6 +115,7 @@ class WarmWorker {
   void look(const agent::SlotOrders::Look& look, bool for_message);
   // The watch of the work Lease, as agent/work_watch.h has it.
   void seen(const agent::WorkLease::Read& read);
+  void hears(const agent::WorkReading& reading);
   void open_watch();
   void line_has_come(const std::string& line);
   void watch_again();
@@ -139,6 +147,7 @@ class WarmWorker {
   std::vector<Child> children_;  // by slot
   TimerId timer_ = 0;
   std::optional<Duration> renewed_at_;
+  std::optional<Duration> knows_end_;
   Duration thawed_at_{0};
   bool over_ = false;
   // The watch.

@@ -15,6 +15,8 @@ using std::chrono::seconds;
 
 // An agent that stood still has killed everything so soon after it goes on.
 constexpr seconds kAfterThaw{2};
+// An agent has made use of what it knows of its pod's end.
+constexpr seconds kEndKnown{3};
 // A kubelet that reaches nobody looks again.
 constexpr seconds kKubeletRetry{5};
 
@@ -56,6 +58,7 @@ void WarmWorkers::begin(const Json& pod) {
     if (name == "HOLDFAST_SLOTS") settings.slots = static_cast<int>(number);
     if (name == "HOLDFAST_LEASE_DURATION_SECONDS") settings.lease_duration = seconds(number);
     if (name == "HOLDFAST_POD_GRACE_SECONDS") settings.grace = seconds(number);
+    if (name == "HOLDFAST_STOP_GRACE_SECONDS") settings.stop_grace = seconds(number);
   }
   settings.life = ++lives_[settings.pod_uid];
   settings.seed = mix(seed_, reconciler::hash64(settings.pod_uid));
@@ -116,6 +119,20 @@ void WarmWorkers::sigterm(const std::string& pod_uid) {
 }
 
 void WarmWorkers::kill(const std::string& pod_uid) { workers_.erase(pod_uid); }
+
+// An agent that has known the pod's end for a while, and gets to run, asks each command to end, and
+// kills it before its pod is killed.
+void WarmWorkers::grace_is_over(const std::string& pod_uid) {
+  const auto found = workers_.find(pod_uid);
+  if (found == workers_.end()) return;
+  const WarmWorker& worker = *found->second;
+  const auto known = worker.knows_end_since();
+  if (known && scheduler_.now() - *known >= kEndKnown && !is_excused(pod_uid)) {
+    if (worker.has_unasked()) complain("a command without SIGTERM at the end of pod " + pod_uid);
+    if (worker.has_alive()) complain("a command is alive at the end of pod " + pod_uid);
+  }
+  kill(pod_uid);
+}
 
 // Its kubelet finds out, if it reaches the API server. Until then its processes live on.
 void WarmWorkers::vanished(const std::string& pod_uid) {

@@ -28,6 +28,7 @@ class WarmWorkers : public Cluster::Agents {
   void begin(const Json& pod) override;
   void sigterm(const std::string& pod_uid) override;
   void kill(const std::string& pod_uid) override;
+  void grace_is_over(const std::string& pod_uid) override;
   void vanished(const std::string& pod_uid) override;
 
   // Faults.

@@ -159,6 +159,7 @@ class Worker:
             "HOLDFAST_POD_UID": self.pod.uid,
             "HOLDFAST_LEASE_DURATION_SECONDS": str(self.duration),
             "HOLDFAST_SLOTS": str(self.slots),
+            "HOLDFAST_STOP_GRACE_SECONDS": str(GRACE),
             "HOLDFAST_POD_GRACE_SECONDS": str(GRACE),
             "HOLDFAST_SLOTS_FOLDER": str(self.slots_folder),
             "HOLDFAST_TERMINATION_LOG": str(self.termination_log),

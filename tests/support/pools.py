@@ -18,7 +18,7 @@ from host_worker import IMAGE, SOON, jobs, lives, nodes  # noqa: F401
 from localcluster import wait_for
 
 LIMIT = 60
-GRACE = 5
+STOP_GRACE = 2
 
 # What a worker does for each job: the payload names the file of its lives, and its plans by attempt (the
 # last one stands for the rest): run, exit, deaf, away and progress as in host_worker; result: what it
@@ -78,7 +78,7 @@ def pool(name, command=None, pod=None, **spec):
                                          "command": command or python(_WORKER)}],
                          "restartPolicy": "Never", **HOSTED, "terminationGracePeriodSeconds": 10, **(pod or {})}}
     return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": name},
-            "spec": {"template": template, "leaseDurationSeconds": DURATION, **spec}}
+            "spec": {"template": template, "leaseDurationSeconds": DURATION, "stopGraceSeconds": STOP_GRACE, **spec}}
 
 
 def pooled(name, of, lives, *plans, key=None, **spec):

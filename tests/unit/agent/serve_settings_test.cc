@@ -30,9 +30,16 @@ TEST_F(ServeSettingsRule, TheLeasesAreThoseOfThePod) {
   EXPECT_EQ(settings->duration, seconds(30));
   EXPECT_EQ(settings->slots, 4);
   EXPECT_EQ(settings->pod_grace, seconds(45));
+  EXPECT_EQ(settings->stop_grace, seconds(30)) << "an older operator does not say it";
   EXPECT_EQ(settings->slots_folder, "/holdfast.dev/slots");
   EXPECT_EQ(settings->credentials, "/var/run/secrets/holdfast.dev");
   EXPECT_EQ(settings->termination_log, "/dev/termination-log");
+}
+
+TEST_F(ServeSettingsRule, TheGraceOfACommandIsThePoolsAndNotThePods) {
+  variables["HOLDFAST_STOP_GRACE_SECONDS"] = "7";
+  EXPECT_EQ(read()->stop_grace, seconds(7));
+  refuses("HOLDFAST_STOP_GRACE_SECONDS", "0", "not a whole number from 1 to 3600");
 }
 
 TEST_F(ServeSettingsRule, WhatIsMissingOrWrongIsNamed) {

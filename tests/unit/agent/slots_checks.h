@@ -25,13 +25,14 @@ class SlotsChecks {
       : random_(seed),
         duration_(seconds(1 + static_cast<int>(random_.below(90)))),
         pod_grace_(seconds(5 + random_.below(60))),
+        stop_grace_(seconds(1 + random_.below(40))),
         count_(1 + static_cast<int>(random_.below(6))),
         out_of_reach_(random_.below(8) == 0),
         slots_({.duration = duration_,
                 .slots = count_,
                 .holder = kWorker,
                 .life = kLife,
-                .stop_grace = seconds(1 + random_.below(40)),
+                .stop_grace = stop_grace_,
                 .pod_grace = pod_grace_},
                random_) {}
 
@@ -65,6 +66,10 @@ class SlotsChecks {
     heard_ = asked.value_or(now_);
     seq_ = reading.work->seq;
     draining_ = draining_ || reading.work->draining;
+    if (reading.work->end) {
+      if (!ending_) ending_ = now_;
+      told_grace_ = reading.work->end->grace;
+    }
     std::map<std::string, bool> next;
     for (const WorkEntry& entry : reading.work->entries) {
       const std::string text = text_of(entry.id);
@@ -99,7 +104,11 @@ class SlotsChecks {
     }
     for (const int slot : orders.kill) {
       ASSERT_TRUE(processes_.contains(slot)) << "there is nothing to kill";
-      processes_.at(slot).killed = true;
+      Process& process = processes_.at(slot);
+      const bool is_over = process.killed || process.ended;
+      EXPECT_TRUE(is_over || process.asked || !known_.contains(text_of(process.id)))
+          << "it was not asked to end";
+      process.killed = true;
     }
     if (orders.kill_everything) {
       for (auto& [slot, process] : processes_) process.killed = true;
@@ -212,12 +221,26 @@ class SlotsChecks {
       EXPECT_TRUE(known_.contains(text_of(process.id)) || process.killed || fenced_)
           << "its entry is gone";
     }
+    if (ending_ && !fenced_) {
+      const Duration left = *ending_ + grace() - now_;
+      for (const auto& [slot, process] : processes_) {
+        const bool may_wait = !told_grace_ && now_ - *ending_ < seconds(2);
+        EXPECT_TRUE(process.asked || process.killed || may_wait || left > stop_grace_ + seconds(1))
+            << "the pod ends, and it is not asked";
+        EXPECT_TRUE(process.killed || left > seconds(1)) << "the pod ends, and it is not killed";
+      }
+    }
     EXPECT_LT(now_, kill_by);
     EXPECT_LE(wake_at_, asks ? kill_by : renewed + duration_ * 2 / 3);
   }
 
+  // Until the pod's end: real or assumed.
+  Duration grace() const {
+    return told_grace_.value_or(std::min<Duration>(pod_grace_, seconds(30)));
+  }
+
   SeededRandom random_;
-  const Duration duration_, pod_grace_;
+  const Duration duration_, pod_grace_, stop_grace_;
   const int count_;
   const bool out_of_reach_;
   Slots slots_;
@@ -239,7 +262,8 @@ class SlotsChecks {
   std::optional<AttemptId> may_begin_;  // a live look says so just now
   std::optional<SteadyTime> acknowledged_;
   bool draining_ = false, told_ = false, restarted_ = false;
-  SteadyTime told_at_{};
+  std::optional<SteadyTime> ending_;  // SIGTERM, or the first mark with the pod's end
+  std::optional<Duration> told_grace_;
   std::optional<SteadyTime> lost_;  // when it learned that a Lease is not its own
 
   // What it did.

@@ -88,19 +88,19 @@ class SlotsTest : public ::testing::Test {
  protected:
   SteadyTime at(Duration since_start) const { return SteadyTime(seconds(1000)) + since_start; }
 
-  void make(int count = 2) {
+  void make(int count = 2, seconds stop_grace = seconds(8), seconds pod_grace = seconds(30)) {
     slots.emplace(SlotSettings{.duration = kLeaseDuration,
                                .slots = count,
                                .holder = kWorker,
                                .life = kLife,
-                               .stop_grace = seconds(8),
-                               .pod_grace = seconds(30)},
+                               .stop_grace = stop_grace,
+                               .pod_grace = pod_grace},
                   random);
     now = at(seconds(0));
   }
   // Has renewed at 0, and knows an empty work Lease.
-  void serve(int count = 2) {
-    make(count);
+  void serve(int count = 2, seconds stop_grace = seconds(8), seconds pod_grace = seconds(30)) {
+    make(count, stop_grace, pod_grace);
     ASSERT_TRUE(slots->begin(now).get_worker);
     ASSERT_TRUE(slots->worker_answered(now, worker_lease()).get_work);
     const SlotOrders orders = slots->work_answered(now, work_lease(0, {}));
@@ -110,6 +110,13 @@ class SlotsTest : public ::testing::Test {
   }
   SlotOrders watch(std::vector<WorkEntry> entries) {
     return slots->watched(now, work_lease(++seq, std::move(entries)));
+  }
+  // The pod was deleted with this grace.
+  SlotOrders mark(std::vector<WorkEntry> entries, seconds grace) {
+    WorkReading reading = work_lease(++seq, std::move(entries));
+    reading.work->draining = true;
+    reading.work->end = PodEnd{Time(seconds(9000)), grace};
+    return slots->watched(now, reading);
   }
   SlotOrders current(const AttemptId& id) {
     return slots->looked(now, id, job(JobReading::Kind::kCurrent));

@@ -11,6 +11,8 @@ const AttemptId kA = attempt("a"), kB = attempt("b");
 
 class SlotsLeaseRule : public SlotsTest {
  protected:
+  // Commands have longer than any fence allows them.
+  void serve(int count = 2) { SlotsTest::serve(count, seconds(60)); }
   // Everything dies in time after a verdict that comes at `when`.
   void expect_fence(const SlotOrders& orders, SteadyTime when) {
     EXPECT_EQ(slots->phase(), Slots::Phase::kFencing);
@@ -29,6 +31,14 @@ class SlotsLeaseRule : public SlotsTest {
 };
 
 // -- the start ---------------------------------------------------------------------------------
+
+TEST_F(SlotsLeaseRule, AFenceLeavesACommandNoMoreThanItsOwnGrace) {
+  SlotsTest::serve(2, seconds(3));
+  begin({run(kA)}, kA);
+  EXPECT_EQ(slots->watched(now, no_work(WorkKind::kGone)).terminate, std::vector<int>{0});
+  now += seconds(3);
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
 
 TEST_F(SlotsLeaseRule, ItMarksTheLeaseBeforeItServes) {
   make();

@@ -53,7 +53,7 @@ class SlotsHistory : SlotsChecks {
     if (what < 65 && !watch_hangs_) return watch();
     if (what < 90 && !processes_.empty()) return live();
     if (what == 99 && random_.below(8) == 0) {
-      if (!told_) told_at_ = now_;
+      if (!ending_) ending_ = now_;
       told_ = draining_ = true;
       return obey(slots_.told_to_end(now_));
     }
@@ -238,7 +238,7 @@ class SlotsHistory : SlotsChecks {
       }
     }
     EXPECT_EQ(over_, told_);
-    const bool time = !told_ || now_ < told_at_ + pod_grace_;
+    const bool time = !told_ || now_ < *ending_ + grace();
     EXPECT_TRUE(server_.at_end() || !named_ || !time) << "an answer is missing";
     EXPECT_TRUE(!told_ || exit_code_ == 0);
     brought_to_end_ = true;

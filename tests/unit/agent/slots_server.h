@@ -24,6 +24,7 @@ class SlotsServer {
     Job& job = jobs_[index];
     const AttemptId id = id_of(index);
     if (random_.below(400) == 0) return write_drain();
+    if (random_.below(2000) == 0) return write_end(std::chrono::seconds(random_.below(90)));
     if (random_.below(12) == 0) return write_old_entry(index);
     if (random_.below(4) == 0)
       return take_out(entries_.empty() ? 0 : random_.below(entries_.size()));
@@ -54,6 +55,7 @@ class SlotsServer {
     if (!work_exists_) return no_work(WorkReading::Kind::kGone);
     WorkReading reading = work_lease(seq_, entries_, work_uid_);
     reading.work->draining = draining_;
+    reading.work->end = end_;
     return reading;
   }
   WorkerReading get_worker() const {
@@ -124,6 +126,7 @@ class SlotsServer {
     work_uid_ = "work-" + std::to_string(++works_);
     entries_.clear();
     draining_ = false;
+    end_.reset();
     seq_ = 1;
     events_.push_back(get_work());
   }
@@ -163,6 +166,14 @@ class SlotsServer {
   void write_drain() {
     if (draining_ || !work_exists_) return;
     draining_ = true;
+    write();
+  }
+
+  // The pod was deleted, or again with a shorter grace.
+  void write_end(std::chrono::seconds grace) {
+    if (!work_exists_ || (end_ && end_->grace <= grace)) return;
+    draining_ = true;
+    end_ = PodEnd{Time{}, grace};
     write();
   }
 
@@ -220,6 +231,7 @@ class SlotsServer {
   std::string work_uid_ = "work-1";
   std::int64_t seq_ = 1;
   bool draining_ = false;
+  std::optional<PodEnd> end_;
   std::vector<WorkEntry> entries_;
   std::deque<WorkReading> events_;
   bool worker_exists_ = true;

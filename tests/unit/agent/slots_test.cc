@@ -269,21 +269,100 @@ TEST_F(SlotsRule, TheGraceOfThePodIsEnoughToStopAndToReport) {
   serve();
   begin({run(kA)}, kA);
   acknowledge(*slots->told_to_end(now).put);
-  now = at(seconds(18)) - milliseconds(1);
+  now = at(seconds(18));
+  acknowledge(next_put({run(kA)}));
+  now = at(seconds(21)) - milliseconds(1);
   EXPECT_TRUE(slots->woke(now).terminate.empty());
-  now = at(seconds(19));
+  now = at(seconds(21));
   const SlotOrders asked = slots->woke(now);
   EXPECT_EQ(asked.terminate, std::vector<int>{0}) << "8 s before the kill";
-  acknowledge(put_of(asked, {run(kA)}));
-  now = at(seconds(27));
+  now = at(seconds(29));
   EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
   slots->ended(now, 0, 137, "");
   const WorkerReport report = put_of(slots->all_dead(now, 0), {run(kA)});
-  EXPECT_LT(now, at(seconds(28)));
+  EXPECT_LT(now, at(seconds(30)));
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kStopped);
   acknowledge(report);
   now = at(seconds(30));
   EXPECT_EQ(slots->woke(now).exit_code, 0);
+}
+
+TEST_F(SlotsRule, TheRealEndOfThePodTakesThePlaceOfTheAssumedOne) {
+  serve(2, seconds(8), seconds(3600));
+  begin({run(kA)}, kA);
+  acknowledge(*slots->told_to_end(now).put);
+  now += seconds(1);
+  EXPECT_TRUE(mark({run(kA)}, seconds(45)).terminate.empty());
+  now = at(seconds(15));
+  acknowledge(next_put({run(kA)}));
+  now = at(seconds(36)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).terminate.empty());
+  now = at(seconds(36));
+  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "44 s less the command's 8 s";
+  now = at(seconds(44)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).kill.empty());
+  now = at(seconds(44));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
+
+// `kubectl drain --grace-period=5` of a pod whose template allows an hour.
+TEST_F(SlotsRule, WithLessTimeThanItsGraceACommandIsAskedToEndAtOnceAndKilledBeforeThePodIs) {
+  serve(2, seconds(30), seconds(3600));
+  begin({run(kA)}, kA);
+  EXPECT_TRUE(slots->told_to_end(now).terminate.empty());
+  now += milliseconds(200);
+  EXPECT_EQ(mark({run(kA)}, seconds(5)).terminate, std::vector<int>{0});
+  now = at(seconds(4)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).kill.empty());
+  now = at(seconds(4));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
+
+TEST_F(SlotsRule, TheEndOfAPodCountsBeforeItsKubeletSendsSigterm) {
+  serve(2, seconds(30), seconds(60));
+  begin({run(kA)}, kA);
+  EXPECT_EQ(mark({run(kA)}, seconds(10)).terminate, std::vector<int>{0});
+  now += seconds(6);
+  slots->told_to_end(now);  // after the pod's preStop hook
+  now = at(seconds(9));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
+
+TEST_F(SlotsRule, WithoutAMarkAPodEndsAfterThirtySecondsAndAMarkCorrectsThat) {
+  serve(2, seconds(600), seconds(3600));
+  begin({run(kA)}, kA);
+  acknowledge(*slots->told_to_end(now).put);
+  now = at(seconds(2)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).terminate.empty()) << "the mark may be on its way";
+  now = at(seconds(2));
+  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0});
+  now = at(seconds(29)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).kill.empty());
+  mark({run(kA)}, seconds(3600));
+  now = at(seconds(30));
+  EXPECT_TRUE(slots->woke(now).kill.empty()) << "it has as long as it is said to have";
+  EXPECT_FALSE(slots->woke(now).exit_code);
+}
+
+TEST_F(SlotsRule, AShortGraceLeavesAMomentForTheMark) {
+  serve(2, seconds(30), seconds(5));
+  begin({run(kA)}, kA);
+  acknowledge(*slots->told_to_end(now).put);
+  now = at(seconds(1)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).terminate.empty());
+  now = at(seconds(1));
+  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "a fifth of it";
+  now = at(seconds(4));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
+
+// A pool whose template has a grace of an hour: its own grace ends the command.
+TEST_F(SlotsRule, AStoppedCommandIsKilledAfterItsOwnGraceWhateverThePodsIs) {
+  serve(2, seconds(8), seconds(3600));
+  begin({run(kA)}, kA);
+  EXPECT_EQ(watch({stop(kA)}).terminate, std::vector<int>{0});
+  now = at(seconds(8));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
 }
 
 TEST_F(SlotsRule, NoPauseKeepsTheLastReportFromTheLease) {

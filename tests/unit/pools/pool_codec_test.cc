@@ -19,6 +19,7 @@ Json pool_json() {
                  "generation": 4, "labels": {"team": "video"}},
     "spec": {"minWorkers": 2, "maxWorkers": 20, "slotsPerWorker": 4, "idleSeconds": 60,
              "leaseDurationSeconds": 15,
+             "startDeadlineSeconds": 120, "stopGraceSeconds": 45,
              "template": {"spec": {"containers": [{"name": "c", "image": "a", "command": ["x"]}]}}},
     "status": {
       "observedGeneration": 3, "workers": 5, "busy": 1, "idle": 2, "starting": 1, "draining": 1,
@@ -40,7 +41,8 @@ TEST(PoolCodec, ReadsWhatTheSchemaHas) {
   EXPECT_EQ(pool.generation, 4);
   EXPECT_EQ(pool.invalid, "");
   EXPECT_FALSE(pool.deleting);
-  EXPECT_EQ(pool.spec, (reconciler::PoolSpec{2, 20, 4, seconds(60), seconds(15)}));
+  EXPECT_EQ(pool.spec,
+            (reconciler::PoolSpec{2, 20, 4, seconds(60), seconds(15), seconds(120), seconds(45)}));
   EXPECT_EQ(pool.status.failed_starts, 2);
   EXPECT_EQ(Json::parse(*pool.pod_template), pool_json()["spec"]["template"]);
   EXPECT_EQ(pool.hash, worker_hash(*pool.pod_template, pool.spec));
@@ -53,7 +55,8 @@ TEST(PoolCodec, AnEmptySpecHasTheDefaults) {
   json["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
   const CachedPool pool = decoded(json);
   EXPECT_EQ(pool.invalid, "");
-  EXPECT_EQ(pool.spec, (reconciler::PoolSpec{1, 10, 1, seconds(300), seconds(30)}));
+  EXPECT_EQ(pool.spec,
+            (reconciler::PoolSpec{1, 10, 1, seconds(300), seconds(30), seconds(600), seconds(30)}));
   EXPECT_EQ(pool.status, reconciler::PoolStatus());
   EXPECT_TRUE(pool.deleting);
 }
@@ -74,6 +77,11 @@ TEST(PoolCodec, AWrongSpecNamesItsFieldAndStaysWithinTheLimits) {
             "spec.maxWorkers must be a whole number from 1 to 500");
   EXPECT_EQ(with("idleSeconds", -5).spec.idle, seconds(0));
   EXPECT_EQ(with("leaseDurationSeconds", 1).spec.lease_duration, seconds(5));
+  EXPECT_EQ(with("startDeadlineSeconds", 0).invalid,
+            "spec.startDeadlineSeconds must be a whole number from 1 to 31536000");
+  EXPECT_EQ(with("stopGraceSeconds", 3601).invalid,
+            "spec.stopGraceSeconds must be a whole number from 1 to 3600");
+  EXPECT_EQ(with("stopGraceSeconds", 3601).spec.stop_grace, seconds(3600));
   const CachedPool crossed = with("minWorkers", 21);
   EXPECT_EQ(crossed.invalid, "spec.minWorkers is more than spec.maxWorkers");
   EXPECT_EQ(crossed.spec.min_workers, 20);
@@ -90,10 +98,20 @@ TEST(PoolCodec, TheHashIsOfWhatAWorkerIsMadeFrom) {
   EXPECT_TRUE(changed("/spec/template/spec/containers/0/image", "b"));
   EXPECT_TRUE(changed("/spec/slotsPerWorker", 5));
   EXPECT_TRUE(changed("/spec/leaseDurationSeconds", 20));
+  EXPECT_TRUE(changed("/spec/stopGraceSeconds", 60));
   EXPECT_FALSE(changed("/spec/minWorkers", 3));
+  EXPECT_FALSE(changed("/spec/startDeadlineSeconds", 3));
   EXPECT_FALSE(changed("/spec/idleSeconds", 3));
   EXPECT_FALSE(changed("/metadata/labels/team", "x"));
   EXPECT_EQ(hash.size(), 16u);
+}
+
+// A version of Holdfast that knows stopGraceSeconds replaces no worker by that.
+TEST(PoolCodec, TheUsualStopGraceLeavesTheHashAsItWas) {
+  reconciler::PoolSpec spec;
+  EXPECT_EQ(worker_hash("{}", spec), "6b3f728cc2eeda61");
+  spec.stop_grace = seconds(31);
+  EXPECT_NE(worker_hash("{}", spec), "6b3f728cc2eeda61");
 }
 
 TEST(PoolCodec, WritesTheStatusAsItWasRead) {

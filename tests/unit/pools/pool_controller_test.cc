@@ -410,6 +410,21 @@ TEST_F(PoolControllerTest, ARefusedWriteAfterTheStatusGivesNoSlotAway) {
   world_.before = nullptr;
 }
 
+TEST_F(PoolControllerTest, AWorkerIsToldWhenItsPodEnds) {
+  const std::string worker = running_job("one");
+  const std::string pod =
+      std::string(kPods) + "/" + string_at(at(world_.all("pods").at(0), "metadata"), "name");
+  EXPECT_FALSE(world_.work(worker).end);
+  world_.remove(pod, {{"gracePeriodSeconds", 20}});
+  ASSERT_TRUE(until([&] { return world_.work(worker).end.has_value(); }));
+  const Json meta = at(world_.all("pods").at(0), "metadata");
+  EXPECT_EQ(world_.work(worker).end->grace, seconds(20));
+  EXPECT_EQ(format_time(world_.work(worker).end->at), string_at(meta, "deletionTimestamp"));
+  EXPECT_TRUE(world_.work(worker).draining);
+  world_.remove(pod, {{"gracePeriodSeconds", 5}});
+  ASSERT_TRUE(until([&] { return world_.work(worker).end->grace == seconds(5); }));
+}
+
 // The last owner made it just before this one was on record.
 TEST_F(PoolControllerTest, AnOwnerMakesNoPodBeforeItHasSeenThoseOfTheLastOne) {
   const std::string first = running_job("one");

@@ -218,6 +218,17 @@ TEST(WorkerPod, APodWithoutANodeSaysWhy) {
       "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}]})");
   EXPECT_EQ(decoded(pod).worker.trouble, "it has no node: 0/3 nodes are available");
   EXPECT_FALSE(decoded(pod).worker.cannot_start) << "a node may come";
+  EXPECT_EQ(decoded(pod).placement, reconciler::Placement::kUnschedulable);
+}
+
+TEST(WorkerPod, SaysSinceWhenItHasANode) {
+  Json pod = served_pod();
+  EXPECT_EQ(decoded(pod).placement, reconciler::Placement::kUnseen);
+  pod["spec"]["nodeName"] = "n-1";
+  pod["status"]["conditions"] = Json::parse(R"([{"type": "PodScheduled", "status": "True",
+      "lastTransitionTime": "2026-01-02T04:00:00Z"}])");
+  EXPECT_EQ(decoded(pod).placement, reconciler::Placement::kBound);
+  EXPECT_EQ(decoded(pod).placed, parse_time("2026-01-02T04:00:00Z"));
 }
 
 TEST(WorkerPod, AnEditedLabelChangesNoSlots) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reconciler/reason.h"
+#include "reconciler/run/slot.h"
 #include "tests/unit/reconciler/ledger.h"
 #include "tests/unit/reconciler/rules.h"
 

@@ -28,6 +28,7 @@ class PoolSize : public ::testing::Test {
     worker.pod_name = "pod-" + uid;
     worker.pod_uid = uid;
     worker.created = state.now - minutes(60);
+    worker.bound = worker.created;
     worker.hash = "new";
     worker.slots = state.spec.slots;
     worker.state = WorkerState::kLive;
@@ -41,9 +42,12 @@ class PoolSize : public ::testing::Test {
     worker.state = WorkerState::kStarting;
     worker.served = false;
     worker.created = state.now - seconds(5);
+    worker.bound = worker.created;
     return worker;
   }
   PoolPlan plan() const { return plan_pool(state); }
+  // A pod that was created then, and got its node at once.
+  static void begin(PoolWorker& worker, Time when) { worker.created = *(worker.bound = when); }
   // The plan's status is written; then time goes on.
   void record(Duration after) {
     state.status = plan().status;
@@ -322,10 +326,44 @@ TEST_F(PoolSize, TheBackOffDoublesUpToItsLimit) {
 }
 
 TEST_F(PoolSize, AWorkerThatIsNotLiveInTimeHasFailed) {
-  add_starting("a").created = state.now - kStartLimit + seconds(1);
+  state.spec.start_deadline = seconds(90);
+  add_starting("a").bound = state.now - seconds(89);
+  state.workers[0].created = state.now - minutes(20);
   EXPECT_EQ(plan().status.failed_starts, 0);
   EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
   state.now += seconds(1);
+  EXPECT_EQ(plan().status.failed_starts, 1);
+}
+
+TEST_F(PoolSize, AWorkerWithoutANodeWaitsWithoutLimitAndSaysWhy) {
+  PoolWorker& worker = add_starting("a");
+  worker.created = state.now - std::chrono::hours(1);
+  worker.bound.reset();
+  worker.trouble = "its scheduling waits for example.com/gate";
+  const PoolPlan waits = plan();
+  EXPECT_EQ(waits.status.failed_starts, 0);
+  EXPECT_THAT(waits.remove, IsEmpty());
+  EXPECT_FALSE(waits.wake_after) << "only a change can end this wait";
+  EXPECT_FALSE(condition(waits, "Stalled").status);
+  const std::string why =
+      "1 worker has no node yet; pod pod-a: its scheduling waits for example.com/gate";
+  for (const char* const type : {"Available", "Progressing"}) {
+    EXPECT_EQ(condition(waits, type).reason, "WorkersAwaitNode") << type;
+    EXPECT_EQ(condition(waits, type).message, why) << type;
+  }
+  EXPECT_EQ(waits.status.message, why);
+  state.now += std::chrono::hours(1);
+  EXPECT_THAT(plan().remove, IsEmpty());
+  state.workers[0].bound = state.now;
+  EXPECT_EQ(plan().wake_after, Duration(state.spec.start_deadline)) << "from when it has a node";
+}
+
+TEST_F(PoolSize, AWorkerThatWaitedForANodeAndFailsSoonAfterItHasFailedToStart) {
+  PoolWorker& worker = add_starting("a");
+  worker.created = state.now - std::chrono::hours(1);
+  worker.bound = state.now - seconds(10);
+  worker.ended = worker.failed = worker.served = true;
+  worker.state = WorkerState::kCutOff;
   EXPECT_EQ(plan().status.failed_starts, 1);
 }
 
@@ -338,13 +376,13 @@ TEST_F(PoolSize, APodThatEndsBeforeItServedHasFailed) {
   EXPECT_EQ(plan().status.failed_starts, 0);
   worker.failed = true;
   EXPECT_EQ(plan().status.failed_starts, 1) << "it served for a moment only";
-  worker.created = state.now - kShortLife;
+  begin(worker, state.now - kShortLife);
   EXPECT_EQ(plan().status.failed_starts, 0);
 }
 
 TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
   state.spec.min_workers = 3;
-  add("a").created = state.now - kShortLife;
+  begin(add("a"), state.now - kShortLife);
   PoolWorker& killed = add_starting("b");
   killed.ended = killed.served = killed.failed = true;
   killed.state = WorkerState::kCutOff;
@@ -353,9 +391,9 @@ TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
   EXPECT_EQ(replaced.create, 2);
   EXPECT_THAT(replaced.remove, IsEmpty()) << "a second one may follow";
   EXPECT_EQ(replaced.wake_after, kShortLife - seconds(5));
-  state.workers[0].created += seconds(1);
+  begin(state.workers[0], state.workers[0].created + seconds(1));
   EXPECT_EQ(plan().status.failed_starts, 1) << "the other one is as young";
-  state.workers[0].created -= seconds(1);
+  begin(state.workers[0], state.workers[0].created - seconds(1));
   state.workers[1].served = false;
   EXPECT_EQ(plan().status.failed_starts, 1) << "it never served";
 }
@@ -368,7 +406,7 @@ TEST_F(PoolSize, TheSecondWorkerInARowThatServedForAMomentHasFailed) {
     PoolWorker& worker = add(uid);
     worker.ended = worker.failed = true;
     worker.state = WorkerState::kCutOff;
-    worker.created = state.now - age;
+    begin(worker, state.now - age);
   };
   add_ended("b", seconds(20));
   add_ended("c", seconds(10));
@@ -392,9 +430,9 @@ TEST_F(PoolSize, ThePodOfAWorkerThatServedForAMomentGoesAfterAMinute) {
   PoolWorker& ended = add("b");
   ended.ended = ended.failed = true;
   ended.state = WorkerState::kCutOff;
-  ended.created = state.now - kShortLife + seconds(1);
+  begin(ended, state.now - kShortLife + seconds(1));
   EXPECT_THAT(plan().remove, IsEmpty());
-  ended.created -= seconds(1);
+  begin(ended, ended.created - seconds(1));
   EXPECT_THAT(plan().remove, ElementsAre("b"));
 }
 

@@ -55,6 +55,10 @@ void PoolWorld::disturb() {
 
 void PoolWorld::calm_down() {
   lossy_ = false;
+  for (auto& [number, pod] : pods_) {
+    pod.bound = std::min(pod.bound, state_.now);
+    pod.ready = std::min(pod.ready, state_.now + seconds(30));
+  }
   if (!good_) {
     good_ = true;
     state_.hash = std::to_string(++templates_);
@@ -89,6 +93,7 @@ void PoolWorld::pass(Duration time) {
       one = pods_.erase(one);
       continue;
     }
+    if (pod.bound <= state_.now) worker.bound = pod.bound;
     if (worker.state == WorkerState::kStarting && pod.good && pod.ready <= state_.now) {
       worker.state = WorkerState::kLive;
       worker.served = true;
@@ -170,7 +175,10 @@ void PoolWorld::create_one() {
   pod.worker.hash = state_.hash;
   pod.worker.slots = state_.spec.slots;
   pod.good = good_;
-  pod.ready = state_.now + seconds(1 + random_.below(30));
+  // A gate, or a full cluster.
+  const bool waits = lossy_ && random_.percent(20);
+  pod.bound = state_.now + seconds(waits ? random_.below(3000) : random_.below(3));
+  pod.ready = pod.bound + seconds(1 + random_.below(30));
   pods_.emplace(number, pod);
   state_.refusal.reset();
 }
@@ -202,6 +210,10 @@ void PoolWorld::check(const PoolPlan& plan) {
       violates("a pod is deleted before its last answers count");
     }
     if (worker.state == WorkerState::kLive) violates("a worker is deleted without a mark");
+    const bool waits = worker.state == WorkerState::kStarting && !worker.bound && !worker.ended;
+    if (waits && worker.hash == state_.hash && serving() <= state_.spec.max_workers) {
+      violates("a worker that waits for a node is deleted");
+    }
   }
   const std::int64_t max = state_.spec.max_workers;
   if (plan.create > 0 && serve + plan.create > max) violates("more than maxWorkers");

@@ -37,6 +37,7 @@ class PoolWorld {
     PoolWorker worker;
     bool good = true;     // the template starts
     bool frozen = false;  // its node is silent
+    Time bound{};         // when it gets a node
     Time ready{};         // when it is live
     Time gone{};          // when its deletion is done
   };

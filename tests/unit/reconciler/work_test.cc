@@ -111,7 +111,7 @@ TEST_F(NextWork, StopIsNeverTakenBack) {
 }
 
 TEST_F(NextWork, AWorkerThatDrainsGetsNoEntry) {
-  work = drained(work);
+  work = *marked(work, true, std::nullopt);
   EXPECT_EQ(work.seq, 8);
   work.entries = {entry(1)};
   there = {placed(1), placed(2)};
@@ -121,6 +121,23 @@ TEST_F(NextWork, AWorkerThatDrainsGetsNoEntry) {
   ASSERT_TRUE(next) << "what it has can be stopped";
   EXPECT_TRUE(next->draining);
   EXPECT_EQ(next->entries.size(), 1u);
+}
+
+TEST_F(NextWork, TheEndOfItsPodMarksAWorkerAndAnEarlierEndMarksItAgain) {
+  const PodEnd end{Time(std::chrono::seconds(9000)), std::chrono::seconds(60)};
+  EXPECT_FALSE(marked(work, false, std::nullopt));
+  work = marked(work, false, end).value();
+  EXPECT_TRUE(work.draining);
+  EXPECT_EQ(work.end, end);
+  EXPECT_EQ(work.seq, 8);
+  EXPECT_FALSE(marked(work, true, end)) << "nothing is written without a change";
+  EXPECT_FALSE(marked(work, true, std::nullopt)) << "a pod that is gone takes nothing back";
+  const PodEnd earlier{Time(std::chrono::seconds(8970)), std::chrono::seconds(30)};
+  work = marked(work, true, earlier).value();
+  EXPECT_EQ(work.end, earlier);
+  work.entries = {entry(1)};
+  says = RecordSays::kOver;
+  EXPECT_EQ(step().value().end, earlier) << "other writes keep it";
 }
 
 TEST_F(NextWork, TheLeaseNeverGetsMoreEntriesThanItMayHave) {

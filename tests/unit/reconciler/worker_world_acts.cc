@@ -101,7 +101,7 @@ void Workers::trouble() {
   Agent& agent = agents_[static_cast<std::size_t>(rng_.below(static_cast<int>(agents_.size())))];
   const std::uint64_t before = version_;
   note(agent, "has trouble");
-  switch (rng_.below(16)) {
+  switch (rng_.below(19)) {
     case 0:
     case 1:
     case 2:
@@ -125,8 +125,10 @@ void Workers::trouble() {
     case 10:
     case 11:
       if (!agent.leases.work || outage_) break;
-      agent.leases.work = drained(*agent.leases.work);
-      agent.leases.work_version = ++version_;
+      if (auto next = marked(*agent.leases.work, true, std::nullopt)) {
+        agent.leases.work = *next;
+        agent.leases.work_version = ++version_;
+      }
       break;
     case 12:
       if (agent.leases.is == WorkerIs::kLive && !outage_) {
