@@ -36,6 +36,11 @@ constexpr Entry kAdvice[] = {
      {"the attempt ran longer than attemptDeadlineSeconds",
       "Is the program slow, or does it hang? If it is slow, raise spec.attemptDeadlineSeconds.",
       {"kubectl edit dj {job} -n {ns}"}}},
+    {Reason::kAwaitsEmptyWorker,
+     {"its last worker ran out of memory with others on it, and no worker of its pool is empty",
+      "Nothing: the pool keeps a worker free for it. If commands need more memory than they have, "
+      "raise resources.limits.memory of the pool's template, or lower slotsPerWorker.",
+      {kPool, "kubectl get pods -n {ns} -l holdfast.dev/worker-pool={pool}"}}},
     {Reason::kBackoffLimitExceeded,
      {"more attempts failed than backoffLimit forgives",
       "Read the log, correct the cause, then run the work again as a new job.",
@@ -136,6 +141,10 @@ constexpr Entry kAdvice[] = {
       "Ask who installed Holdfast: was it rolled back? It goes on once a newer version runs, or "
       "once the fields that the message names are removed.",
       {"kubectl edit dj {job} -n {ns}"}}},
+    {Reason::kOOMKilled,
+     {"a container used more memory than its limit",
+      "Raise resources.limits.memory in the template: suspend the job, edit it and resume.",
+      {"kubectl holdfast suspend {job} -n {ns}"}}},
     {Reason::kOldPodNotEnded,
      {"podReplacementPolicy is Failed, and the old pod may still run",
       "If the node is gone for good, make sure that the machine is OFF, then delete its node "
@@ -269,6 +278,13 @@ constexpr Entry kAdvice[] = {
      {"the worker was silent or its pod ended, and it was cut off",
       "Nothing, unless it happens often: then look at the worker's node.",
       {kPool}}},
+    {Reason::kWorkerOOMKilled,
+     {"its worker ran out of memory with several attempts on it, and the kernel killed them all",
+      "Nothing: the next attempts of its run are alone on their workers, so the guilty one is "
+      "found. "
+      "If it happens often, raise resources.limits.memory of the pool's template, or lower "
+      "slotsPerWorker.",
+      {kPool}}},
     {Reason::kWorkerRunning,
      {"its command runs on a worker",
       "Nothing is wrong. To read its log:",
@@ -322,10 +338,6 @@ constexpr ForeignEntry kForeign[] = {
     {"RunContainerError", kCannotRun},
     {"StartError", kCannotRun},
     {"ContainerCannotRun", kCannotRun},
-    {"OOMKilled",
-     {"a container used more memory than its limit",
-      "Raise resources.limits.memory in the template: suspend the job, edit it and resume.",
-      {"kubectl holdfast suspend {job} -n {ns}"}}},
     {"Evicted",
      {"the node evicted the pod, because it ran short of something",
       "Look at the node's pressure. Requests that say what the pod needs make this rarer.",

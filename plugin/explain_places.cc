@@ -120,7 +120,8 @@ void add_queue(const Explaining& explaining, Lines& lines) {
 void add_pool(const Explaining& explaining, Lines& lines) {
   const JobText& job = explaining.job;
   const Json& status = at(explaining.facts.pool, "status");
-  const bool waits = job.waiting && job.waiting->reason == "WorkerAwaited";
+  const bool waits = job.waiting && (job.waiting->reason == "WorkerAwaited" ||
+                                     job.waiting->reason == "AwaitsEmptyWorker");
   if (!waits || !status.is_object()) return;
   const std::int64_t starting = int_at(status, "starting");
   std::string text = job.pool + ": " + plural(int_at(status, "workers"), "worker") +

@@ -122,8 +122,8 @@ class Facts {
   void read_places(const JobText& job) {
     const std::string reason = job.waiting ? job.waiting->reason : "";
     facts_.queue = reason == "Queued" ? get_or_null(api_, kQueues, namespace_, job.queue) : Json();
-    facts_.pool =
-        reason == "WorkerAwaited" ? get_or_null(api_, kPools, namespace_, job.pool) : Json();
+    const bool needs_pool = reason == "WorkerAwaited" || reason == "AwaitsEmptyWorker";
+    facts_.pool = needs_pool ? get_or_null(api_, kPools, namespace_, job.pool) : Json();
     if (!facts_.queue.is_object()) {
       facts_.queue_jobs.clear();
       return;

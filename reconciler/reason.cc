@@ -10,6 +10,7 @@ namespace {
 // In the order of the enumerations.
 constexpr std::string_view kReasons[] = {
     "AttemptDeadlineExceeded",
+    "AwaitsEmptyWorker",
     "BackoffLimitExceeded",
     "Cancelled",
     "Completed",
@@ -33,6 +34,7 @@ constexpr std::string_view kReasons[] = {
     "NodeGone",
     "NodeSilent",
     "NotKnownToThisVersion",
+    "OOMKilled",
     "OldPodNotEnded",
     "OperatorAwaited",
     "OwnerRemoved",
@@ -68,6 +70,7 @@ constexpr std::string_view kReasons[] = {
     "Suspended",
     "WorkerAwaited",
     "WorkerLost",
+    "WorkerOOMKilled",
     "WorkerRunning",
     "WorkerStarting",
     "WorkerStopped",

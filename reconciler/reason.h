@@ -10,6 +10,7 @@ namespace holdfast::reconciler {
 
 enum class Reason {
   kAttemptDeadlineExceeded,
+  kAwaitsEmptyWorker,
   kBackoffLimitExceeded,
   kCancelled,
   kCompleted,
@@ -33,6 +34,7 @@ enum class Reason {
   kNodeGone,
   kNodeSilent,
   kNotKnownToThisVersion,
+  kOOMKilled,
   kOldPodNotEnded,
   kOperatorAwaited,
   kOwnerRemoved,
@@ -68,6 +70,7 @@ enum class Reason {
   kSuspended,
   kWorkerAwaited,
   kWorkerLost,
+  kWorkerOOMKilled,
   kWorkerRunning,
   kWorkerStarting,
   kWorkerStopped,

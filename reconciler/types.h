@@ -268,6 +268,9 @@ struct Run {
   // For how long processes of that worker may outlast its last renewal. Zero: not on record.
   seconds worker_lease_duration{0};
   std::string checkpoint;  // of attempts on workers: the last one, for the next attempt
+  // It was beside others on a worker that ran out of memory. From then on until the run ends, each
+  // of its places is a worker of its own.
+  bool alone = false;
   bool operator==(const Run&) const = default;
 
   bool open() const { return !next_attempt_time; }
@@ -595,6 +598,11 @@ struct SlotView {
   std::string progress;     // the last message
   std::string checkpoint;   // the last one; empty: none
   Duration stalled_for{0};  // kRunning: since its last progress
+  // kLost: why its worker was cut off, as the end of a sentence; empty: not known.
+  std::string lost_why;
+  // kLost: the kernel killed its worker for its memory. `beside_others`: with other attempts on it.
+  bool out_of_memory = false;
+  bool beside_others = false;
   // Of an attempt whose end is on record: no process of it runs there any more.
   bool left = false;
 };
@@ -624,6 +632,8 @@ struct PoolView {
   std::string unknown = {};  // as Job::unknown, of the pool: it has no offers
   // Free slots that the job's next attempts may take now, in this order.
   std::vector<Worker> offers;
+  // The same for runs with Run::alone: workers without an attempt.
+  std::vector<Worker> empty;
   TurnWait wait;  // since_turn: since the pool last had a slot for any job
 };
 

@@ -102,6 +102,7 @@ reconciler::Run decode_run(const JsonView& json) {
   run.worker_lease_duration = std::chrono::seconds(std::clamp<std::int64_t>(
       int_at(json, "workerLeaseDurationSeconds"), 0, reconciler::kMaxLeaseSeconds));
   run.checkpoint = utf8_prefix(string_at(json, "checkpoint"), reconciler::kResultLimit);
+  run.alone = bool_at(json, "alone");
   return run;
 }
 
@@ -119,6 +120,7 @@ Json encode_run(const reconciler::Run& run) {
     put_text(json, "nodeName", run.node_name);
   }
   put_text(json, "checkpoint", run.checkpoint);
+  if (run.alone) json["alone"] = true;
   put_time(json, "startTime", run.start_time);
   if (run.attempts > 1) json["attempts"] = run.attempts;
   if (run.failures > 0) json["failures"] = run.failures;

@@ -222,7 +222,7 @@ void JobController::wake_waiters(bool all) {
 
 // What the pool must know before the decision's writes.
 void JobController::tell_places(const CachedJob& job, const reconciler::Decision& decision) {
-  places_->ask(job, decision.awaits_slots);
+  places_->ask(job, decision.awaits_slots, decision.awaits_empty);
   for (const reconciler::Write& write : decision.writes) {
     const auto* const status = std::get_if<reconciler::WriteStatus>(&write);
     if (status) places_->placed(job, status->status);

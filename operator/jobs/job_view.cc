@@ -16,7 +16,7 @@ namespace {
 // After this time the watch lags that does not show a pod that we have created.
 constexpr std::chrono::seconds kOwnPodTimeout{5};
 
-const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .wait = {}};
+const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .empty = {}, .wait = {}};
 
 }  // namespace
 

@@ -15,8 +15,9 @@ class Places {
   virtual ~Places() = default;
   // The job's stage has a pool.
   virtual reconciler::PoolView of(const CachedJob& job) = 0;
-  // How many runs of the job wait for a free slot now; zero: none.
-  virtual void ask(const CachedJob& job, std::int64_t runs) = 0;
+  // How many runs of the job wait for a free slot now, and how many others for a worker of their
+  // own; zero: none.
+  virtual void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) = 0;
   // This status is about to be written. The slots of its new attempts are taken until the cache
   // shows a later version of the job, or for a short while.
   virtual void placed(const CachedJob& job, const reconciler::Status& next) = 0;

@@ -12,6 +12,9 @@ bool has(const std::vector<AttemptId>& ids, const AttemptId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// A tenth, rounded up.
+std::int64_t most_kept(std::int64_t workers) { return (workers + 9) / 10; }
+
 }  // namespace
 
 bool PoolBook::Worker::is_over(const AttemptId& id) const { return has(over, id); }
@@ -24,8 +27,12 @@ std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
   known.name = job.name;
   std::vector<std::string> touched = set_places(job, known, now);
   if (!known.promises.empty() && job.version > known.promised_at) drop_promises(known);
-  if (is_terminal(job.job.status.phase) || job.job.deleting) line_.leave(job.uid);
+  if (is_terminal(job.job.status.phase) || job.job.deleting) {
+    line_.leave(job.uid);
+    alone_line_.leave(job.uid);
+  }
   if (known.places.empty() && known.promises.empty()) jobs_.erase(job.uid);
+  keep_free();
   watch_lag(now);
   return touched;
 }
@@ -35,8 +42,11 @@ std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, 
   std::vector<Ref> places;
   for (const reconciler::Run& run : job.job.status.runs) {
     if (run.at_worker()) {
-      places.push_back(
-          {run.worker_uid, {job.uid, run.index, run.attempt}, run.open(), job.job.message});
+      places.push_back({run.worker_uid,
+                        {job.uid, run.index, run.attempt},
+                        run.open(),
+                        job.job.message,
+                        run.alone});
     }
   }
   if (places == known.places) return {};
@@ -65,6 +75,7 @@ std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, 
     const auto [place, added] = there.try_emplace(ref.id);
     place->second.job_name = job.name;
     place->second.message = ref.message;
+    place->second.alone = ref.alone;
     if (added) place->second.since = known.waited_since.value_or(now);
   }
   for (const reconciler::Run& run : job.job.status.runs) {
@@ -81,8 +92,12 @@ std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, 
 
 std::vector<std::string> PoolBook::erase(const std::string& job_uid) {
   line_.leave(job_uid);
+  alone_line_.leave(job_uid);
   const auto found = jobs_.find(job_uid);
-  if (found == jobs_.end()) return {};
+  if (found == jobs_.end()) {
+    keep_free();
+    return {};
+  }
   std::set<std::string> touched;
   drop_promises(found->second);
   for (const Ref& ref : found->second.places) {
@@ -94,6 +109,7 @@ std::vector<std::string> PoolBook::erase(const std::string& job_uid) {
     recount(workers_[worker]);
     forget_if_empty(worker);
   }
+  keep_free();
   return {touched.begin(), touched.end()};
 }
 
@@ -101,7 +117,7 @@ void PoolBook::drop_promises(Job& job) {
   for (const Ref& ref : std::exchange(job.promises, {})) {
     const auto worker = workers_.find(ref.worker);
     if (worker == workers_.end()) continue;
-    std::erase(worker->second.promised, ref.id);
+    std::erase_if(worker->second.promised, [&](const Promised& one) { return one.id == ref.id; });
     recount(worker->second);
     forget_if_empty(ref.worker);
   }
@@ -115,6 +131,7 @@ std::optional<Duration> PoolBook::expire(SteadyTime now) {
     drop_promises(found->second);
     if (found->second.places.empty()) jobs_.erase(found);
   }
+  keep_free();
   watch_lag(now);
   if (promises_.empty()) return std::nullopt;
   return promises_.front().first - now;
@@ -144,6 +161,7 @@ void PoolBook::put_worker(const reconciler::PoolView::Worker& offer, std::int64_
   recount(worker);
   worker.takes = takes;
   sum(worker, 1);
+  keep_free();
 }
 
 void PoolBook::erase_worker(const std::string& uid) {
@@ -167,16 +185,30 @@ std::int64_t PoolBook::count(const Worker& worker, bool all) {
   for (const auto& [id, place] : worker.open) {
     if (!worker.has_entry(id)) add(id);
   }
-  for (const AttemptId& id : worker.promised) {
-    if (!worker.has_entry(id) && worker.open.count(id) == 0) add(id);
+  for (const Promised& one : worker.promised) {
+    if (!worker.has_entry(one.id) && worker.open.count(one.id) == 0) add(one.id);
   }
   return sum;
+}
+
+// Also one whose end is on record, until the worker has answered.
+bool PoolBook::has_alone(const Worker& worker) {
+  const auto is_alone = [&](const auto& place) {
+    return place.second.alone && !worker.is_over(place.first);
+  };
+  return std::any_of(worker.open.begin(), worker.open.end(), is_alone) ||
+         std::any_of(
+             worker.closed.begin(), worker.closed.end(),
+             [&](const auto& place) { return is_alone(place) && worker.has_entry(place.first); }) ||
+         std::any_of(worker.promised.begin(), worker.promised.end(),
+                     [](const Promised& one) { return one.alone; });
 }
 
 // A slot is used until the worker has answered with an end, whatever is on record by then.
 void PoolBook::recount(Worker& worker) {
   sum(worker, -1);
   worker.used = count(worker, /*all=*/false);
+  worker.alone = has_alone(worker);
   sum(worker, 1);
 }
 
@@ -184,7 +216,78 @@ void PoolBook::sum(const Worker& worker, int sign) {
   if (!worker.takes) return;
   busy_ += sign * worker.used;
   slots_ += sign * worker.slots;
+  if (!worker.takes_any()) return;
   free_ += sign * std::max<std::int64_t>(worker.slots - worker.used, 0);
+}
+
+// ---- Workers for runs that need one of their own.
+
+// The emptiest are kept, and stay kept while such runs wait. A worker that has such a run counts,
+// too: together they are a tenth at most.
+void PoolBook::keep_free() {
+  if (alone_line_.empty() && kept_ == 0) return;
+  std::int64_t workers = 0;
+  std::int64_t taken = 0;
+  std::vector<std::pair<std::tuple<bool, std::int64_t, std::string>, Worker*>> others;
+  for (auto& [uid, worker] : workers_) {
+    workers += worker.takes ? 1 : 0;
+    taken += worker.takes && worker.alone ? 1 : 0;
+    const bool may_be = worker.takes && !worker.alone;
+    if (may_be) {
+      others.push_back({{!worker.kept, worker.used, uid}, &worker});
+    } else {
+      worker.kept = false;
+    }
+  }
+  std::sort(others.begin(), others.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  kept_ = std::clamp<std::int64_t>(alone_line_.wanted(), 0,
+                                   std::max<std::int64_t>(most_kept(workers) - taken, 0));
+  kept_ = std::min(kept_, static_cast<std::int64_t>(others.size()));
+  for (std::int64_t n = 0; n < static_cast<std::int64_t>(others.size()); ++n) {
+    Worker& worker = *others[static_cast<std::size_t>(n)].second;
+    if (worker.kept == (n < kept_)) continue;
+    sum(worker, -1);
+    worker.kept = n < kept_;
+    sum(worker, 1);
+  }
+}
+
+// While no other run waits, each empty worker may be taken, not only those that are kept.
+std::int64_t PoolBook::empty_workers() const {
+  if (alone_line_.empty()) return 0;
+  return std::count_if(workers_.begin(), workers_.end(), [&](const auto& one) {
+    return one.second.takes_alone() && (one.second.kept || line_.empty());
+  });
+}
+
+std::vector<reconciler::PoolView::Worker> PoolBook::offer_empty(const CachedJob& job,
+                                                                SteadyTime now) {
+  std::vector<reconciler::PoolView::Worker> offers;
+  const auto& runs = job.job.status.runs;
+  const auto wants = std::count_if(runs.begin(), runs.end(), [](const reconciler::Run& run) {
+    return run.alone && !run.open();
+  });
+  if (wants == 0) return offers;
+  alone_line_.looks(job.uid);
+  // Before it has asked, nothing is kept for it.
+  if (!alone_line_.wants(job.uid)) return offers;
+  const std::int64_t empty = empty_workers();
+  const std::int64_t before = alone_line_.wanted_before(job.uid, job.job.created, empty, now);
+  const std::int64_t most = std::min<std::int64_t>({empty - before, wants, kMaxOffers});
+  for (const bool kept : {true, false}) {
+    for (const auto& [uid, worker] : workers_) {
+      if (static_cast<std::int64_t>(offers.size()) >= most) return offers;
+      const bool may_take = worker.takes_alone() && worker.kept == kept && (kept || line_.empty());
+      if (may_take) offers.push_back(worker.offer);
+    }
+  }
+  return offers;
+}
+
+bool PoolBook::is_kept(const std::string& worker_uid) const {
+  const auto found = workers_.find(worker_uid);
+  return found != workers_.end() && (found->second.kept || found->second.alone);
 }
 
 const PoolBook::Places& PoolBook::places(const std::string& worker_uid) const {
@@ -263,8 +366,34 @@ std::int64_t PoolBook::wants(const CachedJob& job) const {
   return std::clamp<std::int64_t>(most, 1, kMaxOffers);
 }
 
-reconciler::TurnWait PoolBook::wait_of(const std::string& job_uid, SteadyTime now) const {
+std::optional<SteadyTime> PoolBook::waits_since(const std::string& job_uid) const {
   const auto since = line_.since(job_uid);
+  const auto alone = alone_line_.since(job_uid);
+  return since && alone ? std::min(since, alone) : since ? since : alone;
+}
+
+std::optional<Time> PoolBook::oldest() const {
+  const auto since = line_.oldest();
+  const auto alone = alone_line_.oldest();
+  return since && alone ? std::min(since, alone) : since ? since : alone;
+}
+
+std::vector<std::string> PoolBook::waiting_names() const {
+  std::vector<std::string> names = line_.names();
+  for (std::string& name : alone_line_.names()) names.push_back(std::move(name));
+  return names;
+}
+
+bool PoolBook::may_wake() const { return (free_ > 0 && !line_.empty()) || empty_workers() > 0; }
+
+std::vector<std::string> PoolBook::wake(SteadyTime now) {
+  std::vector<std::string> names = line_.wake(free_, now);
+  for (std::string& name : alone_line_.wake(empty_workers(), now)) names.push_back(std::move(name));
+  return names;
+}
+
+reconciler::TurnWait PoolBook::wait_of(const std::string& job_uid, SteadyTime now) const {
+  const auto since = waits_since(job_uid);
   if (!since) return {};
   return {now - *since, now - std::max(last_turn_.value_or(*since), *since)};
 }
@@ -273,13 +402,18 @@ reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
   reconciler::PoolView view;
   expire(now);
   view.wait = wait_of(job.uid, now);
+  view.empty = offer_empty(job, now);
   line_.looks(job.uid);
   const std::int64_t before = line_.wanted_before(job.uid, job.job.created, free_, now);
   const std::int64_t most = std::min(free_ - before, wants(job));
   if (most <= 0) return view;
   reconciler::SlotPlacement placement;
+  const auto is_taken = [&](const std::string& uid) {
+    return std::any_of(view.empty.begin(), view.empty.end(),
+                       [&](const auto& one) { return one.uid == uid; });
+  };
   for (const auto& [uid, worker] : workers_) {
-    if (!worker.takes) continue;
+    if (!worker.takes_any() || is_taken(uid)) continue;
     placement.add(uid, static_cast<int>(worker.slots), static_cast<int>(worker.used));
   }
   const auto& pool = job.job.spec.pool;
@@ -297,14 +431,16 @@ reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
   return view;
 }
 
-void PoolBook::ask(const CachedJob& job, std::int64_t runs, SteadyTime now) {
-  const auto since = line_.since(job.uid);
-  if (runs <= 0 && since) {
+void PoolBook::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone, SteadyTime now) {
+  const auto since = waits_since(job.uid);
+  if (runs <= 0 && alone <= 0 && since) {
     Job& known = jobs_[job.uid];
     known.name = job.name;
     known.waited_since = since;
   }
   line_.ask(job.uid, job.name, job.job.created, runs, now);
+  alone_line_.ask(job.uid, job.name, job.job.created, alone, now);
+  keep_free();
   watch_lag(now);
 }
 
@@ -313,7 +449,7 @@ bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, Stea
   for (const reconciler::Run& run : next.runs) {
     const bool is_new = run.open() && run.attempt > job.job.status.attempt;
     if (!is_new || !run.at_worker()) continue;
-    promises.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, true, 0});
+    promises.push_back({run.worker_uid, {job.uid, run.index, run.attempt}, true, 0, run.alone});
   }
   if (promises.empty()) return false;
   Job& known = jobs_[job.uid];
@@ -322,13 +458,14 @@ bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, Stea
   known.promises = std::move(promises);
   known.promised_at = job.version;
   known.promised_until = now + kPromise;
-  if (!known.waited_since) known.waited_since = line_.since(job.uid).value_or(now);
+  if (!known.waited_since) known.waited_since = waits_since(job.uid).value_or(now);
   promises_.emplace_back(known.promised_until, job.uid);
   for (const Ref& ref : known.promises) {
     Worker& worker = workers_[ref.worker];
-    worker.promised.push_back(ref.id);
+    worker.promised.push_back({ref.id, ref.alone});
     recount(worker);
   }
+  keep_free();
   last_turn_ = now;
   could_since_.reset();
   watch_lag(now);
@@ -340,6 +477,7 @@ void PoolBook::not_placed(const CachedJob& job, SteadyTime now) {
   if (found == jobs_.end() || found->second.promised_at != job.version) return;
   drop_promises(found->second);
   if (found->second.places.empty()) jobs_.erase(found);
+  keep_free();
   watch_lag(now);
 }
 

@@ -45,6 +45,7 @@ class PoolBook {
   struct Place {
     std::string job_name;
     std::int64_t message = 0;  // Job::message
+    bool alone = false;        // Run::alone
     SteadyTime since{};        // when its job began to wait for the slot, as far as is known
   };
   using Places = std::map<AttemptId, Place, AttemptOrder>;
@@ -60,7 +61,7 @@ class PoolBook {
 
   // See Places (operator/jobs/places.h).
   reconciler::PoolView offer(const CachedJob& job, SteadyTime now);
-  void ask(const CachedJob& job, std::int64_t runs, SteadyTime now);
+  void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone, SteadyTime now);
   // False: the status has no new attempt on a worker.
   bool placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
   // The status was refused that placed() was about.
@@ -70,8 +71,10 @@ class PoolBook {
 
   // Drops promises that are too old. When the next one will be; none: there is none.
   std::optional<Duration> expire(SteadyTime now);
-  // The names of jobs to look at because there are free slots.
-  std::vector<std::string> wake(SteadyTime now) { return line_.wake(free_, now); }
+  // The names of jobs to look at because there are free slots, or empty workers for runs that need
+  // one of their own.
+  std::vector<std::string> wake(SteadyTime now);
+  bool may_wake() const;
 
   // The open places on this worker; and those of attempts whose end is on record.
   const Places& places(const std::string& worker_uid) const;
@@ -83,6 +86,8 @@ class PoolBook {
   std::int64_t attempts(const std::string& worker_uid) const;
   // A status names the worker, or will.
   bool is_named(const std::string& worker_uid) const;
+  // Only a run that needs a worker of its own gets a slot of it, or has one.
+  bool is_kept(const std::string& worker_uid) const;
   // Since the attempt's job began to wait for the slot; none: it has no open place there.
   std::optional<Duration> waited(const std::string& worker_uid, const AttemptId& id,
                                  SteadyTime now) const;
@@ -95,15 +100,27 @@ class PoolBook {
   // The name of the job; empty: it has no place here and does not wait.
   std::string name_of(const std::string& job_uid) const;
 
-  const SlotLine& line() const { return line_; }
+  // All runs that wait, and since when the oldest of their jobs exists.
+  std::int64_t wanted() const { return line_.wanted() + alone_line_.wanted(); }
+  std::optional<Time> oldest() const;
+  std::vector<std::string> waiting_names() const;
+  // Slots that any run may take. Those of kept workers are not among them.
   std::int64_t free() const { return free_; }
+  // With them, what runs may take that need a worker of their own.
+  std::int64_t room() const { return free_ + empty_workers(); }
   std::int64_t busy() const { return busy_; }
   std::int64_t slots() const { return slots_; }
   // For how long jobs have waited while a slot was free.
   Duration lag(SteadyTime now) const;
-  bool empty() const { return jobs_.empty() && workers_.empty() && line_.empty(); }
+  bool empty() const {
+    return jobs_.empty() && workers_.empty() && line_.empty() && alone_line_.empty();
+  }
 
  private:
+  struct Promised {
+    AttemptId id;
+    bool alone = false;
+  };
   struct Worker {
     bool there = false;  // its Leases are
     reconciler::PoolView::Worker offer;
@@ -114,8 +131,12 @@ class PoolBook {
     std::vector<AttemptId> over;  // answered by an end
     Places open;
     Places closed;
-    std::vector<AttemptId> promised;
+    std::vector<Promised> promised;
     std::int64_t used = 0;
+    bool alone = false;  // it has an attempt of a run that needs a worker of its own
+    bool kept = false;   // it is kept free for such a run, or until it is
+    bool takes_any() const { return takes && !alone && !kept; }
+    bool takes_alone() const { return takes && used == 0; }
     Places& places(bool is_open) { return is_open ? open : closed; }
     bool has_places() const { return !open.empty() || !closed.empty(); }
     bool is_over(const AttemptId& id) const;
@@ -126,8 +147,10 @@ class PoolBook {
     AttemptId id;
     bool open = true;
     std::int64_t message = 0;
+    bool alone = false;
     friend bool operator==(const Ref& a, const Ref& b) {
-      return a.open == b.open && a.message == b.message && a.worker == b.worker && a.id == b.id;
+      return a.open == b.open && a.message == b.message && a.alone == b.alone &&
+             a.worker == b.worker && a.id == b.id;
     }
   };
   struct Job {
@@ -146,6 +169,12 @@ class PoolBook {
   static std::int64_t count(const Worker& worker, bool all);
   void recount(Worker& worker);
   void forget_if_empty(const std::string& uid);
+  static bool has_alone(const Worker& worker);
+  // Which workers are kept free.
+  void keep_free();
+  std::int64_t empty_workers() const;
+  std::vector<reconciler::PoolView::Worker> offer_empty(const CachedJob& job, SteadyTime now);
+  std::optional<SteadyTime> waits_since(const std::string& job_uid) const;
   void watch_lag(SteadyTime now);
   std::int64_t wants(const CachedJob& job) const;
   void sum(const Worker& worker, int sign);
@@ -154,6 +183,8 @@ class PoolBook {
   std::unordered_map<std::string, Worker> workers_;
   std::deque<std::pair<SteadyTime, std::string>> promises_;  // until when, of which job
   SlotLine line_;
+  SlotLine alone_line_;    // of runs that need a worker of their own
+  std::int64_t kept_ = 0;  // workers
   // Sums over the workers that take attempts.
   std::int64_t free_ = 0;
   std::int64_t busy_ = 0;

@@ -189,15 +189,15 @@ void PoolController::look_at_unread() {
 
 // ---- Places.
 
-void PoolController::ask(const CachedJob& job, std::int64_t runs) {
+void PoolController::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) {
   // It decided on this version, and a newer one may have come meanwhile.
   const kube::ObjectPtr newest = jobs_.store().get(job.key());
   if (!newest || newest->uid != job.uid || newest->version != job.version) return;
   const std::string key = pool_key(job);
   const std::shared_ptr<Pool> pool = pool_of(key);
-  const std::int64_t before = pool->book.line().wanted();
-  pool->book.ask(job, runs, loop_.now());
-  if (pool->book.line().wanted() == before) return;
+  const std::int64_t before = pool->book.wanted();
+  pool->book.ask(job, runs, alone, loop_.now());
+  if (pool->book.wanted() == before) return;
   wake(key, *pool);  // who comes after it may be at its turn now
   look_at_pool_soon(key);
 }
@@ -275,6 +275,11 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
   if (slot.at == reconciler::AtPlace::kUnknown && !is_new) {
     leases_reach_.has(job.namespace_, needed, job.key());
   }
+  if (slot.at == reconciler::AtPlace::kLost) {
+    slot.lost_why = view.cut_off_why;
+    slot.out_of_memory = view.out_of_memory;
+    slot.beside_others = reconciler::attempts_at_end(view) > 1;
+  }
   slot.is_known = is_new && leases_.live(job.namespace_) && worker.is_readable() &&
                   worker.lease->is() == reconciler::WorkerIs::kLive;
   if (slot.at == reconciler::AtPlace::kUnknown && slot.is_known && run.start_time &&
@@ -306,7 +311,7 @@ std::vector<PoolCount> PoolController::counts() const {
     count.name = key.substr(count.namespace_.size() + 1);
     count.slots = pool->book.slots();
     count.busy_slots = pool->book.busy();
-    count.waiting = pool->book.line().wanted();
+    count.waiting = pool->book.wanted();
     count.lag = pool->book.lag(loop_.now());
     for (const auto& [uid, worker] : pool->workers) {
       const State state = worker->state();

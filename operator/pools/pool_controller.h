@@ -81,7 +81,7 @@ class PoolController : public Places {
   void time_travelled();
 
   reconciler::PoolView of(const CachedJob& job) override;
-  void ask(const CachedJob& job, std::int64_t runs) override;
+  void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) override;
   void placed(const CachedJob& job, const reconciler::Status& next) override;
   void not_placed(const CachedJob& job) override;
   reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const override;

@@ -126,7 +126,7 @@ void PoolController::look_at_pool_soon(const std::string& key) {
 
 void PoolController::wake(const std::string& key, Pool& pool) {
   const std::string ns = namespace_of(key);
-  if (pool.book.free() <= 0 || pool.book.line().empty() || !membership_.holds(ns)) return;
+  if (!pool.book.may_wake() || !membership_.holds(ns)) return;
   const auto spec = cached(key);
   if (spec && !spec->spec.unknown.empty()) return;  // no slot is offered
   const std::vector<std::string> names = pool.book.wake(loop_.now());
@@ -147,7 +147,7 @@ void PoolController::on_pool(const cache::Change& change) {
     }
     // Jobs that wait say whether there is a pool.
     if (!change.after) {
-      for (const std::string& name : pool->book.line().names()) {
+      for (const std::string& name : pool->book.waiting_names()) {
         look_at_(namespace_of(key) + "/" + name, Priority::kLow);
       }
     }
@@ -318,6 +318,7 @@ reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
   reconciler::WorkerFacts facts;
   const auto pool = cached(worker.pool_key());
   facts.pod = pod_is(worker);
+  facts.out_of_memory = worker.pod && worker.pod->out_of_memory;
   facts.has_pool = pool && !pool->deleting && (!worker.pod || worker.pod->owner_uid == pool->uid);
   facts.has_work = worker.work != nullptr;
   facts.duration = worker.duration();
@@ -365,7 +366,7 @@ reconciler::WorkerDecision PoolController::refresh(Worker& worker) {
                         !worker.pod->worker.deleting && !worker.removed && !worker.wants_drain;
   const auto spec = cached(worker.pool_key());
   worker.takes = can_take && spec && worker.pod->owner_uid == spec->uid;
-  const std::int64_t free = pool->book.free();
+  const std::int64_t free = pool->book.room();
   pool->book.put_worker({worker.pod_name, worker.lease->uid, worker.duration()}, worker.slots(),
                         worker.takes, worker.view.work.value_or(Work()), worker.view.report);
   if (pool->book.attempts(worker.lease->uid) > 0 ||
@@ -374,7 +375,7 @@ reconciler::WorkerDecision PoolController::refresh(Worker& worker) {
   } else if (!worker.idle_since) {
     worker.idle_since = loop_.now();
   }
-  if (pool->book.free() > free) wake(worker.pool_key(), *pool);
+  if (pool->book.room() > free) wake(worker.pool_key(), *pool);
   return decision;
 }
 

@@ -232,8 +232,8 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   state.spec = cached.spec;
   state.hash = cached.hash;
   state.status = cached.version < pool.written_version ? pool.written : cached.status;
-  state.waiting = pool.book.line().wanted();
-  if (const auto since = pool.book.line().oldest()) state.oldest_since = since;
+  state.waiting = pool.book.wanted();
+  if (const auto since = pool.book.oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();
   for (const auto& [uid, worker] : pool.workers) {
@@ -246,9 +246,11 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
     seen.state = worker->state();
     seen.deleting = seen.deleting || worker->removed;
     seen.marking = worker->marking;
+    seen.out_of_memory = worker->pod->out_of_memory;
     if (worker->lease) {
       seen.served = !worker->lease->report.life.empty();
       seen.attempts = pool.book.attempts(worker->lease->uid);
+      seen.kept = pool.book.is_kept(worker->lease->uid);
       const bool is_known =
           worker->is_readable() || (!worker->work && worker->lease->error.empty());
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);

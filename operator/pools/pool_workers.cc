@@ -57,6 +57,8 @@ void Worker::set_view() {
   }
   view.is = lease->is();
   view.report = lease->report;
+  view.cut_off_why = lease->cut_off_why;
+  view.out_of_memory = lease->out_of_memory;
   if (!is_readable()) return;
   view.work = work->work;
   view.work_uid = work->uid;

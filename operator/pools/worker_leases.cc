@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/json_time.h"
+#include "core/utf8.h"
 #include "reconciler/names.h"
+#include "reconciler/pool/worker.h"
 
 namespace holdfast::controller {
 namespace {
@@ -52,13 +54,27 @@ struct Content {
   std::string words;
   std::string holder;
   std::optional<Time> renewed = std::nullopt;
+  std::string cut_off = {};
 };
+
+constexpr std::size_t kMaxWhyBytes = 512;
+constexpr std::string_view kWhyMark = ": ";
+
+// The words of a cut-off. They are ours only while nobody holds the Lease.
+void decode_cut_off(const std::string& text, CachedWorkerLease& lease) {
+  if (lease.is_work || !lease.holder.empty()) return;
+  const std::size_t mark = text.find(kWhyMark);
+  if (mark == std::string::npos) return;
+  lease.cut_off_why = clean_text(text.substr(mark + kWhyMark.size()), kMaxWhyBytes);
+  lease.out_of_memory = text.substr(0, mark) == reconciler::kOutOfMemory;
+}
 
 std::string lease_body(Json meta, const WorkerPool& pool, const Content& content) {
   meta["namespace"] = pool.namespace_;
   meta["labels"] = {{reconciler::kWorkerPoolLabel, pool.name}};
   meta["ownerReferences"] = pool_owner(pool);
-  if (!content.words.empty()) meta["annotations"] = {{content.annotation, content.words}};
+  if (!content.words.empty()) meta["annotations"][content.annotation] = content.words;
+  if (!content.cut_off.empty()) meta["annotations"][kCutOffAnnotation] = content.cut_off;
   Json spec = {{"leaseDurationSeconds", pool.spec.lease_duration.count()}};
   if (!content.holder.empty()) spec["holderIdentity"] = content.holder;
   if (content.renewed) spec["renewTime"] = format_time_micros(*content.renewed);
@@ -85,8 +101,9 @@ std::string next_body(const CachedWorkerLease& lease, const Content& content) {
   return lease_body(std::move(meta), pool, content);
 }
 
-std::string held_by(const CachedWorkerLease& lease, const char* holder) {
-  return next_body(lease, {kWorkerAnnotation, lease.words, holder, lease.renewed});
+std::string held_by(const CachedWorkerLease& lease, const char* holder, std::string cut_off = "") {
+  return next_body(lease,
+                   {kWorkerAnnotation, lease.words, holder, lease.renewed, std::move(cut_off)});
 }
 
 }  // namespace
@@ -144,6 +161,7 @@ kube::ObjectPtr decode_worker_lease(const JsonView& json) {
   lease->renewed = time_at(spec, "renewTime");
   const char* const annotation = lease->is_work ? kWorkAnnotation : kWorkerAnnotation;
   decode_words(string_at(at(meta, "annotations"), annotation), *lease);
+  decode_cut_off(string_at(at(meta, "annotations"), kCutOffAnnotation), *lease);
   return lease;
 }
 
@@ -162,7 +180,10 @@ std::string revoked_lease_body(const CachedWorkerLease& lease) {
   return held_by(lease, kRevokedHolder);
 }
 
-std::string cut_off_lease_body(const CachedWorkerLease& lease) { return held_by(lease, ""); }
+std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& reason,
+                               const std::string& why) {
+  return held_by(lease, "", reason + std::string(kWhyMark) + why);
+}
 
 std::string work_lease_body(const CachedWorkerLease& lease, const Work& work) {
   return next_body(lease, {kWorkAnnotation, encode_work(work), ""});

@@ -23,6 +23,8 @@
 namespace holdfast::controller {
 
 inline constexpr const char* kRevokedHolder = "revoked";
+// On a worker Lease that is cut off: "<reason>: <why>", as decide_worker() has it.
+inline constexpr const char* kCutOffAnnotation = "holdfast.dev/cut-off";
 
 std::string work_lease_name(const std::string& pod_uid);
 std::string worker_lease_name(const std::string& pod_uid);
@@ -48,7 +50,9 @@ struct CachedWorkerLease : kube::Object {
   // The worker Lease.
   std::string holder;
   std::optional<Time> renewed;
-  WorkerReport report;  // empty before the first renewal
+  WorkerReport report;         // empty before the first renewal
+  std::string cut_off_why;     // as its cut-off has recorded it, as the end of a sentence
+  bool out_of_memory = false;  // ... because the kernel killed it for its memory
   reconciler::WorkerIs is() const;
 
   // The work Lease.
@@ -72,7 +76,8 @@ std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_u
 // The bodies of PUTs, with the UID and the resourceVersion of the version that was read. They keep
 // the words of the worker, and drop what others have added to the Lease.
 std::string revoked_lease_body(const CachedWorkerLease& lease);
-std::string cut_off_lease_body(const CachedWorkerLease& lease);
+std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& reason,
+                               const std::string& why);
 std::string work_lease_body(const CachedWorkerLease& lease, const Work& work);
 
 }  // namespace holdfast::controller

@@ -60,6 +60,27 @@ std::optional<std::int64_t> setting_of(const JsonView& spec, const char* variabl
   return greatest;
 }
 
+// Empty: not known, because a webhook has wrapped the command and several containers have settings.
+std::string agent_name(const JsonView& spec) {
+  std::vector<std::string> names;
+  for (const JsonView container : at(spec, "containers")) {
+    if (runs_agent(container)) return string_at(container, "name");
+    if (setting_in(container, kDurationVariable)) names.push_back(string_at(container, "name"));
+  }
+  return names.size() == 1 ? names.front() : "";
+}
+
+// How the agent's container ended, as its kubelet saw it; null: it may run.
+const reconciler::Terminated* agent_end(const reconciler::PodView& pod, const std::string& agent) {
+  for (const reconciler::ContainerView& one : pod.containers) {
+    if (one.init || one.name != agent || one.may_restart) continue;
+    if (one.terminated && one.terminated->was_seen) return &*one.terminated;
+  }
+  return nullptr;
+}
+
+constexpr int kSigkillExit = 137;
+
 std::int64_t slots_of(const JsonView& spec) {
   return std::clamp<std::int64_t>(setting_of(spec, kSlotsVariable).value_or(1), 1,
                                   reconciler::kMaxSlots);
@@ -214,14 +235,18 @@ kube::ObjectPtr decode_worker_pod(const JsonView& json) {
   worker.slots = slots_of(at(json, "spec"));
   cached->lease_duration = duration_of(at(json, "spec"));
   worker.deleting = pod.deletion.has_value();
-  worker.ended = pod.ended();
-  worker.failed = pod.phase == reconciler::PodPhase::kFailed;
-  worker.cannot_start = !pod.ended() && stuck_container(pod) != nullptr;
-  worker.trouble = trouble_of(pod);
-  cached->dead = pod.ended() && !pod.containers.empty() &&
-                 std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& one) {
-                   return one.terminated && one.terminated->was_seen;
-                 });
+  const reconciler::Terminated* const end = agent_end(pod, agent_name(at(json, "spec")));
+  worker.ended = pod.ended() || end;
+  worker.failed = pod.phase == reconciler::PodPhase::kFailed || (end && end->exit_code != 0);
+  worker.cannot_start = !worker.ended && stuck_container(pod) != nullptr;
+  worker.trouble = trouble_of(pod, worker.ended);
+  cached->dead =
+      end || (pod.ended() && !pod.containers.empty() &&
+              std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& one) {
+                return one.terminated && one.terminated->was_seen;
+              }));
+  // The word alone proves little: it may be about one process that the container has outlived.
+  cached->out_of_memory = end && end->out_of_memory && end->exit_code == kSigkillExit;
   if (pod.deletion) cached->end = PodEnd{*pod.deletion, pod.deletion_grace};
   cached->placement = pod.placement();
   cached->placed = pod.placed;

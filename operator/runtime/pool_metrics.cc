@@ -6,7 +6,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr const char* kReasons[] = {"Silent", "PodEnded", "PodGone", "Revoked"};
+constexpr const char* kReasons[] = {"Silent", "PodEnded", "OOMKilled", "PodGone", "Revoked"};
 
 // A start on a warm worker takes milliseconds. A long wait is one for a slot.
 const Buckets& start_wait_buckets() {

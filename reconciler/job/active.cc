@@ -124,7 +124,7 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
   if (opening.wants_permit) plan.await_permit();
-  if (opening.wants_slots > 0) plan.await_slots(opening.wants_slots);
+  plan.await_slots(opening.wants_slots, opening.wants_empty);
   return plan.confirm(opening.to_confirm);
 }
 

@@ -215,6 +215,7 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   Run& run = *found;
   keep_last_attempt(context, run);
   run.refused.clear();
+  run.alone = run.alone || verdict.reason == Reason::kWorkerOOMKilled;
   if (policy.action == PolicyAction::kDefer) {
     spend(run.deferrals, 1 + deferred_in_pod(context));
   } else if (budget_of(verdict.outcome) != Budget::kNone) {

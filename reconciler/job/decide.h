@@ -27,6 +27,8 @@ struct Decision {
   bool awaits_permit = false;
   // Open so many runs once the job's pool has slots for them (PoolView::offers).
   std::int64_t awaits_slots = 0;
+  // The same for runs that need a worker of their own (PoolView::empty).
+  std::int64_t awaits_empty = 0;
   // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;
 };

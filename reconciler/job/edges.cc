@@ -91,6 +91,18 @@ Waiting worker_waiting(const Context& context, const Status& status) {
                  active_deadline(context, status)};
 }
 
+Waiting empty_worker_waiting(const Context& context, const Status& status) {
+  const std::string& pool = context.spec.pool->name;
+  return Waiting{Reason::kAwaitsEmptyWorker,
+                 "its last worker ran out of memory with several attempts on it, and no worker of "
+                 "the WorkerPool " +
+                     pool + " is empty",
+                 "attempt " + std::to_string(status.attempt + 1) +
+                     " starts alone on a worker once one has ended all that it runs; the oldest "
+                     "such job is first",
+                 active_deadline(context, status)};
+}
+
 Waiting old_pod_waiting(const Context& context) {
   if (context.spec.pool && !workers_left(context).empty()) return old_slot_waiting(context);
   std::string pods;

@@ -78,6 +78,8 @@ Waiting old_slot_waiting(const Context& context);
 
 // The job's pool has no free slot, or there is no such pool.
 Waiting worker_waiting(const Context& context, const Status& status);
+// A run of the pool that needs a worker of its own.
+Waiting empty_worker_waiting(const Context& context, const Status& status);
 
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);

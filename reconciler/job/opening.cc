@@ -42,11 +42,24 @@ std::size_t place_of(const Context& context, std::int64_t index) {
   return static_cast<std::size_t>((begun ? found : runs.end()) - runs.begin());
 }
 
+// What the pool offers for this run, in order; and how much of that is taken already.
+const std::vector<PoolView::Worker>& offers_for(const Context& context, const Run& run) {
+  const PoolView& pool = context.view.observed.pool;
+  return run.alone ? pool.empty : pool.offers;
+}
+struct Taken {
+  std::size_t offers = 0;
+  std::size_t empty = 0;
+  std::size_t& of(const Run& run) { return run.alone ? empty : offers; }
+};
+
 // What the run's next place waits for: a turn to create its pod, or a free slot of a worker.
-Opening::Wait place_is_free(const Context& context, std::size_t slots_taken) {
+Opening::Wait place_is_free(const Context& context, const Run& run, std::size_t taken) {
   if (context.spec.pool) {
-    const bool has_slot = slots_taken < context.view.observed.pool.offers.size();
-    return has_slot ? Opening::Wait::kNothing : Opening::Wait::kWorker;
+    if (taken < offers_for(context, run).size()) return Opening::Wait::kNothing;
+    const PoolView& pool = context.view.observed.pool;
+    const bool needs_empty = run.alone && !pool.no_pool && pool.unknown.empty();
+    return needs_empty ? Opening::Wait::kEmptyWorker : Opening::Wait::kWorker;
   }
   return context.view.observed.may_create ? Opening::Wait::kNothing : Opening::Wait::kTurn;
 }
@@ -63,10 +76,10 @@ Opening::Wait wait_for_permit(const Context& context) {
 
 // What keeps the run from its next attempt; none: nothing.
 Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
-                        std::size_t slots_taken) {
+                        std::size_t taken) {
   const std::optional<Time> due = end_of_backoff(context, run);
   if (due && context.now < *due) return Opening::Wait::kBackoff;
-  const Opening::Wait turn = place_is_free(context, slots_taken);
+  const Opening::Wait turn = place_is_free(context, run, taken);
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
     const bool is_coming = context.view.seen(place).observed.creating;
@@ -84,12 +97,13 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
   return context.has_permit ? turn : wait_for_permit(context);
 }
 
-// The runs that may be opened, by index: those that wait, and the first one that has not begun.
+// The runs that may be opened, by index: those that wait, and, if one `may_begin`, the first one
+// that has not begun.
 Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t from,
-                    const IndexSet& taken, Status& next) {
+                    const IndexSet& taken, bool may_begin, Status& next) {
   const auto begun = std::find_if(next.runs.begin(), next.runs.end(),
                                   [&](const Run& run) { return run.index >= from && !run.open(); });
-  const auto fresh = all.next(from, taken);
+  const auto fresh = may_begin ? all.next(from, taken) : std::nullopt;
   // The runs in status.runs take at most kRunsBytes. The lists of ended indexes only grow.
   const bool is_small = context.job.stored_bytes < kLargeJob || next.runs.empty();
   const bool has_room = next.runs.size() < kRunLimit && is_small;
@@ -134,13 +148,21 @@ bool bring_backoffs_forward(const Context& context, Status& next) {
 
 namespace {
 
-// How many runs could open now if there were slots for them; at most as many as may be open.
+// Runs that need a worker of their own, and whose back-off is over.
+std::int64_t alone_that_wait(const Context& context, const Status& next) {
+  return std::count_if(next.runs.begin(), next.runs.end(), [&](const Run& run) {
+    return run.alone && !run.open() && *run.next_attempt_time <= context.now;
+  });
+}
+
+// How many other runs could open now if there were slots for them; at most as many as may be open.
 std::int64_t runs_that_wait(const Context& context, const Status& next, std::int64_t open) {
   const auto rests = std::count_if(next.runs.begin(), next.runs.end(), [&](const Run& run) {
     return !run.open() && *run.next_attempt_time > context.now;
   });
   const std::int64_t left = context.spec.wanted() - next.completed.size() - next.failed.size();
-  return std::max<std::int64_t>(std::min(context.spec.parallelism - open, left - open - rests), 1);
+  const std::int64_t others = left - open - rests - alone_that_wait(context, next);
+  return std::max<std::int64_t>(std::min(context.spec.parallelism - open, others), 1);
 }
 
 // Recorded attempts that go on and whose pods nobody has seen yet.
@@ -185,7 +207,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   std::size_t intents = intents_without_pod(context, next);
   const std::size_t most = kIntentsAtOnce + losses;
-  std::size_t slots_taken = 0;
+  Taken slots;
   std::int64_t from = 0;
   const IndexSet all = context.spec.all_indexes();
   IndexSet taken = next.completed;  // and the runs that have failed, and that have begun
@@ -193,16 +215,19 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
   IndexSet begun;
   for (const Run& run : next.runs) begun.add(run.index);
   taken.add(begun);
+  const bool some_alone = context.spec.pool && alone_that_wait(context, next) > 0;
+  bool may_begin = true;
   while (open < context.spec.parallelism && intents + opening.to_confirm.size() < most) {
-    Run* const run = next_candidate(context, all, from, taken, next);
+    Run* const run = next_candidate(context, all, from, taken, may_begin, next);
     if (!run) break;
     from = run->index + 1;
     const Opening::Wait wait =
-        hindrance(context, *run, just_ended.count(run->index) > 0, slots_taken);
+        hindrance(context, *run, just_ended.count(run->index) > 0, slots.of(*run));
     if (wait == Opening::Wait::kNothing) {
       if (!opening.opened) next.attempt = std::max(next.attempt, last_attempt(context));
-      const PoolView& pool = context.view.observed.pool;
-      start_attempt(context, next, *run, context.spec.pool ? &pool.offers[slots_taken++] : nullptr);
+      const PoolView::Worker* const worker =
+          context.spec.pool ? &offers_for(context, *run)[slots.of(*run)++] : nullptr;
+      start_attempt(context, next, *run, worker);
       opening.opened = true;
       ++open;
       ++intents;
@@ -216,18 +241,26 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
     if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
     if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
     if (wait == Opening::Wait::kWorker) opening.wants_slots = runs_that_wait(context, next, open);
+    if (wait == Opening::Wait::kEmptyWorker) {
+      opening.wants_empty =
+          std::min(context.spec.parallelism - open, alone_that_wait(context, next));
+    }
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     if (wait == Opening::Wait::kBackoff) {
       const Time due = *end_of_backoff(context, *run);
       opening.due = std::min(opening.due.value_or(due), due);
     }
+    // The others wait for the same, but for runs that need a worker of their own.
+    const bool may_go_on = wait == Opening::Wait::kWorker && some_alone;
     // A run that has not begun is on record only once it has.
     if (run->attempt == 0) {
       next.runs.erase(next.runs.begin() + (run - next.runs.data()));
-      break;
+      may_begin = false;
+      if (!may_go_on) break;
+      continue;
     }
     if (wait == Opening::Wait::kTurn || wait == Opening::Wait::kPermit ||
-        wait == Opening::Wait::kWorker) {
+        (wait == Opening::Wait::kWorker && !may_go_on)) {
       break;
     }
   }

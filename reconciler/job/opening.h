@@ -19,14 +19,15 @@ struct Opening {
   // What the first run that could not start its attempt waits for.
   enum class Wait {
     kNothing,
-    kBackoff,  // until `due`
-    kOldPod,   // podReplacementPolicy Failed
-    kPermit,   // its queue has not admitted the job
-    kTurn,     // its namespace has used up its creations of pods
-    kWorker,   // its pool has no free slot for it
-    kConfirm,  // a live read of its old pod
-    kPaused,   // spec.parallelism is 0
-    kVersion,  // of the operator: it does not know all of the job's spec
+    kBackoff,      // until `due`
+    kOldPod,       // podReplacementPolicy Failed
+    kPermit,       // its queue has not admitted the job
+    kTurn,         // its namespace has used up its creations of pods
+    kWorker,       // its pool has no free slot for it
+    kEmptyWorker,  // it needs a worker of its own, and its pool has none
+    kConfirm,      // a live read of its old pod
+    kPaused,       // spec.parallelism is 0
+    kVersion,      // of the operator: it does not know all of the job's spec
   };
   Wait wait = Wait::kNothing;
   std::int64_t index = 0;                // of that run
@@ -40,6 +41,8 @@ struct Opening {
   bool wants_permit = false;
   // So many runs would open if the job's pool had slots for them.
   std::int64_t wants_slots = 0;
+  // The same for runs that need a worker of their own.
+  std::int64_t wants_empty = 0;
 };
 
 // Starts attempts in `next`, the lowest index first: of runs whose back-off is over, and of runs

@@ -21,7 +21,10 @@ class Plan {
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
   void await_permit() { decision_.awaits_permit = true; }
-  void await_slots(std::int64_t runs) { decision_.awaits_slots = runs; }
+  void await_slots(std::int64_t runs, std::int64_t alone) {
+    decision_.awaits_slots = runs;
+    decision_.awaits_empty = alone;
+  }
   // As write(), unless the last write of this phase was too short a time ago: then later. A
   // write with losses waits less, one with the last successes longer, and one that `is_urgent` not
   // at all.

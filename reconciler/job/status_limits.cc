@@ -23,6 +23,8 @@ constexpr std::size_t kShortRefusal = 32;
 // Field names of an attempt's place on a worker, with the seconds, and of a checkpoint.
 constexpr std::size_t kWorkerFrame = 68;
 constexpr std::size_t kCheckpointFrame = 16;
+// Run::alone.
+constexpr std::size_t kAloneFrame = 13;
 
 // The most bytes that this text takes as JSON. The API server stores it by Go's encoder, which also
 // escapes <, > and &, and U+2028 and U+2029: those two have three bytes, and the first is 0xe2.
@@ -51,8 +53,8 @@ std::size_t size_of(const Run& run) {
   const std::size_t place = run.at_worker()
                                 ? kWorkerFrame + run.worker_name.size() + run.worker_uid.size()
                                 : run.pod_name.size() + run.pod_uid.size() + run.node_name.size();
-  return kRunFrame + place + encoded_size(run.refused) + encoded_size(run.progress) +
-         checkpoint_size(run);
+  return kRunFrame + (run.alone ? kAloneFrame : 0) + place + encoded_size(run.refused) +
+         encoded_size(run.progress) + checkpoint_size(run);
 }
 
 std::size_t size_of(const std::vector<Run>& runs) {

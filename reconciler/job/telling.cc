@@ -202,6 +202,8 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
     status.waiting = queue_waiting(context);
   } else if (opening.wait == Opening::Wait::kWorker) {
     status.waiting = worker_waiting(context, status);
+  } else if (opening.wait == Opening::Wait::kEmptyWorker) {
+    status.waiting = empty_worker_waiting(context, status);
   } else if (opening.wait == Opening::Wait::kBackoff && run != status.runs.end()) {
     // The attempt that ended last may be another run's.
     const bool is_its = last && (last->run.index == run->index || last->lost_together > 0);

@@ -71,8 +71,9 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
         told == Reason::kOldPodNotEnded || told == Reason::kWorkerStopping ||
-        told == Reason::kWorkerAwaited || told == Reason::kPoolMissing ||
-        told == Reason::kNotKnownToThisVersion || waits.says_queued()) {
+        told == Reason::kWorkerAwaited || told == Reason::kAwaitsEmptyWorker ||
+        told == Reason::kPoolMissing || told == Reason::kNotKnownToThisVersion ||
+        waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -141,7 +142,7 @@ void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, P
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
   if (words.reason == Reason::kPoolMissing) {
     set_condition(status, "Stalled", true, words.reason.text(), words.message, context.now);
-  } else if (words.reason == Reason::kWorkerAwaited) {
+  } else if (words.reason == Reason::kWorkerAwaited || words.reason == Reason::kAwaitsEmptyWorker) {
     clear_condition(status, "Stalled", words.reason.text(), context.now);
   }
   status.waiting = std::move(words);
@@ -210,6 +211,9 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
     case Opening::Wait::kWorker:
       return tell_of_turn(context, context.view.observed.pool.wait,
                           worker_waiting(context, context.job.status), plan);
+    case Opening::Wait::kEmptyWorker:
+      return tell_of_turn(context, context.view.observed.pool.wait,
+                          empty_worker_waiting(context, context.job.status), plan);
   }
 }
 

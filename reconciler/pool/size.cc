@@ -11,6 +11,7 @@ namespace {
 using Workers = std::vector<const PoolWorker*>;
 
 std::int64_t free_of(const PoolWorker& worker) {
+  if (worker.kept) return worker.attempts == 0 ? 1 : 0;
   return std::max<std::int64_t>(worker.slots - worker.attempts, 0);
 }
 
@@ -302,6 +303,7 @@ class Planner {
 bool fails_to_start(const PoolWorker& worker, Duration deadline, Time now) {
   if (worker.deleting) return false;
   if (worker.ended) {
+    if (worker.served && worker.out_of_memory && worker.attempts > 0) return false;
     return !worker.served || (worker.failed && worker.began() + kShortLife > now);
   }
   return worker.state == WorkerState::kStarting &&

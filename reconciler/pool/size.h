@@ -31,6 +31,8 @@
 // - A worker that served and ended soon after has not failed while another one of the template has
 //   lived for kShortLife: something else may have ended it. Two in a row have failed: the two that
 //   were created after all that serve now. So the pod of the first one stays for kShortLife.
+// - A worker that its commands ran out of memory has not failed, however short it lived: their own
+//   back-offs pace what follows.
 // - All failures of pods that were created before the recorded next start are one failure. So a
 //   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
 //   change of the spec.
@@ -84,11 +86,14 @@ struct PoolWorker {
   // Entries of its work Lease, and open attempts with it as their place: each attempt once. It is
   // not known how many there are if one of its Leases could not be read: then 1 at least.
   std::int64_t attempts = 0;
+  // For a run that needs a worker of its own: other runs get no slot of it.
+  bool kept = false;
   // How long it has been live without an attempt, as seen by this process.
   Duration idle_for{0};
   bool deleting = false;  // the pod has a deletionTimestamp
   bool ended = false;     // the pod's phase is Succeeded or Failed
   bool failed = false;    // ... Failed
+  bool out_of_memory = false;  // ... because the kernel killed it for its memory
   // The pod says that it cannot start, e.g. for lack of its image.
   bool cannot_start = false;
   std::string trouble;  // why it does not start, in the words of the pod; empty: it does not say

@@ -84,7 +84,9 @@ AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** a
   if (is_told && answer) *answer = &*found;
   if (is_told && found->kind != AnswerKind::kRunning) return place_of(*found);
   if (worker.is == WorkerIs::kCutOff) {
-    if (is_told) return AtPlace::kLost;
+    // Who else was there decides what a kill for memory means.
+    const bool is_counted = !worker.out_of_memory || worker.read_after;
+    if (is_told && is_counted) return AtPlace::kLost;
     if (!worker.read_after) return AtPlace::kUnknown;
     return has_no_entry(worker, id) ? AtPlace::kReturned : AtPlace::kLost;
   }
@@ -92,6 +94,21 @@ AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** a
   // A marked work Lease gets no entry any more.
   const bool drains = worker.is == WorkerIs::kLive && worker.work && worker.work->draining;
   return drains && has_no_entry(worker, id) ? AtPlace::kReturned : AtPlace::kUnknown;
+}
+
+std::int64_t attempts_at_end(const WorkerView& worker) {
+  std::int64_t attempts = 0;
+  if (worker.work) {
+    for (const WorkEntry& entry : worker.work->entries) {
+      if (!is_answered(worker.report, entry.id)) ++attempts;
+    }
+  }
+  for (const Answer& answer : worker.report.answers) {
+    const bool has_entry =
+        worker.work && find(worker.work->entries, answer.id) != worker.work->entries.end();
+    if (answer.kind == AnswerKind::kRunning && !has_entry) ++attempts;
+  }
+  return attempts;
 }
 
 bool has_left(const AttemptId& id, const WorkerView& worker) {

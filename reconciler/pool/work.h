@@ -56,10 +56,17 @@ struct WorkerView {
   std::string work_uid;
   // Both Leases were read after the cut-off, and after the record that has the attempt's end.
   bool read_after = false;
+  // kCutOff: why, as the end of a sentence; and that the kernel killed it for its memory.
+  std::string cut_off_why;
+  bool out_of_memory = false;
 };
 
 // `answer`: set for kRunning and the ends.
 AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** answer = nullptr);
+
+// Of a worker that is cut off: how many attempts may have run there by then. Only if it was read
+// after the cut-off.
+std::int64_t attempts_at_end(const WorkerView& worker);
 
 // The same as is_empty(), of an attempt whose end is on record. Its process may have run on: the
 // operator ended it early.

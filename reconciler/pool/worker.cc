@@ -43,10 +43,16 @@ WorkerDecision without_lease(const WorkerFacts& worker) {
   return only(is_left_over && !worker.is_needed ? WorkerStep::kForget : WorkerStep::kNone);
 }
 
-WorkerDecision revoked(const WorkerFacts& worker) {
-  if (worker.pod == PodIs::kDead) {
-    return ends(WorkerStep::kCutOff, "PodEnded", "its pod has ended");
+WorkerDecision dead(const WorkerFacts& worker) {
+  if (worker.out_of_memory) {
+    return ends(WorkerStep::kCutOff, kOutOfMemory,
+                "it ran out of memory, and the kernel killed it");
   }
+  return ends(WorkerStep::kCutOff, "PodEnded", "its agent has ended");
+}
+
+WorkerDecision revoked(const WorkerFacts& worker) {
+  if (worker.pod == PodIs::kDead) return dead(worker);
   const Duration left = worker.duration - worker.silent_for;
   if (left <= Duration::zero()) {
     return ends(WorkerStep::kCutOff, "Revoked",
@@ -81,9 +87,7 @@ WorkerDecision serving(const WorkerFacts& worker) {
 }
 
 WorkerDecision live(const WorkerFacts& worker) {
-  if (worker.pod == PodIs::kDead) {
-    return ends(WorkerStep::kCutOff, "PodEnded", "its pod has ended");
-  }
+  if (worker.pod == PodIs::kDead) return dead(worker);
   // A pod that was deleted by force, or was failed from outside, may still have processes.
   if (worker.pod == PodIs::kGone || worker.pod == PodIs::kDoubted) {
     const WorkerStep step = worker.renewed ? WorkerStep::kRevoke : WorkerStep::kCutOff;

@@ -46,14 +46,15 @@ class EchoLag {
 enum class PodIs {
   kUnknown,  // no pod is there, but the cache may be too old to show it
   kThere,
-  kDead,     // it has ended, and its kubelet saw all containers terminate
+  kDead,     // its kubelet saw the agent's container terminate, or all of them
   kDoubted,  // it has ended, as somebody else says
   kGone,
 };
 
 struct WorkerFacts {
   PodIs pod = PodIs::kUnknown;
-  bool has_pool = true;  // there is its pool, which is not being deleted
+  bool out_of_memory = false;  // kDead: the kernel killed the agent's container for its memory
+  bool has_pool = true;        // there is its pool, which is not being deleted
   // The worker Lease. `is_ours`: somebody else has not changed what makes it one of ours.
   bool has_lease = false;
   bool is_ours = true;  // if not, the rest is unknown
@@ -70,6 +71,10 @@ struct WorkerFacts {
   // A job on record has its place here, or nobody knows yet.
   bool is_needed = true;
 };
+
+// A reason of kCutOff. The cut-off's write carries it: the pod may be gone before all of its jobs
+// have looked.
+inline constexpr const char* kOutOfMemory = "OOMKilled";
 
 enum class WorkerStep {
   kNone,

@@ -17,6 +17,34 @@ constexpr seconds kStartNotice{5};
 
 std::string worker_of(const RunContext& context) { return "worker " + context.run.worker_name; }
 
+constexpr int kSigkillExit = 137;
+
+bool is_its_own_end(const SlotView& slot) { return slot.out_of_memory && !slot.beside_others; }
+
+// The worker is cut off, and the attempt did not end before.
+Verdict lost_end(const RunContext& context, const SlotView& slot) {
+  if (is_its_own_end(slot)) {
+    Verdict verdict = verdict_of(Outcome::kFailed, Reason::kOOMKilled,
+                                 worker_of(context) +
+                                     " ran out of memory, and the kernel killed "
+                                     "it; this attempt was alone on it");
+    verdict.exit_code = kSigkillExit;
+    return verdict;
+  }
+  if (slot.out_of_memory) {
+    return verdict_of(Outcome::kLost, Reason::kWorkerOOMKilled,
+                      worker_of(context) +
+                          " ran out of memory, and the kernel killed it with all "
+                          "that it ran; the run's next attempts are alone on "
+                          "their workers",
+                      OrphanClass::kPodDisrupted);
+  }
+  const std::string why =
+      slot.lost_why.empty() ? " was silent, and is cut off" : " is cut off: " + slot.lost_why;
+  return verdict_of(Outcome::kLost, Reason::kWorkerLost, worker_of(context) + why,
+                    OrphanClass::kHolderSilent);
+}
+
 // The end that the worker has told, or that follows from its silence. None: it may run.
 std::optional<Verdict> told_end(const RunContext& context, const SlotView& slot) {
   switch (slot.at) {
@@ -26,9 +54,7 @@ std::optional<Verdict> told_end(const RunContext& context, const SlotView& slot)
     case AtPlace::kEnded:
       return judge_ended_pod(*context.pod);
     case AtPlace::kLost:
-      return verdict_of(Outcome::kLost, Reason::kWorkerLost,
-                        worker_of(context) + " was silent, and is cut off",
-                        OrphanClass::kHolderSilent);
+      return lost_end(context, slot);
     case AtPlace::kStopped:
       return verdict_of(Outcome::kLost, Reason::kWorkerStopped,
                         worker_of(context) + " stopped the command, because it had to end itself",
@@ -157,6 +183,16 @@ PodView slot_as_pod(const Job& job, const Run& run, const SlotView& slot) {
     Terminated end;
     end.exit_code = slot.exit_code;
     end.message = slot.result;
+    container.terminated = std::move(end);
+  }
+  // As the kubelet shows it of a pod's only container, for podFailurePolicy.
+  if (slot.at == AtPlace::kLost && is_its_own_end(slot)) {
+    Terminated end;
+    end.exit_code = kSigkillExit;
+    end.reason = to_string(Reason::kOOMKilled);
+    end.out_of_memory = true;
+    container.started = true;
+    container.started_at = run.start_time;
     container.terminated = std::move(end);
   }
   const bool succeeded = slot.at == AtPlace::kEnded && slot.exit_code == 0;

@@ -191,6 +191,37 @@ def test_a_drained_node_leaves_commands_sigterm_and_a_moment(cluster, jobs, node
     assert status["history"][0]["reason"] == "WorkerStopped", dump(status)
 
 
+# More than the limit, in a process of the command's own.
+EATS = "echo at work; head -c 200m /dev/zero | tail"
+LIMITED = {"requests": {"cpu": "1m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+
+
+def limited(cluster):
+    return {"containers": [container(cluster, RUNS_ITS_PAYLOAD, resources=LIMITED)]}
+
+
+def test_a_command_alone_on_its_worker_that_runs_out_of_memory_has_failed(cluster, jobs):
+    make_pool(cluster, jobs, pod=limited(cluster), slotsPerWorker=2)
+    jobs.apply(pooled("eater", EATS, backoffLimit=0))
+    status = end_of(jobs, "eater")
+    entry = status["history"][0]
+    assert (entry["outcome"], entry["reason"], entry["exitCode"]) == ("Failed", "OOMKilled", 137), dump(status)
+    assert status["phase"] == "Failed" and status.get("disruptions", 0) == 0, dump(status)
+
+
+def test_of_commands_that_run_out_of_memory_together_the_guilty_one_is_found(cluster, jobs):
+    make_pool(cluster, jobs, pod=limited(cluster), slotsPerWorker=2, maxWorkers=2)
+    jobs.apply(pooled("innocent", "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; echo at work; sleep 1000"))
+    running_on(cluster, jobs, "innocent")
+    jobs.apply(pooled("guilty", EATS, backoffLimit=0))
+    status = end_of(jobs, "guilty")
+    reasons = [entry["reason"] for entry in status["history"]]
+    assert reasons == ["WorkerOOMKilled", "OOMKilled"], dump(status)
+    status = end_of(jobs, "innocent")
+    assert status["phase"] == "Succeeded", dump(status)
+    assert [entry["reason"] for entry in status["history"]] == ["WorkerOOMKilled", "Completed"], dump(status)
+
+
 def test_a_pool_grows_by_what_waits_and_shrinks_again(cluster, jobs):
     make_pool(cluster, jobs, "elastic", minWorkers=1, maxWorkers=3, idleSeconds=3)
     for number in range(3):

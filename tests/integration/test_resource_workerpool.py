@@ -458,6 +458,15 @@ def test_a_workers_lease_duration_has_bounds(api):
         assert code == 200, current
 
 
+def test_a_run_that_is_alone_has_a_worker(api, placed):
+    code, answer = put_run(api, placed, alone=True)
+    assert code == 200 and answer["status"]["runs"][0]["alone"], answer
+    refused(put_run(api, answer, 2, alone=True, workerUID=None, workerName=None, podName="a", podUID="p-1"),
+            "alone is about workers")
+    # An operator that does not know the field drops it.
+    assert put_run(api, answer)[0] == 200
+
+
 def test_an_attempt_may_end_as_handed_back(api, placed):
     entry = {"attempt": 1, "outcome": "HandedBack", "reason": "Drained", "workerName": "thumbnails-a"}
     code, answer = api.put_status(placed, status("Pending", history=[entry]))

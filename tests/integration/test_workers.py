@@ -180,6 +180,40 @@ def test_a_worker_that_is_gated_waits_without_limit_and_says_so(operator, jobs, 
     assert stalled[0]["status"] == "False"
 
 
+def test_an_attempt_that_alone_runs_its_worker_out_of_memory_has_failed(operator, nodes, jobs, pools, lives):
+    pools.apply("eats", slotsPerWorker=2)
+    jobs.apply(pooled("eater", "eats", lives, {}, {"run": 0}))
+    lives.wait(1)
+    host_pod(nodes, jobs, "eater").run_out_of_memory()
+    status = ended(jobs, "eater")
+    assert outcomes(status) == ["Failed", "Succeeded"]
+    assert (status["history"][0]["reason"], status["history"][0]["exitCode"]) == ("OOMKilled", 137)
+    assert (status["failures"], status["disruptions"]) == (1, 0)
+
+
+def test_those_that_are_killed_together_are_alone_from_then_on(operator, nodes, jobs, pools, tmp_path):
+    pools.apply("eat", slotsPerWorker=2, maxWorkers=2)
+    pools.wait_live("eat", 1)
+    every = {name: Lives(tmp_path / name) for name in ("guilty", "other")}
+    for name, one in every.items():
+        jobs.apply(pooled(name, "eat", one, {}, {"run": 3}))
+    for one in every.values():
+        one.wait(1)
+    assert host_pod(nodes, jobs, "guilty") is host_pod(nodes, jobs, "other")
+    host_pod(nodes, jobs, "guilty").run_out_of_memory()
+    for name, one in every.items():
+        one.wait(2)
+        assert jobs.status(name)["runs"][0]["alone"] is True
+    for name in every:
+        status = ended(jobs, name)
+        assert outcomes(status) == ["Lost", "Succeeded"]
+        assert status["history"][0]["reason"] == "WorkerOOMKilled"
+    places = {name: jobs.status(name)["history"][1]["workerName"] for name in every}
+    spans = [one.all(2)[0] for one in every.values()]
+    together = spans[0].first <= spans[1].last and spans[1].first <= spans[0].last
+    assert not together or places["guilty"] != places["other"]
+
+
 def test_an_operator_that_is_killed_forgets_nothing(operator, jobs, pools, lives):
     pools.apply("small")
     jobs.apply(pooled("on", "small", lives, {"run": 4}))

@@ -129,11 +129,13 @@ void Cluster::ask_worker_to_end(const std::string& uid, Duration grace) {
   });
 }
 
-bool Cluster::kill_container(const std::string& uid) {
+bool Cluster::kill_container(const std::string& uid, bool out_of_memory) {
   const auto found = processes_.find(uid);
   if (found == processes_.end() || found->second.state != Process::State::kRunning) return false;
-  if (found->second.serves) agents_->kill(uid);
-  exit(uid, 137, "OOMKilled");
+  const bool serves = found->second.serves;
+  if (serves && out_of_memory) agents_->out_of_memory(uid);
+  if (serves && !out_of_memory) agents_->kill(uid);
+  exit(uid, 137, out_of_memory ? "OOMKilled" : "Error");
   return true;
 }
 

@@ -49,7 +49,8 @@ class Cluster {
     virtual void sigterm(const std::string& pod_uid) = 0;
     // All processes of the container.
     virtual void kill(const std::string& pod_uid) = 0;
-    // The same, by the kubelet, because the pod's grace is over.
+    // The same, by the kernel for its memory; and by the kubelet, because the pod's grace is over.
+    virtual void out_of_memory(const std::string& pod_uid) = 0;
     virtual void grace_is_over(const std::string& pod_uid) = 0;
     virtual void vanished(const std::string& pod_uid) = 0;
   };
@@ -61,8 +62,8 @@ class Cluster {
   void container_ended(const std::string& pod_uid, int exit_code) {
     exit(pod_uid, exit_code, exit_code == 0 ? "Completed" : "Error");
   }
-  // The kernel kills it. False: it does not run.
-  bool kill_container(const std::string& pod_uid);
+  // The kernel kills it, for its memory or not. False: it does not run.
+  bool kill_container(const std::string& pod_uid, bool out_of_memory = true);
   // The same, and it begins anew in its pod. Only those of warm workers.
   bool restart_container(const std::string& pod_uid);
 

@@ -103,8 +103,13 @@ void Ledger::worker_attempt_ended(const StatusWrite& write, JobBook& book,
                            to_string(entry.outcome) + " (" + entry.reason.text() + ")";
   const AttemptId id{write.uid, run.index, run.attempt};
   const WarmWorkers::Truth* const truth = workers_.truth(id);
-  const bool by_command = entry.outcome == Outcome::kSucceeded ||
-                          entry.outcome == Outcome::kFailed || entry.outcome == Outcome::kDeferred;
+  const bool by_kernel = entry.reason == Reason::kOOMKilled;
+  const bool by_command =
+      !by_kernel && (entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed ||
+                     entry.outcome == Outcome::kDeferred);
+  if (by_kernel && workers_.killed_with(id) != 1) {
+    complain("an attempt is blamed that did not run its worker out of memory alone: " + what);
+  }
   const PolicyAction action = action_of(write.spec, entry.exit_code);
   const bool ignored = entry.outcome == Outcome::kFailed && action == PolicyAction::kIgnore;
   const Budget budget = ignored ? Budget::kNone : budget_of(entry.outcome);

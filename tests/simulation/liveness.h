@@ -89,6 +89,7 @@ class Liveness {
     std::optional<Work> work;
   };
   void read_workers();
+  void forget_kept_slots();
   bool lacks_pool(const std::string& job_uid) const;
   bool lacks_slot(const std::string& job_uid) const;
   bool is_empty_place(const Job& job, const reconciler::Run& run) const;

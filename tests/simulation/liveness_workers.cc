@@ -84,6 +84,19 @@ void Liveness::read_workers() {
       if (left > 0) free_slots_[worker.namespace_ + "/" + worker.pool] += left;
     }
   });
+  forget_kept_slots();
+}
+
+// A worker may be kept free for a run that needs one of its own, or has such a run: then its other
+// slots are for nobody.
+void Liveness::forget_kept_slots() {
+  for (const auto& [uid, cached] : jobs_) {
+    const reconciler::Job& job = cached.second->job;
+    const auto& runs = job.status.runs;
+    const bool any_alone =
+        std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.alone; });
+    if (any_alone && job.spec.pool) free_slots_.erase(job.namespace_ + "/" + job.spec.pool->name);
+  }
 }
 
 // No process of the attempt is at its place any more, as far as the operator can know.

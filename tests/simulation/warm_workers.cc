@@ -120,6 +120,15 @@ void WarmWorkers::sigterm(const std::string& pod_uid) {
 
 void WarmWorkers::kill(const std::string& pod_uid) { workers_.erase(pod_uid); }
 
+void WarmWorkers::out_of_memory(const std::string& pod_uid) {
+  std::vector<Key> there;
+  for (const Key& key : alive_) {
+    if (attempts_.at(key).pod_uid == pod_uid) there.push_back(key);
+  }
+  for (const Key& key : there) killed_[key] = there.size();
+  kill(pod_uid);
+}
+
 // An agent that has known the pod's end for a while, and gets to run, asks each command to end, and
 // kills it before its pod is killed.
 void WarmWorkers::grace_is_over(const std::string& pod_uid) {
@@ -132,6 +141,11 @@ void WarmWorkers::grace_is_over(const std::string& pod_uid) {
     if (worker.has_alive()) complain("a command is alive at the end of pod " + pod_uid);
   }
   kill(pod_uid);
+}
+
+std::size_t WarmWorkers::killed_with(const AttemptId& id) const {
+  const auto found = killed_.find(key_of(id));
+  return found == killed_.end() ? 0 : found->second;
 }
 
 // Its kubelet finds out, if it reaches the API server. Until then its processes live on.

@@ -28,6 +28,7 @@ class WarmWorkers : public Cluster::Agents {
   void begin(const Json& pod) override;
   void sigterm(const std::string& pod_uid) override;
   void kill(const std::string& pod_uid) override;
+  void out_of_memory(const std::string& pod_uid) override;
   void grace_is_over(const std::string& pod_uid) override;
   void vanished(const std::string& pod_uid) override;
 
@@ -57,6 +58,9 @@ class WarmWorkers : public Cluster::Agents {
     Duration progressed{0};
   };
   const Truth* truth(const AttemptId& id) const;
+  // How many attempts were alive on its worker when the kernel killed that for its memory; zero:
+  // the kernel did not, or it was not there.
+  std::size_t killed_with(const AttemptId& id) const;
   const WarmWorker* worker(const std::string& pod_uid) const;
 
   // After each write.
@@ -98,6 +102,7 @@ class WarmWorkers : public Cluster::Agents {
   std::set<std::string> excused_;        // pods by UID
   std::map<std::string, int> lives_;     // how often each pod's container has begun
   std::set<Key> undone_;                 // began before a restore
+  std::map<Key, std::size_t> killed_;    // by the kernel, with so many
   int failing_permille_ = 0;
   int hanging_permille_ = 0;
   int losing_permille_ = 0;

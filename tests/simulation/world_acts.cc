@@ -56,7 +56,8 @@ void World::act_on_workers(const ScriptEvent& event) {
   }
   const std::string pod = workers_.pick(event.seed);
   if (pod.empty()) return;
-  if (event.act == Act::kKillWorker && !cluster_.kill_container(pod)) return;
+  const bool for_memory = mix(event.seed, 41) % 3 > 0;
+  if (event.act == Act::kKillWorker && !cluster_.kill_container(pod, for_memory)) return;
   if (event.act == Act::kRestartWorker && !cluster_.restart_container(pod)) return;
   if (event.act == Act::kCutWorker) workers_.cut_off(pod);
   if (event.act == Act::kFreezeWorker) workers_.freeze(pod);

@@ -227,6 +227,7 @@ class HostPod:
         self.kept = threading.Event()
         self.kept.set()
         self._began = self._told_to_end = None
+        self._why_killed = "Error"
 
     # -- for tests ----------------------------------------------------------------------------
 
@@ -249,6 +250,11 @@ class HostPod:
 
     def find(self):
         self.kept.set()
+
+    def run_out_of_memory(self):
+        """As a kernel and a kubelet do it: all of the container dies."""
+        self._why_killed = "OOMKilled"
+        self.kill()
 
     def kill(self):
         """SIGKILL to all its processes, the agent and what has left its process group."""
@@ -359,7 +365,7 @@ class HostPod:
     def _report_end(self):
         code = self.process.returncode
         code = 128 - code if code < 0 else code
-        ended = {"exitCode": code, "reason": "Error" if code else "Completed",
+        ended = {"exitCode": code, "reason": self._why_killed if code else "Completed",
                  "startedAt": self._began, "finishedAt": time_text(time.time())}
         message = (self.folder / "termination-log").read_text(errors="replace")[:4096]
         if message:

@@ -86,7 +86,7 @@ void an_event_while_jobs_wait(benchmark::State& state) {
     book.put_worker({"pod", "lease-" + std::to_string(number)}, kSlots, true, {}, {});
   }
   for (std::int64_t number = 0; number < state.range(0); ++number) {
-    book.ask(job(number), 1, kNow);
+    book.ask(job(number), 1, 0, kNow);
   }
   const CachedJob last = job(state.range(0));
   book.wake(kNow);
@@ -105,13 +105,13 @@ void an_event_while_jobs_are_late(benchmark::State& state) {
   }
   SteadyTime now = kNow;
   for (std::int64_t number = 0; number < state.range(0); ++number) {
-    book.ask(job(number), 1, now);
+    book.ask(job(number), 1, 0, now);
   }
   while (!book.wake(now).empty()) now += std::chrono::seconds(2);
   const CachedJob last = job(state.range(0));
   for (auto _ : state) {
     benchmark::DoNotOptimize(book.wake(now));
-    benchmark::DoNotOptimize(book.line().wanted());
+    benchmark::DoNotOptimize(book.wanted());
   }
 }
 BENCHMARK(an_event_while_jobs_are_late)->Arg(2000)->Arg(20'000);

@@ -196,7 +196,11 @@ void check_place_stays(const Json& status, const Json& old, const char* place, C
 
 void check_one_place(const Json& status, Causes& causes) {
   const Json& runs = at(status, "runs");
-  if (runs.size() != 1 || !runs[0].contains("workerUID")) return;
+  if (runs.size() != 1) return;
+  if (runs[0].contains("alone") && !runs[0].contains("workerUID")) {
+    forbid(causes, "status.runs", "alone is about workers");
+  }
+  if (!runs[0].contains("workerUID")) return;
   if (!runs[0].contains("podUID") && !runs[0].contains("podName")) return;
   forbid(causes, "status.runs", "an attempt has one place");
 }

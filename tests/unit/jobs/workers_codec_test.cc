@@ -58,6 +58,15 @@ TEST(WorkersCodec, ThePlaceOfARunReadsBackAsItWasWritten) {
   EXPECT_EQ(again["runs"], pooled()["status"]["runs"]) << "it has no pod of its own";
 }
 
+TEST(WorkersCodec, ARunThatIsAloneStaysSo) {
+  Json json = pooled();
+  EXPECT_FALSE(decoded(json).job.status.runs.at(0).alone);
+  json["status"]["runs"][0]["alone"] = true;
+  const CachedJob cached = decoded(json);
+  EXPECT_TRUE(cached.job.status.runs.at(0).alone);
+  EXPECT_EQ(encode_status(cached.job.spec, cached.job.status)["runs"], json["status"]["runs"]);
+}
+
 // An older operator has recorded it, or the schema was another one.
 TEST(WorkersCodec, ALeaseDurationOnRecordMayBeMissingOrBeyondTheSchema) {
   const auto duration = [](const Json& recorded) {

@@ -148,8 +148,8 @@ TEST_F(PoolBookTest, ARefusedStatusGivesItsPromiseBack) {
 
 TEST_F(PoolBookTest, TheNextJobIsWokenIfTheLastOneDoesNotLook) {
   worker("w", 1);
-  book_.ask(job("a"), 1, now_);
-  book_.ask(job("b"), 1, now_);
+  book_.ask(job("a"), 1, 0, now_);
+  book_.ask(job("b"), 1, 0, now_);
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
   now_ += SlotLine::kTurn;
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-b"));
@@ -203,24 +203,100 @@ TEST_F(PoolBookTest, AJobThatIsGoneGivesEverythingBack) {
   worker("w", 3);
   book_.put(placed("a", "w"), now_);
   promise("b", "w");
-  book_.ask(job("b"), 2, now_);
+  book_.ask(job("b"), 2, 0, now_);
   EXPECT_THAT(book_.erase("a"), ElementsAre("w"));
   book_.erase("b");
   EXPECT_EQ(book_.free(), 3);
-  EXPECT_TRUE(book_.line().empty());
+  EXPECT_TRUE(book_.waiting_names().empty());
 }
 
 TEST_F(PoolBookTest, AJobGetsSlotsOnlyAtItsTurn) {
   worker("w", 2);
-  book_.ask(job("a"), 2, now_);
-  book_.ask(job("b"), 1, now_);
+  book_.ask(job("a"), 2, 0, now_);
+  book_.ask(job("b"), 1, 0, now_);
   EXPECT_THAT(offers(job("b")), IsEmpty());
   EXPECT_THAT(offers(job("a")), ElementsAre("w", "w"));
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
   promise("a", "w");
-  book_.ask(job("a"), 0, now_);
+  book_.ask(job("a"), 0, 0, now_);
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-b"));
   EXPECT_THAT(offers(job("b")), ElementsAre("w"));
+}
+
+// Its run waits for a worker of its own.
+CachedJob alone(const std::string& uid, std::uint64_t version = 3) {
+  CachedJob one = placed(uid, "gone", version, /*open=*/false);
+  one.job.status.runs[0].alone = true;
+  return one;
+}
+
+TEST_F(PoolBookTest, ARunThatNeedsAWorkerOfItsOwnGetsOneThatIsEmptyAndHasItAlone) {
+  worker("w", 4, {"x"});
+  worker("v", 4);
+  book_.put(alone("a"), now_);
+  EXPECT_THAT(book_.offer(alone("a"), now_).empty, IsEmpty()) << "it has not asked";
+  book_.ask(alone("a"), 0, 1, now_);
+  EXPECT_EQ(book_.wanted(), 1);
+  EXPECT_TRUE(book_.may_wake());
+  EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
+  const auto view = book_.offer(alone("a"), now_);
+  ASSERT_EQ(view.empty.size(), 1u);
+  EXPECT_EQ(view.empty[0].uid, "v");
+  CachedJob next = alone("a", 4);
+  next.job.status.attempt = 2;
+  next.job.status.runs[0].attempt = 2;
+  next.job.status.runs[0].worker_uid = "v";
+  next.job.status.runs[0].next_attempt_time.reset();
+  book_.ask(alone("a"), 0, 0, now_);
+  EXPECT_TRUE(book_.placed(alone("a"), next.job.status, now_));
+  EXPECT_TRUE(book_.is_kept("v"));
+  EXPECT_EQ(book_.free(), 3) << "the slots beside it are for nobody";
+  book_.put(next, now_);
+  EXPECT_EQ(book_.free(), 3);
+  EXPECT_EQ(offers(job("b")), std::vector<std::string>({"w"}));
+  next.version = 5;
+  next.job.status.runs.clear();
+  book_.put(next, now_);
+  EXPECT_EQ(book_.free(), 7);
+  EXPECT_FALSE(book_.is_kept("v"));
+}
+
+TEST_F(PoolBookTest, ATenthOfTheWorkersIsKeptFreeTheEmptiestFirst) {
+  for (int n = 0; n < 11; ++n) {
+    const std::string uid = "w" + std::to_string(10 + n);
+    worker(uid, 2, n == 3 ? std::vector<std::string>() : std::vector<std::string>({"x" + uid}));
+  }
+  EXPECT_EQ(book_.free(), 12);
+  for (const char* const uid : {"c", "a", "b"}) {
+    book_.put(alone(uid), now_);
+    book_.ask(alone(uid), 0, 1, now_);
+  }
+  EXPECT_TRUE(book_.is_kept("w13")) << "it is empty";
+  EXPECT_TRUE(book_.is_kept("w10"));
+  EXPECT_FALSE(book_.is_kept("w11")) << "a tenth of eleven, rounded up, is two";
+  EXPECT_EQ(book_.free(), 9);
+  EXPECT_THAT(book_.offer(alone("b"), now_).empty, IsEmpty()) << "the oldest is first";
+  EXPECT_EQ(book_.offer(alone("a"), now_).empty.at(0).uid, "w13");
+  worker("w11", 2);
+  EXPECT_FALSE(book_.is_kept("w11")) << "another one does not take its place";
+  EXPECT_EQ(book_.offer(alone("b"), now_).empty.size(), 1u) << "no other run waits";
+  book_.ask(job("z"), 99, 0, now_);
+  EXPECT_THAT(book_.offer(alone("b"), now_).empty, IsEmpty()) << "one does";
+  for (const char* const uid : {"a", "b", "c"}) book_.erase(uid);
+  EXPECT_EQ(book_.free(), 13) << "nothing is kept for nobody";
+}
+
+TEST_F(PoolBookTest, ARunThatIsAloneIsPartOfTheTenth) {
+  worker("v", 2);
+  worker("w", 2);
+  CachedJob there = alone("a");
+  there.job.status.runs[0].worker_uid = "v";
+  there.job.status.runs[0].next_attempt_time.reset();
+  book_.put(there, now_);
+  book_.put(alone("b"), now_);
+  book_.ask(alone("b"), 0, 1, now_);
+  EXPECT_FALSE(book_.is_kept("w"));
+  EXPECT_EQ(offers(job("z")).size(), 1u);
 }
 
 TEST_F(PoolBookTest, TheRunsOfOneJobSpreadAndJobsWithAKeyDoNot) {
@@ -243,16 +319,16 @@ TEST_F(PoolBookTest, NoLookTakesMoreThanSixtyFourSlots) {
   CachedJob many = job("a");
   many.job.spec.completions = 1000;
   many.job.spec.parallelism = 1000;
-  book_.ask(many, 1000, now_);
+  book_.ask(many, 1000, 0, now_);
   EXPECT_EQ(offers(many).size(), 64u);
 }
 
 TEST_F(PoolBookTest, ItKnowsHowLongAJobHasWaitedForItsEntry) {
   worker("w", 1);
-  book_.ask(job("a"), 1, now_);
+  book_.ask(job("a"), 1, 0, now_);
   now_ += seconds(3);
   book_.offer(job("a"), now_);
-  book_.ask(job("a"), 0, now_);  // it takes the offer
+  book_.ask(job("a"), 0, 0, now_);  // it takes the offer
   promise("a", "w");
   book_.put(placed("a", "w"), now_);
   EXPECT_EQ(book_.waited("w", id("a"), now_ + seconds(1)), seconds(4));
@@ -262,10 +338,10 @@ TEST_F(PoolBookTest, ItKnowsHowLongAJobHasWaitedForItsEntry) {
 TEST_F(PoolBookTest, TimeWithAFreeSlotCountsOnlyWhileAJobWaits) {
   worker("w", 1);
   EXPECT_EQ(book_.lag(now_ + seconds(9)), seconds(0));
-  book_.ask(job("a"), 1, now_);
+  book_.ask(job("a"), 1, 0, now_);
   EXPECT_EQ(book_.lag(now_ + seconds(2)), seconds(2));
   now_ += seconds(2);
-  book_.ask(job("a"), 0, now_);
+  book_.ask(job("a"), 0, 0, now_);
   promise("a", "w");
   EXPECT_EQ(book_.lag(now_ + seconds(2)), seconds(0));
 }

@@ -425,6 +425,31 @@ TEST_F(PoolControllerTest, AWorkerIsToldWhenItsPodEnds) {
   ASSERT_TRUE(until([&] { return world_.work(worker).end->grace == seconds(5); }));
 }
 
+// The job's record is refused until the pod is gone, and another process goes on.
+TEST_F(PoolControllerTest, AKillForMemoryIsKnownWhenThePodIsGone) {
+  const std::string worker = running_job("guilty", {{"backoffLimit", 0}});
+  const std::string pod =
+      std::string(kPods) + "/" + string_at(at(world_.all("pods").at(0), "metadata"), "name");
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "PUT" || !request.target.ends_with("guilty/status")) return std::nullopt;
+    return ApiAnswer{403, R"({"kind": "Status", "code": 403, "reason": "Forbidden"})", 0};
+  };
+  // Another container of the pod goes on.
+  const Json killed = Json::parse(R"({"phase": "Running", "containerStatuses": [{"name": "worker",
+      "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled",
+                               "finishedAt": "2023-11-14T22:15:00Z"}}}]})");
+  world_.patch(pod + "/status", {{"status", killed}});
+  ASSERT_TRUE(until([&] { return holder(worker).empty(); }));
+  world_.stop();
+  world_.before = nullptr;
+  world_.remove(pod, {{"gracePeriodSeconds", 0}});
+  world_.start();
+  ASSERT_TRUE(until([&] { return phase("guilty") == "Failed"; }, minutes(2)));
+  const Json entry = at(status("guilty"), "history").back();
+  EXPECT_EQ(string_at(entry, "reason"), "OOMKilled");
+  EXPECT_EQ(int_at(entry, "exitCode"), 137);
+}
+
 // The last owner made it just before this one was on record.
 TEST_F(PoolControllerTest, AnOwnerMakesNoPodBeforeItHasSeenThoseOfTheLastOne) {
   const std::string first = running_job("one");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconciler/pool/worker.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::controller {
@@ -98,16 +99,31 @@ TEST(WorkerLeases, RevokedAndCutOffAreSwapsOfTheVersionThatWasRead) {
   EXPECT_EQ(revoked["metadata"]["resourceVersion"], "7");
   EXPECT_EQ(revoked["metadata"]["uid"], "l-1");
   EXPECT_EQ(decoded(revoked).is(), WorkerIs::kRevoked);
-  const Json cut_off = Json::parse(cut_off_lease_body(decoded(revoked)));
+  const Json cut_off =
+      Json::parse(cut_off_lease_body(decoded(revoked), "PodEnded", "it has ended"));
   EXPECT_EQ(cut_off["metadata"]["resourceVersion"], "7");
   EXPECT_FALSE(cut_off["spec"].contains("holderIdentity")) << "an empty one is not valid";
   const CachedWorkerLease last = decoded(cut_off);
   EXPECT_EQ(last.is(), WorkerIs::kCutOff);
   EXPECT_EQ(last.words, encode_report(report())) << "its last answers count";
+  EXPECT_EQ(last.cut_off_why, "it has ended");
+  EXPECT_FALSE(last.out_of_memory);
   EXPECT_EQ(last.renewed, decoded(before).renewed);
   EXPECT_EQ(cut_off["metadata"]["labels"], before["metadata"]["labels"]);
   EXPECT_EQ(cut_off["metadata"]["ownerReferences"], before["metadata"]["ownerReferences"]);
   EXPECT_EQ(cut_off["spec"]["leaseDurationSeconds"], 15);
+}
+
+// The pod may be gone before all jobs have looked.
+TEST(WorkerLeases, ACutOffKeepsThatTheWorkerRanOutOfMemory) {
+  const CachedWorkerLease lease = decoded(renewed_lease());
+  Json cut_off =
+      Json::parse(cut_off_lease_body(lease, reconciler::kOutOfMemory, "it ran out of memory"));
+  EXPECT_TRUE(decoded(cut_off).out_of_memory);
+  EXPECT_EQ(decoded(cut_off).cut_off_why, "it ran out of memory");
+  cut_off["spec"]["holderIdentity"] = worker_holder("thumbnails-1-x", "w-1");
+  EXPECT_FALSE(decoded(cut_off).out_of_memory) << "its agent cannot say that of itself";
+  EXPECT_EQ(decoded(cut_off).cut_off_why, "");
 }
 
 TEST(WorkerLeases, TheWorkLeaseSaysWhatTheSlotsShallDo) {
@@ -170,7 +186,7 @@ TEST(WorkerLeases, WordsThatNobodyUnderstandsAreAnErrorAndStay) {
   EXPECT_NE(cached.error, "");
   EXPECT_EQ(cached.refused, "");
   EXPECT_TRUE(cached.report.answers.empty());
-  const Json cut_off = Json::parse(cut_off_lease_body(cached));
+  const Json cut_off = Json::parse(cut_off_lease_body(cached, "Silent", "it is silent"));
   EXPECT_EQ(string_at(at(at(cut_off, "metadata"), "annotations"), kWorkerAnnotation),
             "{\"seq\": -");
   lease["metadata"]["annotations"][kWorkerAnnotation] = std::string(kMaxProtocolBytes + 1, ' ');

@@ -231,6 +231,30 @@ TEST(WorkerPod, SaysSinceWhenItHasANode) {
   EXPECT_EQ(decoded(pod).placed, parse_time("2026-01-02T04:00:00Z"));
 }
 
+// The agent's container is the worker; another one may run for ever.
+TEST(WorkerPod, AWorkerHasEndedWithItsAgentsContainer) {
+  const auto with = [](const char* main, const char* phase = "Running") {
+    Json pod = served_pod();
+    pod["status"] = {{"phase", phase},
+                     {"containerStatuses",
+                      {{{"name", "main"}, {"state", {{"terminated", Json::parse(main)}}}},
+                       {{"name", "side"}, {"state", {{"running", Json::object()}}}}}}};
+    return decoded(pod);
+  };
+  const CachedWorkerPod killed = with(R"({"exitCode": 137, "reason": "OOMKilled"})");
+  EXPECT_TRUE(killed.dead && killed.worker.ended && killed.worker.failed);
+  EXPECT_TRUE(killed.out_of_memory);
+  EXPECT_EQ(killed.worker.trouble, "its container main ended with exit code 137: OOMKilled");
+  const CachedWorkerPod left = with(R"({"exitCode": 0, "reason": "Completed"})");
+  EXPECT_TRUE(left.dead && left.worker.ended);
+  EXPECT_FALSE(left.worker.failed || left.out_of_memory);
+  EXPECT_FALSE(with(R"({"exitCode": 137, "reason": "Error"})").out_of_memory);
+  EXPECT_FALSE(with(R"({"exitCode": 85, "reason": "OOMKilled"})").out_of_memory)
+      << "the agent has outlived the kill, and ended by itself";
+  const CachedWorkerPod unseen = with(R"({"exitCode": 137, "reason": "ContainerStatusUnknown"})");
+  EXPECT_FALSE(unseen.dead || unseen.worker.ended) << "its kubelet lost track of it";
+}
+
 TEST(WorkerPod, AnEditedLabelChangesNoSlots) {
   Json pod = served_pod();
   pod["metadata"]["labels"] = {{"holdfast.dev/worker-pool", "thumbnails"}};

@@ -55,6 +55,28 @@ std::vector<Ledger::End> Ledger::ends_of(const StatusWrite& write) {
   return ends;
 }
 
+namespace {
+
+// The kernel has killed the attempt's worker for its memory. The worker says nothing of it, and may
+// have begun it unseen, or have seen another end of it.
+bool is_by_kernel(const HistoryEntry& entry) {
+  return entry.reason == Reason::kOOMKilled && !entry.worker_name.empty();
+}
+
+PodView killed_slot() {
+  PodView pod;
+  pod.slot = true;
+  pod.phase = PodPhase::kFailed;
+  ContainerView container;
+  container.name = kSlotContainer;
+  container.worker = true;
+  container.terminated.emplace().exit_code = 137;
+  pod.containers.push_back(container);
+  return pod;
+}
+
+}  // namespace
+
 void Ledger::check_end(const StatusWrite& write, End& end) {
   if (!ended_.insert(end.was.attempt).second) complain("S8: an attempt ends twice");
   if (!end.entry) {
@@ -71,7 +93,11 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
   check_told(write, entry, place);
   const PodView* const truth = find_end(place);
   // A verdict without an exit code is not the pod's own: no rule judges that.
-  if (entry.exit_code && failed(truth)) end.action = policy_on(write.spec, *truth);
+  if (is_by_kernel(entry)) {
+    end.action = policy_on(write.spec, killed_slot());
+  } else if (entry.exit_code && failed(truth)) {
+    end.action = policy_on(write.spec, *truth);
+  }
   const Budget budget =
       end.action == PolicyAction::kIgnore ? Budget::kNone : budget_of(entry.outcome);
   if ((end.action == PolicyAction::kDefer) != (entry.outcome == Outcome::kDeferred)) {
@@ -90,14 +116,16 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
 void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry,
                         const std::string& place) {
   const PodView* const truth = find_end(place);
-  const bool told = entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed;
+  const bool by_kernel = is_by_kernel(entry);
+  const bool told =
+      !by_kernel && (entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed);
   if (told && !made_.count(place)) {
     complain("S18: an outcome of a pod that it did not make");
   }
   if (entry.outcome == Outcome::kSucceeded && !succeeded(truth)) {
     complain("S2: a success that its pod did not tell");
   }
-  if (entry.outcome == Outcome::kFailed && !failed(truth)) {
+  if (entry.outcome == Outcome::kFailed && !by_kernel && !failed(truth)) {
     complain("S2: a failure that its pod did not tell");
   }
   const bool is_lost = succeeded(truth) && entry.outcome != Outcome::kSucceeded;

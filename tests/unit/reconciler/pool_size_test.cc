@@ -333,6 +333,7 @@ TEST_F(PoolSize, AWorkerThatIsNotLiveInTimeHasFailed) {
   EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
   state.now += seconds(1);
   EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_THAT(plan().status.message, HasSubstr("it is not live 1m30s after it got its node"));
 }
 
 TEST_F(PoolSize, AWorkerWithoutANodeWaitsWithoutLimitAndSaysWhy) {
@@ -396,6 +397,16 @@ TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
   begin(state.workers[0], state.workers[0].created - seconds(1));
   state.workers[1].served = false;
   EXPECT_EQ(plan().status.failed_starts, 1) << "it never served";
+}
+
+TEST_F(PoolSize, AWorkerThatItsCommandsRanOutOfMemoryHasNotFailedToStart) {
+  PoolWorker& worker = add_starting("a");
+  worker.ended = worker.failed = worker.served = worker.out_of_memory = true;
+  worker.state = WorkerState::kCutOff;
+  EXPECT_EQ(plan().status.failed_starts, 1) << "nothing ran there: its agent has too little";
+  worker.attempts = 1;
+  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_EQ(plan().create, 1);
 }
 
 // A worker that lasts, and others that end one after the other.

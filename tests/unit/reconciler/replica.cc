@@ -287,7 +287,7 @@ bool Replica::step() {
   if (!broken.empty()) world_.ledger().complain(broken);
   if (decision.wake_after) wake_ = world_.now() + *decision.wake_after;
   ask_permit(seen, decision.awaits_permit);
-  ask_slots(seen, decision.awaits_slots);
+  ask_slots(seen, decision.awaits_slots + decision.awaits_empty);
   if (decision.writes.empty()) return false;
   plan(seen, std::move(decision.writes));
   if (faults_ && rng_.percent(10)) return true;  // between the look and the first write

@@ -25,7 +25,8 @@ RecordSays record_of(const Job* job, const AttemptId& id) {
 }
 
 WorkerView view_of(const WorkerLeases& leases, bool read_after) {
-  return {leases.is, leases.report, leases.work, leases.work_uid, read_after};
+  return {leases.is, leases.report,       leases.work, leases.work_uid, read_after,
+          "",        leases.out_of_memory};
 }
 
 }  // namespace
@@ -49,6 +50,9 @@ void Replica::observe_pool(JobView& view) const {
   pool.no_pool = no_pool_;
   if (awaits_since_) pool.wait = {world_.now() - *awaits_since_, world_.now() - *awaits_since_};
   if (no_pool_) return;
+  const auto& runs = view.job.status.runs;
+  const bool wants_empty = std::any_of(runs.begin(), runs.end(),
+                                       [](const Run& run) { return run.alone && !run.open(); });
   for (const WorkerLeases& leases : world_.workers().log()[leases_seen_]->leases) {
     const bool drains = leases.report.draining || !leases.work || leases.work->draining;
     if (leases.is != WorkerIs::kLive || drains) continue;
@@ -64,6 +68,10 @@ void Replica::observe_pool(JobView& view) const {
       const AttemptId id{view.job.uid, run.index, run.attempt};
       const bool is_here = run.open() && run.worker_uid == leases.uid;
       if (is_here && std::find(used.begin(), used.end(), id) == used.end()) used.push_back(id);
+    }
+    if (used.empty() && wants_empty) {
+      pool.empty.push_back({leases.name, leases.uid, kWorkerLease});
+      continue;
     }
     for (std::size_t slot = used.size(); slot < Workers::kSlots; ++slot) {
       pool.offers.push_back({leases.name, leases.uid, kWorkerLease});
@@ -94,6 +102,8 @@ SlotView Replica::slot_of(const JobView& view, const Run& run) {
   slot.at = at_place(id, worker, &answer);
   slot.is_known = worker.is == WorkerIs::kLive;
   slot.left = has_left(id, worker);
+  slot.out_of_memory = slot.at == AtPlace::kLost && worker.out_of_memory;
+  slot.beside_others = slot.out_of_memory && attempts_at_end(worker) > 1;
   if (!answer) return slot;
   slot.exit_code = answer->exit_code;
   slot.result = answer->result;

@@ -42,7 +42,8 @@ std::string broken_pods(const JobView& view, const Decision& decision, const Sta
 // What the end of an attempt says is what its worker has answered, or its silence.
 std::string broken_end(const SlotView& slot, Outcome outcome, bool job_ends) {
   const bool succeeded = slot.at == AtPlace::kEnded && slot.exit_code == 0;
-  const bool failed = slot.at == AtPlace::kEnded && slot.exit_code != 0;
+  const bool killed = slot.at == AtPlace::kLost && slot.out_of_memory && !slot.beside_others;
+  const bool failed = killed || (slot.at == AtPlace::kEnded && slot.exit_code != 0);
   if (job_ends && outcome == Outcome::kCancelled) return "";
   if (succeeded != (outcome == Outcome::kSucceeded)) {
     return "S2: a success is lost, or is not the worker's";
@@ -54,7 +55,7 @@ std::string broken_end(const SlotView& slot, Outcome outcome, bool job_ends) {
   if ((slot.at == AtPlace::kReturned) != (outcome == Outcome::kHandedBack)) {
     return "an attempt counts as handed back, and was not, or was and does not";
   }
-  const bool is_lost = slot.at == AtPlace::kLost || slot.at == AtPlace::kStopped;
+  const bool is_lost = (slot.at == AtPlace::kLost && !killed) || slot.at == AtPlace::kStopped;
   return is_lost == (outcome == Outcome::kLost) ? "" : "an attempt is lost without a cause";
 }
 
@@ -86,8 +87,15 @@ std::string broken_starts(const JobView& view, const Status& next) {
   const auto& runs = view.job.status.runs;
   std::map<std::string, std::int64_t> free;
   for (const PoolView::Worker& worker : view.observed.pool.offers) ++free[worker.uid];
+  std::map<std::string, std::int64_t> empty;
+  for (const PoolView::Worker& worker : view.observed.pool.empty) ++empty[worker.uid];
   for (const Run& run : next.runs) {
     const Run* const was = run_at(view.job.status, run.index);
+    if (was && was->alone && !run.alone) return "a run forgets that it is alone";
+    if (run.alone && (!was || !was->alone)) {
+      const RunView seen = was ? view.seen(static_cast<std::size_t>(was - runs.data())) : RunView();
+      if (!seen.slot || !seen.slot->beside_others) return "a run is alone without a cause";
+    }
     if (was && was->attempt == run.attempt) {
       if (was->worker_uid != run.worker_uid || was->worker_name != run.worker_name ||
           was->worker_lease_duration != run.worker_lease_duration) {
@@ -96,7 +104,9 @@ std::string broken_starts(const JobView& view, const Status& next) {
       continue;
     }
     if (run.at_worker() != view.job.spec.pool.has_value()) return "S22: the wrong kind of place";
-    if (run.at_worker() && --free[run.worker_uid] < 0) return "S22: a slot that was not offered";
+    if (run.at_worker() && --(run.alone ? empty : free)[run.worker_uid] < 0) {
+      return "S22: a slot that was not offered";
+    }
     if (was && !has_left(*was, view.seen(static_cast<std::size_t>(was - runs.data())))) {
       return "S22: the next attempt starts before the last place is empty";
     }
@@ -120,10 +130,12 @@ std::string broken_end_of_job(const JobView& view, const Status& next) {
 
 std::string broken_places(const JobView& view, const Decision& decision, const Status& next) {
   if (const std::string why = broken_pods(view, decision, next); !why.empty()) return why;
-  if (decision.awaits_slots > 0 && (!view.job.spec.pool || view.job.deleting)) {
+  if (decision.awaits_slots + decision.awaits_empty > 0 &&
+      (!view.job.spec.pool || view.job.deleting)) {
     return "asks for a slot, and has no use for one";
   }
-  if (decision.awaits_slots > view.job.spec.parallelism) return "asks for too many slots";
+  if (std::max(decision.awaits_slots, decision.awaits_empty) > view.job.spec.parallelism)
+    return "asks for too many slots";
   for (const Write& write : decision.writes) {
     const auto* const status = std::get_if<WriteStatus>(&write);
     if (!status) continue;

@@ -209,6 +209,24 @@ TEST(AtPlace, ACutOffWorkerHasLostWhatItMayHaveBegun) {
   EXPECT_EQ(at_place(id(4), worker), AtPlace::kLost) << "it is gone: nobody knows";
 }
 
+TEST(AtPlace, AKillForMemoryIsJudgedOnceItIsKnownWhoWasThere) {
+  WorkerView worker = live();
+  worker.is = WorkerIs::kCutOff;
+  worker.out_of_memory = true;
+  worker.report = reports(3, AnswerKind::kRunning);
+  EXPECT_EQ(at_place(id(3), worker), AtPlace::kUnknown) << "the work Lease must be read again";
+  worker.read_after = true;
+  EXPECT_EQ(at_place(id(3), worker), AtPlace::kLost);
+  worker.work->entries = {entry(3)};
+  EXPECT_EQ(attempts_at_end(worker), 1);
+  worker.work->entries = {entry(3), entry(4, /*stop=*/true)};
+  EXPECT_EQ(attempts_at_end(worker), 2) << "it may have begun unseen, and was being stopped";
+  worker.report.answers.push_back(reports(4, AnswerKind::kEnded).answers[0]);
+  EXPECT_EQ(attempts_at_end(worker), 1) << "what had ended took no memory";
+  worker.work.reset();
+  EXPECT_EQ(attempts_at_end(worker), 1);
+}
+
 TEST(AtPlace, AWorkerThatDrainsNeverBeginsWhatHasNoEntry) {
   WorkerView worker = live();
   EXPECT_EQ(at_place(id(3), worker), AtPlace::kUnknown);

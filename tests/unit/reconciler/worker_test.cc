@@ -101,6 +101,9 @@ TEST(DecideWorker, AWorkerWhosePodEndedIsCutOffAtOnce) {
     worker.pod = PodIs::kDead;
     worker.is = is;
     EXPECT_EQ(step(worker), WorkerStep::kCutOff);
+    EXPECT_STREQ(decide_worker(worker).reason, "PodEnded");
+    worker.out_of_memory = true;
+    EXPECT_STREQ(decide_worker(worker).reason, kOutOfMemory);
   }
 }
 

@@ -25,7 +25,8 @@ struct WorkerLeases {
   std::string uid;   // of the worker Lease
   WorkerIs is = WorkerIs::kLive;
   WorkerReport report;
-  Time changed{};  // the worker Lease
+  Time changed{};              // the worker Lease
+  bool out_of_memory = false;  // as the cut-off has it
   std::optional<Work> work;
   std::string work_uid;
   std::uint64_t work_version = 0;
@@ -82,14 +83,15 @@ class Workers {
  private:
   struct Agent {
     WorkerLeases leases;
-    bool has_lease = true;  // the worker Lease exists
-    bool alive = true;      // its pod has not ended
-    bool reachable = true;  // it can read and write the API
-    bool frozen = false;    // no process of its pod gets to run
-    bool draining = false;  // SIGTERM
-    bool refused = false;   // its Leases are not its own any more: it never renews again
-    Time acked{};           // when it sent the last acknowledged renewal
-    Work work;              // as it has read
+    bool has_lease = true;       // the worker Lease exists
+    bool alive = true;           // its pod has not ended
+    bool out_of_memory = false;  // the kernel killed it for that
+    bool reachable = true;       // it can read and write the API
+    bool frozen = false;         // no process of its pod gets to run
+    bool draining = false;       // SIGTERM
+    bool refused = false;        // its Leases are not its own any more: it never renews again
+    Time acked{};                // when it sent the last acknowledged renewal
+    Work work;                   // as it has read
     std::vector<holdfast::Answer> answers;
     std::vector<AttemptId> looked;  // the job was read: it may begin
     bool is_heard(bool outage) const { return alive && reachable && !frozen && !outage; }

@@ -16,6 +16,7 @@ void Workers::pool_acts(const Job* job, int chance) {
         rng_.percent(chance)) {
       note(agent, agent.alive ? "is silent, and cut off" : "has ended, and is cut off");
       agent.leases.is = WorkerIs::kCutOff;
+      agent.leases.out_of_memory = agent.out_of_memory;
       agent.leases.changed = now_;
       ++version_;
     }
@@ -145,6 +146,12 @@ void Workers::trouble() {
     case 14:
       agent.has_lease = false;
       ++version_;
+      break;
+    case 15:
+    case 16:
+    case 17:
+      agent.out_of_memory = agent.alive;
+      agent.alive = false;
       break;
     default:
       pool_exists_ = !pool_exists_;

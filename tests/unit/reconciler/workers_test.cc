@@ -175,6 +175,96 @@ TEST(Workers, ALostWorkerCostsADisruptionAndTheNextPlaceFollowsAtOnce) {
   EXPECT_EQ(end.status.runs[0].worker_uid, "lease-2");
 }
 
+TEST(Workers, ALostWorkerSaysWhyItWasCutOff) {
+  SlotView seen = slot(AtPlace::kLost);
+  seen.lost_why = "its pod has ended";
+  EXPECT_EQ(after(at_worker(seen)).history[0].message,
+            "worker worker-1 is cut off: its pod has ended");
+}
+
+SlotView killed(bool beside_others) {
+  SlotView seen = slot(AtPlace::kLost);
+  seen.out_of_memory = true;
+  seen.beside_others = beside_others;
+  return seen;
+}
+
+TEST(Workers, AnAttemptThatAloneRanItsWorkerOutOfMemoryHasFailed) {
+  JobView view = at_worker(killed(/*beside_others=*/false));
+  view.observed.pool.offers = {worker(2)};
+  const Status status = after(view);
+  EXPECT_EQ(status.history[0].outcome, Outcome::kFailed);
+  EXPECT_EQ(status.history[0].reason, Reason::kOOMKilled);
+  EXPECT_EQ(status.history[0].exit_code, 137);
+  EXPECT_EQ(status.failures, 1);
+  EXPECT_EQ(status.disruptions, 0);
+  EXPECT_FALSE(status.runs[0].alone);
+  PolicyRule rule;
+  rule.action = PolicyAction::kFailJob;
+  rule.exit_codes = ExitCodesMatch{"", true, {137}};
+  view.job.spec.pod_failure_policy.push_back(rule);
+  EXPECT_TRUE(has_condition(after(view), "Failed", "PodFailurePolicy")) << "as in a pod of its own";
+}
+
+TEST(Workers, WhoWasBesideOthersOnAWorkerOutOfMemoryIsLostAndIsAloneFromThenOn) {
+  JobView view = at_worker(killed(/*beside_others=*/true));
+  view.observed.pool.offers = {worker(2)};
+  const Status lost = after(view);
+  EXPECT_EQ(lost.history[0].outcome, Outcome::kLost);
+  EXPECT_EQ(lost.history[0].reason, Reason::kWorkerOOMKilled);
+  EXPECT_EQ(lost.disruptions, 1);
+  EXPECT_TRUE(lost.runs[0].alone);
+  EXPECT_FALSE(lost.runs[0].open()) << "a slot beside others is none for it";
+  view.job.status = lost;
+  view.job.status.runs[0].next_attempt_time = now();
+  SlotView left = killed(true);
+  left.left = true;
+  show(view, {left});
+  const Decision waits = settle(view);
+  EXPECT_EQ(waits.awaits_empty, 1);
+  EXPECT_EQ(waits.awaits_slots, 0);
+  view.observed.pool.wait = {seconds(60), seconds(60)};
+  EXPECT_EQ(after(view).waiting->reason, Reason::kAwaitsEmptyWorker);
+  view.observed.pool.empty = {worker(3)};
+  const Status placed = after(view);
+  EXPECT_EQ(placed.runs.at(0).worker_uid, "lease-3");
+  EXPECT_TRUE(placed.runs[0].alone) << "until the run ends";
+  view.job.status = placed;
+  show(view, {killed(/*beside_others=*/false)});
+  view.observed.pool.empty.clear();
+  const Status guilty = after(view);
+  EXPECT_EQ(guilty.history[1].reason, Reason::kOOMKilled);
+  EXPECT_EQ(guilty.failures, 1);
+  EXPECT_TRUE(guilty.runs[0].alone);
+}
+
+TEST(Workers, RunsThatNeedAWorkerOfTheirOwnHoldUpNoOtherRun) {
+  JobView view = two_runs_at_workers();
+  view.job.spec.completions = 4;
+  view.job.spec.parallelism = 4;
+  for (auto& run : view.job.status.runs) {
+    run.next_attempt_time = now();
+    run.alone = run.index == 0;
+  }
+  SlotView left = slot(AtPlace::kStopped);
+  left.left = true;
+  show(view, {left, left});
+  view.observed.pool.offers = {worker(3)};
+  const Decision one = settle(view);
+  const Status status = all<WriteStatus>(one).at(0).status;
+  EXPECT_FALSE(status.runs.at(0).open());
+  EXPECT_EQ(status.runs.at(1).worker_uid, "lease-3");
+  EXPECT_EQ(one.awaits_empty, 1);
+  EXPECT_EQ(one.awaits_slots, 2) << "the two that have not begun";
+  view.observed.pool.offers.clear();
+  view.observed.pool.empty = {worker(4)};
+  view.job.status.runs[0].alone = false;
+  view.job.status.runs[1].alone = true;
+  const Status other = all<WriteStatus>(settle(view)).at(0).status;
+  EXPECT_FALSE(other.runs.at(0).open());
+  EXPECT_EQ(other.runs.at(1).worker_uid, "lease-4") << "behind one that has no slot";
+}
+
 TEST(Workers, AStopThatNobodyOrderedIsADisruption) {
   const Status status = after(at_worker(slot(AtPlace::kStopped)));
   EXPECT_EQ(status.history[0].outcome, Outcome::kLost);
