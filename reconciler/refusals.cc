@@ -30,8 +30,23 @@ bool person_must_help(ErrorCode code) {
          code == ErrorCode::kInvalid || code == ErrorCode::kTerminal;
 }
 
-bool deletion_is_refused(ErrorCode code) {
-  return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid;
+bool may_still_create(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) return true;
+  if (error.http_status == 0) return error.maybe_applied;
+  const bool is_answer = error.http_status < 500 && error.http_status != 408;
+  return !is_answer && error.reason != "InternalError";
+}
+
+bool deletion_is_refused(const Error& error) {
+  switch (error.http_status) {
+    case 401:
+    case 404:
+    case 409:
+    case 429:
+      return false;
+    default:
+      return error.http_status / 100 == 4;
+  }
 }
 
 bool may_start_beside_old_pod(const std::optional<Duration>& failing_for) {
@@ -51,7 +66,7 @@ std::optional<Event> creation_event(CreationRefusal::Kind kind, const Error& err
 }
 
 std::optional<Event> deletion_event(const Error& error, bool goes_on_without) {
-  if (!goes_on_without && !deletion_is_refused(error.code)) return std::nullopt;
+  if (!goes_on_without && !deletion_is_refused(error)) return std::nullopt;
   return Event{true, "PodDeletionRefused", "DeletePod", error.message};
 }
 

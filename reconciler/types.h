@@ -424,6 +424,7 @@ struct PodView {
   std::string message;
   bool out_of_time = false;  // its kubelet stopped it at the template's own activeDeadlineSeconds
   Time created{};
+  seconds grace{30};             // of its template, in which a deleted pod stops
   std::optional<Time> deletion;  // deletionTimestamp: when its grace ends
   seconds deletion_grace{0};
   // How long it has been deleted but present, as seen by this process or earlier observers.
@@ -545,15 +546,15 @@ struct TurnWait {
 
 // What this process knows of the last attempt of one run.
 struct RunObserved {
-  // This process creates the attempt's pod now, or its watch does not show the created pod yet. The
-  // attempt may have ended meanwhile.
-  bool creating = false;
   // This process wrote the intent in the status, and knows of no pod for it yet.
   bool own_intent = false;
   // This process has created or seen a pod of the attempt.
   bool pod_existed = false;
   // That pod's UID, from the answer to its creation, or from the first pod seen. Empty: unknown.
   std::string pod_uid;
+  // The UIDs of pods that had the attempt's name and were not its pod. They stay strangers,
+  // whatever their owner or their mark says later.
+  std::vector<std::string> strangers;
   // This process has sent a write of the run's Lease for the attempt.
   bool lease_asked = false;
   // The attempt already existed when this replica (again) got the job's shard.
@@ -637,13 +638,34 @@ struct PoolView {
   TurnWait wait;  // since_turn: since the pool last had a slot for any job
 };
 
+// A request for a pod of the job that may still be applied, whichever process sent it. Its attempt
+// may have ended meanwhile.
+struct OpenCreation {
+  std::int64_t attempt = 0;
+  std::string pod_name;
+  // This process will have the answer, or its watch does not show the created pod yet.
+  bool expected = false;
+  // A request was sent. False: this process's is in the line of its namespace.
+  bool asked = true;
+  // Until no request for the pod can succeed any more. Then only a live look at it is missing.
+  Duration left{0};
+};
+
+// The last request to delete a pod did not succeed.
+struct DeletionTrouble {
+  bool refused = false;  // by a rule; false: it failed for another reason
+  std::string message;
+};
+
 struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
   Duration cancelling_for{0};
-  // Of a job with many runs: this process has asked for a pod that it does not know yet, maybe of
-  // an attempt that has ended meanwhile.
-  bool creating = false;
+  // Of all the job's attempts, by attempt.
+  std::vector<OpenCreation> creations;
+  std::map<std::string, DeletionTrouble> deletions;  // by the pod's name
+  // How long another replica may take to lose its shards: its intents have no pod after that.
+  Duration takeover = seconds(17);
   // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn

@@ -57,14 +57,13 @@ const reconciler::DeletePod* as_deletion(const reconciler::Write& write) {
 using ChainKey = std::pair<std::int64_t, std::string>;
 
 struct KeyOf {
-  bool many_runs;
   ChainKey operator()(const reconciler::WriteStatus&) const { return {}; }
-  ChainKey operator()(const reconciler::DeleteJob&) const { return {}; }
+  // Nothing else holds up the end of the time to live.
+  ChainKey operator()(const reconciler::DeleteJob&) const { return {reconciler::kNoRun, ""}; }
   ChainKey operator()(const reconciler::WriteLease& write) const { return {write.run, ""}; }
   ChainKey operator()(const reconciler::DeleteLease& write) const { return {write.run, ""}; }
   template <class PodWrite>
   ChainKey operator()(const PodWrite& write) const {
-    if (!many_runs) return {};
     return {write.run, write.run == reconciler::kNoRun ? write.name : ""};
   }
 };
@@ -122,13 +121,15 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
       if (!done) co_return done;
       continue;
     }
-    const ChainKey chain = std::visit(KeyOf{job.job.spec.many_runs()}, write);
+    const ChainKey chain = std::visit(KeyOf{}, write);
     if (chains[chain].empty()) order.push_back(chain);
     chains[chain].push_back(&write);
   }
+  const auto is_over = [&](const auto& entry) { return stopped.count(entry.first) == 0; };
   for (auto* const times : {&memory.stop_failing_since, &memory.stay_until}) {
-    std::erase_if(*times, [&](const auto& entry) { return stopped.count(entry.first) == 0; });
+    std::erase_if(*times, is_over);
   }
+  std::erase_if(memory.deletions, is_over);
   Chains all;
   std::vector<std::function<Task<void>()>> tasks;
   tasks.reserve(order.size());

@@ -32,7 +32,7 @@ void Executor::pod_exists(const std::string& namespace_, std::int64_t attempt,
                           const std::string& uid, JobMemory& memory) {
   AttemptMemory* const known = memory.find_attempt(attempt);
   memory.fresh_texts.reset();
-  if (!known || known->pod_existed) return;
+  if (!known || known->pod_existed || known->is_stranger(uid)) return;
   known->pod_existed = true;
   known->pod_uid = uid;
   if (known->recovers_from == reconciler::OrphanClass::kNone) return;
@@ -118,9 +118,17 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }
+  AttemptMemory& known = setting.memory.attempts[write.attempt];
+  const SteadyTime asked_at = loop_.now();
+  known.asked_at = asked_at;
+  known.comes_no_more = false;
   auto post = client_.post(kube::collection_path("/api/v1", "pods", job.namespace_), *body,
                            for_creation(write.attempt, setting.memory));
   const Result<JsonDocument> answer = co_await post;
+  known.asked_at.reset();
+  if (!answer && reconciler::may_still_create(answer.error())) {
+    known.unanswered_until = asked_at + kCreationLimit;
+  }
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);
     co_return Outcome{};
@@ -177,11 +185,15 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
   }
   // Created before, but the answer was lost: the pod has the mark of this intent.
   const auto pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
-  const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent;
+  AttemptMemory& known = setting.memory.attempts[write.attempt];
+  const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent &&
+                           !known.is_stranger(pod->uid);
   if (is_the_same && write.intent) {
     pod_created(write.attempt, *answer, setting.memory);
     co_return Outcome{};
   }
+  // Whatever its owner or its mark says later.
+  if (pod) known.add_stranger(pod->uid);
   co_return refuse(
       write, CreationRefusal::Kind::kNameTaken,
       make_error(ErrorCode::kAlreadyExists,

@@ -39,24 +39,23 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   auto del = client_.del(pod_path(setting.job.namespace_, write.name),
                          preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
-  if (answer) {
-    raise(memory.pod_version, *answer);
+  const bool is_gone = !answer && answer.error().code == ErrorCode::kNotFound;
+  if (answer) raise(memory.pod_version, *answer);
+  if (answer || is_gone) {
     memory.stop_failing_since.erase(write.name);
+    memory.deletions.erase(write.name);
     co_return Unit{};
   }
   const Error& error = answer.error();
-  if (error.code == ErrorCode::kNotFound) {
-    memory.stop_failing_since.erase(write.name);
-    co_return Unit{};
-  }
   if (error.code == ErrorCode::kConflict) {
     auto task = shown_as_it_is(write, setting);
     const bool is_current = co_await task;
     if (!is_current) co_return error;
   }
   // A policy forbids the deletion, or it fails again and again. The pod is fenced anyway, so the
-  // job must not wait for its deletion.
-  const bool refused = reconciler::deletion_is_refused(error.code);
+  // next attempt must not wait for its deletion.
+  const bool refused = reconciler::deletion_is_refused(error);
+  memory.deletions[write.name] = {refused, error.message};
   if (!refused) memory.stop_failing_since.try_emplace(write.name, began);
   const auto event =
       reconciler::deletion_event(error, may_go_on_without(write.name, error, memory));

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "reconciler/names.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/heartbeat.h"
 
 namespace holdfast::controller {
@@ -126,11 +127,13 @@ void JobController::one_ended() {
 
 void JobController::lost(int shard) {
   gained_.erase(shard);
+  gained_at_.erase(shard);
   cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
 }
 
 // Many shards come together: their jobs are looked at in one go.
 void JobController::look_at_all(int shard) {
+  gained_at_.try_emplace(shard, loop_.now());
   if (!gained_.insert(shard).second || gained_.size() > 1) return;
   loop_.post([this] { begin_gained(); });
 }
@@ -159,6 +162,9 @@ void JobController::look_at_all(const Gained& is_gained) {
     if (!is_gained(object->namespace_, shard_of(job))) return;
     for (const reconciler::Run& run : job.job.status.runs) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
+    }
+    for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
+      remember(job)->attempts[one.attempt].inherited = true;
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });

@@ -139,15 +139,18 @@ class JobController {
     std::string pod_name;
     std::string pod_uid;  // as recorded
     std::int64_t attempt = 0;
-    bool pod_known = false;    // this process knew of a pod of the attempt before the read
-    bool may_be_over = false;  // the attempt is not open, and no pod of it comes any more
-    std::string lease_name;    // empty: without heartbeat
+    bool pod_known = false;     // this process knew of a pod of the attempt before the read
+    bool may_be_over = false;   // the attempt is not open, and no pod of it comes any more
+    bool may_not_come = false;  // no request for the pod can succeed any more
+    std::string lease_name;     // empty: without heartbeat
     std::shared_ptr<const CachedPod> pod;  // null: it does not exist
     HeartbeatPtr lease;                    // null: it does not exist
     bool read = false;                     // all of it
   };
-  using Live = std::map<std::int64_t, LiveRun>;  // by the run's index; kNoRun: the last pod
-  class Look;                                    // a reconcile in flight, which may have a turn
+  // By the run's index; kNoRun: the last pod; below it: live_key() of an open creation's attempt.
+  using Live = std::map<std::int64_t, LiveRun>;
+  static std::int64_t live_key(std::int64_t attempt) { return reconciler::kNoRun - attempt; }
+  class Look;  // a reconcile in flight, which may have a turn
 
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
   void on_job(const cache::Change& change);
@@ -176,6 +179,8 @@ class JobController {
                       std::shared_ptr<JobMemory> memory, Creations::Slot turn,
                       const reconciler::CreatePod& write, const Log& log);
   bool is_over(const CachedJob& job, std::int64_t attempt) const;
+  // Those in line whose attempts this status ends are not sent any more.
+  void withdraw_creations(const reconciler::Status& next, JobMemory& memory);
   Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                     std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                     reconciler::CreatePod write, Log log);
@@ -191,12 +196,14 @@ class JobController {
   Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
                                                      Ownership::Claim claim,
                                                      std::shared_ptr<JobMemory> memory);
-  Task<Status> confirm(const CachedJob& job, const std::vector<std::int64_t>& runs,
+  Task<Status> confirm(const CachedJob& job, const reconciler::Decision& decision,
                        JobMemory& memory, Live& live);
-  Task<Status> look(const CachedJob& job, const std::vector<std::int64_t>& runs, JobMemory& memory,
+  Task<Status> look(const CachedJob& job, const reconciler::Decision& decision, JobMemory& memory,
                     Live& live);
   Live runs_to_look_at(const CachedJob& job, const std::vector<std::int64_t>& runs,
                        const JobMemory& memory) const;
+  void add_creations(const CachedJob& job, const std::vector<std::int64_t>& attempts,
+                     JobMemory& memory, Live& chosen);
   Task<Status> look_at_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
                            LiveRun& live);
   Task<Status> look_at_job(const CachedJob& job, JobMemory& memory, SteadyTime by);
@@ -234,7 +241,10 @@ class JobController {
                                                const LiveRun* live) const;
   void observe_leases_over(const CachedJob& job, const JobMemory& memory,
                            reconciler::JobView& view);
-  bool is_creating(const CachedJob& job, AttemptMemory& attempt);
+  std::vector<reconciler::OpenCreation> open_creations(
+      const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods);
+  std::optional<reconciler::OpenCreation> open_creation(const CachedJob& job, std::int64_t number,
+                                                        AttemptMemory& attempt);
   // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
   // none.
   int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
@@ -278,8 +288,9 @@ class JobController {
     TimerId timer = 0;
   };
   std::list<Waiter> waiters_;
-  std::set<int> gained_;          // shards whose jobs must still be queued
-  std::uint64_t reconciles_ = 0;  // names each one in the log
+  std::set<int> gained_;                 // shards whose jobs must still be queued
+  std::map<int, SteadyTime> gained_at_;  // shards that are held, and since when
+  std::uint64_t reconciles_ = 0;         // names each one in the log
   reconciler::HolderCount holders_;
   std::optional<SteadyTime> holders_counted_;
   TimerId resync_timer_ = 0;

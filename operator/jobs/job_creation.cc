@@ -22,6 +22,16 @@ bool JobController::is_over(const CachedJob& job, std::int64_t attempt) const {
          });
 }
 
+void JobController::withdraw_creations(const reconciler::Status& next, JobMemory& memory) {
+  for (auto& [number, attempt] : memory.attempts) {
+    if (!attempt.creating() || !attempt.creation->ticket || number > next.attempt) continue;
+    const bool goes_on = std::any_of(
+        next.runs.begin(), next.runs.end(),
+        [number = number](const auto& run) { return run.open() && run.attempt == number; });
+    if (!goes_on) creations_.withdraw(*attempt.creation->ticket);
+  }
+}
+
 void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
                                    std::shared_ptr<JobMemory> memory, Creations::Slot turn,
                                    const reconciler::CreatePod& write, const Log& log) {

@@ -21,11 +21,11 @@ constexpr std::chrono::seconds kLookAtSeveral{10};
 
 }  // namespace
 
-Task<Status> JobController::confirm(const CachedJob& job, const std::vector<std::int64_t>& runs,
+Task<Status> JobController::confirm(const CachedJob& job, const reconciler::Decision& decision,
                                     JobMemory& memory, Live& live) {
   const auto wait = asked_to_wait(memory.looks_not_before, loop_.now());
   if (wait) co_return *wait;
-  auto task = look(job, runs, memory, live);
+  auto task = look(job, decision, memory, live);
   const Status done = co_await task;
   if (!done) heed(done.error(), loop_.now(), memory.looks_not_before);
   co_return done;
@@ -67,15 +67,43 @@ JobController::Live JobController::runs_to_look_at(const CachedJob& job,
   return chosen;
 }
 
+// A read that begins now says of these pods, if they do not exist, that they never will. The pods
+// of looked-at runs are read once.
+void JobController::add_creations(const CachedJob& job, const std::vector<std::int64_t>& attempts,
+                                  JobMemory& memory, Live& chosen) {
+  std::set<std::int64_t> can_come;
+  for (const auto& one : open_creations(job, memory, {})) {
+    if (one.left > Duration::zero()) can_come.insert(one.attempt);
+  }
+  std::set<std::int64_t> looked;
+  for (auto& [index, one] : chosen) {
+    one.may_not_come = index >= 0 && can_come.count(one.attempt) == 0;
+    looked.insert(one.attempt);
+  }
+  for (const std::int64_t attempt : attempts) {
+    if (looked.count(attempt) != 0) continue;
+    LiveRun& one = chosen[live_key(attempt)];
+    one.pod_name = reconciler::pod_name(job.name, job.uid, attempt);
+    one.attempt = attempt;
+    one.may_not_come = can_come.count(attempt) == 0;
+    memory.attempts.try_emplace(attempt);
+  }
+}
+
 // What could be read goes into `live`, and a failure is returned. The decision acts on the runs
 // that were read.
-Task<Status> JobController::look(const CachedJob& job, const std::vector<std::int64_t>& runs,
+Task<Status> JobController::look(const CachedJob& job, const reconciler::Decision& decision,
                                  JobMemory& memory, Live& live) {
+  const std::vector<std::int64_t>& runs = decision.confirm_runs;
   const SteadyTime begin_by = loop_.now() + kBeginLooks;
   // Other runs may lose their pods while this look at one of them lasts.
   const bool has_others = runs.size() > 1 || job.job.spec.many_runs();
   const SteadyTime by = loop_.now() + (has_others ? kLookAtSeveral : kLiveLook);
-  Live seen = runs_to_look_at(job, runs, memory);
+  Live seen;
+  if (!runs.empty() || decision.confirm_creations.empty()) {
+    seen = runs_to_look_at(job, runs, memory);
+  }
+  add_creations(job, decision.confirm_creations, memory, seen);
   const auto pod_is_known = [&](const LiveRun& one) {
     const AttemptMemory* const known = memory.find_attempt(one.attempt);
     return known && known->pod_existed;
@@ -118,8 +146,10 @@ Task<Status> JobController::look(const CachedJob& job, const std::vector<std::in
     if (one.pod && cached && cached->uid == one.pod->uid && cached->version > one.pod->version) {
       one.pod = cached;
     }
+    AttemptMemory* const known = memory.find_attempt(one.attempt);
+    if (one.may_not_come && known && !one.pod) known->comes_no_more = true;
     // A look may be too short for all runs, and the next one leaves these out.
-    if (one.may_be_over && (!one.pod || one.pod->pod.ended())) {
+    if (index >= 0 && one.may_be_over && (!one.pod || one.pod->pod.ended())) {
       memory.runs[index].over = one.attempt;
     }
     live[index] = std::move(one);

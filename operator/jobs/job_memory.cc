@@ -13,22 +13,35 @@ void AttemptMemory::add_intent(const std::optional<Time>& stamp) {
   intent_stamps.push_back(*stamp);
 }
 
+void AttemptMemory::add_stranger(const std::string& uid) {
+  constexpr std::size_t kMostStrangers = 16;
+  if (uid.empty() || is_stranger(uid)) return;
+  if (strangers.size() == kMostStrangers) strangers.erase(strangers.begin());
+  strangers.push_back(uid);
+}
+
+bool AttemptMemory::is_stranger(const std::string& uid) const {
+  return std::find(strangers.begin(), strangers.end(), uid) != strangers.end();
+}
+
 bool AttemptMemory::has_intent(const std::optional<Time>& stamp) const {
   return stamp &&
          std::find(intent_stamps.begin(), intent_stamps.end(), *stamp) != intent_stamps.end();
 }
 
-void JobMemory::keep_only(const reconciler::Status& status, std::uint64_t shown) {
+void JobMemory::keep_only(const reconciler::Status& status, std::uint64_t shown,
+                          const std::vector<reconciler::PodlessAttempt>& podless, SteadyTime now) {
   std::unordered_set<std::int64_t> open;
   std::unordered_set<std::int64_t> begun;
   for (const reconciler::Run& run : status.runs) {
     begun.insert(run.index);
     if (run.open()) open.insert(run.attempt);
   }
+  for (const reconciler::PodlessAttempt& one : podless) open.insert(one.attempt);
   std::erase_if(attempts, [&](const auto& entry) {
     const auto& [number, attempt] = entry;
     return number <= status.attempt && open.count(number) == 0 && !attempt.creation &&
-           !attempt.may_still_show(shown);
+           !attempt.may_still_show(shown) && attempt.unanswered_until <= now;
   });
   std::erase_if(runs, [&](const auto& entry) { return begun.count(entry.first) == 0; });
 }
@@ -42,15 +55,6 @@ void JobMemory::remember_highest(const reconciler::Status& status, std::int64_t 
 bool JobMemory::creating() const {
   return std::any_of(attempts.begin(), attempts.end(),
                      [](const auto& entry) { return entry.second.creating(); });
-}
-
-bool JobMemory::has_asked_for_a_pod(std::uint64_t shown) const {
-  return std::any_of(attempts.begin(), attempts.end(), [&](const auto& entry) {
-    const AttemptMemory& attempt = entry.second;
-    const bool waits = attempt.creation && attempt.creation->ticket;
-    const bool is_seen = attempt.pod_existed && attempt.created_version <= shown;
-    return attempt.may_still_show(shown) && !waits && !is_seen;
-  });
 }
 
 void JobMemory::forget_ended_creations() {

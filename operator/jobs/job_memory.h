@@ -16,6 +16,7 @@
 #include "operator/membership/ownership.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/refusals.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/sightings.h"
 #include "reconciler/types.h"
 
@@ -48,8 +49,17 @@ struct AttemptMemory {
   // pod need not show.
   std::uint64_t created_version = 0;
   SteadyTime created_at{};
+  SteadyTime lag_told{};  // when the watch was last said to lag behind that pod
   reconciler::Sightings pod;
   std::optional<Creation> creation;
+  // A request for its pod is under way since then.
+  std::optional<SteadyTime> asked_at;
+  // A request without an answer may be applied until then.
+  SteadyTime unanswered_until{};
+  // A live look has shown that no request for it can succeed any more.
+  bool comes_no_more = false;
+  // The UIDs of pods that had its name and were not its pod: the last few.
+  std::vector<std::string> strangers;
   bool creating() const { return creation && creation->under_way; }
   // A pod of it may come that the cache, which has this version, does not show yet.
   bool may_still_show(std::uint64_t shown) const { return creating() || created_version > shown; }
@@ -66,6 +76,10 @@ struct AttemptMemory {
   SteadyTime trouble_began{};
 
   void add_intent(const std::optional<Time>& stamp);
+  void add_stranger(const std::string& uid);
+  bool is_stranger(const std::string& uid) const;
+  // This process recorded it, and has sent all requests for its pod that there are.
+  bool is_all_ours() const { return !intent_stamps.empty() && !inherited; }
   bool has_intent(const std::optional<Time>& stamp) const;
 };
 
@@ -108,15 +122,14 @@ struct JobMemory {
   void remember_highest(const reconciler::Status& status, std::int64_t attempt);
 
   // Drops what concerns neither an open run nor an intent or a pod that may still show. `shown`:
-  // the version of the cache of pods.
-  void keep_only(const reconciler::Status& status, std::uint64_t shown);
+  // the version of the cache of pods. `podless`: reconciler::podless_attempts().
+  void keep_only(const reconciler::Status& status, std::uint64_t shown,
+                 const std::vector<reconciler::PodlessAttempt>& podless, SteadyTime now);
   // Null: nothing is remembered of it.
   const AttemptMemory* find_attempt(std::int64_t number) const;
   AttemptMemory* find_attempt(std::int64_t number);
 
   bool creating() const;
-  // The request for a pod is on its way, or the cache does not show the created pod yet.
-  bool has_asked_for_a_pod(std::uint64_t shown) const;
   // The refusals of ended creations are on record, or cannot be.
   void forget_ended_creations();
 
@@ -135,6 +148,8 @@ struct JobMemory {
   // Deletions of the job's Leases were refused: none is asked for before this time.
   SteadyTime leases_stay_until{};
 
+  // The last deletion of these pods did not succeed, by the pod's name.
+  std::map<std::string, reconciler::DeletionTrouble> deletions;
   // Since when deletions of these pods of ended attempts have failed, by the pod's name.
   std::map<std::string, SteadyTime> stop_failing_since;
   // Deletions of these pods were refused: none is asked for before this time.

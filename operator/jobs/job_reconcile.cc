@@ -243,7 +243,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
     const reconciler::JobView seen = view(*job, *memory, live);
     const reconciler::Decision decision = reconciler::decide(seen, now());
     if (decision.confirm) {
-      auto task = confirm(*job, decision.confirm_runs, *memory, live);
+      auto task = confirm(*job, decision, *memory, live);
       const Status confirmed = co_await task;
       if (!confirmed && !live.empty()) unread = confirmed.error();
       if (!confirmed && live.empty()) {
@@ -263,6 +263,10 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
         [](const auto& write) { return std::holds_alternative<reconciler::CreatePod>(write); });
     Creations::Slot turn =
         creates && creations_.admits(job->key()) ? creations_.take(job->key()) : nullptr;
+    for (const reconciler::Write& write : decision.writes) {
+      const auto* const status = std::get_if<reconciler::WriteStatus>(&write);
+      if (status) withdraw_creations(status->status, *memory);
+    }
     const std::uint64_t written = memory->status_writes;
     auto task = executor_.perform(*job, claim, decision, *memory, log, [&](const auto& write) {
       begin_creation(job, claim, memory, std::exchange(turn, nullptr), write, log);

@@ -7,6 +7,7 @@
 #include "operator/jobs/job_controller.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/slot.h"
 
@@ -75,7 +76,8 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   show_slots(job, view);
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
-  memory.keep_only(job.job.status, pods_.version(job.namespace_));
+  memory.keep_only(job.job.status, pods_.version(job.namespace_),
+                   reconciler::podless_attempts(job.job.status, now()), loop_.now());
   const bool has_template = job.texts && !job.texts->pod_template.empty();
   const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
   if (has_template || !is_running) memory.fresh_texts.reset();
@@ -113,8 +115,9 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (tells && courier_) observed.notify = courier_->of(job);
   const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
-  observed.creating = (job.job.spec.many_runs() || !job.job.stages.empty()) &&
-                      memory.has_asked_for_a_pod(pods_.version(job.namespace_));
+  observed.creations = open_creations(job, memory, view.pods);
+  observed.deletions = memory.deletions;
+  observed.takeover = membership_.takeover();
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended() || pod.slot) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
@@ -151,29 +154,75 @@ void JobController::observe_memory(const CachedJob& job, JobMemory& memory, cons
     const bool is_over = known != memory.runs.end() && known->second.over == run.attempt;
     observed.confirmed = observed.confirmed || is_over;
   }
-  if (!run.open()) {
-    AttemptMemory* const last = memory.find_attempt(run.attempt);
-    observed.creating = last && is_creating(job, *last);
-    return;
-  }
+  if (!run.open()) return;
   AttemptMemory& attempt = memory.attempts[run.attempt];
   observed.own_intent = attempt.has_intent(run.start_time);
   observed.took_over = attempt.inherited;
   observed.lease_asked = attempt.lease_asked;
   observed.pod_existed = attempt.pod_existed;
   observed.pod_uid = attempt.pod_uid;
-  observed.creating = is_creating(job, attempt);
+  observed.strangers = attempt.strangers;
 }
 
-// True also while the watch does not show a pod that was created: it is not gone.
-bool JobController::is_creating(const CachedJob& job, AttemptMemory& attempt) {
-  if (attempt.creating()) return true;
-  if (attempt.created_version <= pods_.version(job.namespace_)) return false;
-  if (loop_.now() - attempt.created_at >= kOwnPodTimeout) {
-    attempt.created_at = loop_.now();
+// The requests that may still be applied, as far as this process knows of them. Of an attempt that
+// it did not record alone, another process may have sent some, until this one took the shard over.
+std::vector<reconciler::OpenCreation> JobController::open_creations(
+    const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods) {
+  std::unordered_set<std::string_view> there;
+  for (const reconciler::PodView& pod : pods) {
+    if (pod.owner_uid == job.uid) there.insert(pod.name);
+  }
+  std::map<std::int64_t, reconciler::OpenCreation> open;
+  for (auto& [number, attempt] : memory.attempts) {
+    if (auto one = open_creation(job, number, attempt)) open.emplace(number, std::move(*one));
+  }
+  const auto gained = gained_at_.find(shard_of(job));
+  const Duration held =
+      gained == gained_at_.end() ? Duration::zero() : loop_.now() - gained->second;
+  for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
+    const AttemptMemory* const known = memory.find_attempt(one.attempt);
+    const bool is_known =
+        known && (known->is_all_ours() || known->pod_existed || known->comes_no_more);
+    if (is_known || there.count(one.pod_name) != 0 || open.count(one.attempt) != 0) continue;
+    Duration left = reconciler::kCreationLimit - held;
+    if (one.closed) left = std::min(left, *one.closed + reconciler::kCreationLimit - now());
+    open[one.attempt] = {one.attempt, one.pod_name, false, true, left};
+  }
+  std::vector<reconciler::OpenCreation> all;
+  all.reserve(open.size());
+  for (auto& [number, one] : open) all.push_back(std::move(one));
+  return all;
+}
+
+// Of this process's own requests. A pod that was created is expected until the watch shows it: it
+// is not gone.
+std::optional<reconciler::OpenCreation> JobController::open_creation(const CachedJob& job,
+                                                                     std::int64_t number,
+                                                                     AttemptMemory& attempt) {
+  const SteadyTime steady = loop_.now();
+  const bool is_unseen = attempt.created_version > pods_.version(job.namespace_);
+  const bool is_unanswered = attempt.unanswered_until > steady && !attempt.pod_existed;
+  const bool may_come = (is_unseen || is_unanswered) && !attempt.comes_no_more;
+  if (!attempt.creating() && !may_come) return std::nullopt;
+  if (is_unseen && steady - attempt.lag_told >= kOwnPodTimeout &&
+      steady - attempt.created_at >= kOwnPodTimeout) {
+    attempt.lag_told = steady;
     pods_.watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
   }
-  return true;
+  reconciler::OpenCreation one;
+  one.attempt = number;
+  one.pod_name = reconciler::pod_name(job.name, job.uid, number);
+  one.expected = attempt.creating() || is_unseen;
+  const bool waits = attempt.creation && attempt.creation->ticket;
+  const bool is_seen = attempt.pod_existed && !is_unseen;
+  one.asked = is_unanswered || (!waits && !is_seen);
+  SteadyTime until = attempt.unanswered_until;
+  if (is_unseen) until = attempt.created_at + kOwnPodTimeout;
+  if (attempt.creating()) {
+    until = std::max(until, attempt.asked_at.value_or(steady) + reconciler::kCreationLimit);
+  }
+  one.left = until - steady;
+  return one;
 }
 
 // The pod that was granted the Lease last: as just read, or as the cache has it.

@@ -324,6 +324,7 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   pod.message = text_at(status, "message");
   pod.out_of_time = is_out_of_time(pod.reason);
   pod.created = time_at(meta, "creationTimestamp").value_or(Time{});
+  pod.grace = seconds_at(at(json, "spec"), "terminationGracePeriodSeconds").value_or(pod.grace);
   pod.deletion = time_at(meta, "deletionTimestamp");
   pod.deletion_grace = seconds_at(meta, "deletionGracePeriodSeconds").value_or(seconds(0));
   for (const JsonView finalizer : at(meta, "finalizers")) {

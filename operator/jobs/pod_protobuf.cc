@@ -14,6 +14,7 @@ const ProtobufMessage kContainer{{{1, "name"},
                                   {25, "restartPolicyRules", Type::kMessages, &kRestartRule}}};
 const ProtobufMessage kGate{{{1, "name"}}};
 const ProtobufMessage kSpec{{{3, "restartPolicy"},
+                             {4, "terminationGracePeriodSeconds", Type::kInteger},
                              {10, "nodeName"},
                              {19, "schedulerName"},
                              {38, "schedulingGates", Type::kMessages, &kGate},

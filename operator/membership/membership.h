@@ -144,6 +144,10 @@ class Membership : public Ownership {
   }
   bool holds(const Claim& claim) const override;
   Duration time_left() const override;
+  // How long a dead replica's shards may be held by nobody: after that its intents get no pods.
+  Duration takeover() const {
+    return config_.timings.lease_duration + config_.timings.retry_period;
+  }
 
   // The API server's data was set back: the answers to our own writes no longer count.
   void time_travelled();

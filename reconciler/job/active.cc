@@ -5,6 +5,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/telling.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/running.h"
 #include "reconciler/run/slot.h"
 
@@ -103,7 +104,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
   // So may an attempt on a worker that ended early.
-  const bool may_run = context.view.observed.creating || !workers_left(context).empty() ||
+  const bool may_run = last_creation(context.view) || !workers_left(context).empty() ||
                        !unread.empty() || stopped_pods_live(context);
   if (open || not_the_first || may_run || std::any_of(ends.begin(), ends.end(), waits_for)) {
     record_end(context, reached, write);
@@ -213,16 +214,8 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
     return end_job(context, reached, {}, start_write(context), plan);
   }
   const std::optional<PodsLeft> left = pods_left(context, plan);
-  if (left && left->time > Duration::zero()) {
-    Status status = context.job.status;
-    status.waiting = stopping_waiting(context, reached);
-    if (!left->slowest->slot) status.waiting->deadline = context.now + left->time;
-    plan.inform(std::move(status));
-    return;
-  }
-  // The end of the creation is an event.
-  if (context.view.observed.creating) return;
-  if (plan.looks_at(unseen_runs(context))) return;
+  if (wait_for_pods(context, left, stopping_waiting(context, reached), plan)) return;
+  if (plan.looks_at(unseen_runs(context), creations_to_look_at(context.view))) return;
   WriteStatus write = start_write(context);
   finish(context, reached, write);
   plan.write(std::move(write));

@@ -285,18 +285,21 @@ void Plan::write_in_turn(WriteStatus status, bool is_urgent) {
   write(std::move(status));
 }
 
-bool Plan::looks_at(const std::vector<std::int64_t>& runs) {
-  return confirm(runs) || !runs.empty();
+bool Plan::looks_at(const std::vector<std::int64_t>& runs,
+                    const std::vector<std::int64_t>& creations) {
+  return confirm(runs, creations) || !runs.empty() || !creations.empty();
 }
 
-bool Plan::confirm(const std::vector<std::int64_t>& runs) {
-  if (runs.empty()) return false;
+bool Plan::confirm(const std::vector<std::int64_t>& runs,
+                   const std::vector<std::int64_t>& creations) {
+  if (runs.empty() && creations.empty()) return false;
   if (context_.view.observed.looked) {
     wake_in(Duration::zero());
     return false;
   }
   decision_.confirm = true;
   decision_.confirm_runs.insert(decision_.confirm_runs.end(), runs.begin(), runs.end());
+  decision_.confirm_creations = creations;
   return true;
 }
 

@@ -21,6 +21,9 @@ struct Decision {
   // the start. `writes` is empty then. No runs: read the last pod of a job that has none.
   bool confirm = false;
   std::vector<std::int64_t> confirm_runs;
+  // The attempts of Observed::creations whose pods are to be read, too. One that does not exist is
+  // no open creation any more.
+  std::vector<std::int64_t> confirm_creations;
   // Open a run once Observed::may_create is true.
   bool awaits_creation = false;
   // Open a run once its queue has admitted the job (PermitView::admitted).

@@ -5,6 +5,7 @@
 #include "reconciler/job/status_limits.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/creations.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -82,7 +83,7 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
   const Opening::Wait turn = place_is_free(context, run, taken);
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
-    const bool is_coming = context.view.seen(place).observed.creating;
+    const bool is_coming = is_being_created(context.view, run.attempt);
     if (is_coming || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The job keeps its permit by any pod, and asks for none before that has ended.
     if (!context.has_permit) {

@@ -29,11 +29,14 @@ class Plan {
   // write with losses waits less, one with the last successes longer, and one that `is_urgent` not
   // at all.
   void write_in_turn(WriteStatus status, bool is_urgent = false);
-  // Asks for live reads of these runs (by index). False: there are none, or this reconcile has read
+  // Asks for live reads of these runs (by index), and of the pods of these open creations (by
+  // attempt). False: there are none, or this reconcile has read
   // already, and they are due at once in the next one.
-  bool confirm(const std::vector<std::int64_t>& runs);
-  // The same, for what cannot go on without these reads. False: there are no such runs.
-  bool looks_at(const std::vector<std::int64_t>& runs);
+  bool confirm(const std::vector<std::int64_t>& runs,
+               const std::vector<std::int64_t>& creations = {});
+  // The same, for what cannot go on without these reads. False: there is nothing to read.
+  bool looks_at(const std::vector<std::int64_t>& runs,
+                const std::vector<std::int64_t>& creations = {});
   // Of a job without runs: of its last pod.
   void confirm_last() { decision_.confirm = true; }
   // An admitted job that does not start by itself, or whose pool does not exist, gives its permit
@@ -59,10 +62,21 @@ class Plan {
 // The pods of the job that still run.
 struct PodsLeft {
   const PodView* slowest = nullptr;
-  Duration time{0};  // until it is given up
+  // Until it is given up; none: it is not, because nobody has taken the request to delete it.
+  std::optional<Duration> time = Duration::zero();
+  const DeletionTrouble* trouble = nullptr;  // of that pod
+
+  bool given_up() const { return time && *time <= Duration::zero(); }
 };
 // None: none runs. Looks again when a node may be given up.
 std::optional<PodsLeft> pods_left(const Context& context, Plan& plan);
+
+// What a job that is to end, or a stage, waits for, in this order: pods that run, and pods that may
+// still be created. `words`: what it says about the pods. True: it waits, and `plan` says so.
+bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, Waiting words,
+                   Plan& plan);
+// The attempts whose pods have to be looked for before the job, or its stage, is over.
+std::vector<std::int64_t> creations_to_look_at(const JobView& view);
 
 // The phase of a job that goes on.
 void settle_phase(const Context& context, Status& status);

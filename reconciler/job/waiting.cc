@@ -7,6 +7,7 @@
 #include "reconciler/job/telling.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/liveness.h"
 #include "reconciler/run/slot.h"
 
@@ -27,7 +28,7 @@ bool end_idle(const Context& context, Plan& plan) {
     const bool can_wait = write.status.phase != Phase::kNone;
     // From Suspended a job goes on by being resumed or cancelled, not by starting its next stage.
     const bool has_next = write.status.phase == Phase::kSuspended && !context.job.stages.empty();
-    if (can_wait && (has_next || any_pod_lives(context))) {
+    if (can_wait && (has_next || any_pod_lives(context) || last_creation(context.view))) {
       start_cancelling(context, write.status);
     } else {
       finish_cancelled(context, write);
@@ -36,17 +37,15 @@ bool end_idle(const Context& context, Plan& plan) {
     return true;
   }
   const auto reached = judge_job(context, {}, write.status);
-  // A pod that is being created is stopped before the job ends.
-  if (reached && context.view.observed.creating) return true;
   // Only an edited status makes a suspended job succeed. It is resumed first. So is one that would
   // go on with its next stage.
   const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
                                 (reached->succeeds || !context.job.stages.empty());
   if (reached && !is_resumed_first) {
     if (plan.looks_at(unseen_runs(context))) return true;
-    // An attempt that ended early may still run on its worker. While it is suspended, a job's end
-    // is not on record, because it may be resumed.
-    const bool waits = !workers_left(context).empty();
+    // An attempt that ended early may still run on its worker, and a pod may still be created.
+    // While it is suspended, a job's end is not on record, because it may be resumed.
+    const bool waits = !workers_left(context).empty() || last_creation(context.view);
     if (waits && write.status.phase == Phase::kSuspended) return false;
     if (!waits) {
       finish(context, *reached, write);
@@ -230,56 +229,118 @@ void decide_suspended(const Context& context, Plan& plan) {
 
 namespace {
 
-// For a pod that is not deleted yet. The same decision deletes it, and the answer changes the view,
-// unless a policy forbids the deletion.
-Duration untold_left(const Context& context) {
-  const Observed& observed = context.view.observed;
-  return context.spec.lost_after - observed.cancelling_for;
+// How soon a request to delete a pod that the same decision sends has its answer.
+constexpr seconds kAnswerLook{1};
+
+// For a pod that is not deleted yet. One that a rule of the cluster protects is given up after the
+// window. None: it is not given up, because its deletion was not refused.
+std::optional<Duration> untold_left(const Context& context, const DeletionTrouble* trouble) {
+  if (!trouble || !trouble->refused) return std::nullopt;
+  return context.spec.lost_after - context.view.observed.cancelling_for;
+}
+
+bool is_longer(const std::optional<Duration>& a, const std::optional<Duration>& b) {
+  return b && (!a || *a > *b);
+}
+
+// The job is stalled once its pod should have ended, and the request to delete it still fails.
+void tell_of_failing_deletion(const Context& context, const PodsLeft& left, Status& status,
+                              Plan& plan) {
+  const auto& told = context.job.status.waiting;
+  const bool is_told = told && told->reason == Reason::kPodDeletionFails;
+  if (!left.trouble) {
+    if (is_told) status = context.job.status;  // a new process has not asked yet
+    return;
+  }
+  const bool counts = told && told->reason != Reason::kPodCreationUnanswered;
+  const Time since = counts ? told->since.value_or(context.now) : context.now;
+  const Time stalled_at = since + left.slowest->grace + context.spec.lost_after;
+  if (!is_told && context.now < stalled_at) return plan.wake_at(stalled_at);
+  status.waiting = Waiting{
+      Reason::kPodDeletionFails,
+      "pod " + left.slowest->name +
+          " has to be stopped, and the request to delete it fails: " + left.trouble->message,
+      "the operator tries again every 30 s; mend what fails the request, or "
+      "delete the pod yourself",
+      std::nullopt};
+  set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
+                context.now);
 }
 
 }  // namespace
 
 std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
+  const auto& deletions = context.view.observed.deletions;
   std::optional<PodsLeft> left;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
+    const auto found = deletions.find(pod.name);
+    PodsLeft one{&pod, Duration(context.spec.lost_after)};
     // A worker answers, or is cut off. Nobody gives up its attempt before.
-    const Duration time = pod.slot ? Duration(context.spec.lost_after)
-                                   : overstay_left(context, pod).value_or(untold_left(context));
-    if (!left || time > left->time) left = PodsLeft{&pod, time};
+    if (!pod.slot && found != deletions.end()) one.trouble = &found->second;
+    if (!pod.slot && pod.deletion) one.time = overstay_left(context, pod);
+    if (!pod.slot && !pod.deletion) one.time = untold_left(context, one.trouble);
+    if (!pod.slot && !pod.deletion && !one.trouble) plan.wake_in(kAnswerLook);
+    if (!left || is_longer(one.time, left->time)) left = one;
     const NodeObservation* const node = node_of(context, pod);
     if (node && node->missing_for) plan.wake_in(context.spec.lost_after - *node->missing_for);
   }
-  if (left && left->time > Duration::zero()) plan.wake_in(left->time);
+  if (left && left->time && !left->given_up()) plan.wake_in(*left->time);
   return left;
+}
+
+bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, Waiting words,
+                   Plan& plan) {
+  const OpenCreation* const creation = last_creation(context.view);
+  const bool pods_run = left && !left->given_up();
+  if (!pods_run && (!creation || creation->left <= Duration::zero())) return false;
+  Status status = context.job.status;
+  // Until a pod is given up, or nobody knows when.
+  if (pods_run && left->time && !left->slowest->slot) words.deadline = context.now + *left->time;
+  if (!pods_run) {
+    plan.wake_in(creation->left);
+    words = Waiting{Reason::kPodCreationUnanswered,
+                    "pod " + creation->pod_name +
+                        " may still be created: the answer to a request for it is missing",
+                    "the operator stops the pod if it appears; else the job goes on when the "
+                    "answer is there, or at waiting.deadline",
+                    context.now + creation->left};
+  }
+  status.waiting = std::move(words);
+  clear_condition(status, "Stalled", to_string(Reason::kPodTerminating), context.now);
+  if (pods_run && !left->time) tell_of_failing_deletion(context, *left, status, plan);
+  plan.inform(std::move(status));
+  return true;
+}
+
+std::vector<std::int64_t> creations_to_look_at(const JobView& view) {
+  std::vector<std::int64_t> attempts;
+  for (const OpenCreation& one : view.observed.creations) {
+    if (one.asked) attempts.push_back(one.attempt);
+  }
+  return attempts;
 }
 
 void decide_cancelling(const Context& context, Plan& plan) {
   const std::optional<PodsLeft> left = pods_left(context, plan);
-  if (left && left->time > Duration::zero()) {
-    Status status = context.job.status;
-    if (left->slowest->slot) {
-      status.waiting =
-          Waiting{Reason::kWorkerStopping,
-                  "the job was cancelled; its attempt is being stopped on " + workers_left(context),
-                  "the job is Cancelled when nothing of it runs there any more, or "
-                  "when the worker is cut off",
-                  std::nullopt};
-      return plan.inform(std::move(status));
-    }
-    status.waiting =
-        Waiting{Reason::kPodTerminating,
-                "the job was cancelled; pod " + left->slowest->name + " is being stopped",
+  Waiting words{Reason::kPodTerminating, "the job was cancelled: its pod is being stopped",
                 "the job is Cancelled when the pod has ended, or at waiting.deadline",
-                context.now + left->time};
-    plan.inform(std::move(status));
-    return;
+                std::nullopt};
+  if (left && left->slowest->slot) {
+    words = {Reason::kWorkerStopping,
+             "the job was cancelled; its attempt is being stopped on " + workers_left(context),
+             "the job is Cancelled when nothing of it runs there any more, or "
+             "when the worker is cut off",
+             std::nullopt};
+  } else if (left) {
+    words.message = "the job was cancelled; pod " + left->slowest->name + " is being stopped";
   }
-  if (plan.looks_at(unseen_runs(context))) return;
+  if (wait_for_pods(context, left, std::move(words), plan)) return;
+  if (plan.looks_at(unseen_runs(context), creations_to_look_at(context.view))) return;
   WriteStatus write = start_write(context);
   if (left) {
-    write.ended.push_back({.orphan_class = OrphanClass::kCancelDeadWorker,
-                           .trouble_for = std::max(Duration::zero(), -left->time)});
+    write.ended.push_back(
+        {.orphan_class = OrphanClass::kCancelDeadWorker, .trouble_for = -*left->time});
   }
   finish_cancelled(context, write);
   plan.write(std::move(write));

@@ -18,6 +18,8 @@ bool is_owned(const JobView& view, const PodView& pod) { return pod.owner_uid ==
 
 bool is_current(const JobView& view, const Run& run, const RunView& seen, const PodView& pod) {
   if (run.pod_name.empty() || pod.name != run.pod_name) return false;
+  const auto& strangers = seen.observed.strangers;
+  if (std::find(strangers.begin(), strangers.end(), pod.uid) != strangers.end()) return false;
   const std::string known = known_pod_uid(run, seen);
   if (!known.empty()) return pod.uid == known;
   const bool of_another = !pod.owner_uid.empty() && !is_owned(view, pod);

@@ -4,6 +4,7 @@
 
 #include "core/utf8.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/liveness.h"
 #include "reconciler/run/pod_times.h"
@@ -183,12 +184,12 @@ RunStep decide_no_pod(const RunContext& context) {
   if (const auto step = ended_by_request(context)) return *step;
   const bool existed =
       observed.pod_existed || !run.node_name.empty() || !known_pod_uid(run, context.seen).empty();
-  if (observed.creating) return goes_on(context);
+  if (is_being_created(context.view, run.attempt)) return goes_on(context);
   if (!existed) {
     const bool was_refused = !run.refused.empty();
     if (template_has_failed(context)) return template_failed(context);
     if (observed.own_intent || was_refused || observed.refusal) return retried_creation(context);
-    const Duration left = kForeignIntentWait - observed.no_pod_for;
+    const Duration left = context.view.observed.takeover - observed.no_pod_for;
     if (left > Duration::zero()) return foreign_pod_awaited(context, left);
   }
   const Verdict verdict =

@@ -10,10 +10,6 @@
 
 namespace holdfast::reconciler {
 
-// How long a replica waits for the pod of another replica's intent: a member lease and a retry
-// period. After that, the writer of the intent has stopped acting.
-inline constexpr seconds kForeignIntentWait{17};
-
 // The end of a run's attempt, for history and budgets.
 struct AttemptEnd {
   Verdict verdict;

@@ -11,9 +11,9 @@ FAILED = [r"(?<!Event)\{false, to_string\(Reason::k(\w+)"]
 FAILED_BY_NAME = [r'(?<!Event)\{false, "(\w+)"(?![^}]*kCancel)']
 # Words in the code that look like a reason, and are none that a user sees: kinds, fields and values of Kubernetes, the
 # actions of Events, and what the log alone says.
-NO_REASONS = {"CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "JobQueue", "PodInitializing", "PodScheduled",
-              "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool", "WriteLease", "CutOff", "EchoLags",
-              "LeaseChanged"}
+NO_REASONS = {"CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "InternalError", "JobQueue", "PodInitializing",
+              "PodScheduled", "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool", "WriteLease", "CutOff",
+              "EchoLags", "LeaseChanged"}
 # Any word of two parts, and any word where a reason stands.
 REASONS = [r'"([A-Z][A-Za-z]+[A-Z][a-z][A-Za-z]*)"', r'\{\s*"([A-Z]\w+)",\s*"',
            r'set(?:_condition)?\([^;"]*"\w+",[^;"]*"([A-Z]\w+)"']

@@ -134,6 +134,97 @@ TEST_F(SlowCreations, ARecoveryIsOverWhenThePodIsThereHoweverLateTheAnswer) {
   });
 }
 
+// ---- A pod that is being created belongs to the job.
+
+class Unanswered : public SlowCreations {
+ protected:
+  // The job's creations take 5 s. Something ends it after one.
+  void make_slow(Json more = Json::object()) {
+    hold("team-b", seconds(5));
+    at(seconds(5), [this, more] { create("team-b", "b", more); });
+  }
+  void cancel_at(Duration when) {
+    at(when, [this] { world_->users().patch("team-b", "b", {{"cancel", true}}); });
+  }
+  void expect_open(const std::string& why) {
+    const reconciler::Status now = status("team-b", "b");
+    EXPECT_FALSE(is_terminal(now.phase)) << why;
+    ASSERT_TRUE(now.waiting) << why;
+    EXPECT_EQ(now.waiting->reason.text(), "PodCreationUnanswered") << why;
+    EXPECT_TRUE(now.waiting->deadline) << why;
+  }
+};
+
+TEST_F(Unanswered, ACancelledJobWaitsForThePodThatIsBeingCreated) {
+  run(minutes(2), [this] {
+    make_slow();
+    cancel_at(seconds(6));
+    at(milliseconds(8500), [this] { expect_open("cancelled"); });
+    at(seconds(100),
+       [this] { EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kCancelled); });
+  });
+}
+
+TEST_F(Unanswered, SoDoesOneWhoseTimeIsOver) {
+  run(minutes(2), [this] {
+    make_slow({{"activeDeadlineSeconds", 2}});
+    at(milliseconds(9200), [this] { expect_open("overdue"); });
+    at(seconds(100),
+       [this] { EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kFailed); });
+  });
+}
+
+TEST_F(Unanswered, NoStageBeginsBesideIt) {
+  const Json stages = Json::array(
+      {{{"name", "clean"}, {"when", "Always"}, {"template", drawn_spec(7)["template"]}}});
+  run(minutes(3), [this, stages] {
+    make_slow({{"stages", stages}});
+    cancel_at(seconds(6));
+    at(milliseconds(8500), [this] {
+      expect_open("cancelled");
+      EXPECT_EQ(status("team-b", "b").attempt, 1) << "the clean-up waits";
+    });
+    at(minutes(2), [this] { EXPECT_EQ(status("team-b", "b").attempt, 2); });
+  });
+}
+
+TEST_F(Unanswered, AJobThatWasSuspendedMeanwhileAndIsCancelledWaitsToo) {
+  run(minutes(2), [this] {
+    make_slow();
+    at(seconds(6), [this] { world_->users().patch("team-b", "b", {{"suspend", true}}); });
+    cancel_at(milliseconds(7500));
+    at(milliseconds(9200), [this] { expect_open("suspended, then cancelled"); });
+    at(seconds(100),
+       [this] { EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kCancelled); });
+  });
+}
+
+// The next process knows the attempt's record alone.
+TEST_F(Unanswered, ANewProcessWaitsUntilNoRequestOfTheLastOneCanSucceed) {
+  run(minutes(4), [this] {
+    at(seconds(5), [this] {
+      create("team-b", "b");
+      create("team-b", "known");
+    });
+    at(seconds(20), [this] { kill_pod("team-b", "b"); });
+    at(milliseconds(19900), [this] { hold("team-b", minutes(2)); });
+    at(milliseconds(20500), [this] { world_->crash_replica(0, seconds(2)); });
+    at(seconds(25), [this] {
+      no_trouble();
+      for (const char* name : {"b", "known"}) {
+        world_->users().patch("team-b", name, {{"cancel", true}});
+      }
+    });
+    at(seconds(75), [this] {
+      expect_open("the take-over was 65 s ago at most");
+      EXPECT_EQ(status("team-b", "known").phase, reconciler::Phase::kCancelled)
+          << "its pod is known";
+    });
+    at(seconds(112),
+       [this] { EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kCancelled); });
+  });
+}
+
 // ---- A job that waits for its turn.
 
 class Turns : public SlowCreations {

@@ -187,6 +187,7 @@ class Ledger {
   // ledger_pods.cc
   void pod_written(const Applied& applied);
   void pod_created(const Json& pod);
+  void check_not_over(const Json& job, const Json& pod);
   void pod_template_kept(const Json& job, const Json& body);
   void pod_touched(const Json& before, const Json* after);
   void second_copy(const Delivery& delivery);

@@ -54,6 +54,22 @@ void Ledger::pod_written(const Applied& applied) {
   pod_touched(*applied.before, applied.after);
 }
 
+// A pod that is being created belongs to the job: the job does not end before it, and does not move
+// on to another stage.
+void Ledger::check_not_over(const Json& job, const Json& pod) {
+  const Json& status = at(job, "status");
+  const auto phase = parse_phase(string_at(status, "phase"));
+  if (phase && is_terminal(*phase)) {
+    complain("S6 OnePod: a pod is created after the end of its job: " + key_of(pod));
+  }
+  const std::string stage = string_at(at(at(pod, "metadata"), "labels"), kStageLabel);
+  const std::string current = string_at(status, "stage");
+  if (!stage.empty() && !current.empty() && stage != current) {
+    complain("S20 StageOnce: a pod of stage " + stage + " is created in stage " + current + ": " +
+             key_of(pod));
+  }
+}
+
 void Ledger::pod_created(const Json& pod) {
   const PodBook& made = pods_.at(uid_of(pod));
   const std::string what = made.namespace_ + "/" + made.name;
@@ -75,6 +91,9 @@ void Ledger::pod_created(const Json& pod) {
   if (attempt < made.attempt && !of_the_future) {
     complain("S8 Budget: a pod exists before its attempt is recorded: " + what);
   }
+  // A second copy of a request is no creation of the operator's. A user may delete the job at any
+  // moment.
+  if (current_->copy == 0 && !of_the_future && !is_deleting(*owner)) check_not_over(*owner, pod);
   JobBook& book = jobs_[made.owner_uid];
   const auto its = book.attempts.find(made.attempt);
   const Json& index = at(at(at(pod, "metadata"), "annotations"), kIndexAnnotation);

@@ -9,6 +9,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/opening.h"
 #include "reconciler/names.h"
+#include "reconciler/refusals.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
 #include "tests/simulation/objects.h"
@@ -293,7 +294,11 @@ void Liveness::look_at_stopping(const Job& job, const char* gone) {
     if (pod.deletion) last = std::max(last, instant(pod.deletion));
   }
   alive = stops_at_workers(job) || alive;
-  if (!alive) holds(job, gone, Duration::zero());
+  // A pod that is being created belongs to the job.
+  const auto& waiting = job.job.status.waiting;
+  const bool may_come = waiting && waiting->reason == Reason::kPodCreationUnanswered;
+  if (!alive && may_come) holds(job, "a pod may still be created", own(kCreationLimit));
+  if (!alive && !may_come) holds(job, gone, Duration::zero());
   if (alive && last > Duration::zero()) {
     holds(job, "cancelling with a dead worker",
           own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
@@ -311,7 +316,7 @@ void Liveness::look_at_running(const RunOfJob& one) {
                                             status.waiting->reason == Reason::kPodTemplateRefused ||
                                             status.waiting->reason == Reason::kPodNameTaken);
     const bool is_refused = refused || !one.run.refused.empty();
-    holds(one, "intent without pod", is_refused ? kRefusalRetry : own(kForeignIntentWait));
+    holds(one, "intent without pod", is_refused ? kRefusalRetry : own(kTakeOver));
     return;
   }
   if (pod->ended()) return holds(one, "its pod has ended", Duration::zero());

@@ -73,6 +73,7 @@ class World {
 
   // Begins and ends a script's acts by hand, for tests.
   void stop_replica(int index, Duration down_for) { stop_cleanly(index, down_for); }
+  void crash_replica(int index, Duration down_for) { crash(index, down_for); }
 
   // Null: the seat is empty.
   Replica* replica(int index) { return seats_[static_cast<std::size_t>(index)].replica.get(); }

@@ -12,6 +12,7 @@ holdfast_test(
   reconciler/transitions_test.cc
   reconciler/verdict_test.cc
   reconciler/budget_test.cc
+  reconciler/creations_test.cc
   reconciler/no_pod_test.cc
   reconciler/deferral_test.cc reconciler/many_runs_edits_test.cc reconciler/many_runs_test.cc
   reconciler/job_end_test.cc

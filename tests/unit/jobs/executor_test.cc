@@ -1,6 +1,8 @@
 // The executor writes only while the job's shard is held, one write after the other.
 #include "operator/jobs/executor.h"
 
+#include <set>
+
 #include "core/invariant.h"
 #include "tests/unit/kube/client_fixture.h"
 
@@ -268,7 +270,7 @@ TEST_F(ExecutorTest, WhatFollowsARefusedWriteIsNotWritten) {
 TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
   const std::string broken =
       R"({"kind": "Status", "code": 500, "message": "failed calling webhook \"guard\""})";
-  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5, 0},
                       reconciler::CreatePod{2, "train-2-abcde"}};
   const auto first = perform();
   transport_.answer(500, broken);
@@ -300,7 +302,7 @@ TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
 // Nothing forbids the deletion: the view was old. Its watch is waited for, or replaced.
 TEST_F(ExecutorTest, AConflictIsNoDeletionThatFails) {
   const auto stop_and_go_on = [this](const std::string& live) {
-    decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5},
+    decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5, 0},
                         reconciler::CreatePod{2, "train-2-abcde"}};
     const auto done = perform();
     transport_.answer(409, R"({"kind": "Status", "reason": "Conflict", "code": 409})");
@@ -329,8 +331,84 @@ TEST_F(ExecutorTest, AConflictIsNoDeletionThatFails) {
   EXPECT_TRUE((*last)->ok());
 }
 
+TEST_F(ExecutorTest, ItIsRememberedWhetherADeletionWasRefusedOrHasFailed) {
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5, 0}};
+  const auto ask = [this](int status) {
+    const auto done = perform();
+    transport_.answer(status, R"({"kind": "Status", "message": "no"})");
+    loop_.run_ready();
+    loop_.advance(std::chrono::seconds(30));
+  };
+  ask(400);
+  EXPECT_TRUE(memory_.deletions.at("old").refused) << "a webhook that denies may answer so";
+  ask(429);
+  EXPECT_FALSE(memory_.deletions.at("old").refused);
+  EXPECT_EQ(memory_.deletions.at("old").message, "no");
+  ask(500);
+  EXPECT_FALSE(memory_.deletions.at("old").refused);
+  ask(404);
+  EXPECT_TRUE(memory_.deletions.empty());
+}
+
+TEST_F(ExecutorTest, AReleaseThatFailsHoldsUpNoEndOfTheTimeToLive) {
+  decision_.writes = {reconciler::ReleasePod{"train-1-abcde", "u"}, reconciler::DeleteJob{}};
+  const auto done = perform();
+  std::set<std::string> methods;
+  while (transport_.pending() > 0) {
+    methods.insert(transport_.request().method);
+    transport_.answer(transport_.request().method == "PATCH" ? 403 : 200,
+                      R"({"kind": "Status", "message": "no"})");
+    loop_.run_ready();
+  }
+  EXPECT_TRUE(methods.count("DELETE"));
+  EXPECT_FALSE((*done)->ok()) << "the release is tried again";
+}
+
+// ---- A creation, and what is known of it.
+
+TEST_F(ExecutorTest, ARequestForAPodIsOpenUntilItsAnswerOrAMinuteLater) {
+  decision_.writes.erase(decision_.writes.begin());
+  perform();
+  loop_.run_ready();
+  AttemptMemory& attempt = memory_.attempts.at(1);
+  EXPECT_EQ(attempt.asked_at, loop_.now());
+  const SteadyTime asked = loop_.now();
+  loop_.advance(std::chrono::seconds(2));
+  transport_.answer(504, R"({"kind": "Status", "reason": "Timeout"})");
+  loop_.run_ready();
+  EXPECT_FALSE(attempt.asked_at);
+  EXPECT_EQ(attempt.unanswered_until, asked + reconciler::kCreationLimit);
+  perform();
+  transport_.answer(403, R"({"kind": "Status", "message": "no"})");
+  loop_.run_ready();
+  EXPECT_EQ(attempt.unanswered_until, asked + reconciler::kCreationLimit)
+      << "the answer to another request says nothing of the first";
+}
+
+TEST_F(ExecutorTest, APodThatWasAStrangerIsNeverTheAttempts) {
+  decision_.writes = {reconciler::CreatePod{1, "train-1-abcde", Time{}}};
+  const auto meet = [this](const std::string& owner) {
+    perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "code": 409})");
+    loop_.run_ready();
+    transport_.answer(200, R"({"metadata": {"name": "train-1-abcde", "namespace": "default",
+        "uid": "squatter", "resourceVersion": "8",
+        "annotations": {"holdfast.dev/intent": "1970-01-01T00:00:00.000000Z"}, )" +
+                               owner + R"( "labels": {"holdfast.dev/job-uid": "job-uid"}}})");
+    loop_.run_ready();
+  };
+  meet("");
+  EXPECT_EQ(last_refusal().kind, reconciler::CreationRefusal::Kind::kNameTaken);
+  meet(R"("ownerReferences": [{"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+          "name": "train", "uid": "job-uid", "controller": true}],)");
+  EXPECT_EQ(last_refusal().in_a_row, 2);
+  EXPECT_FALSE(memory_.attempts.at(1).pod_existed);
+  executor_.pod_exists("default", 1, "squatter", memory_);
+  EXPECT_FALSE(memory_.attempts.at(1).pod_existed) << "nor by the watch";
+}
+
 TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted) {
-  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5}};
+  decision_.writes = {reconciler::DeletePod{"old", "old-uid", 5, 0}};
   const auto first = perform();
   transport_.answer(500, "{}");
   loop_.run_ready();

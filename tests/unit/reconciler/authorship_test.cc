@@ -57,6 +57,18 @@ TEST(Author, TheNextAttemptHasNoPodUidYet) {
   EXPECT_EQ(status.history.back().pod_uid, "pod-uid-1");
 }
 
+TEST(Author, APodThatWasAStrangerStaysOneWhateverItsOwnerAndItsMarkSayLater) {
+  JobView view = running_job();
+  auto& run = view.job.status.runs.at(0);
+  run.pod_uid.clear();
+  PodView& pod = add_pod(view, 1, PodPhase::kRunning);
+  pod.intent = run.start_time;
+  ASSERT_TRUE(current_pod(view, 0));
+  view.begun().observed.strangers = {pod.uid};
+  EXPECT_FALSE(current_pod(view, 0));
+  EXPECT_FALSE(current_pods(view).at(0));
+}
+
 TEST(Author, APodOfTheRightNameAndTheWrongUidNeverCounts) {
   for (const bool on_record : {true, false}) {
     JobView view = running_job();

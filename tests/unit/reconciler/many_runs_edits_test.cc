@@ -133,12 +133,12 @@ TEST(ManyCreations, TheJobEndsOnceNoPodIsBeingCreated) {
   view.job.status.runs[1].pod_uid.clear();
   view.job.status.runs[1].node_name.clear();
   view.runs.resize(2);
-  view.runs[1].observed.creating = view.observed.creating = true;
+  create_pod_slowly(view, view.job.status.runs[1].attempt);
   view.job.status = after(view);
   EXPECT_FALSE(is_terminal(view.job.status.phase));
   EXPECT_TRUE(has_condition(view.job.status, "SuccessCriteriaMet", "SuccessPolicy"));
   EXPECT_FALSE(is_terminal(after(view).phase)) << "still";
-  view.observed.creating = false;
+  view.observed.creations.clear();
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
 }
 
@@ -151,9 +151,9 @@ TEST(ManyCreations, ThePolicyFailedWaitsForAPodThatIsBeingCreated) {
   view.job.status.phase = Phase::kBackoff;
   view.pods.clear();
   view.runs.resize(1);
-  view.runs[0].observed.creating = true;
+  create_pod_slowly(view, view.job.status.runs[0].attempt);
   EXPECT_EQ(after(view).attempt, 1);
-  view.runs[0].observed.creating = false;
+  view.observed.creations.clear();
   EXPECT_EQ(after(view).attempt, 2);
 }
 

@@ -32,7 +32,8 @@ TEST(ManyRuns, AtMost64AttemptsStandWithoutAPod) {
   view.job.status = after(view);
   EXPECT_EQ(view.job.status.runs.size(), 64u);
   view.runs.resize(64);
-  for (RunView& run : view.runs) run.observed.own_intent = run.observed.creating = true;
+  for (RunView& run : view.runs) run.observed.own_intent = true;
+  for (const auto& run : view.job.status.runs) create_pod_slowly(view, run.attempt);
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   for (std::size_t place = 0; place < 10; ++place) view.runs[place].observed.pod_existed = true;
   EXPECT_EQ(after(view).runs.size(), 74u);

@@ -34,7 +34,7 @@ TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
 TEST(NoPod, ACreationThatIsUnderWayIsNotAskedForAgain) {
   JobView view = running_job();
   view.begun().observed.own_intent = true;
-  view.begun().observed.creating = true;
+  create_pod_slowly(view, 1);
   EXPECT_TRUE(decide(view, now()).writes.empty());
   view.begun().observed.pod_existed = true;
   EXPECT_FALSE(decide(view, now()).confirm) << "the watch does not show the pod yet";
@@ -63,6 +63,15 @@ TEST(NoPod, AnothersIntentWaitsSeventeenSecondsSinceItWasFirstSeen) {
   EXPECT_EQ(after(view).waiting->reason, "PodNotCreated");
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(12));
   view.begun().observed.no_pod_for = seconds(17);
+  EXPECT_TRUE(decide(view, now()).confirm);
+}
+
+TEST(NoPod, AnothersIntentWaitsAsLongAsATakeOverTakes) {
+  JobView view = running_job();
+  view.observed.takeover = std::chrono::milliseconds(4500);
+  view.begun().observed.no_pod_for = seconds(4);
+  EXPECT_EQ(decide(view, now()).wake_after, std::chrono::milliseconds(500));
+  view.begun().observed.no_pod_for = seconds(5);
   EXPECT_TRUE(decide(view, now()).confirm);
 }
 

@@ -35,9 +35,42 @@ TEST(Refusals, ARefusedCreationHasAnEventUnlessTheJobFailsOrNobodyRefusedIt) {
 }
 
 TEST(Refusals, ADeletionHasAnEventOnceTheJobGoesOnWithoutIt) {
-  EXPECT_EQ(deletion_event(make_error(kForbidden, "kept"), false)->reason, "PodDeletionRefused");
+  Error kept = make_error(kForbidden, "kept");
+  kept.http_status = 403;
+  EXPECT_EQ(deletion_event(kept, false)->reason, "PodDeletionRefused");
   EXPECT_FALSE(deletion_event(make_error(kTransient, "500"), false)) << "it is tried again first";
   EXPECT_EQ(deletion_event(make_error(kTransient, "500"), true)->note, "500");
+}
+
+TEST(Refusals, ADeletionIsRefusedByEveryAnswerThatBlamesTheRequestButFour) {
+  Error error;
+  for (const int status : {400, 402, 403, 405, 408, 410, 413, 418, 422, 451}) {
+    error.http_status = status;
+    EXPECT_TRUE(deletion_is_refused(error)) << status;
+  }
+  for (const int status : {0, 401, 404, 409, 429, 500, 502, 503, 504}) {
+    error.http_status = status;
+    EXPECT_FALSE(deletion_is_refused(error)) << status;
+  }
+}
+
+TEST(Refusals, ACreationMayStillSucceedUnlessTheApiServerHasAnsweredIt) {
+  Error error = make_error(ErrorCode::kTransient, "broke");
+  EXPECT_FALSE(may_still_create(error)) << "it was not sent";
+  error.maybe_applied = true;
+  EXPECT_TRUE(may_still_create(error));
+  for (const int status : {408, 502, 503, 504, 500}) {
+    error.http_status = status;
+    EXPECT_TRUE(may_still_create(error)) << status;
+  }
+  error.reason = "InternalError";
+  EXPECT_FALSE(may_still_create(error)) << "a webhook failed";
+  for (const int status : {400, 403, 409, 422, 429}) {
+    error = make_error(ErrorCode::kForbidden, "no");
+    error.http_status = status;
+    EXPECT_FALSE(may_still_create(error)) << status;
+  }
+  EXPECT_TRUE(may_still_create(make_error(ErrorCode::kCancelled, "given up")));
 }
 
 TEST(Refusals, ARefusedWriteIsTriedAgainAfterFiveToThirtySeconds) {

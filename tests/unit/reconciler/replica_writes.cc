@@ -6,18 +6,16 @@
 namespace holdfast::reconciler::testing {
 namespace {
 
-// The run of a write, and the pod if it is of no run. A job with one run has one chain.
+// The run of a write, and the pod if it is of no run.
 using ChainKey = std::pair<std::int64_t, std::string>;
 
 struct KeyOf {
-  bool many_runs;
   ChainKey operator()(const WriteStatus&) const { return {}; }
-  ChainKey operator()(const DeleteJob&) const { return {}; }
+  ChainKey operator()(const DeleteJob&) const { return {kNoRun, ""}; }
   ChainKey operator()(const WriteLease& write) const { return {write.run, ""}; }
   ChainKey operator()(const DeleteLease& write) const { return {write.run, ""}; }
   template <class PodWrite>
   ChainKey operator()(const PodWrite& write) const {
-    if (!many_runs) return {};
     return {write.run, write.run == kNoRun ? write.name : ""};
   }
 };
@@ -32,7 +30,7 @@ void Replica::plan(const JobView& seen, std::vector<Write> writes) {
     if (auto* const status = std::get_if<WriteStatus>(&write)) {
       status_ = std::move(*status);
     } else {
-      const ChainKey key = std::visit(KeyOf{seen.job.spec.many_runs()}, write);
+      const ChainKey key = std::visit(KeyOf{}, write);
       chains[key].push_back(std::move(write));
     }
   }

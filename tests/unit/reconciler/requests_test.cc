@@ -106,6 +106,7 @@ TEST(Cancel, APodOnAMissingNodeIsNotWaitedForLongerThanTheWindow) {
 TEST(Cancel, APodThatIsNeverToldToGoIsNotWaitedForLongerThanTheWindow) {
   JobView view = job_in(Phase::kCancelling);
   add_pod(view, 1, PodPhase::kRunning);
+  view.observed.deletions[pod_of(1)] = {true, "denied"};
   view.observed.cancelling_for = seconds(39);
   EXPECT_EQ(after(view).phase, Phase::kCancelling);
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(1));

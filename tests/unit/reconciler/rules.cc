@@ -62,7 +62,8 @@ std::string refused_text(const Status& status) {
 
 std::string broken_look(const JobView& view, const Decision& decision) {
   if (!decision.writes.empty()) return "writes before the live look that it asks for";
-  bool had = view.observed.looked || (decision.confirm_runs.empty() && view.observed.confirmed);
+  const bool of_last = decision.confirm_runs.empty() && decision.confirm_creations.empty();
+  bool had = view.observed.looked || (of_last && view.observed.confirmed);
   for (const std::int64_t index : decision.confirm_runs) {
     const Run* const run = run_at(view.job.status, index);
     if (!run) return "asks for a live look at a run that is not on record";

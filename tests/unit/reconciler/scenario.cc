@@ -1,5 +1,7 @@
 #include "tests/unit/reconciler/scenario.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,6 +96,10 @@ void end_pod(JobView& view, std::int64_t index, int exit_code) {
   add_ended_pod(view, attempt, exit_code);
 }
 
+void create_pod_slowly(JobView& view, std::int64_t attempt, Duration left) {
+  view.observed.creations.push_back({attempt, pod_of(attempt), true, true, left});
+}
+
 std::string pod_of(std::int64_t attempt) { return pod_name(kJobName, kUid, attempt); }
 
 PodView& add_pod(JobView& view, std::int64_t attempt, PodPhase phase) {
@@ -160,6 +166,10 @@ Decision settle(JobView view, Time at) {
   view.runs.resize(std::max(view.job.status.runs.size(), view.runs.size()));
   for (RunView& run : view.runs) run.observed.confirmed = true;
   view.observed.confirmed = view.observed.looked = true;
+  std::erase_if(view.observed.creations, [&](const OpenCreation& one) {
+    const auto& asked = decision.confirm_creations;
+    return std::count(asked.begin(), asked.end(), one.attempt) > 0;
+  });
   decision = decide(view, at);
   EXPECT_FALSE(decision.confirm) << "asks for a second live look";
   return decision;

@@ -42,6 +42,9 @@ ContainerView& add_container(PodView& pod, const std::string& name, Progress pro
 // Marks the pod as deleted this long ago, with a grace of 30 s from then.
 void delete_pod(PodView& pod, seconds ago);
 
+// This process has asked for the attempt's pod, and has no answer.
+void create_pod_slowly(JobView& view, std::int64_t attempt, Duration left = seconds(60));
+
 std::string pod_of(std::int64_t attempt);
 void add_history(JobView& view, Outcome outcome, int times);
 

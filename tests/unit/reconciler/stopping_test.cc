@@ -241,7 +241,8 @@ TEST(EachEnd, StopsTheRunsThatItHasNotReadAfterTheNextLook) {
     std::erase_if(one.pods, [](const PodView& pod) { return pod.attempt == 1; });
     one.runs.resize(4);
     one.runs[0].observed.pod_existed = one.runs[0].observed.confirmed = true;
-    one.runs[3].observed.creating = true;  // its pod is on its way, as far as it knows
+    create_pod_slowly(one,
+                      one.job.status.runs[3].attempt);  // its pod is on its way, as far as it knows
     one.observed.looked = true;
     return decide(one, now());
   }();
