@@ -34,7 +34,7 @@ kube::Kind pod_kind() {
 void add_pod_indexes(cache::Store& pods) {
   pods.add_index(kByJob, [](const kube::Object& object) {
     const auto& pod = static_cast<const CachedPod&>(object);
-    const std::string key = job_key(pod);
+    const std::string key = look_key(pod);
     if (key.empty()) return std::vector<std::string>{};
     return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
   });
@@ -68,7 +68,8 @@ JobController::JobController(Dependencies dependencies, Config config,
           {loop_, log_}, config_.pool,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
       creations_(loop_, config_.pool.workers,
-                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }) {
+                 [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
+      strays_(stray_pods(), config_.namespaces) {
   add_pod_indexes(pods_.store());
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
   pods_.on_change([this](const cache::Change& change) { on_pod(change); });
@@ -102,8 +103,34 @@ void JobController::resync() {
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
+StrayPods::Dependencies JobController::stray_pods() {
+  return {
+      loop_,
+      client_,
+      log_,
+      [this](int shard) { return membership_.claim_shard(shard); },
+      [this](const std::string& namespace_, const std::string& name) {
+        return pods_.store().get(namespace_ + "/" + name) != nullptr;
+      },
+      [this](std::string namespace_, std::string name, std::string uid, Ownership::Claim claim) {
+        return executor_.release_pod(std::move(namespace_), std::move(name), std::move(uid), claim,
+                                     nullptr);
+      }};
+}
+
+// The job is gone. Its pods that the cache does not show may have our finalizer.
+void JobController::look_for_strays_of(const CachedJob& job) {
+  if (!membership_.holds_shard(shard_of(job))) return;
+  std::vector<std::string> pods;
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (!run.at_worker() && !run.pod_name.empty()) pods.push_back(run.pod_name);
+  }
+  strays_.look_for(shard_of(job), job.namespace_, std::move(pods));
+}
+
 void JobController::stop(std::function<void()> idle) {
   stopping_ = true;
+  strays_.stop();
   idle_ = std::move(idle);
   loop_.cancel(resync_timer_);
   loop_.cancel(std::exchange(hand_over_timer_, 0));
@@ -134,6 +161,7 @@ void JobController::lost(int shard) {
 // Many shards come together: their jobs are looked at in one go.
 void JobController::look_at_all(int shard) {
   gained_at_.try_emplace(shard, loop_.now());
+  if (shard == StrayPods::kWalkersShard) strays_.walk_soon();
   if (!gained_.insert(shard).second || gained_.size() > 1) return;
   loop_.post([this] { begin_gained(); });
 }
@@ -177,7 +205,7 @@ void JobController::look_at_all(const Gained& is_gained) {
 // ---- What the caches tell.
 
 void JobController::look_at_job_of(const CachedPod& pod, Priority priority) {
-  if (const std::string key = job_key(pod); !key.empty()) pool_.queue().add(key, priority);
+  if (const std::string key = look_key(pod); !key.empty()) pool_.queue().add(key, priority);
 }
 
 void JobController::on_job(const cache::Change& change) {
@@ -193,6 +221,7 @@ void JobController::on_job(const cache::Change& change) {
     job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
   } else {
     job_windows_.gone(static_cast<const CachedJob&>(*change.before));
+    look_for_strays_of(static_cast<const CachedJob&>(*change.before));
     census_.erase(change.before->uid);
     heartbeats_.look_again_at_all(change.before->namespace_, change.before->name);
   }

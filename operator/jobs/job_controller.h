@@ -32,6 +32,7 @@
 #include "operator/jobs/places.h"
 #include "operator/jobs/pod_codec.h"
 #include "operator/jobs/pod_shards.h"
+#include "operator/jobs/stray_pods.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
@@ -54,6 +55,12 @@ inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
 // Empty: the pod names no job.
 inline std::string job_key(const CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
+}
+// What is looked at because of the pod: its job; "<namespace>/", the job of no name, for one that
+// names none and has our finalizer. No attempt's pod is like that: its own name names the job.
+inline std::string look_key(const CachedPod& pod) {
+  const bool is_nobodys = pod.job_name.empty() && pod.pod.has_finalizer;
+  return is_nobodys ? pod.namespace_ + "/" : job_key(pod);
 }
 // What the caches of jobs and pods watch.
 kube::Kind job_kind();
@@ -95,6 +102,7 @@ class JobController {
     ReconcilePool::Config pool;
     std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
     Duration resync = std::chrono::minutes(30);
+    std::vector<std::string> namespaces;  // that are watched; empty: all
   };
   JobController(Dependencies dependencies, Config config, ReconcilePool::Metrics metrics = {});
   ~JobController();
@@ -153,6 +161,8 @@ class JobController {
   class Look;  // a reconcile in flight, which may have a turn
 
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
+  StrayPods::Dependencies stray_pods();
+  void look_for_strays_of(const CachedJob& job);
   void on_job(const cache::Change& change);
   void on_pod(const cache::Change& change);
   void remember_pod(const std::string& key, const CachedPod& pod, bool is_there);
@@ -278,6 +288,7 @@ class JobController {
   Executor executor_;
   ReconcilePool pool_;
   Creations creations_;
+  StrayPods strays_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
   std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // jobs with a creation in progress

@@ -312,11 +312,15 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   if (strangers.empty()) co_return Unit{};
   // The cache of jobs may be behind the cache of pods: only a live read says that a job is gone.
   const std::string ns = namespace_of(key);
-  auto get = client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns,
-                                           key.substr(ns.size() + 1)));
-  const Result<JsonDocument> answer = co_await get;
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  const std::string live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
+  const std::string name = key.substr(ns.size() + 1);
+  std::string live_uid;
+  if (!name.empty()) {
+    auto get =
+        client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name));
+    const Result<JsonDocument> answer = co_await get;
+    if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+    live_uid = answer ? string_at(at(*answer, "metadata"), "uid") : "";
+  }
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> releases;
   releases.reserve(strangers.size());

@@ -10,6 +10,12 @@ namespace {
 // The limit of a reason in an annotation.
 constexpr std::size_t kMaxReasonBytes = 256;
 
+controller::JobController::Config of_namespaces(controller::JobController::Config config,
+                                                const std::vector<std::string>& namespaces) {
+  config.namespaces = namespaces;
+  return config;
+}
+
 }  // namespace
 
 Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Metrics metrics)
@@ -70,7 +76,8 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
                        pods_, nodes_, heartbeats_, windows_, membership_, readings_, pod_shards_,
                        queue_controller_, &pool_controller_, &notifier_},
-                      std::move(config.jobs), std::move(metrics)) {
+                      of_namespaces(std::move(config.jobs), config.namespaces),
+                      std::move(metrics)) {
   if (config.batch_jobs) make_lane(deps, *config.batch_jobs, config.namespaces);
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {

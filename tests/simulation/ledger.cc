@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "operator/jobs/job_codec.h"
+#include "operator/jobs/stray_pods.h"
 #include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
@@ -237,8 +238,9 @@ void Ledger::owner_acts(const Delivery& delivery, const std::vector<std::string>
     if (const auto owner = life_of(holder); owner && *owner == life) return;
     held += (held.empty() ? "" : ", ") + shard + " is held by '" + holder + "'";
   }
-  const std::string of_label = label_shard_of(delivery.request);
-  if (const auto owner = life_of(lease_holder(of_label)); owner && *owner == life) return;
+  for (const std::string& shard : releasers_of(delivery.request)) {
+    if (const auto owner = life_of(lease_holder(shard)); owner && *owner == life) return;
+  }
   complain("S15 Exclusion: " + who + " while " + held);
 }
 
@@ -247,19 +249,24 @@ std::string Ledger::lease_holder(const std::string& shard_lease) const {
   return lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
 }
 
-// A pod whose job is gone is released by the replica that its label shows it to.
-std::string Ledger::label_shard_of(const ApiRequest& request) const {
-  if (request.method != "PATCH" || !is_pod(request)) return "";
+// A pod whose job is gone is released by the replica that its label shows it to, or by the one that
+// looks at all pods.
+std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
+  if (request.method != "PATCH" || !is_pod(request)) return {};
   const std::string name = request.target.substr(request.target.rfind('/') + 1);
   const Json* const pod = gateway_.server().find("pods", namespace_in(request.target), name);
-  if (!pod) return "";
+  if (!pod) return {};
   bool has_job = false;
   gateway_.server().for_each("durablejobs", [&](const Json& job) {
     has_job = has_job || uid_of(job) == controller_uid(*pod);
   });
   const auto shard = reconciler::labelled_shard(
       string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel), shards_);
-  return shard && !has_job ? controller::shard_lease_name(*shard) : "";
+  if (has_job) return {};
+  std::vector<std::string> shards = {
+      controller::shard_lease_name(controller::StrayPods::kWalkersShard)};
+  if (shard) shards.push_back(controller::shard_lease_name(*shard));
+  return shards;
 }
 
 void Ledger::arrives(const Delivery& delivery) {

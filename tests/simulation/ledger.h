@@ -126,7 +126,7 @@ class Ledger {
   // `keys`: each of them decides a shard, whose holder may act.
   void owner_acts(const Delivery& delivery, const std::vector<std::string>& keys);
   std::string lease_holder(const std::string& shard_lease) const;
-  std::string label_shard_of(const ApiRequest& request) const;
+  std::vector<std::string> releasers_of(const ApiRequest& request) const;
   // Of the request's job or queue; empty: unknown.
   std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;

@@ -436,23 +436,6 @@ void Users::end(const ScriptEvent& event) {
     if (!job || !controller_uid(*job).empty()) continue;  // a Job says whether it is suspended
     if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
   }
-  release_unseen_pods();
-}
-
-// As release-pods does: what has lost its labels and its job nobody sees, and it would keep its
-// namespace for ever.
-void Users::release_unseen_pods() {
-  std::vector<std::string> unseen;
-  gateway_.server().for_each("pods", [&](const Json& pod) {
-    const Json& meta = at(pod, "metadata");
-    const bool labelled = at(at(meta, "labels"), reconciler::kJobUidLabel).is_string();
-    if (!labelled && at(meta, "deletionTimestamp").is_string()) unseen.push_back(key_of(pod));
-  });
-  for (const std::string& key : unseen) {
-    const auto [ns, name] = split_key(key);
-    gateway_.ask(kUser, "PATCH", pod_target(ns, name), {{"metadata", {{"finalizers", nullptr}}}},
-                 "application/merge-patch+json");
-  }
 }
 
 void Users::make_peace() {
@@ -472,7 +455,6 @@ void Users::make_peace() {
     if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
     if (int_at(at(*job, "spec"), "parallelism", 1) == 0) patch(ns, name, {{"parallelism", 1}});
   }
-  release_unseen_pods();
 }
 
 Json Users::spec_of(std::uint64_t seed) const {

@@ -78,7 +78,6 @@ class Users {
   void ensure_queues();
   void release_queues();
   static Json one_run(const Json& job, std::uint64_t seed);  // of its status; empty: none
-  void release_unseen_pods();
   void strip_labels(const std::string& key, std::uint64_t seed);
   // False: no job has a Lease.
   bool delete_lease(std::uint64_t seed);

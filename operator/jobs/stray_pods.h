@@ -1,0 +1,84 @@
+// Pods with our finalizer that no watch of ours shows, because somebody removed their labels. Their
+// job releases them while it exists, after a live look. Once it is gone, this class does: without
+// the finalizer's end such a pod, and its namespace, would stay Terminating for ever.
+//
+// - A deleted job's attempts name their pods: look_for() reads each of them.
+// - A walk over all pods, in pages and metadata alone, finds the others, also those whose job was
+//   deleted while no operator ran. The holder of shard 0 walks for all replicas.
+//
+// A pod's job is known by its owner, else by the pod's own name. It counts as gone only if a live
+// read says so. Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/kube/client.h"
+#include "core/task.h"
+#include "operator/membership/ownership.h"
+
+namespace holdfast::controller {
+
+class StrayPods {
+ public:
+  // The shard whose holder walks.
+  static constexpr int kWalkersShard = 0;
+  static constexpr std::chrono::seconds kFirstWalk{10};
+  static constexpr std::chrono::minutes kBetweenWalks{10};
+
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Log log;
+    // None: this replica does not hold the shard.
+    std::function<std::optional<Ownership::Claim>(int shard)> claim;
+    // Our watch shows the pod.
+    std::function<bool(const std::string& namespace_, const std::string& name)> shows;
+    std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
+                               Ownership::Claim claim)>
+        release;
+  };
+  // `namespaces`: empty means all.
+  StrayPods(Dependencies dependencies, std::vector<std::string> namespaces);
+  ~StrayPods() { stop(); }
+
+  // This replica has the walker's shard, or has it no more.
+  void walk_soon();
+  void stop();
+  // The job of these pods, of this shard, is gone.
+  void look_for(int shard, const std::string& namespace_, std::vector<std::string> pods);
+
+ private:
+  struct Pod;
+  struct Sought {
+    int shard;
+    std::string namespace_;
+    std::string name;
+  };
+  using Key = std::pair<std::string, std::string>;
+  // What live reads said of jobs: the UID; empty: there is none of that name.
+  using Jobs = std::map<Key, std::string>;
+
+  static kube::ObjectPtr decode(const JsonView& json);
+  void walk_after(Duration delay);
+  Task<void> walk();
+  Task<Status> walk_in(std::string namespace_);
+  Task<void> seek();
+  Task<Status> release_if_alone(const Pod& pod, int shard, Jobs& jobs);
+
+  Dependencies deps_;
+  std::vector<std::string> namespaces_;
+  std::deque<Sought> sought_;
+  bool seeking_ = false;
+  bool walking_ = false;
+  bool stopped_ = false;
+  TimerId timer_ = 0;
+  TimerId seek_timer_ = 0;
+};
+
+}  // namespace holdfast::controller
