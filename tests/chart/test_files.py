@@ -281,3 +281,13 @@ def test_without_targets_nothing_is_mounted(helm):
     pod = pick(helm.objects(), "Deployment")["spec"]["template"]
     assert "volumes" not in pod["spec"]
     assert not any(arg.startswith("--notifications") for arg in pod["spec"]["containers"][0]["args"])
+
+
+def test_no_page_tells_people_to_keep_an_old_charts_defaults():
+    """With --reuse-values a newer chart lacks its own new defaults, and breaks. The page about upgrades warns of it."""
+    flag = "`--reuse-values`"
+    lines = {page.name: [line for line in page.read_text().splitlines() if "--reuse-values" in line]
+             for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), CHART / "templates/NOTES.txt"]}
+    [row, warning] = lines.pop("install.md")
+    assert row.startswith(f"| {flag} |") and warning.startswith(f"- Do not upgrade to a newer chart with {flag}")
+    assert {name: found for name, found in lines.items() if found} == {}
