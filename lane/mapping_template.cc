@@ -135,7 +135,8 @@ void convert_metadata(ControllerLabels controller_labels, Json& pod_template) {
   if (!pod_template.contains("metadata") || !pod_template["metadata"].is_object()) return;
   Json& metadata = pod_template["metadata"];
   for (auto key = metadata.begin(); key != metadata.end();) {
-    const bool stays = key.key() == "labels" || key.key() == "annotations";
+    const bool stays =
+        key.key() == "labels" || key.key() == "annotations" || key.key() == "finalizers";
     key = stays ? std::next(key) : metadata.erase(key);
   }
   const bool drops = controller_labels == ControllerLabels::kDropped;

@@ -57,6 +57,19 @@ std::string IndexSet::text() const {
   return text;
 }
 
+void IndexSet::keep_below(std::int64_t limit) {
+  while (!intervals_.empty() && intervals_.back().last >= limit) {
+    Interval& last = intervals_.back();
+    if (last.first < limit) {
+      size_ -= last.last - (limit - 1);
+      last.last = static_cast<std::uint32_t>(limit - 1);
+      return;
+    }
+    size_ -= std::int64_t{last.last} - last.first + 1;
+    intervals_.pop_back();
+  }
+}
+
 void IndexSet::add(std::int64_t index) {
   add({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index)});
 }

@@ -28,6 +28,8 @@ class IndexSet {
 
   void add(std::int64_t index);
   void add(const IndexSet& other);
+  // Without the indexes from `limit` on.
+  void keep_below(std::int64_t limit);
   bool contains(std::int64_t index) const;
   // True if each index of `other` is in this set.
   bool includes(const IndexSet& other) const;

@@ -12,7 +12,10 @@ inline constexpr const char* kJobApiVersion = "holdfast.dev/v1alpha1";
 inline constexpr const char* kJobPlural = "durablejobs";
 inline constexpr const char* kJobKind = "DurableJob";
 
-inline constexpr const char* kFinalizer = "holdfast.dev/outcome";
+inline constexpr const char* kFinalizer = "holdfast.dev/outcome";  // of pods
+// Of a DurableJob that runs a batch/v1 Job and names targets: it holds the job until these have got
+// its events.
+inline constexpr const char* kOutboxFinalizer = "holdfast.dev/outbox";
 inline constexpr const char* kJobNameLabel = "holdfast.dev/job-name";
 inline constexpr const char* kJobUidLabel = "holdfast.dev/job-uid";
 inline constexpr const char* kAttemptLabel = "holdfast.dev/attempt";
@@ -23,6 +26,8 @@ inline constexpr const char* kIntentAnnotation = "holdfast.dev/intent";
 // An annotation of a DurableJob that runs a batch/v1 Job: what it was made from
 // (lane/durable_job.h).
 inline constexpr const char* kBatchJobAnnotation = "holdfast.dev/batch-job";
+// Beside it: the Job's name, which the hostnames of its pods begin with.
+inline constexpr const char* kBatchJobNameAnnotation = "holdfast.dev/batch-job-name";
 inline constexpr const char* kLabelPrefix = "holdfast.dev/";
 
 // FNV-1a, 64 bits: spreads UIDs. Not for security.

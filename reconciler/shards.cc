@@ -77,10 +77,20 @@ std::vector<std::string> planned_members(const ShardsView& view) {
 }  // namespace
 
 const std::string& shard_key(const Job& job) {
-  return job.queue || job.has_pool ? job.namespace_ : job.uid;
+  if (job.queue || job.has_pool) return job.namespace_;
+  return job.fixed_shard.empty() ? job.uid : job.fixed_shard;
+}
+
+std::string fixed_shard_key(const std::string& label, const std::string& uid) {
+  return label.empty() ? uid : label + "/" + uid;
 }
 
 int shard_of(const std::string& key, int shards) {
+  const std::size_t slash = key.find('/');
+  if (slash != std::string::npos) {
+    const std::optional<int> labelled = labelled_shard(key.substr(0, slash), shards);
+    return labelled ? *labelled : shard_of(key.substr(slash + 1), shards);
+  }
   return static_cast<int>(mixed(hash64(key)) % static_cast<std::uint64_t>(shards));
 }
 

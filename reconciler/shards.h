@@ -19,10 +19,13 @@ namespace holdfast::reconciler {
 inline constexpr int kMaxShards = 1024;
 
 // What decides a job's shard: its UID, or its namespace if it has a queue or a pool. So one replica
-// knows all jobs of a queue or a pool, and these have the same shard.
+// knows all jobs of a queue or a pool, and these have the same shard. Without a queue, a job that
+// runs a batch/v1 Job keeps the shard that it was made with, which is that Job's.
 const std::string& shard_key(const Job& job);
-// In [0, shards).
+// In [0, shards). Of the key "<label>/<rest>" it is the labelled shard, if there are still as many.
 int shard_of(const std::string& key, int shards);
+// The key of a job with this label; the UID if the label is empty.
+std::string fixed_shard_key(const std::string& label, const std::string& uid);
 
 // The value of kShardLabel of a job's pods: "7-of-32". So replicas need to watch the pods of their
 // own shards only. With another number of shards, an old label means nothing.

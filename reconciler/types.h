@@ -199,6 +199,8 @@ struct Waiting {
 struct HistoryEntry {
   std::string stage = {};  // of a job with stages
   std::int64_t index = 0;  // of its run
+  // On record without its index: it was the job's only run. `completions` may have changed since.
+  bool alone = false;
   std::int64_t attempt = 0;
   std::string pod_name;
   std::string pod_uid;
@@ -347,6 +349,13 @@ struct Job {
   std::int64_t generation = 0;
   Time created{};
   bool deleting = false;
+  std::optional<Time> deletion;  // deletionTimestamp
+  bool holds_outbox = false;     // it has kOutboxFinalizer
+  bool orphans = false;          // its deletion leaves its pods to themselves
+  // Of a job that runs a batch/v1 Job (lane/). Its shard, fixed when it was made: "<label>/<uid>",
+  // where the label is shard_label() and the UID decides if that means nothing any more.
+  std::string fixed_shard;
+  std::string hostname;  // of the pods of an Indexed job, before "-<index>"; empty: the job's name
   bool has_pool = false;  // any of its stages
   // Rises each time spec.message may have changed: the commands of its attempts on workers read it
   // again.
@@ -430,6 +439,7 @@ struct PodView {
   // How long it has been deleted but present, as seen by this process or earlier observers.
   Duration going_for{0};
   bool has_finalizer = false;  // ours
+  bool ready = false;          // its condition Ready holds
   bool disruption_target = false;
   std::string disruption_reason;
   std::string gates;          // the names of its scheduling gates; empty: none
@@ -672,6 +682,7 @@ struct Observed {
   PermitView permit;                  // of a job with a queue
   PoolView pool;                      // of a job whose stage has a pool
   NotifyView notify;
+  bool namespace_goes = false;  // looked for only while an outbox holds a deleted job
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

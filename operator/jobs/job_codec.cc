@@ -11,6 +11,7 @@
 #include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
 #include "reconciler/pool/pool.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::controller {
 namespace {
@@ -34,6 +35,7 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   reconciler::HistoryEntry entry;
   entry.stage = string_at(json, "stage");
   entry.index = int_at(json, "index");
+  entry.alone = !at(json, "index").is_number_integer();
   entry.attempt = int_at(json, "attempt");
   entry.pod_name = string_at(json, "podName");
   entry.pod_uid = string_at(json, "podUID");
@@ -52,10 +54,10 @@ reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
   return entry;
 }
 
-Json encode_history_entry(const reconciler::HistoryEntry& entry, bool has_index) {
+Json encode_history_entry(const reconciler::HistoryEntry& entry) {
   Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
   put_text(json, "stage", entry.stage);
-  if (has_index) json["index"] = entry.index;
+  if (!entry.alone) json["index"] = entry.index;
   put_text(json, "podName", entry.pod_name);
   put_text(json, "podUID", entry.pod_uid);
   put_text(json, "nodeName", entry.node_name);
@@ -132,15 +134,18 @@ Json encode_run(const reconciler::Run& run) {
   return json;
 }
 
-// The indexes of a job with many runs; a job with one run has the count alone.
+// The indexes of a job with many runs; a job with one run has the count alone. `completions` may
+// have changed since the status was written: indexes from it on are forgotten.
 void decode_ended_runs(const reconciler::Spec& spec, const JsonView& json,
                        reconciler::Status& status) {
-  if (!spec.many_runs()) {
-    if (int_at(json, "succeeded") > 0) status.completed = reconciler::IndexSet::first(1);
-    return;
+  const std::string completed = string_at(json, "completedIndexes");
+  const std::string failed = string_at(json, "failedIndexes");
+  status.completed = decode_ended_indexes(completed, spec.completions);
+  status.failed = decode_ended_indexes(failed, spec.completions);
+  const bool had_one_run = completed.empty() && failed.empty();
+  if (had_one_run && !spec.many_runs() && int_at(json, "succeeded") > 0) {
+    status.completed = reconciler::IndexSet::first(1);
   }
-  status.completed = decode_ended_indexes(string_at(json, "completedIndexes"), spec.completions);
-  status.failed = decode_ended_indexes(string_at(json, "failedIndexes"), spec.completions);
 }
 
 void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& status, Json& json) {
@@ -156,7 +161,8 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   put_count("failed", bounded(status.stage_failures()) + bounded(status.stage_disruptions()));
   json["completions"] =
       std::to_string(status.completed.size()) + "/" + std::to_string(spec.wanted());
-  if (!spec.many_runs()) return;
+  // The only run of a job has failed for good if it had more runs then.
+  if (!spec.many_runs() && status.failed.empty()) return;
   put_text(json, "completedIndexes", status.completed.text());
   put_text(json, "failedIndexes", status.failed.text());
 }
@@ -325,9 +331,7 @@ Json encode_status(const reconciler::Spec& spec, const reconciler::Status& statu
   encode_ended_runs(spec, status, json);
   for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
   for (const auto& entry : status.history) {
-    // Entries of other stages keep theirs.
-    const bool has_index = spec.many_runs() || !entry.stage.empty();
-    json["history"].push_back(encode_history_entry(entry, has_index));
+    json["history"].push_back(encode_history_entry(entry));
   }
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));
@@ -372,6 +376,27 @@ void mend_runs(reconciler::Job& job) {
 
 // Two hashes of 16 digits and a dash: lane::Source.
 constexpr std::size_t kMostSource = 33;
+// Kubernetes sets it for a deletion with propagationPolicy Orphan.
+constexpr const char* kOrphanFinalizer = "orphan";
+constexpr std::size_t kMostShardLabel = 12;  // "1023-of-1024"
+constexpr std::size_t kMostHostname = 63;    // of a DNS label
+
+// Whoever may write the job may write these, too: what is no value of ours is left out.
+void decode_lane(const JsonView& meta, CachedJob& cached) {
+  const JsonView annotations = at(meta, "annotations");
+  std::string source = string_at(annotations, reconciler::kBatchJobAnnotation);
+  if (source.empty() || source.size() > kMostSource) return;
+  cached.source = std::move(source);
+  const std::string label = string_at(at(meta, "labels"), reconciler::kShardLabel);
+  if (!label.empty() && label.size() <= kMostShardLabel) {
+    cached.job.fixed_shard = reconciler::fixed_shard_key(label, cached.uid);
+  }
+  std::string name = string_at(annotations, reconciler::kBatchJobNameAnnotation);
+  const bool is_label =
+      name.size() <= kMostHostname &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == name.npos;
+  if (is_label && name != cached.name) cached.job.hostname = std::move(name);
+}
 
 }  // namespace
 
@@ -388,8 +413,12 @@ kube::ObjectPtr decode_job(const JsonView& json) {
   job.generation = int_at(meta, "generation");
   job.created = time_at(meta, "creationTimestamp").value_or(Time{});
   job.deleting = at(meta, "deletionTimestamp").is_string();
-  const std::string source = string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation);
-  if (source.size() <= kMostSource) cached->source = source;
+  job.deletion = time_at(meta, "deletionTimestamp");
+  for (const JsonView finalizer : at(meta, "finalizers")) {
+    if (finalizer == reconciler::kOutboxFinalizer) job.holds_outbox = true;
+    if (finalizer == kOrphanFinalizer) job.orphans = true;
+  }
+  decode_lane(meta, *cached);
   job.stages = decode_stages_of(spec);
   job.cancel = bool_at(spec, "cancel");
   job.queue = decode_queue_ref(at(spec, "queue"));
@@ -488,6 +517,19 @@ std::string status_update_body(const reconciler::Job& job, const JobTexts& texts
                      {"status", std::move(encoded)}};
   // The status must be written even if a text is not valid UTF-8.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string job_release_body(const reconciler::Job& job, const std::string& shared_metadata) {
+  const Result<Json> shared = parse_json(shared_metadata);
+  Json kept = Json::array();
+  for (const Json& finalizer : at(shared.ok() ? *shared : Json(), "finalizers")) {
+    if (finalizer != reconciler::kOutboxFinalizer) kept.push_back(finalizer);
+  }
+  const Json body = {{"metadata",
+                      {{"uid", job.uid},
+                       {"resourceVersion", std::to_string(job.version)},
+                       {"finalizers", std::move(kept)}}}};
+  return body.dump();
 }
 
 }  // namespace holdfast::controller

@@ -80,4 +80,8 @@ std::string shared_metadata(const JsonView& metadata);
 std::string status_update_body(const reconciler::Job& job, const JobTexts& texts,
                                const reconciler::Status& status);
 
+// The body of a merge patch that removes kOutboxFinalizer. It fails with 409 on any other object or
+// version.
+std::string job_release_body(const reconciler::Job& job, const std::string& shared_metadata);
+
 }  // namespace holdfast::controller

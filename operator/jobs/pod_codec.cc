@@ -179,6 +179,7 @@ void decode_conditions(const JsonView& status, PodView& pod) {
       pod.disruption_target = true;
       pod.disruption_reason = text_at(condition, "reason");
     }
+    if (type == "Ready") pod.ready = value == "True";
     if (type == "PodScheduled") decode_scheduled(condition, value == "True", pod);
   }
 }
@@ -337,6 +338,12 @@ kube::ObjectPtr decode_pod(const JsonView& json) {
   return cached;
 }
 
+namespace {
+
+constexpr std::size_t kMostHostname = 63;  // of a DNS label
+
+}  // namespace
+
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
                              const reconciler::CreatePod& pod, const std::string& agent_image,
                              const std::string& shard_label) {
@@ -351,10 +358,12 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   if (!job.status.stages.empty()) {
     labels[reconciler::kStageLabel] = job.status.stages[job.status.stage].name;
   }
+  Json finalizers = finalizers_of(given);
+  finalizers.push_back(reconciler::kFinalizer);
   Json meta = {{"name", pod.name},
                {"namespace", job.namespace_},
                {"labels", std::move(labels)},
-               {"finalizers", Json::array({reconciler::kFinalizer})},
+               {"finalizers", std::move(finalizers)},
                {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
                                                  {"kind", reconciler::kJobKind},
                                                  {"name", job.name},
@@ -369,7 +378,9 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
     const std::string index = std::to_string(pod.run);
     meta["labels"][kIndexKey] = index;
     annotations[kIndexKey] = index;
-    if (string_at(spec, "hostname").empty()) spec["hostname"] = job.name + "-" + index;
+    const bool fits = job.hostname.size() + 1 + index.size() <= kMostHostname;
+    const std::string& name = job.hostname.empty() || !fits ? job.name : job.hostname;
+    if (string_at(spec, "hostname").empty()) spec["hostname"] = name + "-" + index;
   }
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   if (job.spec.heartbeat) {
@@ -393,6 +404,17 @@ Json without_our_keys(const Json& map) {
   if (!map.is_object()) return kept;
   for (const auto& [key, value] : map.items()) {
     if (!key.starts_with(reconciler::kLabelPrefix)) kept[key] = value;
+  }
+  return kept;
+}
+
+Json finalizers_of(const Json& template_metadata) {
+  Json kept = Json::array();
+  for (const Json& one : at(template_metadata, "finalizers")) {
+    if (!one.is_string()) continue;
+    const bool is_ours = one.get_ref<const std::string&>().starts_with(reconciler::kLabelPrefix);
+    const bool is_double = std::find(kept.begin(), kept.end(), one) != kept.end();
+    if (!is_ours && !is_double) kept.push_back(one);
   }
   return kept;
 }

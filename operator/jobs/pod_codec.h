@@ -38,6 +38,8 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
 
 // The labels or annotations of a template, but for those under holdfast.dev/.
 Json without_our_keys(const Json& map);
+// The finalizers of a template, as batch/v1 puts them on pods, but for those under holdfast.dev/.
+Json finalizers_of(const Json& template_metadata);
 
 // The body of a PodTemplate with that pod's content. The API server checks it like a pod, but calls
 // no webhooks for pods.

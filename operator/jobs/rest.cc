@@ -141,6 +141,10 @@ void pass(Io& io, reconciler::Job& job) {
   io(job.generation);
   io(job.created);
   io(job.deleting);
+  io(job.deletion);
+  io(job.holds_outbox);
+  io(job.orphans);
+  io(job.fixed_shard);
   io(job.has_pool);
   io(job.message);
   io(job.cancel);
@@ -210,7 +214,8 @@ void pass(Io& io, reconciler::PolicyRule::PodCondition& condition) {
 template <class Io>
 void pass(Io& io, reconciler::PodView& pod) {
   bool has_owners_label = pod.job_uid_label == pod.owner_uid;
-  pass_flags(io, has_owners_label, pod.out_of_time, pod.has_finalizer, pod.disruption_target);
+  pass_flags(io, has_owners_label, pod.out_of_time, pod.has_finalizer, pod.disruption_target,
+             pod.ready);
   if (!has_owners_label) io(pod.job_uid_label);
   if (has_owners_label) pod.job_uid_label = pod.owner_uid;
   io(pod.shard_label);

@@ -193,6 +193,8 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
                {"ownerReferences", pool_owner(pool)}};
   Json annotations = without_our_keys(at(given, "annotations"));
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
+  Json finalizers = finalizers_of(given);
+  if (!finalizers.empty()) meta["finalizers"] = std::move(finalizers);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"metadata", std::move(meta)},

@@ -24,6 +24,7 @@ HistoryEntry history_entry(const RunContext& context, const Run& run, const Verd
   const Status& status = context.job.status;
   if (!status.stages.empty()) entry.stage = status.stages[status.stage].name;
   entry.index = run.index;
+  entry.alone = !context.spec.many_runs() && status.stages.empty();
   entry.attempt = run.attempt;
   entry.worker_name = run.worker_name;
   if (!at_worker) {

@@ -65,6 +65,48 @@ def test_a_changed_template_is_checked_like_a_new_one(api):
     refused(api.patch(name, {"spec": {"heartbeat": None}}), "the heartbeat is immutable")
 
 
+# -- metadata ------------------------------------------------------------------------------------------
+
+REFERENCE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+# A value of each field of ObjectMeta. batch/v1 checks none that means nothing in a template.
+META = {
+    "annotations": {"note": "b"},
+    "creationTimestamp": "2026-01-02T03:04:05Z",
+    "deletionGracePeriodSeconds": 5,
+    "deletionTimestamp": "2026-01-02T03:04:05Z",
+    "finalizers": ["example.com/a", "example.com/a"],
+    "generateName": "encode-",
+    "generation": 3,
+    "labels": {"app": "a"},
+    "managedFields": [{"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                       "time": "2026-01-02T03:04:05Z", "subresource": "status", "fieldsV1": {"f:spec": {".": {}}}}],
+    "name": "encode",
+    "namespace": "elsewhere",
+    "ownerReferences": [REFERENCE, REFERENCE | {"uid": "u", "controller": True, "blockOwnerDeletion": True}],
+    "resourceVersion": "7",
+    "selfLink": "/api/v1/pods/encode",
+    "uid": "u",
+}
+
+
+def test_every_field_of_the_metadata_is_tried(api):
+    schemas = api.cluster.api("GET", "/openapi/v3/api/v1")[1]["components"]["schemas"]
+    assert set(META) == set(schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"])
+
+
+@pytest.mark.parametrize("field", META)
+def test_a_template_takes_each_field_of_metadata_that_batch_v1_takes(api, field):
+    """As batch/v1 does, with unknown fields refused."""
+    body = job()
+    body["spec"]["template"]["metadata"] = {field: META[field]}
+    batch = {"metadata": {"name": body["metadata"]["name"]}, "spec": {"suspend": True, "template": copy.deepcopy(
+        body["spec"]["template"])}}
+    batch["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    code, answer = api.cluster.api("POST", "/apis/batch/v1/namespaces/default/jobs?fieldValidation=Strict", batch)
+    assert code == 201, answer
+    assert api.create(body)["spec"]["template"]["metadata"] == {field: META[field]}
+
+
 # -- the rule costs nothing at a write of the status, and is not passed by one -------------------------
 
 

@@ -205,6 +205,8 @@ void Ledger::check_deadline(const StatusWrite& write, const std::string& job) {
 // S16: an index that is over stays over, as what it was, and was run.
 void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
   if (write.moves) return book.over.clear();  // the last ends of the old stage are not told
+  // A suspended job may have fewer runs than before.
+  std::erase_if(book.over, [&](const auto& one) { return one.first >= write.spec.completions; });
   if (!write.spec.many_runs()) return;
   const JobStatus& next = write.next;
   const auto rule = [&](std::int64_t index, const char* what) {

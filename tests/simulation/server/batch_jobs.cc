@@ -116,7 +116,14 @@ void check_status_change(const Json& job, const Json& old, Causes& causes) {
       refuse(causes, "status.conditions", std::string(type) + " cannot be taken back");
     }
   }
+  const Json& spec = at(job, "spec");
+  const bool is_elastic = string_at(spec, "completionMode") == "Indexed" &&
+                          at(spec, "completions") == at(spec, "parallelism");
+  if (int_at(status, "ready") > int_at(status, "active")) {
+    refuse(causes, "status.ready", "cannot set more ready pods than active");
+  }
   for (const char* const count : {"succeeded", "failed"}) {
+    if (is_elastic && std::string(count) == "succeeded") continue;
     if (int_at(status, count) < int_at(before, count)) {
       refuse(causes, std::string("status.") + count, "cannot decrease");
     }

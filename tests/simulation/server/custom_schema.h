@@ -38,7 +38,7 @@ void check_queue_rules(const Json& queue, Causes& causes);
 void check_job_rules(const Json& job, const Json* old, Causes& causes);
 // On jobs with many runs. `template_may_differ`: at the creation and while suspended.
 void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Causes& causes);
-void check_run_changes(const Json& spec, const Json& old, Causes& causes);
+void check_run_changes(const Json& spec, const Json& old, bool is_suspended, Causes& causes);
 
 void check_pool_rules(const Json& pool, Causes& causes);
 // On jobs that run in a WorkerPool, or have a stage that does.

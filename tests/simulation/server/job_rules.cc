@@ -87,7 +87,7 @@ void check_template_change(const Json& spec, const Json& old, Causes& causes) {
   }
 }
 
-void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
+void check_spec_change(const Json& spec, const Json& old, bool is_suspended, Causes& causes) {
   if (at(spec, "heartbeat") != at(old, "heartbeat")) {
     forbid(causes, "spec.heartbeat", "the heartbeat is immutable");
   }
@@ -98,7 +98,7 @@ void check_spec_change(const Json& spec, const Json& old, Causes& causes) {
     forbid(causes, "spec.stages", "the stages are immutable as a whole");
   }
   check_place_change(at(spec, "queue"), at(old, "queue"), causes);
-  check_run_changes(spec, old, causes);
+  check_run_changes(spec, old, is_suspended, causes);
 }
 
 void check_heartbeat_template(const Json& pod, Causes& causes) {
@@ -371,7 +371,14 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   }
   check_stage_changes(status, old, causes);
   const bool moves = old.contains("stage") && at(status, "stage") != old["stage"];
+  const auto all_of = [](const std::string& counted) {
+    return counted.substr(counted.find('/') + 1);
+  };
+  const bool resized =
+      from == "Suspended" && old.contains("completions") &&
+      all_of(string_at(status, "completions")) != all_of(string_at(old, "completions"));
   for (const char* counter : {"succeeded", "failed"}) {
+    if (resized && std::string(counter) == "succeeded") continue;
     if (moves || int_at(status, counter) >= int_at(old, counter)) continue;
     forbid(causes, (std::string("status.") + counter).c_str(), "the count never falls");
   }
@@ -386,10 +393,9 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
            "the job has ended: its conditions Complete, Failed and Cancelled stay as they are");
   }
   bool same = status.contains("startTime") == old.contains("startTime");
-  for (const char* field :
-       {"attempt", "failures", "disruptions", "completions", "active", "succeeded", "failed",
-        "completedIndexes", "failedIndexes", "suspendedSeconds", "stages", "notifications",
-        "history"}) {
+  for (const char* field : {"attempt", "failures", "disruptions", "completions", "active",
+                            "succeeded", "failed", "completedIndexes", "failedIndexes",
+                            "suspendedSeconds", "stages", "notifications", "history"}) {
     same = same && at(status, field) == at(old, field);
   }
   if (!same) forbid(causes, "status", "the job has ended and its status is final");
@@ -405,7 +411,7 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
   if (old != nullptr) {
     const bool open = status != old_status || template_may_differ;
     if (!open) check_template_change(at(job, "spec"), at(*old, "spec"), causes);
-    check_spec_change(at(job, "spec"), at(*old, "spec"), causes);
+    check_spec_change(at(job, "spec"), at(*old, "spec"), template_may_differ, causes);
     check_pool_changes(job, *old, causes);
   }
   // A rule without a past is not asked again of what is the same, in whatever order.

@@ -105,7 +105,7 @@ void check_containers(const Json& spec, Causes& causes) {
   }
 }
 
-// These are about fields that never change, so only a create asks them.
+// These are about fields that never change, or only while a job is suspended.
 void check_new(const Json& job, Causes& causes) {
   const Json& spec = at(job, "spec");
   const bool indexed = string_at(spec, "completionMode") == "Indexed";
@@ -136,7 +136,8 @@ void check_new(const Json& job, Causes& causes) {
 
 void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Causes& causes) {
   const Json& spec = at(job, "spec");
-  if (is_new) check_new(job, causes);
+  // completions may differ whenever the template may, and what names indexes is asked again.
+  if (is_new || template_may_differ) check_new(job, causes);
   if (template_may_differ && spec.contains("template")) check_containers(spec, causes);
   if (int_at(spec, "parallelism", 1) > 1 && !spec.contains("completions")) {
     refuse(causes, "spec.parallelism", "parallelism above 1 needs completions");
@@ -150,10 +151,12 @@ void check_run_rules(const Json& job, bool is_new, bool template_may_differ, Cau
   check_success_rules(at(at(spec, "successPolicy"), "rules"), causes);
 }
 
-void check_run_changes(const Json& spec, const Json& old, Causes& causes) {
+void check_run_changes(const Json& spec, const Json& old, bool is_suspended, Causes& causes) {
   for (const char* field : {"completions", "completionMode", "indexes", "backoffLimitPerIndex",
                             "podFailurePolicy", "successPolicy"}) {
     if (at(spec, field) == at(old, field)) continue;
+    const bool is_kept = spec.contains(field) == old.contains(field);
+    if (is_suspended && is_kept && std::string(field) == "completions") continue;
     causes.push_back({"FieldValueForbidden", std::string("spec.") + field,
                       std::string("Forbidden: ") + field + " is immutable"});
   }

@@ -6,6 +6,7 @@
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/pod_codec.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::controller {
@@ -58,6 +59,7 @@ reconciler::Status full_status() {
       reconciler::Waiting{reconciler::Reason::kRetryBackoff, "m", "n",
                           parse_time("2026-01-02T03:06:05Z"), parse_time("2026-01-02T03:05:15Z")};
   reconciler::HistoryEntry entry;
+  entry.alone = true;
   entry.attempt = 4;
   entry.pod_uid = "7c8d";
   entry.pod_name = "encode-4-abcde";
@@ -307,6 +309,7 @@ reconciler::Status status_of_many() {
   status.completed.add(0);
   status.failed.add(5);
   status.history.front().index = 5;
+  status.history.front().alone = false;
   return status;
 }
 
@@ -339,6 +342,50 @@ TEST(JobCodec, AStatusOfOneRunNamesNoIndexes) {
   EXPECT_FALSE(written.contains("completedIndexes"));
   EXPECT_FALSE(written["history"][0].contains("index"));
   EXPECT_EQ(decode_status({}, document(written)), status);
+}
+
+// `completions` may change while a job is suspended. History stays as it was written: the API
+// server takes no changed entry.
+TEST(JobCodec, FewerRunsForgetWhatIsBeyondThemAndMoreRunsForgetNothing) {
+  Json written = encode_status(many_runs(), status_of_many());
+  written["completedIndexes"] = "0-1,4";
+  written["failedIndexes"] = "2,5";
+  reconciler::Spec fewer = many_runs();
+  fewer.completions = 3;
+  const reconciler::Status less = decode_status(fewer, document(written));
+  EXPECT_EQ(less.completed.text(), "0,1");
+  EXPECT_EQ(less.failed.text(), "2");
+  const Json of_one = encode_status({}, decode_status({}, document(written)));
+  EXPECT_EQ(of_one["completions"], "1/1");
+  EXPECT_EQ(of_one["history"], written["history"]);
+  written["completedIndexes"] = "1,4";
+  written["succeeded"] = 2;
+  EXPECT_TRUE(decode_status({}, document(written)).completed.empty()) << "run 0 has not succeeded";
+  const Json one = encode_status({}, full_status());
+  EXPECT_EQ(encode_status(many_runs(), decode_status(many_runs(), document(one)))["history"],
+            one["history"]);
+}
+
+TEST(JobCodec, AJobThatRunsABatchJobHasItsShardAndItsName) {
+  Json given = job_json();
+  Json& meta = given["metadata"];
+  meta["labels"]["holdfast.dev/shard"] = "7-of-32";
+  meta["annotations"]["holdfast.dev/batch-job-name"] = "ring";
+  const auto read = [&] {
+    const kube::ObjectPtr object = decode_job(document(given));
+    return static_cast<const CachedJob&>(*object).job;
+  };
+  EXPECT_EQ(reconciler::shard_key(read()), "u-1") << "a user's own job";
+  EXPECT_EQ(read().hostname, "");
+  meta["annotations"]["holdfast.dev/batch-job"] = "a-b";
+  EXPECT_EQ(reconciler::shard_of(reconciler::shard_key(read()), 32), 7);
+  EXPECT_EQ(read().hostname, "ring");
+  given["spec"]["queue"] = {{"name", "q"}};
+  EXPECT_EQ(reconciler::shard_key(read()), "media");
+  for (const char* const bad : {"a.b", "Ring", "a/b"}) {
+    meta["annotations"]["holdfast.dev/batch-job-name"] = bad;
+    EXPECT_EQ(read().hostname, "") << bad;
+  }
 }
 
 TEST(JobCodec, CountsEndWhereTheSchemaDoes) {
@@ -563,6 +610,24 @@ TEST(PodBody, CarriesNameOwnerFinalizerAndLabels) {
   EXPECT_FALSE(meta["ownerReferences"][0].contains("blockOwnerDeletion"));
   EXPECT_EQ(meta["labels"]["holdfast.dev/job-name"], "encode");
   EXPECT_EQ(meta["labels"]["holdfast.dev/job-uid"], "u-1");
+}
+
+// As batch/v1 does: the rest of a template's metadata means nothing for its pods.
+TEST(PodBody, OfATemplatesMetadataThePodGetsLabelsAnnotationsAndFinalizersAlone) {
+  const kube::ObjectPtr object = decode_job(document(job_json()));
+  const auto& cached = static_cast<const CachedJob&>(*object);
+  Json given = json(cached.texts->pod_template);
+  given["metadata"].update(
+      json(R"({"name": "n", "generateName": "g-", "namespace": "elsewhere", "uid": "w",
+      "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "v"}],
+      "finalizers": ["example.com/a", "example.com/a", "holdfast.dev/own"]})"));
+  const Json meta =
+      json(*pod_body(cached.job, given.dump(), {3, "encode-3-abcde"}, "", "7-of-32"))["metadata"];
+  EXPECT_EQ(meta["name"], "encode-3-abcde");
+  EXPECT_EQ(meta["namespace"], "media");
+  EXPECT_FALSE(meta.contains("generateName") || meta.contains("uid"));
+  EXPECT_EQ(meta["ownerReferences"][0]["uid"], "u-1");
+  EXPECT_EQ(meta["finalizers"], Json::array({"example.com/a", "holdfast.dev/outcome"}));
 }
 
 TEST(PodBody, TheTemplatesOwnLabelsStayAndThoseOfOurPrefixGiveWay) {

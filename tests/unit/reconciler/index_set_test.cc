@@ -23,6 +23,16 @@ TEST(IndexSet, TextsAreReadAndWrittenAsBatchDoes) {
   EXPECT_EQ(set_of("1,3-5,7").size(), 5);
 }
 
+TEST(IndexSet, WhatIsBeyondALimitIsDropped) {
+  for (const auto& [limit, kept] : std::vector<std::pair<int, const char*>>{
+           {0, ""}, {1, "0"}, {2, "0,1"}, {4, "0-2"}, {5, "0-2,4"}, {9, "0-2,4"}}) {
+    IndexSet set = set_of("0-2,4");
+    set.keep_below(limit);
+    EXPECT_EQ(set.text(), kept);
+    EXPECT_EQ(set, set_of(kept)) << "its size counts";
+  }
+}
+
 TEST(IndexSet, WhatIsNoRisingListIsRefused) {
   for (const char* text :
        {",", "1,", ",1", "1,,2", "2,1", "1,1", "5-3", "1-3,2", "1-", "-1", "1--2", "a", "1 ,2",

@@ -38,6 +38,14 @@ TEST(ShardLabel, SaysAShardOfThisNumberOfShardsAndNothingElse) {
   }
 }
 
+TEST(ShardOf, AFixedOneStaysUntilThereAreOthers) {
+  const std::string key = fixed_shard_key("7-of-32", "uid");
+  EXPECT_EQ(shard_of(key, 32), 7);
+  EXPECT_EQ(shard_of(key, 64), shard_of("uid", 64));
+  EXPECT_EQ(fixed_shard_key("", "uid"), "uid");
+  EXPECT_EQ(shard_of(fixed_shard_key("40-of-32", "uid"), 32), shard_of("uid", 32));
+}
+
 TEST(PlanShards, GivesEveryShardToAMemberAndEachMemberTheSameNumberOrOneMore) {
   SeededRandom random(1);
   for (int round = 0; round < 200; ++round) {
