@@ -104,11 +104,15 @@ std::string known_fields() {
 
 }  // namespace
 
+bool is_ours(std::string_view annotation) {
+  return annotation.starts_with(reconciler::kLabelPrefix);
+}
+
 void add_annotated_fields(const Json& annotations, Json& spec, Differences& differences) {
   if (!annotations.is_object()) return;
   for (const auto& [key, value] : annotations.items()) {
     const bool is_record = key == kNameAnnotation || key == kUidsAnnotation;
-    if (!key.starts_with(reconciler::kLabelPrefix) || is_record) continue;
+    if (!is_ours(key) || is_record) continue;
     const std::string name = key.substr(std::string_view(reconciler::kLabelPrefix).size());
     const auto field = std::find_if(kFields.begin(), kFields.end(),
                                     [&](const Field& one) { return one.name == name; });
@@ -120,7 +124,7 @@ void add_annotated_fields(const Json& annotations, Json& spec, Differences& diff
     const std::string text = value.is_string() ? value.get<std::string>() : "";
     std::optional<Json> parsed = value_of(field->form, text);
     if (!parsed) {
-      differences.errors.push_back("the annotation " + key + " has the value \"" + text +
+      differences.refuse(name, "the annotation " + key + " has the value \"" + text +
                                    "\": " + advice(field->form));
       continue;
     }

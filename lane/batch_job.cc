@@ -52,6 +52,10 @@ Json with_record(const BatchJob& job, const Record& record) {
   return metadata;
 }
 
+bool has_queue(const Json& metadata) {
+  return !string_at(at(metadata, "annotations"), "holdfast.dev/queue").empty();
+}
+
 std::string first_name(const BatchJob& job) {
   const bool fits = job.name.size() + tail_of(job) <= kNameLimit;
   return fits && job.name.find('.') == std::string::npos ? job.name : second_name(job);

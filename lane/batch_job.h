@@ -33,6 +33,7 @@ struct BatchJob {
   Json status = Json::object();
 
   bool suspended() const { return bool_at(spec, "suspend"); }
+  bool indexed() const { return string_at(spec, "completionMode") == "Indexed"; }
 };
 
 // Complete or Failed.
@@ -48,6 +49,10 @@ struct Record {
 std::optional<Record> record_of(const BatchJob& job);
 // The Job's metadata with this record.
 Json with_record(const BatchJob& job, const Record& record);
+
+// Its DurableJob gets a queue. The shard of both is the namespace's then, else that of the Job's
+// UID: reconciler::shard_key().
+bool has_queue(const Json& metadata);
 
 // The name that the DurableJob gets: the Job's, if it can be the name of a DurableJob.
 std::string first_name(const BatchJob& job);

@@ -40,7 +40,7 @@ void create(const View& view, const std::string& name, const Mapped& mapped, Dec
   Json status = view.job.status;
   if (!view.job.suspended()) go_on(status, view.now);
   decision.status = StatusWrite{with_record(view.job, {name, ""}), std::move(status)};
-  decision.creation = Creation{name, creation_body(view.job, name, mapped)};
+  decision.creation = Creation{name, creation_body(view.job, name, mapped, view.shard_label)};
   decision.events.push_back(Event{false, "DurableJobCreated", "Created DurableJob " + name});
   const Json& pod = at(at(view.job.spec, "template"), "spec");
   if (string_at(pod, "restartPolicy") == "OnFailure") {
@@ -81,36 +81,54 @@ void go_on_creating(const View& view, const Record& record, Decision& decision) 
   decision.wake_after = kNameLook;
 }
 
-// What of the Job's spec goes into its DurableJob. The template waits until the DurableJob is
-// Suspended, and then goes together with the resume.
-void sync(const View& view, Decision& decision) {
-  const DurableView& durable = *view.durable;
-  const reconciler::Job& seen = *durable.job;
-  if (is_terminal(seen.status.phase) || seen.cancel || seen.deleting) return;
-  if (int_at(view.job.spec, "completions", 1) != seen.spec.completions) {
-    decision.patch =
-        Patch{seen.name, patch_body(seen.version, durable.source, {{"cancel", true}}), {}};
-    return;
-  }
-  const Mapped mapped = map_job(view.job, seen.name);
-  Source wanted = source_of(mapped.spec);
-  const bool is_suspended = seen.status.phase == reconciler::Phase::kSuspended;
-  const bool template_differs = wanted.pod_template != durable.source.pod_template;
-  const bool resumes = seen.spec.suspend && !view.job.suspended();
-  if (resumes && template_differs && !is_suspended) return;
-  Json fields = changeable(mapped.spec);
-  if (template_differs && is_suspended) {
-    fields["template"] = at(mapped.spec, "template");
-  } else {
-    wanted.pod_template = durable.source.pod_template;
-  }
-  if (wanted == durable.source) return;
-  decision.patch = Patch{seen.name, patch_body(seen.version, wanted, fields), {}};
-  if (!view.job.suspended() || seen.spec.suspend) return;
-  decision.patch->suspension = patch_body(seen.version, durable.source, {{"suspend", true}});
+// A template that was refused together with a resume is not wanted any more once that is done.
+bool knows_refusals(const View& view, const Change& change) {
+  if (!view.refused || view.refused->wanted.fields != change.wanted.fields) return false;
+  const std::string& pod_template = change.wanted.pod_template;
+  return pod_template == view.refused->wanted.pod_template ||
+         pod_template == view.durable->source.pod_template;
 }
 
-void mirror(const View& view, const Record& record, Decision& decision) {
+void sync(const View& view, const Change& change, Decision& decision) {
+  const DurableView& durable = *view.durable;
+  const reconciler::Job& seen = *durable.job;
+  const bool is_in_force =
+      durable.source == change.wanted && change.refused.empty() && !change.sends_completions;
+  if (is_in_force || durable.source == change.settled()) return;
+  Patch patch{seen.name,     seen.version,  durable.source,
+              change.wanted, change.fields, change.refused};
+  if (knows_refusals(view, change)) {
+    if (!tells_refusal(view.job.status, text_of(view.refused->fields))) return;
+    patch.recorded = patch.wanted = change.settled();
+    patch.fields = Json::object();
+    patch.refused = {};
+  }
+  decision.patch = std::move(patch);
+}
+
+// A change that is in force takes an earlier refusal back.
+void mirror_change(const View& view, const Change& change, Json& status) {
+  if (knows_refusals(view, change)) {
+    tell_refusal(status, text_of(view.refused->fields), view.now);
+  } else if (view.durable->source == change.wanted && change.refused.empty()) {
+    take_refusal_back(status, view.now);
+  }
+}
+
+// The write, unless it only says how many pods are Ready, and comes too soon.
+void write_in_turn(const View& view, Json metadata, Json status, Decision& decision) {
+  Json same = status;
+  same["ready"] = at(view.job.status, "ready");
+  const bool is_small = metadata == view.job.metadata && same == view.job.status;
+  if (is_small && status != view.job.status && view.ready_pause > Duration::zero()) {
+    decision.wake_after = view.ready_pause;
+    return;
+  }
+  write(view, std::move(metadata), std::move(status), decision);
+}
+
+void mirror(const View& view, const Record& record, const std::optional<Change>& change,
+            Decision& decision) {
   const reconciler::Job& seen = *view.durable->job;
   Json status = view.job.status;
   const bool is_over = is_terminal(seen.status.phase);
@@ -119,8 +137,9 @@ void mirror(const View& view, const Record& record, Decision& decision) {
   } else if (seen.status.phase == reconciler::Phase::kSuspended) {
     rest(status, view.now);
   }
-  count(view.job, seen, status);
-  const std::optional<End> end = end_of(view.job, seen);
+  if (change) mirror_change(view, *change, status);
+  count(view.job, seen, view.ready, status);
+  const std::optional<End> end = end_of(seen);
   if (end && is_over) {
     finish(status, *end, seen.status.completion_time.value_or(view.now), view.now);
     decision.events.push_back(
@@ -128,7 +147,7 @@ void mirror(const View& view, const Record& record, Decision& decision) {
   } else if (end) {
     decide_end(status, *end, view.now);
   }
-  write(view, with_record(view.job, {record.name, seen.uid}), std::move(status), decision);
+  write_in_turn(view, with_record(view.job, {record.name, seen.uid}), std::move(status), decision);
 }
 
 }  // namespace
@@ -151,8 +170,9 @@ Decision decide(const View& view) {
   const bool is_there = view.durable && view.durable->owner_uid == job.uid &&
                         (record->uid.empty() || view.durable->job->uid == record->uid);
   if (is_there) {
-    sync(view, decision);
-    mirror(view, *record, decision);
+    const auto change = change_of(job, *view.durable->job, view.durable->source);
+    if (change) sync(view, *change, decision);
+    mirror(view, *record, change, decision);
   } else if (record->uid.empty()) {
     go_on_creating(view, *record, decision);
   } else if (view.is_gone) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "lane/change.h"
 #include "lane/durable_job.h"
 #include "lane/mirror.h"
 
@@ -38,6 +39,17 @@ struct View {
   std::optional<std::string> refusal;
   // Pods of a DurableJob that is gone may still run.
   bool pods_left = false;
+  // What this process had to leave out of a change, and of which one.
+  struct Refused {
+    Source wanted;
+    Refusals fields;
+  };
+  std::optional<Refused> refused;
+  // How many pods of its runs are Ready and stay; none: that is not known.
+  std::optional<std::int64_t> ready;
+  // A write that only says how many are Ready comes after this time at the earliest.
+  Duration ready_pause{};
+  std::string shard_label;  // of the Job
   Time now{};
 };
 
@@ -54,11 +66,15 @@ struct Creation {
   std::string name;
   std::string body;
 };
+// If the API server refuses the fields together, each is sent by itself: one_by_one(). Then, or if
+// some need no try, `recorded` stays until the Job's status tells of it: View::refused.
 struct Patch {
   std::string name;
-  std::string body;
-  // Of a Job that was suspended: suspends alone, if the API server refuses the body.
-  std::optional<std::string> suspension;
+  std::uint64_t version = 0;
+  Source recorded;
+  Source wanted;
+  Json fields = Json::object();
+  Refusals refused;
 };
 
 // Performed in this order.

@@ -6,28 +6,23 @@
 
 #include "lane/annotations.h"
 #include "reconciler/names.h"
+#include "reconciler/types.h"
 
 namespace holdfast::lane {
 namespace {
 
-// Fields of a Job's spec that a DurableJob has, too. ttlSecondsAfterFinished is not among them:
-// Kubernetes deletes the Job, and with it the DurableJob.
-constexpr std::array<const char*, 12> kSame = {
-    "template",         "completions",   "parallelism",          "completionMode",
-    "backoffLimit",     "suspend",       "maxFailedIndexes",     "backoffLimitPerIndex",
-    "podFailurePolicy", "successPolicy", "podReplacementPolicy", "activeDeadlineSeconds"};
 constexpr std::array<const char*, 6> kChangeable = {"suspend",          "parallelism",
                                                     "backoffLimit",     "activeDeadlineSeconds",
                                                     "maxFailedIndexes", "podReplacementPolicy"};
 
-constexpr const char* kDeadline = "activeDeadlineSeconds";
-
-std::string hash_of(const Json& json) {
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(reconciler::mixed(reconciler::hash64(
-                    json.dump(-1, ' ', false, Json::error_handler_t::replace)))));
-  return digits.data();
+// Kueue evicts a Job of which fewer pods get ready than it asks for.
+void refuse_unready(const BatchJob& job, Mapped& mapped) {
+  const bool has_queue = !string_at(at(job.metadata, "labels"), kKueueLabel).empty();
+  if (!has_queue || int_at(job.spec, "parallelism", 1) <= reconciler::kParallelismLimit) return;
+  mapped.refuse(
+      "parallelism",
+      "a Job in a queue of Kueue has at most 1,000 pods at once here, and Kueue waits for "
+      "spec.parallelism of them: set spec.parallelism to 1000 or less");
 }
 
 // The API server fills File in, so it says nothing about what the Job's author wants. A container
@@ -49,16 +44,22 @@ Json operation(const char* name, const std::string& path, Json value) {
 
 }  // namespace
 
+std::string hash_of(const Json& json) {
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(reconciler::mixed(reconciler::hash64(
+                    json.dump(-1, ' ', false, Json::error_handler_t::replace)))));
+  return digits.data();
+}
+
 Mapped map_job(const BatchJob& job, const std::string& name) {
   Mapped mapped;
-  for (const char* const field : kSame) {
-    if (!at(job.spec, field).is_null()) mapped.spec[field] = job.spec[field];
+  for (const auto& [field, value] : job.spec.items()) {
+    if (is_shared_field(field) && !value.is_null()) mapped.spec[field] = value;
   }
-  if (at(mapped.spec, kDeadline).is_number_integer()) {
-    // batch/v1 takes any number that is not negative.
-    mapped.spec[kDeadline] =
-        std::clamp<std::int64_t>(int_at(mapped.spec, kDeadline), 1, 2'147'483'647);
-  }
+  add_annotated_fields(at(job.metadata, "annotations"), mapped.spec, mapped);
+  convert_deadline(mapped.spec, mapped);
+  refuse_unready(job, mapped);
   convert_runs({{"name", name}}, mapped.spec, mapped);
   convert_policies(mapped.spec, mapped);
   if (mapped.spec.contains("template")) {
@@ -68,7 +69,6 @@ Mapped map_job(const BatchJob& job, const std::string& name) {
       forget_default_policy(mapped.spec["template"]["spec"]);
     }
   }
-  add_annotated_fields(at(job.metadata, "annotations"), mapped.spec, mapped);
   return mapped;
 }
 
@@ -91,20 +91,27 @@ Source parse_source(const std::string& text) {
   return {text.substr(0, dash), text.substr(dash + 1)};
 }
 
-std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped) {
-  const Json body = {
-      {"apiVersion", reconciler::kJobApiVersion},
-      {"kind", reconciler::kJobKind},
-      {"metadata",
-       {{"name", name},
-        {"namespace", job.namespace_},
-        {"annotations", {{reconciler::kBatchJobAnnotation, source_of(mapped.spec).text()}}},
-        {"ownerReferences", Json::array({{{"apiVersion", "batch/v1"},
-                                          {"kind", "Job"},
-                                          {"name", job.name},
-                                          {"uid", job.uid},
-                                          {"controller", true}}})}}},
-      {"spec", mapped.spec}};
+std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped,
+                          const std::string& shard_label) {
+  Json body = {{"apiVersion", reconciler::kJobApiVersion},
+               {"kind", reconciler::kJobKind},
+               {"metadata",
+                {{"name", name},
+                 {"namespace", job.namespace_},
+                 {"labels", {{reconciler::kShardLabel, shard_label}}},
+                 {"annotations",
+                  {{reconciler::kBatchJobAnnotation, source_of(mapped.spec).text()},
+                   {reconciler::kBatchJobNameAnnotation, job.name}}},
+                 {"ownerReferences", Json::array({{{"apiVersion", "batch/v1"},
+                                                   {"kind", "Job"},
+                                                   {"name", job.name},
+                                                   {"uid", job.uid},
+                                                   {"controller", true}}})}}},
+               {"spec", mapped.spec}};
+  // Kubernetes deletes Jobs by their time to live, and those of a CronJob by its limits.
+  if (at(mapped.spec, "notify").is_array()) {
+    body["metadata"]["finalizers"] = Json::array({reconciler::kOutboxFinalizer});
+  }
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

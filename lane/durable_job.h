@@ -27,9 +27,12 @@ struct Source {
 };
 Source source_of(const Json& spec);
 Source parse_source(const std::string& text);
+// One of the two hashes.
+std::string hash_of(const Json& json);
 
-// The body of a POST.
-std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped);
+// The body of a POST. `shard_label`: reconciler::shard_label() of the Job.
+std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped,
+                          const std::string& shard_label);
 
 // The body of a JSON Patch of the DurableJob with this version: a conflict, if it has another one.
 // Null: the field is removed.

@@ -3,6 +3,7 @@
 // (docs/lane.md) obeys it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,21 @@ struct Differences {
   std::vector<std::string> notes;
   // What no DurableJob can say, and what to do instead, one line each.
   std::vector<std::string> errors;
+  // Those of the errors that the value of one field of the spec causes.
+  std::map<std::string, std::string> by_field;
+
+  void refuse(const std::string& field, const std::string& error) {
+    errors.push_back(error);
+    by_field[field] = error;
+  }
 };
+
+// Of a Job's spec: a DurableJob has this field, too. ttlSecondsAfterFinished is not among them:
+// Kubernetes deletes a Job of the lane, and with it the DurableJob.
+bool is_shared_field(std::string_view name);
+
+// On a Job: its LocalQueue of Kueue.
+inline constexpr const char* kKueueLabel = "kueue.x-k8s.io/queue-name";
 
 // Labels that the API server puts on Jobs and their pods.
 bool is_controller_label(std::string_view key);
@@ -30,6 +45,8 @@ void convert_template(bool indexed, ControllerLabels labels, Json& pod_template,
                       Differences& differences);
 // podFailurePolicy and podReplacementPolicy.
 void convert_policies(Json& spec, Differences& differences);
+// activeDeadlineSeconds.
+void convert_deadline(Json& spec, Differences& differences);
 // completions, parallelism and the name's length.
 void convert_runs(const Json& metadata, Json& spec, Differences& differences);
 

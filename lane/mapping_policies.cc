@@ -1,5 +1,6 @@
 // Counts of runs, and the policies about failed and replaced pods.
 #include <algorithm>
+#include <array>
 
 #include "lane/mapping.h"
 #include "reconciler/types.h"
@@ -40,7 +41,29 @@ void convert_disruption_rule(Json& spec, Differences& differences) {
       "which cost disruptionLimit and no backoffLimit");
 }
 
+constexpr std::array<std::string_view, 12> kShared = {
+    "template",         "completions",   "parallelism",          "completionMode",
+    "backoffLimit",     "suspend",       "maxFailedIndexes",     "backoffLimitPerIndex",
+    "podFailurePolicy", "successPolicy", "podReplacementPolicy", "activeDeadlineSeconds"};
+
+constexpr const char* kDeadline = "activeDeadlineSeconds";
+constexpr std::int64_t kLongestDeadline = 2'147'483'647;
+
 }  // namespace
+
+bool is_shared_field(std::string_view name) {
+  return std::find(kShared.begin(), kShared.end(), name) != kShared.end();
+}
+
+void convert_deadline(Json& spec, Differences& differences) {
+  if (!at(spec, kDeadline).is_number_integer()) return;
+  const std::int64_t given = int_at(spec, kDeadline);
+  const std::int64_t taken = std::clamp<std::int64_t>(given, 1, kLongestDeadline);
+  if (taken == given) return;
+  spec[kDeadline] = taken;
+  differences.notes.push_back("activeDeadlineSeconds is " + std::to_string(taken) +
+                              " now: a DurableJob takes 1 to 2147483647");
+}
 
 void convert_policies(Json& spec, Differences& differences) {
   const std::string replacement = string_at(spec, "podReplacementPolicy");
@@ -64,7 +87,8 @@ void convert_runs(const Json& metadata, Json& spec, Differences& differences) {
   const std::int64_t completions = int_at(spec, "completions", 1);
   const std::int64_t parallelism = int_at(spec, "parallelism", 1);
   if (parallelism > 1 && !has_completions) {
-    differences.errors.emplace_back(
+    differences.refuse(
+        "parallelism",
         "this is a work queue (parallelism without completions), which DurableJobs do not have: "
         "set "
         "spec.completions to the number of pods that must succeed, or keep the Job");

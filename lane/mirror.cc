@@ -47,8 +47,17 @@ void put_count(Json& status, const char* key, std::int64_t count) {
   }
 }
 
-bool completions_differ(const BatchJob& job, const reconciler::Job& durable) {
-  return int_at(job.spec, "completions", 1) != durable.spec.completions;
+constexpr const char* kChangeRefused = "ChangeRefused";
+
+// Of the Job, which the API server compares them with.
+std::string indexes_of(const BatchJob& job, reconciler::IndexSet indexes) {
+  indexes.keep_below(int_at(job.spec, "completions", 1));
+  return indexes.text();
+}
+
+// The API server lets the number of successes of such a Job fall, because it may shrink.
+bool may_shrink(const BatchJob& job) {
+  return job.indexed() && int_at(job.spec, "completions", 1) == int_at(job.spec, "parallelism", 1);
 }
 
 }  // namespace
@@ -75,6 +84,7 @@ void decide_end(Json& status, const End& end, Time now) {
 void finish(Json& status, const End& end, Time done, Time now) {
   decide_end(status, end, now);
   status.erase("active");
+  status["ready"] = 0;
   if (!at(status, "startTime").is_string()) status["startTime"] = format_time(std::min(done, now));
   const bool succeeds = holds(status, "SuccessCriteriaMet");
   if (succeeds) {
@@ -84,31 +94,60 @@ void finish(Json& status, const End& end, Time done, Time now) {
   set_condition(status, succeeds ? "Complete" : "Failed", true, end.reason, end.message, now);
 }
 
-void count(const BatchJob& job, const reconciler::Job& durable, Json& status) {
+void tell_refusal(Json& status, const std::string& message, Time now) {
+  if (tells_refusal(status, message)) return;
+  set_condition(status, kChangeRefused, false, "ChangeTried", "", now);  // another one is told anew
+  set_condition(status, kChangeRefused, true, kChangeRefused, message, now);
+}
+
+void take_refusal_back(Json& status, Time now) {
+  if (holds(status, kChangeRefused)) {
+    set_condition(status, kChangeRefused, false, "ChangeAccepted", "", now);
+  }
+}
+
+bool tells_refusal(const Json& status, const std::string& message) {
+  for (const Json& condition : at(status, "conditions")) {
+    if (string_at(condition, "type") != kChangeRefused) continue;
+    return string_at(condition, "status") == "True" && string_at(condition, "message") == message;
+  }
+  return false;
+}
+
+void count(const BatchJob& job, const reconciler::Job& durable, std::optional<std::int64_t> ready,
+           Json& status) {
   const reconciler::Status& seen = durable.status;
   const auto open = std::count_if(seen.runs.begin(), seen.runs.end(),
                                   [](const reconciler::Run& run) { return run.open(); });
   put_count(status, "active", is_terminal(seen.phase) ? 0 : open);
+  status["ready"] = std::min(ready.value_or(int_at(status, "ready")), int_at(status, "active"));
   // A cache may be older than the one that the last write came from.
   const auto raise = [&](const char* key, std::int64_t value) {
     constexpr std::int64_t kMost = 2'147'483'647;
     put_count(status, key, std::max(int_at(status, key), std::min(value, kMost)));
   };
-  raise("succeeded", seen.completed.size());
+  if (may_shrink(job)) {
+    reconciler::IndexSet completed = seen.completed;
+    completed.keep_below(int_at(job.spec, "completions", 1));
+    put_count(status, "succeeded", completed.size());
+  } else {
+    raise("succeeded", seen.completed.size());
+  }
   // As with podFailurePolicy's Ignore, what costs nothing of backoffLimit is not counted: Helm 3
   // takes a count above the limit for the Job's failure.
   raise("failed", seen.failures);
-  if (!durable.spec.indexed || completions_differ(job, durable)) return;
-  const std::string completed = seen.completed.text();
+  if (!durable.spec.indexed) return;
+  const std::string completed = indexes_of(job, seen.completed);
   if (!completed.empty()) status["completedIndexes"] = completed;
+  if (completed.empty() && may_shrink(job)) status.erase("completedIndexes");
   if (!durable.spec.backoff_limit_per_index) return;
   // A job with one run has no list of indexes that have failed.
   const bool only_one_failed = !durable.spec.many_runs() &&
                                seen.phase == reconciler::Phase::kFailed && seen.completed.empty();
-  status["failedIndexes"] = only_one_failed ? "0" : seen.failed.text();
+  status["failedIndexes"] = only_one_failed ? "0" : indexes_of(job, seen.failed);
 }
 
-std::optional<End> end_of(const BatchJob& job, const reconciler::Job& durable) {
+std::optional<End> end_of(const reconciler::Job& durable) {
   using reconciler::Phase;
   const reconciler::Status& seen = durable.status;
   for (const bool succeeds : {true, false}) {
@@ -129,11 +168,6 @@ std::optional<End> end_of(const BatchJob& job, const reconciler::Job& durable) {
   }
   // A job with spec.cancel may still succeed before its operator looks; one that cancels may not.
   if (seen.phase != Phase::kCancelled && seen.phase != Phase::kCancelling) return std::nullopt;
-  if (completions_differ(job, durable)) {
-    return End{false, "NotSupported",
-               "spec.completions was changed, and Holdfast cannot change it while a Job runs: "
-               "create a new Job"};
-  }
   return End{false, "Cancelled", "DurableJob " + durable.name + " was cancelled"};
 }
 

@@ -9,10 +9,15 @@
 //   succeeded,       never fall
 //   failed
 //   failedIndexes    only with backoffLimitPerIndex
+//   ready            never more than `active`
 //
-// `ready`, `terminating` and `uncountedTerminatedPods` are left out.
+// Of an Indexed Job with as many completions as parallelism, `succeeded` may fall.
+//
+// `terminating` and `uncountedTerminatedPods` are left out.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/time.h"
@@ -36,10 +41,16 @@ void go_on(Json& status, Time now);
 void decide_end(Json& status, const End& end, Time now);
 // No pod runs: it is over. `at`: when its work was done.
 void finish(Json& status, const End& end, Time at, Time now);
-// Counts and indexes.
-void count(const BatchJob& job, const reconciler::Job& durable, Json& status);
+// Counts and indexes. `ready`: how many pods are; none: that is not known.
+void count(const BatchJob& job, const reconciler::Job& durable, std::optional<std::int64_t> ready,
+           Json& status);
+
+// The condition ChangeRefused: fields that keep their old values in the DurableJob, and why.
+void tell_refusal(Json& status, const std::string& message, Time now);
+void take_refusal_back(Json& status, Time now);
+bool tells_refusal(const Json& status, const std::string& message);
 
 // How this DurableJob ends or has ended; none: that is not decided.
-std::optional<End> end_of(const BatchJob& job, const reconciler::Job& durable);
+std::optional<End> end_of(const reconciler::Job& durable);
 
 }  // namespace holdfast::lane

@@ -4,6 +4,7 @@
 
 #include "plugin/explain_parts.h"
 #include "plugin/moments.h"
+#include "reconciler/names.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::plugin {
@@ -47,7 +48,11 @@ std::string shard_key_of(const Explaining& explaining) {
     has_pool = has_pool || at(stage, "workerPool").is_object();
   }
   const bool by_namespace = has_pool || at(spec, "queue").is_object();
-  return by_namespace ? explaining.job.namespace_ : explaining.job.uid;
+  if (by_namespace) return explaining.job.namespace_;
+  const Json& meta = at(explaining.facts.job, "metadata");
+  const bool is_lane = !string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty();
+  return reconciler::fixed_shard_key(
+      is_lane ? string_at(at(meta, "labels"), reconciler::kShardLabel) : "", explaining.job.uid);
 }
 
 int shards_of(const Json& lease) {

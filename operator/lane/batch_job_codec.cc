@@ -27,6 +27,8 @@ kube::ObjectPtr decode_batch_job(const JsonView& json) {
   if (!kube::decode_meta(json, *cached)) return nullptr;
   if (string_at(at(json, "spec"), "managedBy") != lane::kManager) return cached;
   cached->ours = true;
+  cached->bytes = json.text().size();
+  cached->has_queue = lane::has_queue(object_in(at(json, "metadata")));
   cached->finished = lane::is_finished(object_in(at(json, "status")));
   if (cached->finished) return cached;
   const std::size_t bytes = at(json, "spec").text().size() + at(json, "metadata").text().size();

@@ -14,6 +14,8 @@ namespace holdfast::controller {
 struct CachedBatchJob : kube::Object {
   bool ours = false;
   bool finished = false;  // one of ours
+  bool has_queue = false;
+  std::size_t bytes = 0;  // as JSON
   // None: not ours, or too long for the cache (kMaxCachedTexts). Then it is read live.
   std::optional<lane::BatchJob> job;
 };

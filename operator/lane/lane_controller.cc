@@ -26,6 +26,20 @@ const CachedJob& as_job(const kube::ObjectPtr& object) {
   return static_cast<const CachedJob&>(*object);
 }
 
+// As batch/v1 counts.
+bool counts_as_ready(const kube::ObjectPtr& object) {
+  if (!object) return false;
+  const reconciler::PodView& pod = static_cast<const CachedPod&>(*object).pod;
+  return pod.ready && !pod.deletion && !pod.ended();
+}
+
+// etcd keeps each version of a Job until it compacts.
+Duration shortest_pause(std::size_t bytes) {
+  constexpr std::size_t kBytesPerSecond = std::size_t{128} * 1024;
+  return std::max<Duration>(std::chrono::seconds(1),
+                            std::chrono::milliseconds(bytes * 1000 / kBytesPerSecond));
+}
+
 ReconcilePool::Config pool_config() {
   ReconcilePool::Config config;
   config.workers = kLaneWorkers;
@@ -41,6 +55,8 @@ LaneController::LaneController(Dependencies dependencies)
       events_(dependencies.events),
       jobs_(dependencies.jobs),
       batch_jobs_(dependencies.batch_jobs),
+      pods_(dependencies.pods),
+      pod_shards_(dependencies.pod_shards),
       namespaces_(dependencies.namespaces),
       membership_(dependencies.membership),
       pool_({loop_, log_}, pool_config(),
@@ -56,16 +72,27 @@ LaneController::LaneController(Dependencies dependencies)
   });
   batch_jobs_.on_change([this](const cache::Change& change) { on_batch_job(change); });
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
+  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
   if (namespaces_) {
     namespaces_->on_change([this](const cache::Change& change) { on_namespace(change); });
   }
 }
 
-void LaneController::look_at_all(int shard) {
+void LaneController::look_at_all(const std::set<int>& shards) {
   batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (!as_batch_job(object).ours || membership_.shard_of(object->uid) != shard) return;
+    const CachedBatchJob& job = as_batch_job(object);
+    if (!job.ours || shards.count(membership_.shard_of(shard_key(job))) == 0) return;
     if (has_work(object)) pool_.queue().add(object->key(), Priority::kLow);
   });
+}
+
+std::string LaneController::shard_key(const CachedBatchJob& job) const {
+  const std::vector<kube::ObjectPtr> all = owned(job.uid);
+  const auto first = std::min_element(
+      all.begin(), all.end(),
+      [](const kube::ObjectPtr& a, const kube::ObjectPtr& b) { return a->name < b->name; });
+  if (first != all.end()) return reconciler::shard_key(as_job(*first).job);
+  return job.has_queue ? job.namespace_ : job.uid;
 }
 
 // ---- What the caches tell.
@@ -99,6 +126,26 @@ void LaneController::on_job(const cache::Change& change) {
     if (!has_work(owner)) continue;
     pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
   }
+}
+
+// Of the other changes of a pod the status of its DurableJob tells.
+void LaneController::on_pod(const cache::Change& change) {
+  if (counts_as_ready(change.before) == counts_as_ready(change.after)) return;
+  const auto& pod = static_cast<const CachedPod&>(change.after ? *change.after : *change.before);
+  const kube::ObjectPtr job = jobs_.store().get(job_key(pod));
+  if (!job || as_job(job).source.empty()) return;
+  for (const kube::ObjectPtr& owner : batch_jobs_.store().by_index(kByUid, job->owner_uid)) {
+    if (!as_batch_job(owner).finished) pool_.queue().add(owner->key());
+  }
+}
+
+std::optional<std::int64_t> LaneController::ready_pods(const CachedJob& durable) const {
+  const int shard = membership_.shard_of(reconciler::shard_key(durable.job));
+  if (!pod_shards_.read(shard, durable.namespace_)) return std::nullopt;
+  const std::vector<kube::ObjectPtr> pods = pods_.store().by_index(kByJob, durable.key());
+  return std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
+    return pod->owner_uid == durable.uid && counts_as_ready(pod);
+  });
 }
 
 void LaneController::on_namespace(const cache::Change& change) {
@@ -144,15 +191,22 @@ std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job,
   return Duration(kLagLimit);
 }
 
-lane::View LaneController::view(const lane::BatchJob& job, const Memory& memory,
-                                kube::ObjectPtr& keep) const {
-  lane::View view{job, {}, false, false, {}, false, now()};
+lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJob& job,
+                                const Memory& memory, kube::ObjectPtr& keep) const {
+  lane::View view{.job = job};
+  view.now = now();
+  view.shard_label = membership_.shard_label(membership_.shard_of(shard_key(cached)));
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);
   view.durable = durable(job.namespace_, name, keep);
   const bool is_known_taken = memory.taken == name && loop_.now() < memory.taken_until;
   view.name_taken = is_known_taken || (view.durable && view.durable->owner_uid != job.uid);
   view.refusal = memory.refusal;
+  view.refused = memory.refused;
+  if (view.durable) view.ready = ready_pods(as_job(keep));
+  if (memory.last_write) {
+    view.ready_pause = *memory.last_write + shortest_pause(cached.bytes) - loop_.now();
+  }
   if (record && !record->uid.empty()) {
     view.is_gone = memory.gone == record->uid;
   }
@@ -175,7 +229,7 @@ Task<Result<lane::BatchJob>> LaneController::whole(std::shared_ptr<const CachedB
 Task<ReconcileResult> LaneController::reconcile(std::string key) {
   const auto found = cached(key);
   if (!found || !found->ours) co_return ReconcileResult{};
-  const auto claim = membership_.claim(found->uid);
+  const auto claim = membership_.claim(shard_key(*found));
   if (!claim) co_return ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   if (found->finished) {
@@ -205,7 +259,7 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
     co_return result;
   }
   kube::ObjectPtr keep;
-  lane::View seen = view(*job, *memory, keep);
+  lane::View seen = view(*found, *job, *memory, keep);
   if (seen.is_gone) {
     auto left = pods_left(job->namespace_, lane::record_of(*job)->uid);
     const Result<bool> answer = co_await left;
@@ -235,7 +289,7 @@ Task<Status> LaneController::perform(const lane::BatchJob& job, const lane::Deci
     auto task = patch(job, *decision.patch, memory, claim);
     patched = co_await task;
     // The status is mirrored all the same.
-    if (!patched && patched.error().code != ErrorCode::kInvalid) co_return patched.error();
+    if (!patched && !is_refusal(patched.error())) co_return patched.error();
   }
   if (decision.status) {
     auto task = write_status(job, *decision.status, memory, claim);

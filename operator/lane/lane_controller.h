@@ -2,8 +2,9 @@
 // each, and mirrors its status. lane::decide() decides. The controller of DurableJobs runs it and
 // knows nothing of the Job.
 //
-// A Job belongs to the shard of its own UID, and its DurableJob to the shard of another UID, so two
-// replicas may work on them. They write different objects, each by compare-and-swap.
+// A Job and its DurableJob have the same shard, so one replica works on both, and knows the pods.
+// It is fixed when the DurableJob is made. All writes are by compare-and-swap, so nothing breaks if
+// two replicas work on them.
 //
 // Loop only. Destroy it when the client is idle.
 #pragma once
@@ -19,6 +20,8 @@
 #include "client/cache/informer.h"
 #include "lane/decide.h"
 #include "operator/jobs/events.h"
+#include "operator/jobs/job_codec.h"
+#include "operator/jobs/pod_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
 #include "operator/work/reconcile_pool.h"
@@ -35,6 +38,9 @@ class LaneController {
     // Of job_kind() and batch_job_kind().
     cache::Informer& jobs;
     cache::Informer& batch_jobs;
+    // Of pod_kind(), and which of them are read.
+    cache::Informer& pods;
+    const PodShards& pod_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
     Membership& membership;
@@ -44,8 +50,8 @@ class LaneController {
   void begin() { pool_.start(); }
   void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
 
-  // The shard was gained, or kept.
-  void look_at_all(int shard);
+  // The shards were gained or kept, or their pods are in the cache now.
+  void look_at_all(const std::set<int>& shards);
   void time_travelled() { memory_.clear(); }
 
  private:
@@ -58,13 +64,20 @@ class LaneController {
     std::string taken;                      // a name that a foreign object has
     SteadyTime taken_until{};               // then look again
     std::optional<std::string> refusal;
+    std::optional<lane::View::Refused> refused;
+    std::optional<SteadyTime> last_write;  // of the Job's status
     std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
   };
 
   void on_batch_job(const cache::Change& change);
   void on_job(const cache::Change& change);
+  void on_pod(const cache::Change& change);
   void on_namespace(const cache::Change& change);
   bool is_selected(const std::string& ns) const;
+  // reconciler::shard_key() of its DurableJob, also before that is made.
+  std::string shard_key(const CachedBatchJob& job) const;
+  // Pods of this DurableJob; none: they are not all in the cache.
+  std::optional<std::int64_t> ready_pods(const CachedJob& durable) const;
   // The DurableJobs that this Job owns.
   std::vector<kube::ObjectPtr> owned(const std::string& uid) const;
   // False: it has finished, and no DurableJob of it runs.
@@ -78,7 +91,8 @@ class LaneController {
   Task<Result<lane::BatchJob>> whole(std::shared_ptr<const CachedBatchJob> cached);
   // None: act. Otherwise look again after that time.
   std::optional<Duration> awaits_caches(const CachedBatchJob& job, Memory& memory);
-  lane::View view(const lane::BatchJob& job, const Memory& memory, kube::ObjectPtr& keep) const;
+  lane::View view(const CachedBatchJob& cached, const lane::BatchJob& job, const Memory& memory,
+                  kube::ObjectPtr& keep) const;
   // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
   // are of another shard than the Job.
   Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
@@ -88,6 +102,9 @@ class LaneController {
                             std::shared_ptr<Memory> memory, Ownership::Claim claim);
   Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch,
                      std::shared_ptr<Memory> memory, Ownership::Claim claim);
+  // Sends these fields, and raises `version` to that of the answer.
+  Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
+                    lane::Source source, Json fields, Memory& memory, Ownership::Claim claim);
   Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
                       std::shared_ptr<Memory> memory, Ownership::Claim claim);
   Task<Status> is_current(const lane::BatchJob& job);
@@ -96,6 +113,10 @@ class LaneController {
   Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
   Task<ReconcileResult> delete_strays_of_finished(std::shared_ptr<const CachedBatchJob> found,
                                                   Ownership::Claim claim);
+  // The definition of DurableJobs, a policy or a webhook says no.
+  static bool is_refusal(const Error& error) {
+    return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kForbidden;
+  }
   std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;
   void tell(const lane::BatchJob& job, const lane::Event& event);
   Time now() const { return client_.server_clock().now(loop_.now()); }
@@ -106,6 +127,8 @@ class LaneController {
   EventSink& events_;
   cache::Informer& jobs_;
   cache::Informer& batch_jobs_;
+  cache::Informer& pods_;
+  const PodShards& pod_shards_;
   cache::Informer* const namespaces_;
   Membership& membership_;
   ReconcilePool pool_;

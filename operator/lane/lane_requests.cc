@@ -42,37 +42,58 @@ Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane:
                          batch_status_body(job, write.metadata, write.status), options);
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
+  memory->last_write = loop_.now();
   raise(memory->job_version, *answer);
+  co_return Unit{};
+}
+
+Task<Status> LaneController::send(const lane::BatchJob& job, std::string name,
+                                  std::uint64_t& version, lane::Source source, Json fields,
+                                  Memory& memory, Ownership::Claim claim) {
+  kube::CallOptions options;
+  options.answer_with_metadata = true;
+  options.content_type = "application/json-patch+json";
+  if (auto error = may_write(claim, options)) co_return *error;
+  auto call = client_.patch(durable_path(job.namespace_, name),
+                            lane::patch_body(version, source, fields), options);
+  const Result<JsonDocument> answer = co_await call;
+  if (!answer) co_return answer.error();
+  raise(memory.durable_version, *answer);
+  raise(version, *answer);
   co_return Unit{};
 }
 
 Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch& patch,
                                    std::shared_ptr<Memory> memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  options.content_type = "application/json-patch+json";
   auto known = is_current(job);
   const Status current = co_await known;
   if (!current) co_return current.error();
-  if (auto error = may_write(claim, options)) co_return *error;
-  const std::string path = durable_path(job.namespace_, patch.name);
-  auto call = client_.patch(path, patch.body, options);
-  const Result<JsonDocument> answer = co_await call;
-  if (answer) {
-    raise(memory->durable_version, *answer);
-    co_return Unit{};
-  }
-  if (answer.error().code == ErrorCode::kInvalid) {
-    tell(job, lane::Event{true, "ChangeRefused",
-                          "DurableJob " + patch.name +
-                              " does not take the change: " + answer.error().message});
-    if (patch.suspension) {
-      auto again = client_.patch(path, *patch.suspension, options);
-      const Result<JsonDocument> suspended = co_await again;
-      if (suspended) raise(memory->durable_version, *suspended);
+  std::uint64_t version = patch.version;
+  lane::View::Refused refused{patch.wanted, patch.refused};
+  const lane::Source source = patch.refused.empty() ? patch.wanted : patch.recorded;
+  auto together = send(job, patch.name, version, source, patch.fields, *memory, claim);
+  const Status done = co_await together;
+  memory->refused.reset();
+  if (!done && !is_refusal(done.error())) co_return done.error();
+  if (!done) {
+    for (const Json& field : lane::one_by_one(patch.fields)) {
+      auto alone = send(job, patch.name, version, patch.recorded, field, *memory, claim);
+      const Status sent = co_await alone;
+      if (sent) continue;
+      // A suspension and a resume always go through.
+      if (!is_refusal(sent.error()) || field.contains("suspend")) {
+        co_return sent.error();
+      }
+      refused.fields.emplace(field.begin().key(), sent.error().message);
     }
   }
-  co_return answer.error();
+  if (refused.fields.empty()) co_return Unit{};
+  tell(job, lane::Event{true, "ChangeRefused",
+                        "DurableJob " + patch.name +
+                            " keeps its old values: " + lane::text_of(refused.fields)});
+  memory->refused = std::move(refused);
+  pool_.queue().add(job.namespace_ + "/" + job.name);
+  co_return Unit{};
 }
 
 Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creation& creation,

@@ -32,6 +32,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                                 {"pods", std::to_string(pods_.store().size())}});
                      queue_controller_.begin_pods(shards, watched);
                      job_controller_.begin_pods(shards, watched);
+                     if (lane_controller_) lane_controller_->look_at_all(shards);
                    },
                    [this](const controller::CachedPod& pod) { job_controller_.drop_pod(pod); }},
                   config.membership.shards, config.namespaces),
@@ -110,8 +111,8 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
   }
   lane_controller_ =
       std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
-          loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, batch_job_namespaces_.get(),
-          membership_});
+          loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, pods_, pod_shards_,
+          batch_job_namespaces_.get(), membership_});
 }
 
 controller::OwnershipReport Manager::ownership() {
@@ -224,7 +225,7 @@ void Manager::look_at_all(int shard) {
   queue_controller_.look_at_all(shard);
   pool_controller_.look_at_all(shard);
   job_controller_.look_at_all(shard);
-  if (lane_controller_) lane_controller_->look_at_all(shard);
+  if (lane_controller_) lane_controller_->look_at_all({shard});
 }
 
 void Manager::refresh(std::function<void()> done) {

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import yaml
 from doc_rows import Rows
 from holdfast import ROOT, runs
@@ -122,6 +123,65 @@ def test_kueue_that_knows_durablejobs_counts_a_job_once(batch, queue, kueue, clu
     batch.apply(queued("once", runs(0), queue_name=None))
     batch.wait_condition("once", "Complete")
     assert len(kueue.workloads(batch.namespace)) == 1
+
+
+@row("The Job is admitted in part")
+def test_a_job_that_is_admitted_in_part_is_whole_again_after_a_preemption(batch, queue):
+    queue(3, **PREEMPTS)
+    body = queued("part", runs(900), priority="low", completionMode="Indexed", completions=4, parallelism=4)
+    body["metadata"]["annotations"] |= {"kueue.x-k8s.io/job-min-parallelism": "2",
+                                        "kueue.x-k8s.io/job-completions-equal-parallelism": "true"}
+    batch.apply(body)
+    wait_running(batch, "part")
+    durable = batch.wait_durable("part", lambda one: one["status"].get("active") == 3)
+    assert (durable["spec"]["completions"], durable["spec"]["parallelism"]) == (3, 3)
+    batch.apply(queued("urgent", runs(5), priority="urgent"))
+    batch.wait_condition("part", "Suspended")
+    assert batch.get("part")["spec"]["completions"] == 4
+    batch.wait_durable("part", lambda one: one["spec"]["completions"] == 4)
+    batch.wait_condition("urgent", "Complete")
+    batch.wait_durable("part", lambda one: one["status"].get("active") == 3 and one["spec"]["completions"] == 3)
+    assert "Failed" not in batch.conditions("part") and cost(batch, "part") == (0, 0)
+
+
+@row("`parallelism` is above 1,000")
+def test_a_job_that_could_never_be_ready_is_refused(batch, queue):
+    queue(2000)
+    batch.apply(queued("wide", runs(0), parallelism=1001, completions=1001))
+    status = batch.wait_condition("wide", "Failed")
+    assert batch.conditions("wide")["Failed"]["reason"] == "NotSupported" and not status.get("active")
+
+
+TIMEOUT = 20
+RUN = 60
+
+
+@pytest.fixture(params=[False, True], ids=["admits-all", "blocks-admission"])
+def patient(kueue, request):
+    """Kueue evicts a Job whose pods are not ready in time. It admits the next one at once, or only after that."""
+    kueue.restart(waitForPodsReady={"timeout": f"{TIMEOUT}s", "recoveryTimeout": f"{TIMEOUT}s",
+                                    "blockAdmission": request.param})
+    return kueue
+
+
+@row("`waitForPodsReady` is on")
+def test_a_job_with_ready_pods_runs_to_its_end_in_one_attempt(batch, queue, patient):
+    def workload(name):
+        return patient.workload_of(batch.namespace, batch.get(name))
+
+    queue(2)
+    names = ("first", "second")
+    for name in names:
+        batch.apply(queued(name, runs(RUN)))
+    for name in names:
+        wait_running(batch, name)
+        wait_for(f"Kueue to see that Job {name} is ready", lambda: has(workload(name), "PodsReady"), TIMEOUT)
+        assert (batch.status(name)["active"], batch.status(name)["ready"]) == (1, 1)
+    for name in names:
+        status = batch.wait_condition(name, "Complete", limit=RUN + LIMIT)
+        assert status["ready"] == 0
+        assert batch.durable_of(name)["status"]["attempt"] == 1 and cost(batch, name) == (0, 0)
+        assert not has(workload(name), "Evicted")
 
 
 def test_each_row_of_the_docs_has_a_test():

@@ -16,7 +16,7 @@ def ended(batch, name, condition):
     assert not status.get("active")
     assert status["startTime"]
     assert ("completionTime" in status) == (condition == "Complete")
-    assert status.get("ready") is None
+    assert status["ready"] == 0
     return status
 
 

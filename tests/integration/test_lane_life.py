@@ -75,12 +75,51 @@ def test_parallelism_may_change_while_the_job_runs(batch):
     batch.wait("wider", "wider", lambda status: status.get("active") == 3)
 
 
-def test_completions_that_change_end_the_job(batch):
-    batch.apply(batch_job("elastic", completions=2, parallelism=2, completionMode="Indexed"))
-    batch.wait("elastic", "active", lambda status: status.get("active") == 2)
-    batch.patch("elastic", {"spec": {"completions": 3, "parallelism": 3}})
-    batch.wait_condition("elastic", "Failed")
-    assert batch.conditions("elastic")["Failed"]["reason"] == "NotSupported"
+def test_completions_of_a_running_job_keep_their_old_number_until_it_is_suspended(batch):
+    batch.apply(batch_job("elastic", completions=3, parallelism=3, completionMode="Indexed"))
+    batch.wait("elastic", "active", lambda status: status.get("active") == 3)
+    batch.patch("elastic", {"spec": {"completions": 2, "parallelism": 2}})
+    batch.wait_condition("elastic", "ChangeRefused")
+    assert "while the Job is suspended" in batch.conditions("elastic")["ChangeRefused"]["message"]
+    durable = batch.wait_durable("elastic", lambda one: one["spec"]["parallelism"] == 2)
+    assert durable["spec"]["completions"] == 3
+    batch.patch("elastic", {"spec": {"suspend": True}})
+    batch.wait_condition("elastic", "Suspended")
+    batch.wait_durable("elastic", lambda one: one["spec"]["completions"] == 2)
+    batch.wait("elastic", "taken back", lambda _: not batch.holds("elastic", "ChangeRefused"))
+    # Kueue admits a part of a Job, and makes it whole again when it preempts the Job.
+    batch.patch("elastic", {"spec": {"suspend": False, "completions": 1, "parallelism": 1}})
+    batch.wait("elastic", "one active", lambda status: status.get("active") == 1)
+    batch.patch("elastic", {"spec": {"suspend": True, "completions": 3, "parallelism": 3}})
+    batch.wait_condition("elastic", "Suspended")
+    batch.patch("elastic", {"spec": {"suspend": False}})
+    batch.wait("elastic", "all active", lambda status: status.get("active") == 3)
+    assert not batch.holds("elastic", "ChangeRefused") and not batch.holds("elastic", "Failed")
+
+
+def test_a_change_that_is_refused_holds_up_no_other(batch):
+    """batch/v1 takes a work queue, and a DurableJob does not."""
+    batch.apply(batch_job("queue", parallelism=1))
+    batch.wait("queue", "active", lambda status: status.get("active") == 1)
+    batch.patch("queue", {"spec": {"parallelism": 3, "backoffLimit": 2, "suspend": True}})
+    batch.wait_condition("queue", "Suspended")
+    batch.wait_condition("queue", "ChangeRefused")
+    assert batch.conditions("queue")["ChangeRefused"]["message"].startswith("parallelism: ")
+    assert batch.durable_of("queue")["spec"]["backoffLimit"] == 2
+    assert [event["reason"] for event in batch.events("queue")].count("ChangeRefused") == 1
+    batch.patch("queue", {"spec": {"suspend": False, "activeDeadlineSeconds": 900}})
+    batch.wait("queue", "active again", lambda status: status.get("active") == 1)
+    assert batch.durable_of("queue")["spec"]["activeDeadlineSeconds"] == 900
+    batch.patch("queue", {"spec": {"parallelism": 1}})
+    batch.wait("queue", "taken back", lambda _: not batch.holds("queue", "ChangeRefused"))
+
+
+def test_ranks_keep_their_names_beside_a_foreign_durable_job(batch):
+    batch.durable.apply(job("ring", suspend=True))
+    batch.apply(batch_job("ring", completions=2, parallelism=2, completionMode="Indexed"))
+    wait_for("both pods", lambda: len(batch.pods("ring")) == 2, 60)
+    assert {pod["spec"]["hostname"] for pod in batch.pods("ring")} == {"ring-0", "ring-1"}
+    assert batch.durable_of("ring")["metadata"]["name"].startswith("ring-")
 
 
 # -- deletion and names ---------------------------------------------------------------------------

@@ -185,9 +185,12 @@ std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const 
   } else {
     const std::string uid = job_uid_of(request, body);
     keys = permits_.shard_keys(uid);
+    if (keys.front() == uid) keys.front() = lane_.shard_key(uid);
     // A Job's controller deletes a DurableJob of it.
-    const std::string owner = lane_.owner_of(uid);
-    if (request.method == "DELETE" && !owner.empty()) keys.push_back(owner);
+    if (request.method == "DELETE") {
+      const std::vector<std::string> others = lane_.shard_keys_of_job(uid);
+      keys.insert(keys.end(), others.begin(), others.end());
+    }
     if (const auto pooled = pooled_jobs_.find(uid); pooled != pooled_jobs_.end()) {
       keys = {pooled->second.first};
       // Nobody can read from its pods that it had a pool.

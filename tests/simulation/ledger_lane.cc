@@ -1,5 +1,8 @@
 #include "tests/simulation/ledger_lane.h"
 
+#include "core/json_time.h"
+#include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/objects.h"
 
@@ -21,6 +24,13 @@ const Json* final_condition(const Json& job) {
   return nullptr;
 }
 
+bool is_held(const Json& durable) {
+  for (const Json& finalizer : at(at(durable, "metadata"), "finalizers")) {
+    if (finalizer == reconciler::kOutboxFinalizer) return true;
+  }
+  return false;
+}
+
 std::string batch_owner(const Json& durable) {
   for (const Json& owner : at(at(durable, "metadata"), "ownerReferences")) {
     if (string_at(owner, "kind") == "Job") return string_at(owner, "uid");
@@ -33,6 +43,11 @@ std::string batch_owner(const Json& durable) {
 std::string outcome_of(const Json& job) {
   const Json* const found = final_condition(job);
   return found ? string_at(*found, "type") : "";
+}
+
+std::optional<Time> ended_at(const Json& job) {
+  const Json* const found = final_condition(job);
+  return found ? parse_time(string_at(*found, "lastTransitionTime")) : std::nullopt;
 }
 
 std::string recorded_name(const Json& job) {
@@ -86,6 +101,12 @@ void LaneLedger::durable_job_written(const Applied& applied) {
   const Json& json = applied.after ? *applied.after : *applied.before;
   const std::string uid = uid_of(json);
   const std::string owner = batch_owner(json);
+  if (applied.before) check_outbox(*applied.before, applied.after ? &*applied.after : nullptr);
+  const Json& meta = at(json, "metadata");
+  const std::string label = string_at(at(meta, "labels"), reconciler::kShardLabel);
+  if (!string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty()) {
+    fixed_[uid] = reconciler::fixed_shard_key(label, uid);
+  }
   const auto known = durable_.find(uid);
   if (owner.empty()) {
     // Orphaned: a job of its own from now on.
@@ -100,6 +121,37 @@ void LaneLedger::durable_job_written(const Applied& applied) {
   const bool may_run = !one.gone && !is_deleting(json) && !is_terminal(one.phase);
   one.runs = may_run && !at(at(json, "status"), "runs").empty();
   if (one.runs) check_alone(one, uid);
+}
+
+// S23. Users remove no finalizers of DurableJobs here.
+void LaneLedger::check_outbox(const Json& before, const Json* after) const {
+  if (!is_held(before) || (after && is_held(*after))) return;
+  const Json& status = at(before, "status");
+  if (!is_terminal(string_at(status, "phase")) || at(status, "outbox").empty()) return;
+  const Json& meta = at(before, "metadata");
+  const Json* const ns = gateway_.server().find("namespaces", "", string_at(meta, "namespace"));
+  const bool goes = !ns || is_deleting(*ns);
+  // Nobody's clock steps by more.
+  constexpr std::chrono::seconds kTolerance{10};
+  const Duration most = goes ? Duration(std::chrono::minutes(1)) : Duration(std::chrono::hours(1));
+  const auto deleted = parse_time(string_at(meta, "deletionTimestamp"));
+  if (deleted && *deleted + most - kTolerance <= gateway_.wall_clock()) return;
+  complain_("S23 Told: " + key_of(before) + " loses its outbox before its targets were told");
+}
+
+std::string LaneLedger::shard_key(const std::string& durable_uid) const {
+  const auto found = fixed_.find(durable_uid);
+  return found == fixed_.end() ? durable_uid : found->second;
+}
+
+std::vector<std::string> LaneLedger::shard_keys_of_job(const std::string& durable_uid) const {
+  const std::string owner = owner_of(durable_uid);
+  if (owner.empty()) return {};
+  std::vector<std::string> keys = {owner};
+  for (const auto& [uid, one] : durable_) {
+    if (one.owner == owner) keys.push_back(shard_key(uid));
+  }
+  return keys;
 }
 
 void LaneLedger::check_alone(const Durable& one, const std::string& uid) const {

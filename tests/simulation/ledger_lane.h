@@ -3,12 +3,16 @@
 // - A DurableJob that somebody has deleted ends its Job only once it is gone.
 // - Never do two DurableJobs of one Job have runs at a time.
 // - A replica deletes a DurableJob only if its Job does not name it.
+// - A DurableJob that has ended keeps its outbox until its targets are told: at most for an hour
+//   after its deletion, or for a minute in a namespace that goes.
 // What has to happen in time is Liveness's.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/json.h"
 #include "tests/simulation/gateway.h"
@@ -26,6 +30,10 @@ class LaneLedger {
 
   // The UID of the Job that owns or owned this DurableJob. Empty: none.
   std::string owner_of(const std::string& durable_uid) const;
+  // reconciler::shard_key() of this DurableJob, if its shard is fixed; else the UID.
+  std::string shard_key(const std::string& durable_uid) const;
+  // The same of all DurableJobs that this one's Job owns or owned, and that Job's UID.
+  std::vector<std::string> shard_keys_of_job(const std::string& durable_uid) const;
   // A replica may delete this DurableJob.
   bool is_stray(const Json& durable) const;
 
@@ -36,6 +44,7 @@ class LaneLedger {
     bool runs = false;
     bool gone = false;
   };
+  void check_outbox(const Json& before, const Json* after) const;
   void check_outcome(const Json& job, const std::string& outcome);
   void check_alone(const Durable& one, const std::string& uid) const;
 
@@ -43,10 +52,13 @@ class LaneLedger {
   const Complain complain_;
   std::map<std::string, std::string> outcomes_;  // by the Job's UID
   std::map<std::string, Durable> durable_;       // by UID: those that a Job owns or owned
+  std::map<std::string, std::string> fixed_;     // by UID: the key of a shard that is fixed
 };
 
 // "Complete" or "Failed"; empty: the Job has not ended.
 std::string outcome_of(const Json& job);
+// By its condition.
+std::optional<Time> ended_at(const Json& job);
 // The name and UID of the DurableJob that the Job names; empty: none.
 std::string recorded_name(const Json& job);
 std::string recorded_uid(const Json& job);

@@ -121,11 +121,11 @@ TEST(LaneDecide, AChangedTemplateWaitsUntilTheDurableJobIsSuspended) {
   world.job.spec["suspend"] = false;
   world.step();
   EXPECT_TRUE(world.durable->spec.suspend) << "it would resume with the old template";
-  EXPECT_FALSE(world.patched("/spec/template"));
+  EXPECT_FALSE(world.patched("template"));
   world.durable->status.runs.clear();
   world.durable->status.phase = Phase::kSuspended;
   world.step();
-  EXPECT_TRUE(world.patched("/spec/template") && !world.durable->spec.suspend);
+  EXPECT_TRUE(world.patched("template") && !world.durable->spec.suspend);
 }
 
 // Another release may read a template in other words, and must not stop what runs.
@@ -211,19 +211,170 @@ TEST(LaneDecide, OnlyWhatCostsBackoffLimitCountsAsFailed) {
   EXPECT_EQ(int_at(world.job.status, "failed"), 1);
 }
 
-TEST(LaneDecide, ASuspensionDoesNotWaitForAChangeThatTheApiServerRefuses) {
+// The field that is refused keeps its old value, and the Job says so for good, also if the process
+// that tried it is gone.
+TEST(LaneDecide, OneRefusedFieldHoldsUpNoOther) {
+  World world = running();
+  world.refuses = {"parallelism"};
+  world.job.spec["parallelism"] = 3;
+  world.job.spec["backoffLimit"] = 7;
+  world.job.spec["suspend"] = true;
+  world.step();
+  EXPECT_EQ(world.durable->spec.parallelism, 1);
+  EXPECT_EQ(world.durable->spec.backoff_limit, 7);
+  EXPECT_TRUE(world.durable->spec.suspend);
+  world.suspended();
+  while (world.step() > 0) {
+  }
+  ASSERT_TRUE(holds(world.job.status, "ChangeRefused"));
+  const Json* const told = condition(world.job.status, "ChangeRefused");
+  EXPECT_EQ(string_at(*told, "message"), "parallelism: the test refuses it");
+  EXPECT_TRUE(holds(world.job.status, "Suspended"));
+  world.refused.reset();
+  EXPECT_EQ(world.step(), 0) << "another process tries it again";
+  // A resume goes through, and so does a later change that is allowed.
+  world.job.spec["suspend"] = false;
+  while (world.step() > 0) {
+  }
+  EXPECT_FALSE(world.durable->spec.suspend);
+  EXPECT_TRUE(holds(world.job.status, "ChangeRefused"));
+  world.refuses.clear();
+  world.job.spec["parallelism"] = 1;
+  while (world.step() > 0) {
+  }
+  EXPECT_FALSE(holds(world.job.status, "ChangeRefused"));
+}
+
+TEST(LaneDecide, ARefusalIsToldBeforeItIsSettled) {
+  World world = running();
+  world.refuses = {"parallelism"};
+  world.job.spec["parallelism"] = 3;
+  const Source before = world.source;
+  world.step();
+  world.refused.reset();  // the process dies before it has told
+  EXPECT_EQ(world.source, before);
+  world.step();
+  EXPECT_TRUE(world.refused);
+}
+
+TEST(LaneDecide, AWorkQueueIsNoChangeThatADurableJobTakes) {
+  World world(spec(R"({"completions": null})"));
+  world.step();
+  world.run();
+  world.step();
+  world.job.spec["parallelism"] = 3;
+  world.job.spec["backoffLimit"] = 2;
+  while (world.step() > 0) {
+  }
+  EXPECT_FALSE(world.patched("parallelism"));
+  EXPECT_EQ(world.durable->spec.backoff_limit, 2);
+  EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
+              HasSubstr("work queue"));
+}
+
+TEST(LaneDecide, ATemplateThatIsRefusedHoldsUpNoResume) {
   World world = running();
   world.job.spec["suspend"] = true;
-  world.job.spec["backoffLimit"] = 7;
-  const Decision decision = world.decide();
-  ASSERT_TRUE(decision.patch && decision.patch->suspension);
-  const Json alone = *parse_json(*decision.patch->suspension);
-  EXPECT_EQ(alone.back(), Json({{"op", "add"}, {"path", "/spec/suspend"}, {"value", true}}));
-  world.patch({"pi", *decision.patch->suspension, {}});
-  // The change itself is still wanted, and nothing resumes with it.
-  const Decision next = world.decide();
-  ASSERT_TRUE(next.patch);
-  EXPECT_FALSE(next.patch->suspension);
+  world.step();
+  world.suspended();
+  world.refuses = {"template"};
+  world.job.spec["template"]["spec"]["nodeSelector"] = {{"zone", "a"}};
+  world.job.spec["suspend"] = false;
+  world.step();
+  EXPECT_FALSE(world.durable->spec.suspend);
+  world.run();
+  while (world.step() > 0) {
+  }
+  EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
+              HasSubstr("template"));
+}
+
+World indexed(int completions) {
+  World world(spec(R"({"completionMode": "Indexed"})"));
+  world.job.spec["completions"] = world.job.spec["parallelism"] = completions;
+  world.step();
+  world.run();
+  world.step();
+  return world;
+}
+
+// As Kueue does: it shrinks a Job that it admits in part, and restores it when it preempts the Job.
+TEST(LaneDecide, CompletionsOfASuspendedJobChangeTogetherWithTheResume) {
+  World world = indexed(5);
+  world.durable->status.completed = *reconciler::IndexSet::parse("0,1,4", 5);
+  world.job.spec["suspend"] = true;
+  world.step();
+  EXPECT_EQ(string_at(world.job.status, "completedIndexes"), "0,1,4");
+  world.job.spec["completions"] = world.job.spec["parallelism"] = 3;
+  world.job.spec["suspend"] = false;
+  world.step();
+  EXPECT_TRUE(world.durable->spec.suspend) << "it would resume with all five";
+  EXPECT_EQ(string_at(world.job.status, "completedIndexes"), "0,1");
+  EXPECT_EQ(int_at(world.job.status, "succeeded"), 2);
+  world.suspended();
+  world.step();
+  EXPECT_FALSE(world.durable->spec.suspend);
+  EXPECT_EQ(world.durable->spec.completions, 3);
+  EXPECT_FALSE(condition(world.job.status, "ChangeRefused"));
+  EXPECT_FALSE(world.durable->cancel);
+  EXPECT_EQ(world.step(), 0);
+}
+
+TEST(LaneDecide, CompletionsOfARunningJobKeepTheirOldNumber) {
+  World world = indexed(5);
+  world.durable->status.completed = *reconciler::IndexSet::parse("0,1,4", 5);
+  world.job.spec["completions"] = world.job.spec["parallelism"] = 3;
+  while (world.step() > 0) {
+  }
+  EXPECT_EQ(world.durable->spec.completions, 5);
+  EXPECT_EQ(world.durable->spec.parallelism, 3);
+  EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
+              HasSubstr("while the Job is suspended"));
+  // Once it is suspended, they change.
+  world.job.spec["suspend"] = true;
+  world.step();
+  world.suspended();
+  while (world.step() > 0) {
+  }
+  EXPECT_EQ(world.durable->spec.completions, 3);
+  EXPECT_FALSE(holds(world.job.status, "ChangeRefused"));
+}
+
+TEST(LaneDecide, ReadyPodsAreCountedAndNeverMoreThanActiveOnes) {
+  World world = running();
+  world.ready = 2;
+  world.step();
+  EXPECT_EQ(int_at(world.job.status, "ready"), 1);
+  world.ready.reset();
+  EXPECT_EQ(world.step(), 0) << "what is not known changes nothing";
+  world.now = at_second(10);
+  world.ready = 1;
+  world.end(true, "Completed");
+  world.step();
+  EXPECT_EQ(int_at(world.job.status, "ready", -1), 0);
+}
+
+TEST(LaneDecide, AWriteThatOnlyCountsReadyPodsWaits) {
+  World world = running();
+  world.ready = 1;
+  world.ready_pause = std::chrono::milliseconds(700);
+  const Decision later = world.decide();
+  EXPECT_FALSE(later.status);
+  EXPECT_EQ(later.wake_after, Duration(std::chrono::milliseconds(700)));
+  world.durable->status.failures = 1;
+  world.step();
+  EXPECT_EQ(int_at(world.job.status, "ready"), 1) << "any other write says it, too";
+}
+
+// Kueue waits for as many pods as the Job asks for.
+TEST(LaneDecide, AJobInAQueueOfKueueHasNoMorePodsThanRunAtOnce) {
+  World world(spec(R"({"parallelism": 1001, "completions": 5000})"));
+  world.step();
+  EXPECT_TRUE(world.durable);
+  World queued(world.job.spec);
+  queued.job.metadata["labels"] = {{"kueue.x-k8s.io/queue-name", "q"}};
+  queued.step();
+  EXPECT_EQ(reason(queued, "Failed"), "NotSupported");
 }
 
 TEST(LaneDecide, ADurableJobWithAnObsoleteNameIsAStray) {
@@ -279,17 +430,6 @@ TEST(LaneDecide, TheDurableJobOfAFinishedJobIsNoStray) {
   // As the uninstall hook leaves it.
   made_again.uid = "durable-uid-1";
   EXPECT_FALSE(is_stray(world.job, made_again));
-}
-
-TEST(LaneDecide, CompletionsThatChangeEndTheJobAsNotSupported) {
-  World world = running();
-  world.job.spec["completions"] = 2;
-  world.step();
-  EXPECT_TRUE(world.durable->cancel);
-  world.durable->status.runs.clear();
-  world.durable->status.phase = Phase::kCancelled;
-  world.step();
-  EXPECT_EQ(reason(world, "Failed"), "NotSupported");
 }
 
 }  // namespace

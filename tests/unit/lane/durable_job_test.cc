@@ -11,14 +11,25 @@ TEST(LaneDurableJob, ItIsOwnedByTheJobAndKeepsTheLabelsOfItsPods) {
   const World world(spec(R"({"ttlSecondsAfterFinished": 5})"));
   const Mapped mapped = map_job(world.job, "pi");
   EXPECT_TRUE(mapped.errors.empty());
-  const Json body = *parse_json(creation_body(world.job, "pi", mapped));
+  const Json body = *parse_json(creation_body(world.job, "pi", mapped, "3-of-32"));
   const Json& owner = body["metadata"]["ownerReferences"][0];
   EXPECT_EQ(owner["uid"], "job-uid");
   EXPECT_EQ(owner["controller"], true);
   EXPECT_EQ(body["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"], "pi");
+  EXPECT_EQ(body["metadata"]["labels"]["holdfast.dev/shard"], "3-of-32");
+  EXPECT_EQ(body["metadata"]["annotations"]["holdfast.dev/batch-job-name"], "pi");
+  EXPECT_FALSE(body["metadata"].contains("finalizers"));
   for (const char* const gone : {"managedBy", "selector", "ttlSecondsAfterFinished"}) {
     EXPECT_FALSE(body["spec"].contains(gone)) << gone;
   }
+}
+
+TEST(LaneDurableJob, OneThatNamesTargetsStaysUntilTheyAreTold) {
+  World world;
+  world.job.metadata["annotations"] = {{"holdfast.dev/notify", "chat"}};
+  const Json body =
+      *parse_json(creation_body(world.job, "pi", map_job(world.job, "pi"), "3-of-32"));
+  EXPECT_EQ(body["metadata"]["finalizers"], Json::array({"holdfast.dev/outbox"}));
 }
 
 TEST(LaneDurableJob, ANameWithDotsOrWithoutRoomForAnIndexGetsASuffix) {

@@ -2,6 +2,7 @@
 // what the real one refuses in the status of such a Job.
 #include "operator/lane/lane_controller.h"
 
+#include "reconciler/shards.h"
 #include "tests/unit/lane/lane_fixture.h"
 
 namespace holdfast::controller::testing {
@@ -187,27 +188,106 @@ TEST_F(LaneControllerTest, AJobWithoutAFreeNameSaysSoAndWaits) {
   EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }, minutes(2)));
 }
 
-TEST_F(LaneControllerTest, ARefusedChangeIsToldAndTheStatusMirroredAllTheSame) {
-  begin();
-  answer("PATCH", "/durablejobs/", refusal(422, "Invalid", "spec.parallelism"));
-  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}}}});
-  ASSERT_TRUE(until([&] { return count("Job ChangeRefused") > 0; }));
-  end_pod(true);
-  EXPECT_TRUE(until([&] { return !holds("Complete").empty(); }));
-}
-
-TEST_F(LaneControllerTest, ASuspensionIsSentAloneIfItsChangeIsRefused) {
+TEST_F(LaneControllerTest, ARefusedChangeIsToldOnceAndHoldsUpNoOther) {
   begin();
   world_.before = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
     const bool changes = request.body.find("/spec/backoffLimit") != std::string::npos;
     if (request.method != "PATCH" || !changes) return std::nullopt;
     return refusal(422, "Invalid", "spec.backoffLimit");
   };
-  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}, {"suspend", true}}}});
-  EXPECT_TRUE(until([&] {
+  world_.patch(
+      path(kBatchJobs, "pi"),
+      {{"spec", {{"backoffLimit", 3}, {"activeDeadlineSeconds", 900}, {"suspend", true}}}});
+  ASSERT_TRUE(until([&] {
     stop_pods();
-    return !holds("Suspended").empty();
+    return !holds("Suspended").empty() && !holds("ChangeRefused").empty();
   }));
+  EXPECT_EQ(durable()["spec"]["activeDeadlineSeconds"], 900);
+  EXPECT_EQ(durable()["spec"]["backoffLimit"], 6);
+  world_.run(minutes(1));
+  EXPECT_EQ(count("Job ChangeRefused"), 1);
+  // Nor does another process try it again.
+  world_.start();
+  world_.run(minutes(1));
+  EXPECT_EQ(count("Job ChangeRefused"), 1);
+  world_.before = nullptr;
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 2}, {"suspend", false}}}});
+  EXPECT_TRUE(until([&] { return holds("ChangeRefused").empty(); }));
+  EXPECT_EQ(durable()["spec"]["backoffLimit"], 2);
+  EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }));
+}
+
+TEST_F(LaneControllerTest, AStatusIsMirroredWhileEachChangeIsRefused) {
+  begin();
+  answer("PATCH", "/durablejobs/", refusal(403, "Forbidden"));
+  world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}}}});
+  world_.run(seconds(1));
+  end_pod(true);
+  EXPECT_TRUE(until([&] { return !holds("Complete").empty(); }));
+}
+
+TEST_F(LaneControllerTest, ReadyPodsThatStayAreCounted) {
+  begin();
+  const auto ready = [&] { return int_at(status(), "ready", -1); };
+  EXPECT_EQ(ready(), 0);
+  be_ready(true);
+  ASSERT_TRUE(until([&] { return ready() == 1; }, seconds(2)));
+  const std::string version = string_at(at(job(), "metadata"), "resourceVersion");
+  for (const bool flips : {false, true, false, true}) be_ready(flips);
+  world_.run(std::chrono::milliseconds(900));
+  EXPECT_EQ(string_at(at(job(), "metadata"), "resourceVersion"), version) << "once a second";
+  world_.remove(pod_path(world_.all("pods").at(0)));
+  EXPECT_TRUE(until([&] { return ready() == 0; }, seconds(3))) << "it terminates";
+  world_.run(seconds(5));
+  EXPECT_EQ(ready(), 0);
+}
+
+TEST_F(LaneControllerTest, TheWriteThatEndsAJobCountsNoReadyPod) {
+  begin();
+  be_ready(true);
+  ASSERT_TRUE(until([&] { return int_at(status(), "ready") == 1; }));
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  EXPECT_EQ(int_at(status(), "ready", -1), 0);
+}
+
+// So one replica works on both. With a queue both have the namespace's.
+TEST_F(LaneControllerTest, AJobAndItsDurableJobHaveOneShard) {
+  world_.create(kBatchJobs, batch_job());
+  Json queued = batch_job(Json::object(), "queued");
+  queued["metadata"]["annotations"]["holdfast.dev/queue"] = "q";
+  world_.create(kBatchJobs, queued);
+  start();
+  ASSERT_TRUE(until([&] { return !durable("queued").is_null() && !durable().is_null(); }));
+  const auto shard = [&](const Json& durable) {
+    return string_at(at(at(durable, "metadata"), "labels"), "holdfast.dev/shard");
+  };
+  const std::string label = shard(durable());
+  const int shards = std::stoi(label.substr(label.rfind('-') + 1));
+  const auto labelled = [&](const std::string& key) {
+    return reconciler::shard_label(reconciler::shard_of(key, shards), shards);
+  };
+  EXPECT_EQ(label, labelled(uid_of(job())));
+  EXPECT_EQ(shard(durable("queued")), labelled("default"));
+  ASSERT_TRUE(until([&] { return !world_.all("pods").empty(); }));
+  EXPECT_EQ(shard(world_.all("pods").at(0)), label);
+}
+
+TEST_F(LaneControllerTest, ThePodsOfAnIndexedJobHaveItsNameAsHostname) {
+  const Json foreign = {
+      {"apiVersion", "holdfast.dev/v1alpha1"},
+      {"kind", "DurableJob"},
+      {"metadata", {{"name", "pi"}}},
+      {"spec", {{"suspend", true}, {"template", batch_job()["spec"]["template"]}}}};
+  world_.create(kJobs, foreign);
+  const Json indexed = {{"completionMode", "Indexed"}, {"completions", 2}, {"parallelism", 2}};
+  world_.create(kBatchJobs, batch_job(indexed));
+  start();
+  ASSERT_TRUE(until([&] { return world_.all("pods").size() == 2; }));
+  EXPECT_NE(record(), "pi");
+  std::vector<std::string> hostnames;
+  for (const Json& pod : world_.all("pods")) hostnames.push_back(pod["spec"]["hostname"]);
+  EXPECT_THAT(hostnames, ::testing::UnorderedElementsAre("pi-0", "pi-1"));
 }
 
 TEST_F(LaneControllerTest, ACreationThatAPolicyRefusesIsToldAndTriedAgain) {

@@ -112,6 +112,11 @@ class LaneControllerTest : public ::testing::Test {
               {"startedAt", "2023-11-14T22:13:20Z"},
               {"finishedAt", "2023-11-14T22:13:21Z"}}}});
   }
+  void be_ready(bool ready) {
+    const Json condition = {{"type", "Ready"}, {"status", ready ? "True" : "False"}};
+    world_.patch(pod_path(world_.all("pods").at(0)) + "/status",
+                 {{"status", {{"conditions", Json::array({condition})}}}});
+  }
   void report(const Json& pod, const std::string& phase, const Json& state) {
     const Json container = {{"name", "main"}, {"ready", false}, {"restartCount", 0},
                             {"image", "i"},   {"imageID", ""},  {"state", state}};
