@@ -1,39 +1,22 @@
 #include "plugin/convert.h"
 
 #include <algorithm>
-#include <array>
 
-#include "lane/mapping.h"
+#include "lane/annotations.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {
 namespace {
 
-constexpr const char* kKueueLabel = "kueue.x-k8s.io/queue-name";
 constexpr const char* kOurController = "holdfast.dev/operator";
 constexpr const char* kOwnController = "kubernetes.io/job-controller";
-
-// Fields of a Job's spec that a DurableJob has, too.
-constexpr std::array<std::string_view, 13> kSame = {"template",
-                                                    "completions",
-                                                    "parallelism",
-                                                    "completionMode",
-                                                    "backoffLimit",
-                                                    "suspend",
-                                                    "backoffLimitPerIndex",
-                                                    "maxFailedIndexes",
-                                                    "podFailurePolicy",
-                                                    "successPolicy",
-                                                    "podReplacementPolicy",
-                                                    "activeDeadlineSeconds",
-                                                    "ttlSecondsAfterFinished"};
 
 Json kept_labels(const Json& labels, Conversion& conversion) {
   Json kept = Json::object();
   if (!labels.is_object()) return kept;
   for (const auto& [key, value] : labels.items()) {
     if (lane::is_controller_label(key)) continue;
-    if (key == kKueueLabel) {
+    if (key == lane::kKueueLabel) {
       conversion.notes.push_back(
           "label " + key +
           " is dropped: Kueue sees the pods of a DurableJob alone; set the label in "
@@ -45,15 +28,16 @@ Json kept_labels(const Json& labels, Conversion& conversion) {
   return kept;
 }
 
-// Annotations of kubectl and of controllers are about the old object.
+// Annotations of kubectl and of controllers are about the old object. Ours are fields of the new
+// one.
 Json kept_annotations(const Json& annotations) {
   Json kept = Json::object();
   if (!annotations.is_object()) return kept;
   for (const auto& [key, value] : annotations.items()) {
-    const bool is_foreign = key.starts_with("kubectl.kubernetes.io/") ||
+    const bool is_dropped = lane::is_ours(key) || key.starts_with("kubectl.kubernetes.io/") ||
                             key.starts_with("batch.kubernetes.io/") ||
                             key.find("kueue.x-k8s.io/") != std::string::npos;
-    if (!is_foreign) kept[key] = value;
+    if (!is_dropped) kept[key] = value;
   }
   return kept;
 }
@@ -91,7 +75,7 @@ Json kept_spec(const Json& spec, Conversion& conversion) {
   Json kept = Json::object();
   for (const auto& [key, value] : spec.items()) {
     if (value.is_null()) continue;
-    if (std::find(kSame.begin(), kSame.end(), key) != kSame.end()) {
+    if (lane::is_shared_field(key) || key == "ttlSecondsAfterFinished") {
       kept[key] = value;
     } else if (key == "manualSelector" && value == true) {
       conversion.notes.push_back(
@@ -164,6 +148,8 @@ void convert_job(const Json& metadata, const Json& spec, Conversion& conversion)
   job["metadata"] = kept_metadata(metadata, conversion);
   job["spec"] = kept_spec(spec, conversion);
   Json& kept = job["spec"];
+  lane::add_annotated_fields(at(metadata, "annotations"), kept, conversion);
+  lane::convert_deadline(kept, conversion);
   lane::convert_runs(job["metadata"], kept, conversion);
   lane::convert_policies(kept, conversion);
   if (at(kept, "template").is_object()) {

@@ -45,6 +45,33 @@ TEST(PluginConvert, APlainJobKeepsItsFields) {
   EXPECT_EQ(spec["suspend"], true);
 }
 
+// docs/lane.md: the fields that a Job does not have.
+TEST(PluginConvert, TheLanesAnnotationsAreFields) {
+  Json given = job(R"({"managedBy": "holdfast.dev/operator", "podReplacementPolicy": "Failed"})");
+  given["metadata"]["annotations"] = *parse_json(R"json({
+    "team": "video", "holdfast.dev/queue": "encode", "holdfast.dev/notify": "chat, mail",
+    "holdfast.dev/heartbeat": "{\"progressDeadlineSeconds\": 60}", "holdfast.dev/lostAfterSeconds": "60",
+    "holdfast.dev/podReplacementPolicy": "TerminatingOrFailed",
+    "holdfast.dev/durable-job": "pi", "holdfast.dev/durable-job-uids": "u/v"})json");
+  const Conversion conversion = convert(given);
+  EXPECT_EQ(conversion.job["metadata"]["annotations"], Json({{"team", "video"}}));
+  const Json& spec = conversion.job["spec"];
+  EXPECT_EQ(spec["queue"]["name"], "encode");
+  EXPECT_EQ(spec["notify"], Json({"chat", "mail"}));
+  EXPECT_EQ(spec["heartbeat"]["progressDeadlineSeconds"], 60);
+  EXPECT_EQ(spec["lostAfterSeconds"], 60);
+  EXPECT_EQ(spec["podReplacementPolicy"], "TerminatingOrFailed");
+  EXPECT_THAT(conversion.notes, Each(Not(HasSubstr("podReplacementPolicy"))));
+  given["metadata"]["annotations"] = {{"holdfast.dev/lostAfter", "60"}};
+  EXPECT_THAT(convert(given).errors, Contains(HasSubstr("lostAfterSeconds")));
+}
+
+TEST(PluginConvert, ADeadlineThatOnlyBatchV1TakesIsTheNearestThatADurableJobTakes) {
+  const Json given = job(R"({"activeDeadlineSeconds": 4000000000})");
+  EXPECT_EQ(spec_of(given)["activeDeadlineSeconds"], 2147483647);
+  EXPECT_THAT(notes_of(given), Contains(HasSubstr("activeDeadlineSeconds is 2147483647 now")));
+}
+
 TEST(PluginConvert, WhatTheServerFilledInIsDropped) {
   Json stored = job(R"({"selector": {"matchLabels": {"controller-uid": "u"}}})");
   stored["metadata"].merge_patch(*parse_json(R"({
