@@ -88,10 +88,12 @@ struct DeleteLease {
   std::uint64_t version = 0;
   std::int64_t run = 0;  // kSingleLease: that of a stage with one run
 };
+// Removes kOutboxFinalizer from the job, with UID and resourceVersion.
+struct ReleaseJob {};
 // DELETE of the job with UID and resourceVersion: its time to live is over.
 struct DeleteJob {};
 
 using Write = std::variant<WriteStatus, CreatePod, DeletePod, ReleasePod, RelabelPod, WriteLease,
-                           DeleteLease, DeleteJob>;
+                           DeleteLease, ReleaseJob, DeleteJob>;
 
 }  // namespace holdfast::reconciler

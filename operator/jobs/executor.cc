@@ -59,6 +59,7 @@ using ChainKey = std::pair<std::int64_t, std::string>;
 struct KeyOf {
   ChainKey operator()(const reconciler::WriteStatus&) const { return {}; }
   // Nothing else holds up the end of the time to live.
+  ChainKey operator()(const reconciler::ReleaseJob&) const { return {reconciler::kNoRun, ""}; }
   ChainKey operator()(const reconciler::DeleteJob&) const { return {reconciler::kNoRun, ""}; }
   ChainKey operator()(const reconciler::WriteLease& write) const { return {write.run, ""}; }
   ChainKey operator()(const reconciler::DeleteLease& write) const { return {write.run, ""}; }
@@ -143,6 +144,38 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   co_await together;
   if (all.failure) co_return *all.failure;
   co_return all.outcome;
+}
+
+Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleaseJob&,
+                                                const Setting& setting) {
+  const CachedJob& job = setting.job;
+  auto read = texts(setting, Needs::kMetadata, within_time());
+  const Result<JobTexts> current = co_await read;
+  if (!current) co_return current.error();
+  kube::CallOptions options = for_its_version();
+  options.content_type = "application/merge-patch+json";
+  auto patch = client_.patch(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
+                                               job.namespace_, job.name),
+                             job_release_body(job.job, current->metadata), options);
+  const Result<JsonDocument> answer = co_await patch;
+  if (answer) raise(setting.memory.job_version, *answer);
+  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  co_return Outcome{};
+}
+
+Task<bool> Executor::namespace_goes(std::string namespace_) {
+  const Json body = {
+      {"apiVersion", "v1"},
+      {"kind", "PodTemplate"},
+      {"metadata", {{"generateName", "holdfast-look-"}}},
+      {"template",
+       {{"spec", {{"containers", Json::array({{{"name", "none"}, {"image", "none"}}})}}}}}};
+  auto post =
+      client_.post(kube::collection_path("/api/v1", "podtemplates", namespace_) + "?dryRun=All",
+                   body.dump(), within_time());
+  const Result<JsonDocument> answer = co_await post;
+  co_return !answer && answer.error().code == ErrorCode::kForbidden &&
+      answer.error().message.find("being terminated") != std::string::npos;
 }
 
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteJob&,

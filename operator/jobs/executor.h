@@ -58,6 +58,9 @@ class Executor {
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
                            Ownership::Claim claim, JobMemory* memory);
 
+  // Whether this namespace is being deleted: then it takes nothing new.
+  Task<bool> namespace_goes(std::string namespace_);
+
   // What the requests for runs of one job share with those of other namespaces: see Lanes. Live
   // looks use it too.
   FairShare& lanes() { return lanes_; }
@@ -79,6 +82,7 @@ class Executor {
   Task<Result<Outcome>> apply(const reconciler::RelabelPod& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::WriteLease& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeleteLease& write, const Setting& setting);
+  Task<Result<Outcome>> apply(const reconciler::ReleaseJob& write, const Setting& setting);
   Task<Result<Outcome>> apply(const reconciler::DeleteJob& write, const Setting& setting);
 
   // The writes of one run, in their order.

@@ -239,8 +239,14 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
   if (courier_) courier_->deliver(*job);
   Live live;
   std::optional<Error> unread;
+  bool namespace_goes = false;
+  if (job->job.deleting && job->job.holds_outbox) {
+    auto look = executor_.namespace_goes(job->namespace_);
+    namespace_goes = co_await look;
+  }
   while (true) {
-    const reconciler::JobView seen = view(*job, *memory, live);
+    reconciler::JobView seen = view(*job, *memory, live);
+    seen.observed.namespace_goes = namespace_goes;
     const reconciler::Decision decision = reconciler::decide(seen, now());
     if (decision.confirm) {
       auto task = confirm(*job, decision, *memory, live);

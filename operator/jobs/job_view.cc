@@ -33,6 +33,9 @@ std::vector<reconciler::PodView> JobController::pods_of(const CachedJob& job,
     if (taken.insert(pod.name).second) pods.push_back(pod.pod);
   };
   for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, job.key())) add(as_pod(pod));
+  if (job.job.deleting && job.job.holds_outbox) {
+    for (const auto& pod : pods_.store().by_index(kByJob, settled(job.key()))) add(as_pod(pod));
+  }
   for (const reconciler::Run& run : job.job.status.runs) {
     if (!run.open() || taken.count(run.pod_name) != 0) continue;
     const kube::ObjectPtr pod = pods_.store().get(job.namespace_ + "/" + run.pod_name);

@@ -117,52 +117,74 @@ Task<Status> none_came_back(kube::Client& client, std::string namespace_, Member
   co_return Unit{};
 }
 
-struct PodName : kube::Object {
+// What has a finalizer of ours: pods, and jobs that run a batch/v1 Job and tell targets.
+struct Releases {
+  const char* group_path;
+  const char* plural;
+  const char* one;
+  const char* finalizer;
+  bool is_builtin;  // its patches can remove one value of a list
+};
+constexpr Releases kPods{"/api/v1", "pods", "pod", reconciler::kFinalizer, true};
+constexpr Releases kJobs{reconciler::kJobGroupPath, reconciler::kJobPlural, "job",
+                         reconciler::kOutboxFinalizer, false};
+
+struct Held : kube::Object {
   bool ours = false;
+  Json others = Json::array();  // its other finalizers
 };
 
-kube::ObjectPtr decode_pod_name(const JsonView& json) {
-  auto pod = std::make_shared<PodName>();
-  if (!kube::decode_meta(json, *pod)) return nullptr;
-  for (const JsonView finalizer : at(at(json, "metadata"), "finalizers")) {
-    if (finalizer == reconciler::kFinalizer) pod->ours = true;
+kube::ObjectPtr decode_held(const JsonView& json, const std::string& finalizer) {
+  auto held = std::make_shared<Held>();
+  if (!kube::decode_meta(json, *held)) return nullptr;
+  for (const JsonView one : at(at(json, "metadata"), "finalizers")) {
+    if (one == finalizer) {
+      held->ours = true;
+    } else {
+      held->others.push_back(std::string(one.string_or("")));
+    }
   }
-  return pod;
+  return held;
 }
 
-Task<Status> release(kube::Client& client, std::string namespace_, std::string name,
-                     std::string uid) {
-  // As in controller::Executor: removes one value from the list; the UID is a precondition.
-  const Json body = {
-      {"metadata",
-       {{"uid", uid},
-        {"$deleteFromPrimitiveList/finalizers", Json::array({reconciler::kFinalizer})}}}};
+Task<Status> release(kube::Client& client, Releases what, std::shared_ptr<const Held> held) {
+  Json meta = {{"uid", held->uid}};
   kube::CallOptions options;
-  options.content_type = "application/strategic-merge-patch+json";
+  if (what.is_builtin) {
+    meta["$deleteFromPrimitiveList/finalizers"] = Json::array({what.finalizer});
+    options.content_type = "application/strategic-merge-patch+json";
+  } else {
+    // With the version as a precondition. A conflict is for the next pass.
+    meta["resourceVersion"] = std::to_string(held->version);
+    meta["finalizers"] = held->others;
+    options.content_type = "application/merge-patch+json";
+  }
+  const Json body = {{"metadata", std::move(meta)}};
   auto patch =
-      client.patch(kube::object_path("/api/v1", "pods", namespace_, name), body.dump(), options);
+      client.patch(kube::object_path(what.group_path, what.plural, held->namespace_, held->name),
+                   body.dump(), options);
   const Result<JsonDocument> answer = co_await patch;
   if (answer || answer.error().code == ErrorCode::kNotFound ||
       answer.error().code == ErrorCode::kConflict) {
     co_return Unit{};
   }
   co_return make_error(answer.error().code,
-                       "pod " + namespace_ + "/" + name + ": " + answer.error().message);
+                       std::string(what.one) + " " + held->key() + ": " + answer.error().message);
 }
 
 struct Pass {
-  int found = 0;                 // pods with the finalizer
+  int found = 0;                 // those with the finalizer
   bool whole = true;             // the list was read to its end
-  std::optional<Error> refused;  // the first pod that could not be released
+  std::optional<Error> refused;  // the first one that could not be released
 };
 
-Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) {
+Task<Result<Pass>> release_all_in(kube::Client& client, Releases what, std::string namespace_) {
   kube::Kind kind;
-  kind.name = "pods";
-  kind.group_path = "/api/v1";
-  kind.plural = "pods";
+  kind.name = what.plural;
+  kind.group_path = what.group_path;
+  kind.plural = what.plural;
   kind.metadata_only = true;
-  kind.decode = decode_pod_name;
+  kind.decode = [what](const JsonView& json) { return decode_held(json, what.finalizer); };
   Pass pass;
   std::string token;
   do {
@@ -176,12 +198,12 @@ Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) 
     }
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
-      const auto& pod = static_cast<const PodName&>(*object);
-      if (!pod.ours) continue;
+      const auto held = std::static_pointer_cast<const Held>(object);
+      if (!held->ours) continue;
       ++pass.found;
-      auto task = release(client, pod.namespace_, pod.name, pod.uid);
+      auto task = release(client, what, held);
       const Status released = co_await task;
-      // A webhook that blocks one pod must not block the others.
+      // A webhook that blocks one must not block the others.
       if (!released && !pass.refused) pass.refused = released.error();
     }
     token = page->continue_token;
@@ -189,12 +211,15 @@ Task<Result<Pass>> release_all_in(kube::Client& client, std::string namespace_) 
   co_return pass;
 }
 
-// Releases pods until a whole list of the namespace (empty: of all) has none. Returns how many.
-Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, Log log) {
+// Releases them until a whole list of the namespace (empty: of all) has none. Returns how many.
+Task<Result<int>> empty_namespace(kube::Client& client, Releases what, std::string namespace_,
+                                  Log log) {
   int released = 0;
   for (int passes = 1;; ++passes) {
-    auto task = release_all_in(client, namespace_);
+    auto task = release_all_in(client, what, namespace_);
     const Result<Pass> pass = co_await task;
+    // The definition of DurableJobs is gone, and all of them with it.
+    if (!pass && pass.error().code == ErrorCode::kNotFound) co_return released;
     const bool listed = !namespace_.empty();
     if (listed && !pass && pass.error().code == ErrorCode::kForbidden) {
       // The namespace may have been deleted, and our permission with it.
@@ -211,8 +236,9 @@ Task<Result<int>> empty_namespace(kube::Client& client, std::string namespace_, 
     released += pass->found;
     if (passes == kMostPasses) {
       co_return make_error(ErrorCode::kInvalid,
-                           "pods with the finalizer appear as fast as they are released: is an "
-                           "operator still running?");
+                           std::string(what.plural) +
+                               " with the finalizer appear as fast as they are released: is an "
+                               "operator still running?");
     }
   }
 }
@@ -233,13 +259,15 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
   if (namespaces.empty()) namespaces.emplace_back();
   int released = 0;
   std::optional<Error> failed;
-  for (const std::string& namespace_ : namespaces) {
-    auto task = empty_namespace(client, namespace_, log);
-    const Result<int> done = co_await task;
-    if (done) released += *done;
-    if (!done && !failed) failed = done.error();
+  for (const Releases& what : {kPods, kJobs}) {
+    for (const std::string& namespace_ : namespaces) {
+      auto task = empty_namespace(client, what, namespace_, log);
+      const Result<int> done = co_await task;
+      if (done && what.is_builtin) released += *done;
+      if (!done && !failed) failed = done.error();
+    }
+    if (failed) co_return *failed;
   }
-  if (failed) co_return *failed;
   if (options.fails_batch_jobs) {
     auto task = controller::fail_batch_jobs(client, options.namespaces, log);
     const Result<int> done = co_await task;
@@ -248,7 +276,7 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
   auto look = none_came_back(client, options.namespace_, *dead);
   const Status alone = co_await look;
   if (!alone) co_return alone.error();
-  log.info("no pod has the operator's finalizer any more",
+  log.info("no pod and no job has the operator's finalizer any more",
            {{"released", std::to_string(released)}});
   co_return released;
 }
@@ -276,7 +304,7 @@ int run_release_pods(const Options& options, const Log& log) {
                              log);
     const Result<int> released = co_await task;
     if (released) co_return;
-    log.error("pods may still have the operator's finalizer",
+    log.error("pods or jobs may still have the operator's finalizer",
               {{"error", released.error().message}});
     exit_code = kExitFailed;
   };

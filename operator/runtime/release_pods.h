@@ -1,13 +1,12 @@
-// `holdfast-operator release-pods`: removes the operator's finalizer from all pods, for
+// `holdfast-operator release-pods`: removes the operator's finalizers from all pods and jobs, for
 // uninstalling. Otherwise their deletion would hang once no operator runs. The jobs stay, and go on
 // when an operator is back. The steps:
 //
 // 1. Scale the replicas' Deployment to zero, if a name is given.
 // 2. Wait until no replica is alive: each member Lease is gone, or has not changed for its duration
 //    by this process's steady clock.
-// 3. Release the pods with the finalizer, until a whole list has none. A forbidden namespace from
-// the
-//    list counts as deleted: log a warning and skip it.
+// 3. Release the pods with the finalizer, and the jobs with kOutboxFinalizer, until a whole list has
+//    none. A forbidden namespace from the list counts as deleted: log a warning and skip it.
 // 4. Fail the batch/v1 Jobs that the operator runs, if it does (lane/fail_batch_jobs.h).
 // 5. Check that nobody started a replica meanwhile.
 #pragma once

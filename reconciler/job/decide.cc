@@ -174,9 +174,11 @@ void tidy_pods(const Context& context, const Status& next, std::vector<Write>& w
       if (attempt > next.attempt && !is_terminal(next.phase)) continue;
       if (pods.stay.count(&pod) != 0) continue;
     }
-    // An ended pod stays for its logs, unless it has the name that the attempt's pod needs.
+    // An ended pod stays for its logs, unless it has the name that the attempt's pod needs. The
+    // garbage collector deletes the pods of a job that is gone, but not while the outbox holds it.
     const bool in_the_way = pods.needed.count(pod.name) != 0;
-    if (ours && (!pod.ended() || in_the_way) && !pod.deletion && !job.deleting) {
+    const bool goes = job.deleting ? job.holds_outbox && !job.orphans : !pod.ended() || in_the_way;
+    if (ours && goes && !pod.deletion) {
       writes.emplace_back(DeletePod{pod.name, pod.uid, pod.version, pods.run_of(pod)});
     }
     // A pod without an owner that only has our label is released, and nothing else is done to it.
@@ -197,7 +199,8 @@ int rank(const Write& write, const std::unordered_set<std::string>& next_pods) {
     int operator()(const ReleasePod& write) const { return next_pods.count(write.name) ? 1 : 4; }
     int operator()(const RelabelPod&) const { return 5; }
     int operator()(const DeleteLease&) const { return 6; }
-    int operator()(const DeleteJob&) const { return 7; }
+    int operator()(const ReleaseJob&) const { return 7; }
+    int operator()(const DeleteJob&) const { return 8; }
   };
   return std::visit(Rank{next_pods}, write);
 }
@@ -345,6 +348,10 @@ namespace {
 
 void decide_deleting(const Context& context, Plan& plan) {
   const JobView& view = context.view;
+  if (hold_for_outbox(context, plan)) {
+    decide_outbox(context, plan);
+    return tidy_pods(context, view.job.status, plan.decision().writes);
+  }
   // Each pod that goes is an event. Those that no watch shows are looked for at the end alone.
   const bool waits_for_pods = std::any_of(view.pods.begin(), view.pods.end(),
                                           [&](const PodView& pod) { return is_ours(view, pod); });
@@ -403,6 +410,7 @@ Decision decide(const JobView& view, Time now) {
   Plan plan(context);
   if (view.job.deleting) {
     decide_deleting(context, plan);
+    if (plan.decision().confirm) plan.decision().writes.clear();
     return plan.decision();
   }
   switch (view.job.status.phase) {

@@ -265,4 +265,31 @@ void decide_outbox(const Context& context, Plan& plan) {
   }
 }
 
+namespace {
+
+// After its deletion nothing holds a job for longer.
+constexpr seconds kHeldAtMost = std::chrono::hours(1);
+// What holds a namespace that is being deleted looks broken to its owner.
+constexpr seconds kHeldInGoingNamespace{60};
+// Nothing tells that the namespace goes.
+constexpr seconds kNamespaceLook{30};
+
+}  // namespace
+
+bool hold_for_outbox(const Context& context, Plan& plan) {
+  const Job& job = context.job;
+  const bool is_over = is_terminal(job.status.phase);
+  if (!job.holds_outbox || (!is_over && !job.deleting)) return false;
+  bool goes = !is_over || job.status.outbox.empty();
+  if (!goes && job.deleting) {
+    const bool is_short = context.view.observed.namespace_goes;
+    const Time until =
+        job.deletion.value_or(context.now) + (is_short ? kHeldInGoingNamespace : kHeldAtMost);
+    goes = context.now >= until;
+    plan.wake_in(std::min<Duration>(until - context.now, kNamespaceLook));
+  }
+  if (goes) plan.decision().writes.emplace_back(ReleaseJob{});
+  return !goes && job.deleting;
+}
+
 }  // namespace holdfast::reconciler

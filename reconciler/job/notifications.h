@@ -15,4 +15,8 @@ void keep_outbox(const Context& context, WriteStatus& write);
 // is given up. Called after all else has been decided.
 void decide_outbox(const Context& context, Plan& plan);
 
+// Plans the removal of kOutboxFinalizer, once it need not hold the job any more. True: it still
+// holds a job that is being deleted, so nobody else deletes the job's pods.
+bool hold_for_outbox(const Context& context, Plan& plan);
+
 }  // namespace holdfast::reconciler

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/telling.h"
 #include "reconciler/outage.h"
@@ -348,6 +349,7 @@ void decide_cancelling(const Context& context, Plan& plan) {
 
 void decide_finished(const Context& context, Plan& plan) {
   const Status& status = context.job.status;
+  hold_for_outbox(context, plan);
   // With the job its events would go.
   const bool may_go = status.outbox.empty();
   if (context.spec.ttl_after_finished && status.completion_time && may_go) {

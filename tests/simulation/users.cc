@@ -174,6 +174,7 @@ void Users::later(Duration delay, std::function<void()> what) {
 void Users::start(Work work) {
   work_ = work;
   ensure_namespaces();
+  if (work_.lane) clean_up_batch_jobs();
 }
 
 void Users::ensure_namespaces() {

@@ -69,6 +69,8 @@ class Users {
   bool act_on_batch_job(const ScriptEvent& event);
   bool patch_batch_job(const std::string& namespace_, const std::string& name, const Json& spec);
   void resume_batch_jobs();
+  // Kubernetes' own deletions of Jobs that have ended.
+  void clean_up_batch_jobs();
   void ensure_pools();
   bool delete_worker_lease(std::uint64_t seed);
   // False: there is none.

@@ -1,7 +1,10 @@
 // Users of batch/v1 Jobs that Holdfast runs.
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "reconciler/names.h"
 #include "tests/simulation/draw.h"
 #include "tests/simulation/ledger_lane.h"
 #include "tests/simulation/objects.h"
@@ -14,6 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kUser = "user";
+constexpr Duration kCleanUpPeriod = seconds(1);
 
 std::string batch_target(const std::string& namespace_, const std::string& name = "") {
   return "/apis/batch/v1/namespaces/" + namespace_ + "/jobs" + (name.empty() ? "" : "/" + name);
@@ -43,6 +47,8 @@ Json drawn_batch_job(const std::string& ns, const std::string& name, std::uint64
   }
   // Nobody resumes those of the exam.
   if (draw.percent(20) && !name.starts_with("batch-exam")) spec["suspend"] = true;
+  if (draw.percent(40)) annotations["holdfast.dev/notify"] = "chat";
+  if (draw.percent(30)) spec["ttlSecondsAfterFinished"] = draw.between(0, 20);
   return {{"apiVersion", "batch/v1"},
           {"kind", "Job"},
           {"metadata", {{"name", name}, {"namespace", ns}, {"annotations", annotations}}},
@@ -114,6 +120,12 @@ bool Users::act_on_batch_job(const ScriptEvent& event) {
           [this, ns, name, seed = event.seed] { create_batch_job(ns, name, mix(seed, 45)); });
     return true;
   }
+  // As Kueue does: it admits a part of a Job, and restores it when it preempts the Job.
+  const bool is_indexed = string_at(at(job, "spec"), "completionMode") == "Indexed";
+  if (is_indexed && bool_at(at(job, "spec"), "suspend") && mix(event.seed, 48) % 2 == 0) {
+    const std::uint64_t part = 1 + mix(event.seed, 49) % 6;
+    return patch_batch_job(ns, name, {{"completions", part}, {"parallelism", part}});
+  }
   // Only a suspended Job that has not started takes another template. An Indexed one may grow.
   const Json zone = {{"spec", {{"nodeSelector", {{"zone", std::to_string(draw.between(1, 9))}}}}}};
   if (patch_batch_job(ns, name, {{"template", zone}})) return true;
@@ -124,6 +136,31 @@ bool Users::act_on_batch_job(const ScriptEvent& event) {
                          {{"parallelism", draw.between(1, 4)},
                           {"backoffLimit", draw.between(0, 6)},
                           {"activeDeadlineSeconds", draw.between(60, 900)}});
+}
+
+// As Kubernetes does. The history limit of a CronJob is one here, for each of its names.
+void Users::clean_up_batch_jobs() {
+  std::vector<std::pair<std::string, std::string>> over;
+  std::map<std::string, std::string> newest;  // of the Jobs that have ended
+  gateway_.server().for_each("jobs", [&](const Json& job) {
+    if (outcome_of(job).empty() || is_deleting(job)) return;
+    const std::string ns = string_at(at(job, "metadata"), "namespace");
+    const std::string name = string_at(at(job, "metadata"), "name");
+    const Json& kept_for = at(at(job, "spec"), "ttlSecondsAfterFinished");
+    const auto ended = ended_at(job);
+    if (kept_for.is_number() && ended &&
+        *ended + seconds(kept_for.get<int>()) <= gateway_.wall_clock()) {
+      over.emplace_back(ns, name);
+    } else if (reconciler::hash64(name) % 2 == 0) {
+      std::string& last = newest[ns];
+      if (!last.empty()) over.emplace_back(ns, last);
+      last = name;
+    }
+  });
+  for (const auto& [ns, name] : over) {
+    gateway_.ask(kUser, "DELETE", batch_target(ns, name), {{"propagationPolicy", "Background"}});
+  }
+  later(kCleanUpPeriod, [this] { clean_up_batch_jobs(); });
 }
 
 void Users::resume_batch_jobs() {

@@ -155,7 +155,8 @@ app.kubernetes.io/component: operator
 
 {{- /* The operator's rights in each namespace whose jobs it works on. */ -}}
 {{- define "holdfast.jobRules" -}}
-- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, delete]}
+{{- /* patch: for the finalizer of a job of a batch/v1 Job, which stays when batchJobs is switched off. */}}
+- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [get, list, watch, patch, delete]}
 - {apiGroups: [holdfast.dev], resources: [durablejobs/status, jobqueues/status, workerpools/status], verbs: [update]}
 - {apiGroups: [holdfast.dev], resources: [jobqueues, workerpools], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, create, patch, delete]}
@@ -165,7 +166,7 @@ app.kubernetes.io/component: operator
 {{- if .Values.batchJobs.enabled }}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch]}
 - {apiGroups: [batch], resources: [jobs/status], verbs: [update]}
-- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [create, patch]}
+- {apiGroups: [holdfast.dev], resources: [durablejobs], verbs: [create]}
 {{- end }}
 {{- end -}}
 

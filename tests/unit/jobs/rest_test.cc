@@ -121,6 +121,7 @@ struct Told {
   std::string operator()(const reconciler::DeleteLease& write) const {
     return "lease " + write.uid;
   }
+  std::string operator()(const reconciler::ReleaseJob&) const { return "release the job"; }
   std::string operator()(const reconciler::DeleteJob&) const { return "delete the job"; }
   std::string operator()(const auto&) const { return "a write that no finished job needs"; }
 };

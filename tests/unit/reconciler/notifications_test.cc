@@ -335,5 +335,70 @@ TEST(Notifications, TextsAreCutToTheirLimit) {
   EXPECT_EQ(refused_outbox(view.job.status, status), "");
 }
 
+// ---- A job that its outbox holds: Kubernetes deletes it with its batch/v1 Job.
+
+JobView held(std::vector<OutboxEntry> outbox, Duration since_deletion = seconds(1)) {
+  JobView view = ended(std::move(outbox));
+  view.job.holds_outbox = view.job.deleting = true;
+  view.job.deletion = now() - since_deletion;
+  return view;
+}
+
+bool is_released(const JobView& view) { return all<ReleaseJob>(settle(view)).size() == 1U; }
+
+TEST(Notifications, AJobIsReleasedOnceItIsOverAndItsTargetsAreTold) {
+  JobView view = running_job();
+  view.job.holds_outbox = true;
+  EXPECT_FALSE(is_released(view)) << "it runs";
+  view = ended({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})});
+  view.job.holds_outbox = true;
+  EXPECT_FALSE(is_released(view)) << "nobody has told";
+  view.job.status.outbox.clear();
+  EXPECT_TRUE(is_released(view));
+}
+
+TEST(Notifications, ADeletedJobStaysUntilItsTargetsAreTold) {
+  JobView view = held({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})});
+  EXPECT_FALSE(is_released(view));
+  result(view, DeliveryView::Result::kTaken);
+  const Decision decision = settle(view);
+  ASSERT_EQ(all<WriteStatus>(decision).size(), 1U);
+  EXPECT_TRUE(all<WriteStatus>(decision)[0].status.outbox.empty());
+  EXPECT_TRUE(is_released(held({})));
+}
+
+TEST(Notifications, AJobThatIsDeletedBeforeItsEndIsReleasedAtOnce) {
+  JobView view = running_job();
+  tells(view, "chat");
+  view.job.holds_outbox = view.job.deleting = true;
+  view.job.deletion = now();
+  add_pod(view, 1, PodPhase::kRunning);
+  EXPECT_TRUE(is_released(view));
+  EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
+}
+
+TEST(Notifications, ADeletedJobIsHeldForAnHourAtMostAndInAGoingNamespaceForAMinute) {
+  const std::vector<OutboxEntry> outbox = {entry(1, NotifyEvent::kFailed, hours(3), {"chat"})};
+  EXPECT_FALSE(is_released(held(outbox, minutes(59))));
+  EXPECT_TRUE(is_released(held(outbox, minutes(60))));
+  for (const auto& [since, goes] : {std::pair{seconds(59), false}, {seconds(60), true}}) {
+    JobView view = held(outbox, since);
+    view.observed.namespace_goes = true;
+    EXPECT_EQ(is_released(view), goes);
+  }
+  const Decision waits = settle(held(outbox, minutes(50)));
+  ASSERT_TRUE(waits.wake_after);
+  EXPECT_LE(*waits.wake_after, seconds(30)) << "nothing else tells that the namespace goes";
+}
+
+// Its owner is gone, so the garbage collector would do it, but the outbox holds the job.
+TEST(Notifications, ThePodsOfADeletedJobThatIsHeldAreDeleted) {
+  JobView view = held({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})});
+  add_ended_pod(view, 1, 1);
+  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1U);
+  view.job.orphans = true;
+  EXPECT_TRUE(all<DeletePod>(settle(view)).empty());
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -11,6 +11,7 @@ using ChainKey = std::pair<std::int64_t, std::string>;
 
 struct KeyOf {
   ChainKey operator()(const WriteStatus&) const { return {}; }
+  ChainKey operator()(const ReleaseJob&) const { return {kNoRun, ""}; }
   ChainKey operator()(const DeleteJob&) const { return {kNoRun, ""}; }
   ChainKey operator()(const WriteLease& write) const { return {write.run, ""}; }
   ChainKey operator()(const DeleteLease& write) const { return {write.run, ""}; }
@@ -64,6 +65,10 @@ Answer Replica::send(const Write& write, bool fresh) {
     }
     Answer operator()(const DeleteLease&) const {
       world.ledger().complain("a Lease of a job without heartbeat is deleted");
+      return Answer::kRefused;
+    }
+    Answer operator()(const ReleaseJob&) const {
+      world.ledger().complain("a job that its outbox does not hold is released");
       return Answer::kRefused;
     }
     Answer operator()(const DeleteJob&) const { return world.delete_job(version); }

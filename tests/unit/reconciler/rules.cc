@@ -271,7 +271,8 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
     const auto* const status = std::get_if<WriteStatus>(&write);
     if (!status) continue;
     if (++status_writes > 1) return "two status writes";
-    if (job.deleting) return "writes the status of a job that is being deleted";
+    const bool is_held = job.holds_outbox && is_terminal(job.status.phase);
+    if (job.deleting && !is_held) return "writes the status of a job that is being deleted";
     if (const std::string why = broken_status_write(view, *status); !why.empty()) return why;
     next = status->status;
   }

@@ -52,6 +52,11 @@ class ReleasePodsTest : public kube::ClientTest {
   void expect_leases(const std::vector<Json>& leases) {
     expect("GET", "/namespaces/ops/leases?", list_of(leases));
   }
+  // None of them names targets.
+  void expect_jobs(const std::string& namespace_ = "") {
+    expect("GET", (namespace_.empty() ? "" : "/namespaces/" + namespace_) + "/durablejobs?",
+           list_of({}));
+  }
   bool over() const { return outcome_->has_value(); }
   int released() const { return outcome_->value().ok() ? *outcome_->value() : -1; }
 
@@ -70,10 +75,40 @@ TEST_F(ReleasePodsTest, TakesItsFinalizerAloneOffAndEndsWhenAWholeListHasNone) {
   expect("PATCH", "/namespaces/team/pods/ours", "{}");
   EXPECT_FALSE(over());
   expect("GET", "/api/v1/pods?", list_of({pod("theirs", "x.dev/y")}));
+  expect_jobs();
   EXPECT_FALSE(over());
   expect_leases({});
   ASSERT_TRUE(over());
   EXPECT_EQ(released(), 1);
+}
+
+// Nobody would tell its targets any more.
+TEST_F(ReleasePodsTest, JobsThatTheirOutboxHoldsAreReleasedToo) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  Json held = pod("pi", "holdfast.dev/outbox");
+  expect("GET", "/apis/holdfast.dev/v1alpha1/durablejobs?",
+         list_of({pod("theirs", "x.dev/y"), held}));
+  const Json body = Json::parse(transport_.request().body);
+  EXPECT_EQ(body["metadata"]["uid"], "uid-of-pi");
+  EXPECT_EQ(body["metadata"]["resourceVersion"], held["metadata"]["resourceVersion"]);
+  EXPECT_EQ(body["metadata"]["finalizers"], Json::array({"other.dev/f"}));
+  expect("PATCH", "/namespaces/team/durablejobs/pi", R"({"message": "changed"})", 409);
+  expect("GET", "/durablejobs?", list_of({}));
+  expect_leases({});
+  ASSERT_TRUE(over());
+  EXPECT_EQ(released(), 0);
+}
+
+// An uninstall that is done in another order.
+TEST_F(ReleasePodsTest, WithoutTheDefinitionOfJobsNoneIsHeld) {
+  start_release({"ops", {}, ""});
+  expect_leases({});
+  expect("GET", "/api/v1/pods?", list_of({}));
+  expect("GET", "/durablejobs?", "{}", 404);
+  expect_leases({});
+  EXPECT_TRUE(over() && outcome_->value().ok());
 }
 
 TEST_F(ReleasePodsTest, ScalesTheDeploymentToZeroFirst) {
@@ -82,6 +117,7 @@ TEST_F(ReleasePodsTest, ScalesTheDeploymentToZeroFirst) {
   expect("PATCH", "/apis/apps/v1/namespaces/ops/deployments/operator/scale", "{}");
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({});
   ASSERT_TRUE(over());
   EXPECT_EQ(released(), 0);
@@ -92,6 +128,7 @@ TEST_F(ReleasePodsTest, ADeploymentThatIsGoneNeedsNoStop) {
   expect("PATCH", "/scale", "{}", 404);
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({});
   EXPECT_TRUE(over());
 }
@@ -105,6 +142,7 @@ TEST_F(ReleasePodsTest, WaitsUntilAReplicaThatRenewsIsGone) {
   }
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({});
   EXPECT_TRUE(over());
 }
@@ -117,6 +155,7 @@ TEST_F(ReleasePodsTest, ALeaseThatHasNotChangedForItsDurationIsOfADeadReplica) {
   }
   expect_leases({lease(1)});  // 16 s after it was first seen
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({lease(1)});
   EXPECT_TRUE(over());
   EXPECT_EQ(released(), 0);
@@ -130,6 +169,7 @@ TEST_F(ReleasePodsTest, ADeadReplicaWithALongLeaseIsWaitedForAsLongAsThatLasts) 
   }
   expect_leases({lease(1, 3600)});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({lease(1, 3600)});
   EXPECT_EQ(released(), 0);
 }
@@ -138,6 +178,7 @@ TEST_F(ReleasePodsTest, AReplicaThatCameBackMeanwhileIsNamed) {
   start_release({"ops", {}, ""});
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect_leases({lease(1)});
   ASSERT_TRUE(over());
   EXPECT_THAT(outcome_->value().error().message, HasSubstr("replica a was started meanwhile"));
@@ -163,6 +204,8 @@ TEST_F(ReleasePodsTest, ListedNamespacesAloneAreLookedAtPageByPage) {
   expect("PATCH", "/pods/ours", "{}", 404);  // gone meanwhile
   expect("GET", "/namespaces/x/pods?limit=500", list_of({}));
   expect("GET", "/namespaces/y/pods?limit=500", list_of({}));
+  expect_jobs("x");
+  expect_jobs("y");
   expect_leases({});
   EXPECT_TRUE(over());
   EXPECT_EQ(released(), 1);
@@ -187,6 +230,7 @@ TEST_F(ReleasePodsTest, JobsThatOnlyTheOperatorRunsAreFailedWithAMessage) {
   start_release({"ops", {}, "", true});
   expect_leases({});
   expect("GET", "/api/v1/pods?", list_of({}));
+  expect_jobs();
   expect("GET", "/apis/batch/v1/jobs?",
          list_of({batch_job("example.com/other"), batch_job("holdfast.dev/operator", "True"),
                   batch_job("holdfast.dev/operator")}));
@@ -212,6 +256,9 @@ TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
   expect("GET", "/namespaces/gone/pods?", R"({"message": "no right to list pods"})", 403);
   expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
   expect("GET", "/namespaces/y/pods?", list_of({}));
+  expect("GET", "/namespaces/gone/durablejobs?", R"({"message": "no right"})", 403);
+  expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
+  expect_jobs("y");
   expect_leases({});
   EXPECT_EQ(released(), 0);
 }
@@ -242,6 +289,7 @@ TEST_F(ReleasePodsTest, AListThatBrokeOffProvesNothing) {
          410);
   EXPECT_FALSE(over());
   expect("GET", "/api/v1/pods?limit=500", list_of({}));
+  expect_jobs();
   expect_leases({});
   EXPECT_EQ(released(), 0);
 }
