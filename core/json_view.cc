@@ -127,7 +127,8 @@ void for_each_member(
     const JsonView& object,
     const std::function<void(std::string_view name, const JsonView& value)>& visit) {
   if (!object.is_object()) return;
-  for (const auto& [name, value] : element_at(object.place_).get_object().value_unsafe()) {
+  const dom::object members = element_at(object.place_).get_object().value_unsafe();
+  for (const auto& [name, value] : members) {
     visit(name, JsonView(std::bit_cast<Place>(dom::element(value))));
   }
 }

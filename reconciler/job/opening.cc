@@ -104,11 +104,12 @@ Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t fr
                     const IndexSet& taken, bool may_begin, Status& next) {
   const auto begun = std::find_if(next.runs.begin(), next.runs.end(),
                                   [&](const Run& run) { return run.index >= from && !run.open(); });
-  const auto fresh = may_begin ? all.next(from, taken) : std::nullopt;
+  const auto fresh = all.next(from, taken);
   // The runs in status.runs take at most kRunsBytes. The lists of ended indexes only grow.
   const bool is_small = context.job.stored_bytes < kLargeJob || next.runs.empty();
   const bool has_room = next.runs.size() < kRunLimit && is_small;
-  if (fresh && has_room && (begun == next.runs.end() || *fresh < begun->index)) {
+  const bool begins = may_begin && has_room && fresh;
+  if (begins && (begun == next.runs.end() || *fresh < begun->index)) {
     const auto place = std::find_if(next.runs.begin(), next.runs.end(),
                                     [&](const Run& run) { return run.index > *fresh; });
     const auto made = next.runs.insert(place, Run{});

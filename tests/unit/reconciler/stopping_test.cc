@@ -40,9 +40,12 @@ void look_at(JobView& view, const std::vector<std::int64_t>& runs) {
   view.runs.resize(view.job.status.runs.size());
   view.observed.looked = true;
   for (const std::int64_t index : runs) {
-    const auto place = static_cast<std::size_t>(index);
-    view.runs[place].observed.confirmed = true;
-    const Run& run = view.job.status.runs[place];
+    const auto& begun = view.job.status.runs;
+    const auto found = std::find_if(begun.begin(), begun.end(),
+                                    [&](const Run& run) { return run.index == index; });
+    if (found == begun.end()) continue;
+    const Run& run = *found;
+    view.runs[static_cast<std::size_t>(found - begun.begin())].observed.confirmed = true;
     const bool shown = std::any_of(view.pods.begin(), view.pods.end(),
                                    [&](const PodView& pod) { return pod.uid == run.pod_uid; });
     if (!shown) add_pod(view, run.attempt, PodPhase::kRunning).job_uid_label.clear();
