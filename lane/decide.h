@@ -30,13 +30,13 @@ struct DurableView {
 
 struct View {
   const BatchJob& job;
-  std::optional<DurableView> durable;  // none: the cache has none
+  std::optional<DurableView> durable = std::nullopt;  // none: the cache has none
   // A live read has shown that the DurableJob of the record is not there.
   bool is_gone = false;
   // A live read has shown that a foreign object has that name.
   bool name_taken = false;
   // The API server can never create the DurableJob; why.
-  std::optional<std::string> refusal;
+  std::optional<std::string> refusal = std::nullopt;
   // Pods of a DurableJob that is gone may still run.
   bool pods_left = false;
   // What this process had to leave out of a change, and of which one.
@@ -44,12 +44,12 @@ struct View {
     Source wanted;
     Refusals fields;
   };
-  std::optional<Refused> refused;
+  std::optional<Refused> refused = std::nullopt;
   // How many pods of its runs are Ready and stay; none: that is not known.
-  std::optional<std::int64_t> ready;
+  std::optional<std::int64_t> ready = std::nullopt;
   // A write that only says how many are Ready comes after this time at the earliest.
   Duration ready_pause{};
-  std::string shard_label;  // of the Job
+  std::string shard_label = {};  // of the Job
   Time now{};
 };
 

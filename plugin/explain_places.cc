@@ -16,6 +16,12 @@ bool says_queued(const JobText& job) {
   return job.waiting && (job.waiting->reason == "Queued" || job.waiting->reason == "QueueMissing");
 }
 
+// The queue no longer counts it.
+bool is_over(const Json& json) {
+  return read_job(json).has_ended() ||
+         !string_at(at(json, "metadata"), "deletionTimestamp").empty();
+}
+
 // As the owner of the queue sees the job.
 QueuedJob queued_job(const Json& json) {
   const JobText job = read_job(json);
@@ -29,7 +35,6 @@ QueuedJob queued_job(const Json& json) {
   queued.attempt = job.attempt;
   queued.holds = phase && reconciler::holds_permit(*phase);
   queued.waits = job.phase.empty() || says_queued(job);
-  queued.over = job.has_ended();
   return queued;
 }
 
@@ -46,7 +51,7 @@ Place place_in(const Explaining& explaining) {
   Line line;
   const std::string key = string_at(at(at(explaining.facts.job, "spec"), "queue"), "key");
   for (const Json& other : explaining.facts.queue_jobs) {
-    if (string_at(at(at(other, "spec"), "queue"), "name") != job.queue) continue;
+    if (string_at(at(at(other, "spec"), "queue"), "name") != job.queue || is_over(other)) continue;
     QueuedJob queued = queued_job(other);
     if (queued.holds && queued.key == key) ++place.key_holds;
     line.put(std::move(queued));

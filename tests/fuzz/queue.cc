@@ -75,7 +75,6 @@ reconciler::Line line_of(const CachedQueue& queue, fuzz::Input& input, Time now)
     job.attempt = attempt + (bits & 4 ? 1 : 0);
     job.holds = bits & 8;
     job.waits = !job.holds && bits & 16;
-    job.over = !job.holds && bits & 32;
     job.since = now - seconds(bits);
     line.put(job);
   };

@@ -59,7 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const CachedWorkerLease revoked = read_again(lease, revoked_lease_body(lease));
   FUZZ_REQUIRE(revoked.is() == WorkerIs::kRevoked);
   check_words(lease, revoked);
-  const CachedWorkerLease cut_off = read_again(lease, cut_off_lease_body(lease));
+  const CachedWorkerLease cut_off =
+      read_again(lease, cut_off_lease_body(lease, "WorkerLost", "was silent"));
   FUZZ_REQUIRE(cut_off.is() == WorkerIs::kCutOff);
   check_words(lease, cut_off);
   return 0;
