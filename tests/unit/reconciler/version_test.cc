@@ -162,7 +162,9 @@ TEST(Version, AStageOfANewerVersionEndsAndTheNextOneDoesNotBegin) {
   Stage second{"report", false, false, view.job.spec};
   view.job.stages = {first, second};
   view.job.status.stages.resize(2);
-  view.job.status.stages[0] = {kFirstStage, StagePhase::kRunning, now() - seconds(100)};
+  view.job.status.stages[0].name = kFirstStage;
+  view.job.status.stages[0].phase = StagePhase::kRunning;
+  view.job.status.stages[0].start_time = now() - seconds(100);
   view.job.status.stages[1].name = "report";
   add_ended_pod(view, 1, 0);
   Status status = after(view);
