@@ -107,7 +107,9 @@ void Ledger::worker_attempt_ended(const StatusWrite& write, JobBook& book,
   const bool by_command =
       !by_kernel && (entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed ||
                      entry.outcome == Outcome::kDeferred);
-  if (by_kernel && workers_.killed_with(id) != 1) {
+  // An attempt with an entry is on its worker, also one that had not begun: no command that eats up
+  // the memory at once would ever be blamed otherwise.
+  if (by_kernel && workers_.killed_with(id) > 1) {
     complain("an attempt is blamed that did not run its worker out of memory alone: " + what);
   }
   const PolicyAction action = action_of(write.spec, entry.exit_code);
