@@ -185,8 +185,8 @@ TEST_F(ConnectionTest, WhatCannotWorkIsRefusedWithItsPlace) {
   EXPECT_THAT(connect("token: abc", "certificate-authority: none.pem"), HasSubstr("none.pem"));
   EXPECT_THAT(connect("token: abc", "certificate-authority-data: " + base64_encode("no PEM")),
               HasSubstr("context \"a\""));
-  EXPECT_THAT(connect("token: abc", "proxy-url: 'socks5://user:hunter2@proxy:1080'"),
-              testing::AllOf(HasSubstr("socks5"), testing::Not(HasSubstr("hunter2"))));
+  EXPECT_THAT(connect("token: abc", "proxy-url: 'socks4://user:hunter2@proxy:1080'"),
+              testing::AllOf(HasSubstr("socks4"), testing::Not(HasSubstr("hunter2"))));
 }
 
 }  // namespace

@@ -414,6 +414,7 @@ TEST_F(PoolControllerTest, AWorkerIsToldWhenItsPodEnds) {
   const std::string worker = running_job("one");
   const std::string pod =
       std::string(kPods) + "/" + string_at(at(world_.all("pods").at(0), "metadata"), "name");
+  world_.create(pod + "/binding", {{"target", {{"name", "node-1"}}}});
   EXPECT_FALSE(world_.work(worker).end);
   world_.remove(pod, {{"gracePeriodSeconds", 20}});
   ASSERT_TRUE(until([&] { return world_.work(worker).end.has_value(); }));
@@ -430,6 +431,7 @@ TEST_F(PoolControllerTest, AKillForMemoryIsKnownWhenThePodIsGone) {
   const std::string worker = running_job("guilty", {{"backoffLimit", 0}});
   const std::string pod =
       std::string(kPods) + "/" + string_at(at(world_.all("pods").at(0), "metadata"), "name");
+  world_.create(pod + "/binding", {{"target", {{"name", "node-1"}}}});
   world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
     if (request.method != "PUT" || !request.target.ends_with("guilty/status")) return std::nullopt;
     return ApiAnswer{403, R"({"kind": "Status", "code": 403, "reason": "Forbidden"})", 0};
