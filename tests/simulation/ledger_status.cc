@@ -163,13 +163,21 @@ void Ledger::check_stages(const StatusWrite& write, const std::string& job) {
   }
 }
 
-// Succeeded: all runs that were wanted, or as many as a rule of the success policy asks for.
+// Succeeded: all runs that were wanted, or as many as a rule of the success policy asks for. The
+// success may be on record before the phase: a pod of an earlier attempt may still be created.
 void Ledger::check_success(const StatusWrite& write, const std::string& job) {
-  if (write.next.phase != Phase::kSucceeded || write.old.phase == Phase::kSucceeded) return;
+  const auto decided = [](const JobStatus& status) {
+    const Condition* const met = status.condition("SuccessCriteriaMet");
+    return met && met->status;
+  };
+  const bool ends = write.next.phase == Phase::kSucceeded && write.old.phase != Phase::kSucceeded;
+  const bool decides = write.stages.empty() && decided(write.next) && !decided(write.old);
+  if (!ends && !decides) return;
   if (!write.spec.many_runs()) {
     const auto& history = write.next.history;
     const bool told =
-        history != write.old.history && history.back().outcome == reconciler::Outcome::kSucceeded;
+        (ends && decided(write.old)) ||
+        (history != write.old.history && history.back().outcome == reconciler::Outcome::kSucceeded);
     if (!told) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
     return;
   }
