@@ -327,6 +327,7 @@ class Screen:
     def __init__(self, plugin, *args):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run of the tests in the background ignores it
             environment = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TERM": "xterm", "LC_ALL": "C.UTF-8",
                            "KUBECONFIG": str(plugin.kubeconfig)}
             command = [plugin_binary(), *args, "-n", plugin.namespace]
