@@ -106,7 +106,8 @@ def test_a_change_that_is_refused_holds_up_no_other(batch):
     batch.wait_condition("queue", "ChangeRefused")
     assert batch.conditions("queue")["ChangeRefused"]["message"].startswith("parallelism: ")
     assert batch.durable_of("queue")["spec"]["backoffLimit"] == 2
-    assert [event["reason"] for event in batch.events("queue")].count("ChangeRefused") == 1
+    batch.wait("queue", "one Event",
+               lambda _: [event["reason"] for event in batch.events("queue")].count("ChangeRefused") == 1)
     batch.patch("queue", {"spec": {"suspend": False, "activeDeadlineSeconds": 900}})
     batch.wait("queue", "active again", lambda status: status.get("active") == 1)
     assert batch.durable_of("queue")["spec"]["activeDeadlineSeconds"] == 900

@@ -22,7 +22,7 @@ def version(cluster, path):
 
 
 def lists_of_pods(cluster, offset, namespace):
-    return [event for event in cluster.audit_events(offset)
+    return [event for event in cluster.audit_events(offset)[0]
             if event["verb"] == "list" and event["requestURI"].startswith(f"/api/v1/namespaces/{namespace}/pods?")
             and event["user"]["username"].endswith("holdfast-operator")]
 

@@ -195,10 +195,6 @@ WRONG = {
         pod(ephemeralContainers=[MAIN]),
         'unknown field "spec.template.spec.ephemeralContainers"',
     ),
-    "finalizer-in-the-template": (
-        template_metadata(finalizers=["a.example/b"]),
-        'unknown field "spec.template.metadata.finalizers"',
-    ),
     "label-as-a-number": (template_metadata(labels={"a": 1}), 'must be of type string: "integer"'),
     # runs
     "completions-0": (spec(completions=0), f"spec.completions in body {MORE_ONE}"),

@@ -149,7 +149,9 @@ def _fenced_outcome(before, after, pods):
                  and version.object["status"].get("phase") == entry["outcome"]]
         if not ended:
             yield f"S2 FencedOutcome: {entry['outcome']} of a pod that had not ended so"
-    if now.get("phase") == "Succeeded" != was.get("phase") and not any(
+    # The success may be on record before the phase, while a pod of an earlier attempt may still be created.
+    on_record = any(one["type"] == "SuccessCriteriaMet" and one["status"] == "True" for one in was.get("conditions", []))
+    if now.get("phase") == "Succeeded" != was.get("phase") and not on_record and not any(
             entry["outcome"] == "Succeeded" for entry in _new_entries(was, now)):
         yield "S2 FencedOutcome: Succeeded without an attempt that succeeded"
 

@@ -236,7 +236,8 @@ def finish(jobs, name):
     """Lets the current attempt succeed, and so the job; returns the last status."""
     pod = jobs.wait_running(name)
     jobs.end_pod(pod)
-    return jobs.wait_phase(name, "Succeeded")
+    # A pod of an attempt that was lost before it had one may still be created: for 65 s after a take-over.
+    return jobs.wait_phase(name, "Succeeded", limit=120)
 
 
 def recoveries(operator, orphan_class, at_least=0):
