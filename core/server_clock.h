@@ -8,9 +8,9 @@
 // now() never falls while `at` does not. If only slower answers have come for kFollowsSoon, the
 // clock goes at half its pace until it agrees with them.
 //
-// Several API servers with different clocks may stand behind one address. As soon as a faster one
-// has contradicted the clock, the clock follows that one, and ignores what is slower by no more
-// than that, up to kFollowsFor. So the time does not flap.
+// Several API servers with different clocks may stand behind one address. The clock follows the
+// fastest one. For kFollowsFor it then ignores servers that are slower by at most the difference
+// that it has seen. So the time does not flap.
 //
 // Loop only.
 #pragma once

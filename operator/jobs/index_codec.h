@@ -1,5 +1,5 @@
-// Reads lists of indexes that others may have written. Pure. A list that cannot be read never means
-// less than one that can: it would end a job too early, or run an index again.
+// Reads lists of indexes that others may have written. Pure. A list that cannot be read whole gives
+// no indexes at all. A part of it would end a job too early, or run an index again.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,9 @@ namespace holdfast::controller {
 
 enum class KnownKind { kDurableJob, kJobQueue, kWorkerPool };
 
-// Fields of the spec that are not known, and known ones whose value is none of this version's: a
-// word that is not in its list, a number beyond its limits. For people, with their paths:
+// Names the fields of the spec that this version does not know. It also names known fields with a
+// value that this version does not know: a word outside its list, or a number beyond its limits.
+// For people, with their paths:
 // "spec.gang, spec.stages[2].when: Never". At most kUnknownNamesLimit bytes. Empty: none.
 std::string unknown_in_spec(KnownKind kind, const JsonView& spec);
 inline constexpr std::size_t kUnknownNamesLimit = 512;
