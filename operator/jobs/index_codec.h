@@ -1,5 +1,5 @@
-// Reads lists of indexes that others may have written. Pure. A list that cannot be read whole gives
-// no indexes at all. A part of it would end a job too early, or run an index again.
+// Reads lists of indexes that others may have written. Pure. A list of a spec that cannot be read
+// whole gives no indexes. A list of ended indexes keeps each part, so that no run happens again.
 #pragma once
 
 #include <cstdint>
