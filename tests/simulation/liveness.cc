@@ -294,11 +294,12 @@ void Liveness::look_at_stopping(const Job& job, const char* gone) {
     if (pod.deletion) last = std::max(last, instant(pod.deletion));
   }
   alive = stops_at_workers(job) || alive;
-  // A pod that is being created belongs to the job.
+  // A pod that is being created belongs to the job: what keeps it now is no pod that is seen.
   const auto& waiting = job.job.status.waiting;
-  const bool may_come = waiting && waiting->reason == Reason::kPodCreationUnanswered;
-  if (!alive && may_come) holds(job, "a pod may still be created", own(kCreationLimit));
-  if (!alive && !may_come) holds(job, gone, Duration::zero());
+  if (waiting && waiting->reason == Reason::kPodCreationUnanswered) {
+    return holds(job, "a pod may still be created", own(kCreationLimit));
+  }
+  if (!alive) holds(job, gone, Duration::zero());
   if (alive && last > Duration::zero()) {
     holds(job, "cancelling with a dead worker",
           own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
