@@ -47,9 +47,9 @@ inline constexpr std::chrono::seconds kLongestNotifyPause = std::chrono::hours(6
 // An event whose turn has not come so long after it is given up without a try: many events may wait
 // for a target that asks for pauses, and `ttlSecondsAfterFinished` waits for them.
 inline constexpr std::chrono::seconds kNotifyAtMost = kNotifyFor + kLongestNotifyPause;
-// One that the operator does not know, or that the namespace may not use; and no sooner than so
-// long after the replica's start. It is no shorter, because after a change of the configuration not
-// all replicas have it at once.
+// A target that the operator does not know, or that the namespace may not use: counted from the
+// event, or from when the status first says so if that is later. It is no shorter, because after a
+// change of the configuration not all replicas have it at once.
 inline constexpr std::chrono::seconds kUnknownTargetFor = std::chrono::minutes(10);
 
 // A target, as the operator's configuration has it.

@@ -57,14 +57,17 @@ Duration Liveness::instant(std::optional<Time> wall) const {
   return wall ? scheduler_.now() - (gateway_.wall_clock() - *wall) : Duration::zero();
 }
 
-// A verdict may be given one window more: many nodes fell silent together; or half the window is so
-// short that nodes which renew every 10 s look silent for that long, as they do below 24 s on a
-// clock that is a tenth too fast.
-bool Liveness::breaker_may_hold(Duration lost_after) const {
+// A verdict may be given one window more: other nodes fell silent with this one, or after it; or
+// half the window is so short that nodes which renew every 10 s look silent for that long, as they
+// do below 24 s on a clock that is a tenth too fast.
+bool Liveness::breaker_may_hold(const Cluster::Node& judged, Duration lost_after) const {
   constexpr Duration kShortWindow = seconds(24);
   if (lost_after < kShortWindow && cluster_.nodes().size() > 3) return true;
+  // What a replica sees of a renewal may come this much later.
+  const Duration long_before = judged.renewed - own(lost_after) - seconds(12);
   int silent = 0;
   for (const Cluster::Node& node : cluster_.nodes()) {
+    if (!node.exists || node.renewed < long_before) continue;
     if (!node.usable() || scheduler_.now() - node.renewed > seconds(12)) ++silent;
   }
   return silent > 1;
@@ -358,7 +361,7 @@ void Liveness::look_at_running(const RunOfJob& one) {
   if (!node->exists) {
     holds(one, "node object gone", window, std::max({node->lost_since, taken_over(), bound_at}));
   } else if (!node->usable()) {
-    holds(one, "node silent", breaker_may_hold(spec.lost_after) ? 2 * window : window,
+    holds(one, "node silent", breaker_may_hold(*node, spec.lost_after) ? 2 * window : window,
           silent_since);
   }
 }

@@ -131,7 +131,7 @@ class Liveness {
   Duration own(Duration window) const;  // as the slowest clock measures it
   Duration late(Duration window) const;
   Duration instant(std::optional<Time> wall) const;  // in the world's time
-  bool breaker_may_hold(Duration lost_after) const;
+  bool breaker_may_hold(const Cluster::Node& judged, Duration lost_after) const;
 
   Scheduler& scheduler_;
   Gateway& gateway_;

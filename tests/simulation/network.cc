@@ -28,6 +28,22 @@ Duration drawn_delay(std::uint64_t drawn) {
       static_cast<std::int64_t>((drawn >> 8) % static_cast<std::uint64_t>(most.count())));
 }
 
+// Moves each version in a body or in a query. Zero, or none, stays.
+std::string shift_versions(std::string text, std::int64_t by) {
+  if (by == 0) return text;
+  for (const std::string mark : {"\"resourceVersion\":\"", "resourceVersion="}) {
+    for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+      const std::size_t first = at + mark.size();
+      std::size_t last = first;
+      while (last < text.size() && text[last] >= '0' && text[last] <= '9') ++last;
+      if (last == first || text[first] == '0') continue;
+      const std::int64_t version = std::stoll(text.substr(first, last - first)) + by;
+      text.replace(first, last - first, std::to_string(version));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Network::Network(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed)
@@ -48,6 +64,7 @@ struct SimTransport::Call {
   SteadyTime sent{};
   TimerId deadline = 0;
   bool arrived = false;
+  std::int64_t raised = 0;  // see Network::versions_from
 };
 
 SimTransport::SimTransport(Network& network, SimLoop& loop, int replica, std::uint64_t life)
@@ -67,6 +84,11 @@ http::CallId SimTransport::send(http::Request request, http::ResponseHandler han
   std::string content_type;
   for (const auto& [name, value] : request.headers) {
     if (name == "Content-Type") content_type = value;
+  }
+  if (network_.versions_from) {
+    call->raised = network_.versions_from(request.target);
+    request.target = shift_versions(std::move(request.target), -call->raised);
+    request.body = shift_versions(std::move(request.body), -call->raised);
   }
   call->sent = loop_.now();
   call->delivery.request = {"holdfast-" + std::to_string(replica_), request.method, request.target,
@@ -187,10 +209,11 @@ void SimTransport::answered(const CallPtr& call, const Delivery& delivery,
                             });
 }
 
-Response SimTransport::response(const ApiAnswer& answer, SteadyTime sent) const {
+Response SimTransport::response(const ApiAnswer& answer, SteadyTime sent) {
   Response response;
   response.status = answer.status;
-  response.date = std::chrono::floor<seconds>(network_.gateway_.wall_clock());
+  const Duration slower = ++answers_ % 3 == 0 ? network_.slower_server : Duration::zero();
+  response.date = std::chrono::floor<seconds>(network_.gateway_.wall_clock() - slower);
   if (answer.retry_after_seconds > 0) response.retry_after = seconds(answer.retry_after_seconds);
   response.sent = sent;
   response.received = loop_.now();
@@ -201,7 +224,7 @@ void SimTransport::deliver(const CallPtr& call, const Delivery& delivery, const 
   if (calls_.count(call->id) == 0) return;
   if (network_.on_answer) network_.on_answer(delivery, answer);
   Response result = response(answer, call->sent);
-  result.body = answer.body;
+  result.body = shift_versions(answer.body, call->raised);
   test::decode_body(call->request, result);
   finish(call, std::move(result));
 }
@@ -247,6 +270,7 @@ struct SimTransport::Stream {
   http::StreamHandlers handlers;
   Delivery delivery;
   SteadyTime sent{};
+  std::int64_t raised = 0;  // see Network::versions_from
   WatchId watch = 0;
   bool closed = false;  // it ended; on_end is posted
   bool silent = false;
@@ -275,6 +299,10 @@ http::CallId SimTransport::open(http::StreamRequest request, http::StreamHandler
     return stream->id;
   }
   ++network_.requests_;
+  if (network_.versions_from) {
+    stream->raised = network_.versions_from(stream->request.target);
+    stream->request.target = shift_versions(std::move(stream->request.target), -stream->raised);
+  }
   stream->sent = loop_.now();
   stream->delivery.request = {"holdfast-" + std::to_string(replica_), "GET", stream->request.target,
                               "", ""};
@@ -318,7 +346,8 @@ void SimTransport::arrive(const StreamPtr& stream) {
   if (refused) return opened(stream, Gateway::Opened{std::move(*refused), 0});
   WatchSink sink;
   sink.on_line = [this, stream, alive = alive_](std::string line) {
-    if (*alive && !stream->silent) push(stream, nullptr, std::move(line));
+    if (!*alive || stream->silent) return;
+    push(stream, nullptr, shift_versions(std::move(line), stream->raised));
   };
   sink.on_end = [this, stream, alive = alive_] {
     if (!*alive) return;

@@ -44,6 +44,13 @@ class Network {
   // Requests of a replica that get 503: its API server is ill.
   std::function<bool(const Delivery&)> refuses;
 
+  // Every third answer comes from an API server whose clock is this much slower.
+  Duration slower_server{0};
+
+  // What a replica sees of a resource's versions is this much higher than the server's: each
+  // resource has an etcd of its own. Null: all have the same.
+  std::function<std::int64_t(const std::string& target)> versions_from;
+
   // Called when a process sends a request, and when the answer reaches the process.
   std::function<void(const Delivery&)> on_send;
   std::function<void(const Delivery&, const ApiAnswer&)> on_answer;
@@ -90,7 +97,7 @@ class SimTransport : public http::Transport {
   void deliver(const CallPtr& call, const Delivery& delivery, const ApiAnswer& answer);
   void fail(const CallPtr& call, const char* why, bool maybe_applied);
   void finish(const CallPtr& call, Result<http::Response> result);
-  http::Response response(const ApiAnswer& answer, SteadyTime sent) const;
+  http::Response response(const ApiAnswer& answer, SteadyTime sent);
 
   void arrive(const StreamPtr& stream);
   void opened(const StreamPtr& stream, std::optional<Gateway::Opened> opened);
@@ -106,6 +113,7 @@ class SimTransport : public http::Transport {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool dead_ = false;
   http::CallId next_id_ = 1;
+  std::uint64_t answers_ = 0;
   std::map<http::CallId, CallPtr> calls_;
   std::map<http::CallId, StreamPtr> streams_;
 };

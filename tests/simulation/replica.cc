@@ -92,6 +92,13 @@ void Replica::end_when_idle() {
   scheduler_.after(Duration::zero(), std::exchange(stopped_, nullptr));
 }
 
+bool Replica::time_fell() {
+  const ServerClock& clock = client_->server_clock();
+  if (!clock.known()) return false;
+  const Time now = clock.now(loop_.now());
+  return now < std::exchange(looked_at_, now);
+}
+
 std::size_t Replica::objects_held() {
   std::size_t count = 0;
   for (cache::Informer* const informer : manager_->informers()) count += informer->store().size();

@@ -53,6 +53,8 @@ class Replica : private controller::Telemetry {
   std::int64_t rate_ppm() const { return config_.clock.rate_ppm; }
   // The size of its memory, which must not grow with time.
   std::size_t objects_held();
+  // Its server's clock shows less than at the last look.
+  bool time_fell();
   std::size_t queued() { return manager_->jobs().queue().depth(); }
   Duration oldest_overdue() const { return manager_->jobs().oldest_overdue(); }
   // The reported values of the metric.
@@ -83,6 +85,7 @@ class Replica : private controller::Telemetry {
   std::unique_ptr<SimPoster> poster_;
   std::unique_ptr<runtime::Manager> manager_;
   std::function<void()> stopped_;
+  Time looked_at_{};  // the server's time at the last look
   bool stopping_ = false;
   bool manager_stopped_ = false;
 };

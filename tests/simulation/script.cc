@@ -154,6 +154,10 @@ class Drawing {
     script_.replicas = 1 + static_cast<int>(random_.below(3));
     // A third of the worlds.
     script_.by_namespace = mix(script_.seed, 0x4A3E) % 3 == 0 || profile_.name == "tenants";
+    if (const std::uint64_t draw = mix(script_.seed, 0xC10C); draw % 4 == 0) {
+      script_.slower_server = std::chrono::milliseconds(1100 + draw / 4 % 1500);
+    }
+    script_.own_versions = mix(script_.seed, 0xE7CD) % 3 == 0;
     static constexpr int kShards[] = {1, 2, 5, 8, 32};
     script_.shards = kShards[random_.below(5)];
     for (int i = 0; i < script_.replicas; ++i) {

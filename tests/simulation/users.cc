@@ -13,6 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kUser = "user";
+constexpr const char* kOthersFinalizer = "example.com/holds";
 constexpr int kQueuesOfNamespace = 2;
 
 bool is_finished(const Json& job) {
@@ -506,9 +507,40 @@ void Users::create_drawn(const std::string& name, std::uint64_t seed) {
   });
 }
 
+// Another program's finalizer, which holds the job after its deletion.
+void Users::hold_job(const std::string& key, Duration time) {
+  const auto [ns, name] = split_key(key);
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  if (!job) return;
+  Json finalizers = Json::array();
+  for (const Json& one : at(at(*job, "metadata"), "finalizers")) finalizers.push_back(one);
+  finalizers.push_back(kOthersFinalizer);
+  gateway_.ask(kUser, "PATCH", job_target(ns, name), {{"metadata", {{"finalizers", finalizers}}}},
+               "application/merge-patch+json");
+  later(time, [this, key] { release_job(key); });
+}
+
+void Users::release_job(const std::string& key) {
+  const auto [ns, name] = split_key(key);
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  if (!job) return;
+  const Json& meta = at(*job, "metadata");
+  Json rest = Json::array();
+  for (const Json& one : at(meta, "finalizers")) {
+    if (one != kOthersFinalizer) rest.push_back(one);
+  }
+  if (rest.size() == at(meta, "finalizers").size()) return;
+  const auto answer =
+      gateway_.ask(kUser, "PATCH", job_target(ns, name),
+                   {{"metadata", {{"uid", string_at(meta, "uid")}, {"finalizers", rest}}}},
+                   "application/merge-patch+json");
+  if (!answer) later(seconds(1), [this, key] { release_job(key); });
+}
+
 void Users::delete_job(const std::string& key, std::uint64_t seed, bool recreate) {
   static constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
   const auto [ns, name] = split_key(key);
+  if (mix(seed, 7) % 4 == 0) hold_job(key, seconds(20 + static_cast<int>(mix(seed, 8) % 60)));
   gateway_.ask(kUser, "DELETE", job_target(ns, name),
                {{"propagationPolicy", kPolicies[mix(seed, 5) % 3]}});
   if (!recreate) return;

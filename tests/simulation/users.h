@@ -46,6 +46,8 @@ class Users {
   bool patch_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_queue(const std::string& namespace_, const std::string& name);
   bool delete_pod(const std::string& key, bool force, std::uint64_t seed = 0);
+  void hold_job(const std::string& key, Duration time);
+  void release_job(const std::string& key);
   void delete_job(const std::string& key, std::uint64_t seed, bool recreate);
   // For the pod of one of the job's runs. False: its UID is not recorded yet.
   bool strip_owner(const std::string& job_key, std::uint64_t seed = 0);

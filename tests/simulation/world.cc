@@ -23,6 +23,17 @@ constexpr minutes kSlowSettleLimit{240};
 constexpr minutes kRest{4};
 constexpr int kOftenKilled = 0;
 
+// Some resources have far higher versions than others.
+std::int64_t versions_of(std::uint64_t seed, const std::string& target) {
+  const std::string path = target.substr(0, target.find('?')) + "/";
+  for (const char* const resource :
+       {"pods", "leases", "nodes", "durablejobs", "jobqueues", "jobs", "workerpools"}) {
+    if (path.find(std::string("/") + resource + "/") == std::string::npos) continue;
+    return static_cast<std::int64_t>(mix(seed, reconciler::hash64(resource)) % 4) * 1'000'000;
+  }
+  return 0;
+}
+
 }  // namespace
 
 World::World(Options options)
@@ -45,6 +56,12 @@ World::World(Options options)
     scheduler_.stop();
   };
   ledger_.receivers(receivers_);
+  network_.slower_server = options_.script.slower_server;
+  if (options_.script.own_versions) {
+    network_.versions_from = [seed = options_.script.seed](const std::string& target) {
+      return versions_of(seed, target);
+    };
+  }
   ledger_.shards(options_.script.shards);
   cluster_.on_overlap = [this](const std::string& what) {
     ledger_.complain("S22 OnePlace: " + what);
@@ -256,6 +273,9 @@ void World::tick() {
   std::vector<Replica*> replicas;
   for (const Seat& seat : seats_) {
     if (seat.replica && !seat.replica->paused()) replicas.push_back(seat.replica.get());
+  }
+  for (Replica* const replica : replicas) {
+    if (replica->time_fell()) ledger_.complain("the server's time fell in a replica");
   }
   liveness_.look(replicas);
 }
