@@ -79,7 +79,9 @@ constexpr const char* kNames[] = {"create-job",
                                   "edit-batch-job",
                                   "suspend-batch-job",
                                   "delete-batch-job",
-                                  "take-back-start"};
+                                  "take-back-start",
+                                  "newer-status",
+                                  "newer-spec"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

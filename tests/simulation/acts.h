@@ -103,8 +103,12 @@ enum class Act {
   kDeleteBatchJob,
   // A kubelet says for a moment that no container of a pod that runs has started.
   kTakeBackStart,
+  // A newer version of the operator, before a roll-back: it writes what this one does not know into
+  // a status, or a user gives it a spec.
+  kNewerStatus,
+  kNewerSpec,
 };
-inline constexpr int kActs = static_cast<int>(Act::kTakeBackStart) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kNewerSpec) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

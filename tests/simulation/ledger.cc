@@ -10,6 +10,7 @@
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "tests/simulation/objects.h"
+#include "tests/simulation/server/schema.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::simulation {
@@ -321,6 +322,7 @@ void Ledger::answered(const Delivery& delivery, const ApiAnswer& answer) {
 
 void Ledger::applied(const Applied& applied) {
   if (by_replica(applied) && applied.resource != "leases") ++replica_writes_;
+  if (by_replica(applied)) check_written_back(applied);
   if (applied.resource == "durablejobs") {
     permits_.job_written(applied);
     lane_.durable_job_written(applied);
@@ -371,6 +373,8 @@ void Ledger::job_written(const Applied& applied) {
   const Json& after = *applied.after;
   if (is_deleting(after) && !is_deleting(before)) job_removed(before, by_replica(applied));
   if (at(before, "status") == at(after, "status")) return;
+  // What it writes says nothing to this version.
+  if (applied.request && applied.request->user == kNewerUser) return;
   workers_.job_written(before, after);
   const Job was = read_job(before);
   const Job now = read_job(after);

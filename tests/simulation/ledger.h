@@ -1,7 +1,7 @@
 // Checks the safety rules after every write that the API server accepts. It sees the stored data
 // and the sender of each request. The first broken rule ends the run.
 //
-// Names are those of docs/verification.md: S1 OneOutcome ... S23 Told. S9 is checked on
+// Names are those of docs/verification.md: S1 OneOutcome ... S26 WrittenBack. S9 is checked on
 // requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
 #pragma once
 
@@ -151,6 +151,9 @@ class Ledger {
                                            const std::string& pod_uid) const;
   static reconciler::PolicyAction action_of(const reconciler::Spec& spec,
                                             std::optional<int> exit_code);
+  // ledger_newer.cc
+  void check_written_back(const Applied& applied);
+  void check_known(const StatusWrite& write);
   // ledger_workers.cc
   void check_places(const StatusWrite& write);
   void attempt_placed(const StatusWrite& write, const reconciler::Run& run);

@@ -411,6 +411,7 @@ void Ledger::attempts_started(const StatusWrite& write, JobBook& book) {
     attempt_started(write, run, book);
   }
   const std::string what = write.name + ", attempt " + std::to_string(next.attempt);
+  if (write.by_replica) check_known(write);
   if (!any && gives_back(write)) return;
   if (!any) complain("S3 Fence: it rises without an attempt: " + what);
   // As it was when they opened: the write checks the version that the decision was made on.

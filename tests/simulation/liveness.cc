@@ -196,7 +196,10 @@ void Liveness::look_at_job(const Job& job) {
   if (stopping) return look_at_stopping(job, "the job's end is known, and its pods are gone");
   if (!is_terminal(status.phase) && status.phase != Phase::kCancelling) {
     if (deadline) {
-      holds(job, "out of time", kServerTime + late(*spec.active_deadline),
+      // The job's, or that of a stage after the first.
+      const seconds longest = std::max(spec.active_deadline.value_or(seconds(0)),
+                                       spec.stage_deadline.value_or(seconds(0)));
+      holds(job, "out of time", kServerTime + late(longest),
             std::max(instant(deadline), Duration(1)));
     }
     if (spec.cancel) holds(job, "cancel is not obeyed", Duration::zero());
@@ -218,7 +221,7 @@ void Liveness::look_at_job(const Job& job) {
     case Phase::kPending:
     case Phase::kBackoff:
       if (spec.suspend) holds(job, "suspend is not obeyed", Duration::zero());
-      if (job.job.queue) {
+      if (job.job.queue && job.job.unknown.empty()) {
         look_at_asking(job);
       } else {
         look_at_opening(job);
@@ -250,6 +253,7 @@ void Liveness::look_at_opening(const Job& job) {
   const JobStatus& status = job.job.status;
   const Spec& spec = job.job.spec;
   if (spec.suspend || spec.cancel || job.open_runs() >= spec.parallelism) return;
+  if (!job.job.unknown.empty()) return;
   if (spec.pool) return look_at_waiting(job);
   if (job.intents_without_pod() >= static_cast<std::ptrdiff_t>(kIntentsAtOnce)) return;
   // A large status is written less often.
@@ -320,6 +324,7 @@ void Liveness::look_at_running(const RunOfJob& one) {
                                             status.waiting->reason == Reason::kPodTemplateRefused ||
                                             status.waiting->reason == Reason::kPodNameTaken);
     const bool is_refused = refused || !one.run.refused.empty();
+    if (is_refused && !one.job.job.unknown.empty()) return;
     holds(one, "intent without pod", is_refused ? kRefusalRetry : own(kTakeOver));
     return;
   }

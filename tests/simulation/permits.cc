@@ -6,6 +6,7 @@
 
 #include "reconciler/names.h"
 #include "tests/simulation/objects.h"
+#include "tests/simulation/server/schema.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -195,7 +196,8 @@ void Permits::queue_written(const Applied& applied, const Delivery* by) {
   const Json before = queue.status;
   queue.status =
       at(*applied.after, "status").is_object() ? at(*applied.after, "status") : Json::object();
-  if (queue.status != before) status_written(name, before, queue.status, by);
+  const bool by_newer = applied.request && applied.request->user == kNewerUser;
+  if (queue.status != before && !by_newer) status_written(name, before, queue.status, by);
 }
 
 void Permits::status_written(const std::string& name, const Json& before, const Json& after,

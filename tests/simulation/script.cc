@@ -95,6 +95,8 @@ constexpr Habit kHabits[] = {
     {kSuspendBatchJob, 40, seconds(1), minutes(4)},
     {kDeleteBatchJob, 40},
     {kTakeBackStart, 60},
+    {kNewerStatus, 240},
+    {kNewerSpec, 120, seconds(1), minutes(6)},
 };
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
@@ -120,6 +122,7 @@ const std::vector<Act> kWorkers = {kEditPool,          kRecreatePool, kKillWorke
                                    kCutWorker,         kFreezeWorker, kLossyWorkers,
                                    kDeleteWorkerLease, kTouchLeases,  kSendMessage};
 const std::vector<Act> kBatchJobs = {kEditBatchJob, kSuspendBatchJob, kDeleteBatchJob};
+const std::vector<Act> kNewer = {kNewerStatus, kNewerSpec};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 const std::vector<Act> kKubelets = {kTakeBackStart};
 
@@ -363,6 +366,20 @@ const std::vector<Profile>& profiles() {
                 kEditHolder, kEditWork, kNodeSilent, kNodePowerLoss, kNodeDeleted, kDeletePod,
                 kForceDeletePod, kCancel, kSuspend, kOutage, kRestart}}),
        true, seconds(25), false, true, 0, false, true},
+      // A roll-back in the middle of everything.
+      {"roll_back",
+       all_of({kNewer,
+               kProcesses,
+               {kEditSpec, kSuspend, kCancel, kDeleteJob, kDeletePod, kWorkerFails, kEviction,
+                kNodePowerLoss, kQuota, kLoseRequest, kLoseAnswer, kDelayAnswer, kRefuse503,
+                kBreakWatch, kWatchCacheLag, kOutage}}),
+       false,
+       {},
+       false,
+       true,
+       0,
+       true,
+       true},
       {"volume",
        all_of({{kNodePowerLoss, kNodeDeleted, kEviction, kCrash, kCleanRestart, kLoseAnswer,
                 kBreakWatch, kRestart}}),

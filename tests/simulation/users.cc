@@ -5,6 +5,7 @@
 #include "reconciler/shards.h"
 #include "tests/simulation/draw.h"
 #include "tests/simulation/objects.h"
+#include "tests/simulation/server/schema.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -391,6 +392,10 @@ bool Users::act(const ScriptEvent& event) {
     case Act::kSuspendBatchJob:
     case Act::kDeleteBatchJob:
       return fired(act_on_batch_job(event));
+    case Act::kNewerStatus:
+      return fired(write_as_newer(event.seed));
+    case Act::kNewerSpec:
+      return fired(!key.empty() && patch(ns, name, {{kNewerField, event.id}}));
     case Act::kDeleteWorkerLease:
       return fired(!gateway_.in_trouble() && delete_worker_lease(event.seed));
     case Act::kEditHolder:
@@ -430,6 +435,7 @@ void Users::end(const ScriptEvent& event) {
     pools_away_.clear();
     if (!gateway_.in_trouble() && work_.pools) ensure_pools();
   }
+  if (event.act == Act::kNewerSpec) make_known();
   // Whoever suspends jobs lets them go on: all of them.
   if (event.act != Act::kSuspend) return;
   for (const std::string& key : jobs(true)) {
@@ -447,6 +453,7 @@ void Users::make_peace() {
   ensure_namespaces();
   release_queues();
   resume_batch_jobs();
+  make_known();
   for (const std::string& squat : std::set<std::string>(squats_)) {
     if (delete_pod(squat, /*force=*/true)) squats_.erase(squat);
   }

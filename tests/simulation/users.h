@@ -57,6 +57,10 @@ class Users {
   bool delete_pool(const std::string& namespace_, const std::string& name);
   // The job's attempts run in a pool, if it is one of those.
   void draw_pool(std::uint64_t seed, Json& spec) const;
+  // users_newer.cc. False: there is none.
+  bool write_as_newer(std::uint64_t seed);
+  // No spec has a field of a newer version any more.
+  void make_known();
   // users_lane.cc
   void create_batch_job(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   // If this Job has ended: another DurableJob of it, as a replica creates that was paused for long.

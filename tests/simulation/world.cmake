@@ -6,6 +6,7 @@ add_library(simulation_world STATIC
             gateway.cc
             ledger.cc
             ledger_lane.cc
+            ledger_newer.cc
             ledger_pods.cc
             ledger_status.cc
             ledger_times.cc
@@ -25,6 +26,7 @@ add_library(simulation_world STATIC
             states.cc
             users.cc
             users_lane.cc
+            users_newer.cc
             users_pools.cc
             warm_worker.cc
             warm_workers.cc

@@ -100,7 +100,7 @@ void Schema::prune(Json& value) const {
     } else if (additional_) {
       additional_->prune(member.value());
       ++member;
-    } else if (preserve_unknown_) {
+    } else if (preserve_unknown_ || member.key() == kNewerField) {
       ++member;
     } else {
       member = value.erase(member);

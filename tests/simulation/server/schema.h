@@ -14,6 +14,12 @@
 
 namespace holdfast::simulation {
 
+// The CRDs here are those of a newer version, which the operator does not know: each object has
+// this field, too.
+inline constexpr const char* kNewerField = "fromNewer";
+// The user that writes it into statuses.
+inline constexpr const char* kNewerUser = "newer";
+
 class Schema {
  public:
   explicit Schema(const Json& text);
