@@ -19,6 +19,7 @@ constexpr std::size_t kMostSeen = 200'000;
 
 CacheReach::CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake)
     : loop_(loop),
+      cache_(cache),
       wake_(std::move(wake)),
       check_(client, cache, moments_, std::move(log), [this] { look(); }) {}
 
@@ -29,9 +30,12 @@ Moment CacheReach::since(const std::string& uid, std::uint64_t version) {
   return seen.moment;
 }
 
-bool CacheReach::has(const std::string& ns, Moment moment, const std::string& key) {
-  if (has(ns, moment)) return true;
-  waiting_.try_emplace(key, Waiting{moment, loop_.now()}).first->second.moment = moment;
+bool CacheReach::has(const std::string& ns, Moment moment, const std::string& key,
+                     std::uint64_t version) {
+  if (has(ns, moment) && cache_.version(ns) >= version) return true;
+  Waiting& waiting = waiting_.try_emplace(key, Waiting{0, 0, loop_.now()}).first->second;
+  waiting.moment = moment;
+  waiting.version = version;
   if (timer_ == 0 && !stopped_) {
     timer_ = loop_.call_after(kOtherEvents, [this] { compare(); });
   }
@@ -46,7 +50,8 @@ void CacheReach::on_progress() {
 void CacheReach::look() {
   std::vector<std::string> reached;
   for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (check_.shown(tenant_of(one->first)) < one->second.moment) {
+    const std::string ns = tenant_of(one->first);
+    if (!has(ns, one->second.moment) || cache_.version(ns) < one->second.version) {
       ++one;
       continue;
     }
@@ -70,7 +75,7 @@ void CacheReach::compare() {
 void CacheReach::time_travelled() {
   check_.time_travelled();
   seen_.clear();
-  for (auto& [key, waiting] : waiting_) waiting.moment = 0;
+  for (auto& [key, waiting] : waiting_) waiting.moment = waiting.version = 0;
   look();
 }
 

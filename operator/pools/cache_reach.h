@@ -32,9 +32,11 @@ class CacheReach {
   bool has(const std::string& namespace_, Moment moment) const {
     return check_.shown(namespace_) >= moment;
   }
-  // The cache has everything of the namespace of this moment. If not, `wake` gets the key once it
-  // has. The key begins with "<namespace>/".
-  bool has(const std::string& namespace_, Moment moment, const std::string& key);
+  // The cache has everything of the namespace of this moment, and of `version`, which an answer of
+  // the cache's own resource told. If not, `wake` gets the key once it has. The key begins with
+  // "<namespace>/".
+  bool has(const std::string& namespace_, Moment moment, const std::string& key,
+           std::uint64_t version = 0);
   // The cache has advanced.
   void on_progress();
   void time_travelled();
@@ -45,6 +47,7 @@ class CacheReach {
   void compare();
 
   Loop& loop_;
+  cache::Informer& cache_;
   Wake wake_;
   Moments moments_;
   CacheCheck check_;
@@ -55,6 +58,7 @@ class CacheReach {
   std::unordered_map<std::string, Seen> seen_;  // by UID
   struct Waiting {
     Moment moment = 0;
+    std::uint64_t version = 0;
     SteadyTime since{};
   };
   std::unordered_map<std::string, Waiting> waiting_;  // by key

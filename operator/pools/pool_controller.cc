@@ -265,15 +265,17 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     return run.open() ? is_empty(slot.at) : slot.left;
   };
   const Moment needed = leases_reach_.since(job.uid, job.version);
-  const bool is_new = leases_.version(job.namespace_) >= worker.lease->version &&
+  // What this process wrote itself comes back by the watch.
+  const std::uint64_t version = worker.lease->version;
+  const bool is_new = leases_.version(job.namespace_) >= version &&
                       leases_reach_.has(job.namespace_, needed);
   // The job waits for newer Leases only if they can change something.
   if (!look(is_new) && !is_new && look(true)) {
-    leases_reach_.has(job.namespace_, needed, job.key());
+    leases_reach_.has(job.namespace_, needed, job.key(), version);
     look(false);
   }
   if (slot.at == reconciler::AtPlace::kUnknown && !is_new) {
-    leases_reach_.has(job.namespace_, needed, job.key());
+    leases_reach_.has(job.namespace_, needed, job.key(), version);
   }
   if (slot.at == reconciler::AtPlace::kLost) {
     slot.lost_why = view.cut_off_why;
