@@ -32,6 +32,8 @@ void ServerClock::observe(Time date, SteadyTime sent, SteadyTime received) {
     has_ignored_ = true;
     return;
   }
+  const bool may_be_wrong = is_ahead && low - newest > kLeap;
+  if (may_be_wrong && received - updated_ < kFollowsSoon) return;
   if (is_ahead) gap_ = low - newest + std::chrono::seconds(1);
   if (is_ahead || (has_ignored_ && !is_behind)) gap_seen_ = received;
   has_ignored_ = false;

@@ -10,7 +10,9 @@
 //
 // Several API servers with different clocks may stand behind one address. The clock follows the
 // fastest one. For kFollowsFor it then ignores servers that are slower by at most the difference
-// that it has seen. So the time does not flap.
+// that it has seen. So the time does not flap. A clock that is faster by more than kLeap is followed
+// only once no answer has agreed with this one for kFollowsSoon: a single server with a wrong clock
+// ends no deadline.
 //
 // Loop only.
 #pragma once
@@ -25,6 +27,7 @@ class ServerClock {
  public:
   // Among many requests the answers of both servers alternate.
   static constexpr std::chrono::seconds kFollowsSoon{5};
+  static constexpr std::chrono::seconds kLeap{60};
   // Connections stay open for long, so the few answers at rest may all come from one server.
   static constexpr std::chrono::minutes kFollowsFor{10};
 

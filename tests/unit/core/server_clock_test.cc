@@ -64,6 +64,34 @@ TEST(ServerClock, FollowsAServerClockThatIsSteppedForwards) {
   EXPECT_GE(off, -5ms);
 }
 
+// A server that has just booted, and whose clock NTP has not set yet.
+TEST(ServerClock, OneAnswerThatIsHoursAheadMovesNothing) {
+  const Server server{1'700'000'000s};
+  const Server wrong{server.offset + 8h};
+  ServerClock clock;
+  SteadyTime at = kStart;
+  for (int answer = 0; answer < 600; ++answer) {
+    at += 1s;
+    const Server& answers = answer % 7 == 3 ? wrong : server;
+    clock.observe(answers.date(at), at, at);
+    ASSERT_LE(clock.now(at), server.wall(at)) << "answer " << answer;
+    ASSERT_GE(clock.now(at), server.wall(at) - 2s) << "answer " << answer;
+  }
+}
+
+TEST(ServerClock, FollowsAClockThatIsHoursAheadOnceNothingElseAnswers) {
+  const Server server{1'700'000'000s};
+  const Server stepped{server.offset + 8h};
+  ServerClock clock;
+  clock.observe(server.date(kStart), kStart, kStart);
+  const SteadyTime soon = kStart + ServerClock::kFollowsSoon - 1ms;
+  clock.observe(stepped.date(soon), soon, soon);
+  EXPECT_LT(clock.now(soon), server.wall(soon) + 1s);
+  const SteadyTime later = kStart + ServerClock::kFollowsSoon;
+  clock.observe(stepped.date(later), later, later);
+  EXPECT_GE(clock.now(later), stepped.wall(later) - 1s);
+}
+
 TEST(ServerClock, GoesAtHalfItsPaceUntilItAgreesWithAServerClockThatWasSteppedBack) {
   ServerClock clock;
   Server server{1'700'000'000s};
