@@ -12,6 +12,10 @@ namespace holdfast::controller {
 namespace {
 
 constexpr int kPageSize = 500;
+// After an answer that was too large.
+constexpr int kSmallerBy = 10;
+// A kind of that name in another group is not ours.
+constexpr std::string_view kGroup = "holdfast.dev/";
 // Those beyond are the walk's.
 constexpr std::size_t kMostSought = 10'000;
 // The watch of pods may be a little behind that of jobs.
@@ -52,7 +56,9 @@ kube::ObjectPtr StrayPods::decode(const JsonView& json) {
   }
   pod->is_shown = !string_at(at(meta, "labels"), reconciler::kJobUidLabel).empty();
   for (const JsonView owner : at(meta, "ownerReferences")) {
-    if (string_at(owner, "kind") != reconciler::kJobKind || !bool_at(owner, "controller")) continue;
+    const bool is_job = string_at(owner, "kind") == reconciler::kJobKind &&
+                        string_at(owner, "apiVersion").starts_with(kGroup);
+    if (!is_job || !bool_at(owner, "controller")) continue;
     pod->owner_name = string_at(owner, "name");
   }
   return pod;
@@ -104,21 +110,32 @@ Task<Status> StrayPods::walk_in(std::string namespace_) {
   kind.decode = decode;
   Jobs jobs;
   std::string token;
-  do {
-    std::string query = "limit=" + std::to_string(kPageSize);
+  int limit = kPageSize;
+  while (!stopped_) {
+    std::string query = "limit=" + std::to_string(limit);
     if (!token.empty()) query += "&continue=" + kube::percent_encode(token);
     auto list = deps_.client.list(kind, namespace_, query);
     const Result<kube::ListPage> page = co_await list;
+    if (!page && page.error().http_status == 0 && page.error().code == ErrorCode::kTerminal &&
+        limit > 1) {
+      limit = std::max(1, limit / kSmallerBy);
+      continue;
+    }
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
       const auto& pod = static_cast<const Pod&>(*object);
       if (!pod.is_held || pod.is_shown) continue;
       auto task = release_if_alone(pod, kWalkersShard, jobs);
       const Status done = co_await task;
-      if (!done) co_return done.error();
+      if (!done) {
+        deps_.log.debug(
+            "a pod without labels was not released",
+            {{"pod", pod.namespace_ + "/" + pod.name}, {"error", done.error().message}});
+      }
     }
     token = page->continue_token;
-  } while (!token.empty() && !stopped_);
+    if (token.empty()) break;
+  }
   co_return Unit{};
 }
 

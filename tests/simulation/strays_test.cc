@@ -85,6 +85,27 @@ TEST_F(Strays, AWalkFindsWhatNothingNames) {
   });
 }
 
+TEST_F(Strays, APodThatCannotBeReleasedHoldsUpNoOther) {
+  run(minutes(25), [this] {
+    work_lasts = minutes(60);
+    at(seconds(60), [this] {
+      make("a-x", Json::object());
+      make("b-x", Json::object());
+    });
+    at(seconds(61), [this] {
+      world_->network().refuses = [](const Delivery& delivery) {
+        return delivery.request.method == "PATCH" &&
+               delivery.request.target.find("/pods/a-x") != std::string::npos;
+      };
+    });
+    at(minutes(12), [this] {
+      EXPECT_TRUE(is_held("a-x"));
+      EXPECT_FALSE(is_held("b-x"));
+      world_->network().refuses = nullptr;
+    });
+  });
+}
+
 TEST_F(Strays, APodWithAJobsUidAndNothingElseIsNobodysWithOrWithoutTheJobsName) {
   run(minutes(2), [this] {
     at(seconds(20), [this] { create("team-b", "b"); });
