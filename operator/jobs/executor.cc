@@ -111,6 +111,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
                                                   BeginCreation begin_creation) {
   check_claim(claim, job);
   const Setting setting{job, claim, memory, log, begin_creation};
+  Chains all;
   std::set<std::string> stopped;  // the pods that it deletes
   std::map<ChainKey, Chain> chains;
   std::vector<ChainKey> order;
@@ -120,6 +121,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
       auto task = perform(write, setting);
       const Result<Outcome> done = co_await task;
       if (!done) co_return done;
+      all.outcome.decide_again = done->decide_again;
       continue;
     }
     const ChainKey chain = std::visit(KeyOf{}, write);
@@ -131,7 +133,6 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
     std::erase_if(*times, is_over);
   }
   std::erase_if(memory.deletions, is_over);
-  Chains all;
   std::vector<std::function<Task<void>()>> tasks;
   tasks.reserve(order.size());
   for (const ChainKey& chain : order) {

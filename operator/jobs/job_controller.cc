@@ -341,6 +341,8 @@ void JobController::time_travelled() {
     memory->job_version = 0;
     memory->pod_version = 0;
     memory->lease_version = 0;
+    // The pods that this process has created may be gone with the time.
+    for (auto& [number, attempt] : memory->attempts) attempt.created_version = 0;
   }
 }
 

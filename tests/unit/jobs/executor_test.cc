@@ -94,6 +94,19 @@ TEST_F(ExecutorTest, AClaimOfAnotherShardWritesNothing) {
   EXPECT_EQ(transport_.pending(), 0u);
 }
 
+// Its pods are created in the reconcile that records their intents.
+TEST_F(ExecutorTest, AStageMoveHasTheJobDecidedAgain) {
+  auto& intent = std::get<reconciler::WriteStatus>(decision_.writes[0]);
+  intent.status.stage = 1;
+  decision_.writes.resize(1);
+  const auto done = perform();
+  transport_.answer(200, R"({"metadata": {"name": "train", "uid": "job-uid",
+      "resourceVersion": "7"}})");
+  loop_.run_ready();
+  ASSERT_TRUE(*done && **done);
+  EXPECT_TRUE((**done)->decide_again);
+}
+
 // A job that waited in a queue has no template in the cache.
 TEST_F(ExecutorTest, TheAnswerToTheIntentBringsTheTemplateThatTheCacheDoesNotHave) {
   job_.texts->pod_template.clear();
