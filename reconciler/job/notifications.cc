@@ -51,20 +51,28 @@ void tell_loss(const Context& context, const char* reason, const std::string& me
   write.events.push_back(Event{true, kCondition, "Notify", message});
 }
 
-// Since when the status says that a target is not known, or that an event was lost. None: it does
-// not say so.
-std::optional<Time> told_since(const Status& status) {
+// Null: the status says neither that a target is not known, nor that an event was lost.
+const Condition* told_trouble(const Status& status) {
   const Condition* const told = status.condition(kCondition);
-  return told && told->status ? std::optional(told->last_transition_time) : std::nullopt;
+  return told && told->status ? told : nullptr;
+}
+
+bool says_loss(const Condition& told) {
+  return told.reason == kNotDelivered || told.reason == kOutboxFull;
 }
 
 // Until then an event waits for a target that is not known. Both times stand in the status, so no
 // process has to live for long. None: the status has to say first that the target is not known. So
 // whoever has removed a target by mistake has the same time for each event, however old.
 std::optional<Time> unknown_until(const Context& context, const OutboxEntry& entry) {
-  const std::optional<Time> told = told_since(context.job.status);
+  const Condition* const told = told_trouble(context.job.status);
   if (!told) return std::nullopt;
-  return std::max(entry.time, *told) + kUnknownTargetFor;
+  if (!says_loss(*told)) {
+    return std::max(entry.time, told->last_transition_time) + kUnknownTargetFor;
+  }
+  // A loss keeps the condition, so no status says since when the target is not known.
+  const Time seen = context.now + (kUnknownTargetFor - context.view.observed.live_for);
+  return std::min(std::max(entry.time + kUnknownTargetFor, seen), entry.time + kNotifyAtMost);
 }
 
 // Until then an event waits for its first try. A process that is new has tried nothing: it gets
@@ -204,10 +212,8 @@ bool is_unusable(const Context& context, const std::string& name) {
 
 // A name that nobody is told by is shown from the first write on.
 void tell_of_targets(const Context& context, Status& status) {
-  const Condition* const told = status.condition(kCondition);
-  const bool is_lost =
-      told && told->status && (told->reason == kNotDelivered || told->reason == kOutboxFull);
-  if (is_lost) return;
+  const Condition* const told = told_trouble(status);
+  if (told && says_loss(*told)) return;
   for (const std::string& name : names_in_use(context, status)) {
     if (!is_unusable(context, name)) continue;
     const TargetView& target = target_of(context, name);
@@ -243,10 +249,10 @@ void decide_outbox(const Context& context, Plan& plan) {
   settle(context, settled);
   // Plan::write() settles it, too.
   const std::vector<std::string> names = names_in_use(context, before);
-  const bool is_untold =
-      !told_since(before) && std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-        return is_unusable(context, name);
-      });
+  const bool is_untold = !told_trouble(before) &&
+                         std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+                           return is_unusable(context, name);
+                         });
   if (is_untold || settled.status.outbox != before.outbox) {
     return plan.write_in_turn(std::move(write));
   }

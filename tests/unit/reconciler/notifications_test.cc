@@ -255,6 +255,23 @@ TEST(Notifications, AMissingTargetIsGivenUpByAReplicaHoweverNewItIs) {
   EXPECT_TRUE(after(view, now() + minutes(10)).outbox.empty());
 }
 
+// The condition of a loss stays, so it does not say since when a target is not known.
+TEST(Notifications, AnUnknownTargetHasItsTenMinutesAlsoAfterALoss) {
+  JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(2), {"chat"})});
+  view.job.status.conditions.push_back(
+      Condition{"NotificationFailed", true, "NotDelivered", "m", now() - hours(24)});
+  view.observed.notify.targets.clear();
+  view.observed.live_for = minutes(1);
+  const Decision waits = settle(view);
+  EXPECT_TRUE(all<WriteStatus>(waits).empty());
+  EXPECT_EQ(waits.wake_after, Duration(minutes(9)));
+  view.observed.live_for = minutes(10);
+  EXPECT_TRUE(after(view).outbox.empty());
+  view.observed.live_for = seconds(0);
+  view.job.status.outbox[0].time = now() - hours(79);
+  EXPECT_TRUE(after(view).outbox.empty()) << "replicas that are killed again and again";
+}
+
 TEST(Notifications, AnEventWaitsForItsFirstTryForAWeekAtMostHoweverNewTheReplicas) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(155), {"chat"})});
   view.observed.live_for = seconds(0);
