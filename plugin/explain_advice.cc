@@ -177,7 +177,7 @@ constexpr Entry kAdvice[] = {
       "The words above name the cause: a quota, a policy, a webhook or a missing right.",
       {"kubectl describe quota -n {ns}", "kubectl get ns {ns} --show-labels"}}},
     {Reason::kPodCreationUnanswered,
-     {"the job ends, and a pod of it may still be created",
+     {"a pod of the job may still be created, and the job waits for it",
       "Nothing: the operator stops the pod if it appears. A slow admission webhook is the usual "
       "cause.",
       {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"}}},

@@ -207,6 +207,20 @@ int rank(const Write& write, const std::unordered_set<std::string>& next_pods) {
 
 }  // namespace
 
+namespace {
+
+// A condition that a write sets as it was is the same one, however it was set on the way.
+void keep_transitions(const Status& before, Status& status) {
+  for (Condition& condition : status.conditions) {
+    const Condition* const was = before.condition(condition.type);
+    const bool is_same =
+        was && was->status == condition.status && was->unknown == condition.unknown;
+    if (is_same) condition.last_transition_time = was->last_transition_time;
+  }
+}
+
+}  // namespace
+
 void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
   name_stage(context_.job, status.status);
@@ -223,6 +237,7 @@ void Plan::write(WriteStatus status) {
   }
   tell_kstatus(status.status, context_.now);
   keep_outbox(context_, status);
+  keep_transitions(context_.job.status, status.status);
   const Status& before = context_.job.status;
   keep_within_limits(status, before);
   // It causes no write by itself.
@@ -246,6 +261,7 @@ void Plan::inform(Status status, bool at_once) {
   const Status& before = context_.job.status;
   tell_version(context_, status);
   tell_unreadable(context_, status);
+  keep_transitions(before, status);
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
   Status rest = status;

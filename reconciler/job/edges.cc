@@ -8,6 +8,7 @@
 #include "reconciler/job/success_policy.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/creations.h"
 #include "reconciler/run/liveness.h"
 #include "reconciler/run/slot.h"
 
@@ -111,10 +112,24 @@ Waiting old_pod_waiting(const Context& context) {
     pods += (pods.empty() ? "" : ", ") + pod.name +
             (pod.node_name.empty() ? "" : " on node " + pod.node_name);
   }
+  const OpenCreation* const creation = last_creation(context.view);
+  if (pods.empty() && creation) {
+    if (creation->left > Duration::zero()) return creation_waiting(context, *creation);
+    pods = creation->pod_name;  // the watch does not show it yet
+  }
   return Waiting{Reason::kOldPodNotEnded,
                  "podReplacementPolicy is Failed and the old pod has not ended: " + pods,
                  "the next attempt starts when it has ended, or when its node object is deleted",
                  active_deadline(context)};
+}
+
+Waiting creation_waiting(const Context& context, const OpenCreation& creation) {
+  return Waiting{Reason::kPodCreationUnanswered,
+                 "pod " + creation.pod_name +
+                     " may still be created: the answer to a request for it is missing",
+                 "the operator stops the pod if it appears; else the job goes on when the "
+                 "answer is there, or at waiting.deadline",
+                 context.now + creation.left};
 }
 
 Waiting turn_waiting(const Context& context, const Status& status) {

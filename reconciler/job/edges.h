@@ -69,6 +69,7 @@ bool has_too_many_failed(const Spec& spec, const Status& status);
 
 // What a job in Backoff waits for because of podReplacementPolicy Failed.
 Waiting old_pod_waiting(const Context& context);
+Waiting creation_waiting(const Context& context, const OpenCreation& creation);
 
 // The job's queue has not admitted it, or there is no such queue.
 Waiting queue_waiting(const Context& context);

@@ -83,8 +83,8 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
   const Opening::Wait turn = place_is_free(context, run, taken);
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
     const std::size_t place = place_of(context, run.index);
-    const bool is_coming = is_being_created(context.view, run.attempt);
-    if (is_coming || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
+    const bool may_come = creation_of(context.view, run.attempt) != nullptr;
+    if (may_come || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The job keeps its permit by any pod, and asks for none before that has ended.
     if (!context.has_permit) {
       return any_pod_lives(context) ? Opening::Wait::kOldPod : wait_for_permit(context);
@@ -248,10 +248,13 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
           std::min(context.spec.parallelism - open, alone_that_wait(context, next));
     }
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
-    if (wait == Opening::Wait::kBackoff) {
-      const Time due = *end_of_backoff(context, *run);
-      opening.due = std::min(opening.due.value_or(due), due);
+    std::optional<Time> due;
+    if (wait == Opening::Wait::kBackoff) due = end_of_backoff(context, *run);
+    const OpenCreation* const creation = creation_of(context.view, run->attempt);
+    if (wait == Opening::Wait::kOldPod && creation && creation->left > Duration::zero()) {
+      due = context.now + creation->left;
     }
+    if (due) opening.due = std::min(opening.due.value_or(*due), *due);
     // The others wait for the same, but for runs that need a worker of their own.
     const bool may_go_on = wait == Opening::Wait::kWorker && some_alone;
     // A run that has not begun is on record only once it has.

@@ -174,13 +174,10 @@ void tell_unreadable(const Context& context, Status& next) {
   const std::string rules = unreadable_rules(spec);
   const Condition* const stalled = next.condition("Stalled");
   if (rules.empty() || (stalled && stalled->status && !says_unreadable(next))) return;
-  const Condition* const before = context.job.status.condition("Stalled");
-  const Time since =
-      says_unreadable(context.job.status) ? before->last_transition_time : context.now;
   set_condition(next, "Stalled", true, kIndexesUnreadable,
                 "succeededIndexes of successPolicy.rules " + rules +
                     " are no rising numbers and ranges, so these rules are never met",
-                since);
+                context.now);
 }
 
 bool says_unreadable(const Status& status) {

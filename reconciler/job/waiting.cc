@@ -6,6 +6,7 @@
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/telling.h"
+#include "reconciler/names.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/creations.h"
@@ -70,10 +71,10 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
   if (waits.waiting) {
     const AnyReason& told = waits.waiting->reason;
     if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
-        told == Reason::kOldPodNotEnded || told == Reason::kWorkerStopping ||
-        told == Reason::kWorkerAwaited || told == Reason::kAwaitsEmptyWorker ||
-        told == Reason::kPoolMissing || told == Reason::kNotKnownToThisVersion ||
-        waits.says_queued()) {
+        told == Reason::kOldPodNotEnded || told == Reason::kPodCreationUnanswered ||
+        told == Reason::kWorkerStopping || told == Reason::kWorkerAwaited ||
+        told == Reason::kAwaitsEmptyWorker || told == Reason::kPoolMissing ||
+        told == Reason::kNotKnownToThisVersion || waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -97,6 +98,7 @@ void wait_for_old_pod(const Context& context, Plan& plan) {
   } else {
     plan.wake_at(stalled_at);
   }
+  if (words.reason == Reason::kPodCreationUnanswered) plan.wake_at(*words.deadline);
   for (const PodView& pod : context.view.pods) {
     const NodeObservation* const node = node_of(context, pod);
     if (!node || !node->missing_for || !pod_lives(context, pod)) continue;
@@ -275,6 +277,9 @@ std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
   std::optional<PodsLeft> left;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
+    // A later attempt's: nothing stops it before the end, see tidy_pods().
+    const Job& job = context.job;
+    if (!pod.slot && attempt_in_name(job.name, job.uid, pod.name) > job.status.attempt) continue;
     const auto found = deletions.find(pod.name);
     PodsLeft one{&pod, Duration(context.spec.lost_after)};
     // A worker answers, or is cut off. Nobody gives up its attempt before.
@@ -300,12 +305,7 @@ bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, 
   if (pods_run && left->time && !left->slowest->slot) words.deadline = context.now + *left->time;
   if (!pods_run) {
     plan.wake_in(creation->left);
-    words = Waiting{Reason::kPodCreationUnanswered,
-                    "pod " + creation->pod_name +
-                        " may still be created: the answer to a request for it is missing",
-                    "the operator stops the pod if it appears; else the job goes on when the "
-                    "answer is there, or at waiting.deadline",
-                    context.now + creation->left};
+    words = creation_waiting(context, *creation);
   }
   status.waiting = std::move(words);
   clear_condition(status, "Stalled", to_string(Reason::kPodTerminating), context.now);

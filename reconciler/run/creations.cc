@@ -19,6 +19,14 @@ bool is_podless(const HistoryEntry& entry) {
          entry.node_name.empty();
 }
 
+const OpenCreation* creation_in(const JobView& view, std::int64_t attempt) {
+  const auto& creations = view.observed.creations;
+  const auto found = std::lower_bound(
+      creations.begin(), creations.end(), attempt,
+      [](const OpenCreation& one, std::int64_t number) { return one.attempt < number; });
+  return found != creations.end() && found->attempt == attempt ? &*found : nullptr;
+}
+
 }  // namespace
 
 std::vector<PodlessAttempt> podless_attempts(const Status& status, Time now) {
@@ -49,11 +57,14 @@ std::vector<PodlessAttempt> podless_attempts(const Status& status, Time now) {
 }
 
 bool is_being_created(const JobView& view, std::int64_t attempt) {
-  const auto& creations = view.observed.creations;
-  const auto found = std::lower_bound(
-      creations.begin(), creations.end(), attempt,
-      [](const OpenCreation& one, std::int64_t number) { return one.attempt < number; });
-  return found != creations.end() && found->attempt == attempt && found->expected;
+  const OpenCreation* const found = creation_in(view, attempt);
+  return found && found->expected;
+}
+
+const OpenCreation* creation_of(const JobView& view, std::int64_t attempt) {
+  const OpenCreation* const found = creation_in(view, attempt);
+  const bool may_come = found && (found->expected || (found->asked && found->left > Duration(0)));
+  return may_come ? found : nullptr;
 }
 
 const OpenCreation* last_creation(const JobView& view) {

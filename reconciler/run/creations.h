@@ -27,6 +27,10 @@ std::vector<PodlessAttempt> podless_attempts(const Status& status, Time now);
 // This process is creating the attempt's pod, or will be shown it soon.
 bool is_being_created(const JobView& view, std::int64_t attempt);
 
+// A request for the attempt's pod that may still be applied: by this process, or by another one
+// before. Null: there is none.
+const OpenCreation* creation_of(const JobView& view, std::int64_t attempt);
+
 // The last request of the job that may still be applied. Null: there is none.
 const OpenCreation* last_creation(const JobView& view);
 

@@ -271,6 +271,11 @@ void Liveness::look_at_opening(const Job& job) {
     const PodView* const old = job.current[place];
     const bool old_lives = spec.many_runs() ? old && !old->ended() : !none_lives;
     if (waits_for_old && old_lives) continue;
+    const auto& told = status.waiting;
+    if (waits_for_old && told && told->reason == Reason::kPodCreationUnanswered) {
+      holds(job, "a pod may still be created", own(kCreationLimit));
+      continue;
+    }
     const Duration due = std::max(instant(run.next_attempt_time), Duration(1));
     if (due > scheduler_.now()) continue;
     const Duration bound = kServerTime + late(spec.retry_backoff.max);

@@ -97,6 +97,20 @@ TEST(OpenCreations, ThePodThatComesIsStoppedFirst) {
   EXPECT_FALSE(is_terminal(after(view).phase)) << "nobody has asked it to stop yet";
 }
 
+// With podReplacementPolicy Failed two pods never overlap. So a pod that may still come counts as
+// an old one, whoever asked for it.
+TEST(OpenCreations, WithThePolicyFailedTheNextAttemptWaitsForThem) {
+  JobView view = ended_without_pod(Phase::kBackoff);
+  view.observed.creations[0].expected = false;
+  EXPECT_EQ(after(view).attempt, 2) << "with the other policy it does not wait";
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  expect_waits(view);
+  EXPECT_EQ(after(view).attempt, 1);
+  view.observed.creations[0].left = Duration::zero();
+  EXPECT_TRUE(decide(view, now()).confirm);
+  EXPECT_EQ(after(view).attempt, 2);
+}
+
 TEST(OpenCreations, TheRecordNamesEachAttemptWhosePodNobodyKnows) {
   Status status = running_job(3).job.status;
   auto& run = status.runs.at(0);
@@ -160,6 +174,29 @@ TEST(Deletions, OneWhoseDeletionFailsIsNotAndTheJobIsStalledOnceItShouldHaveEnde
   delete_pod(view.pods[0], seconds(1));
   EXPECT_FALSE(after(view).holds("Stalled"));
   EXPECT_EQ(after(view).waiting->reason, Reason::kPodTerminating);
+}
+
+TEST(Deletions, OneThatFailsIsToldOnceHoweverOftenItIsTried) {
+  JobView view = stopping({false, "no endpoints"}, seconds(45));
+  view.job.status = after(view);
+  const Time told = view.job.status.condition("Stalled")->last_transition_time;
+  view.observed.since_write = seconds(20);
+  EXPECT_TRUE(all<WriteStatus>(decide(view, now() + seconds(20))).empty());
+  view.observed.deletions[pod_of(1)].message = "other words";
+  const Status later = after(view, now() + seconds(20));
+  EXPECT_EQ(later.condition("Stalled")->last_transition_time, told);
+}
+
+// Nobody asks it to stop while this view of the job may be older than the pod. The write of the end
+// conflicts if it is.
+TEST(Deletions, APodOfALaterNumberHoldsUpNoEnd) {
+  JobView view = ended_without_pod(Phase::kCancelling);
+  view.job.cancel = view.job.spec.cancel = true;
+  view.observed.creations.clear();
+  add_pod(view, 2, PodPhase::kRunning);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelled);
+  EXPECT_EQ(all<DeletePod>(decide(view, now())).size(), 1u);
 }
 
 TEST(Deletions, ThePodsGraceComesFirst) {

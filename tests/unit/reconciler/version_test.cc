@@ -118,6 +118,8 @@ TEST(Version, OfManyRunsTheOpenOnesGoOnAndNoOtherOpens) {
   EXPECT_EQ(write.events.size(), 1u);
   view.job.status = write.status;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty()) << "it says so once";
+  view.observed.since_write = seconds(120);
+  EXPECT_TRUE(all<WriteStatus>(decide(view, now() + seconds(120))).empty());
   end_pod(view, 0, 0);
   const Status status = after(view);
   EXPECT_TRUE(status.completed.contains(0));
