@@ -40,6 +40,8 @@ constexpr std::size_t kHeadLimit = 16 * 1024;
 constexpr std::chrono::seconds kOpenLimit{30};
 constexpr std::size_t kPasswordBytes = 24;
 constexpr std::size_t kSocksTextLimit = 255;
+// Accepting failed (no file descriptors): the next try comes after this.
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::string base64(std::string_view text) {
   std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
@@ -120,6 +122,7 @@ struct Tunnel::Impl {
   std::unique_ptr<asio::ssl::context> tls;
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
+  asio::steady_timer accept_pause{io};
   int listens_at = 0;
   std::thread thread;
 };
@@ -360,7 +363,7 @@ Status Tunnel::Impl::start() {
   if (!error) acceptor.bind(loopback, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) listens_at = acceptor.local_endpoint(error).port();
-  if (error) return make_error(ErrorCode::kTerminal, "no port on loopback: " + error.message());
+  if (error) return make_error(ErrorCode::kTransient, "no port on loopback: " + error.message());
   accept();
   thread = std::thread([this] { io.run(); });
   return Unit{};
@@ -369,8 +372,14 @@ Status Tunnel::Impl::start() {
 void Tunnel::Impl::accept() {
   acceptor.async_accept([this](error_code error, tcp::socket client) {
     if (error == asio::error::operation_aborted) return;
-    if (!error) std::make_shared<Session>(*this, std::move(client))->begin();
-    accept();
+    if (!error) {
+      std::make_shared<Session>(*this, std::move(client))->begin();
+      return accept();
+    }
+    accept_pause.expires_after(kAcceptPause);
+    accept_pause.async_wait([this](error_code failed) {
+      if (!failed) accept();
+    });
   });
 }
 
@@ -382,10 +391,15 @@ Tunnel::~Tunnel() {
 }
 
 Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
-  auto impl = std::make_unique<Impl>(std::move(config));
-  const Status started = impl->start();
-  if (!started.ok()) return started.error();
-  return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
+  // Without descriptors or threads the io_context, its reactor and the thread throw.
+  try {
+    auto impl = std::make_unique<Impl>(std::move(config));
+    const Status started = impl->start();
+    if (!started.ok()) return started.error();
+    return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
+  } catch (const std::exception& exception) {
+    return make_error(ErrorCode::kTransient, std::string("no way to it: ") + exception.what());
+  }
 }
 
 int Tunnel::port() const { return impl_->listens_at; }

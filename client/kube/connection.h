@@ -61,6 +61,9 @@ class Connection {
   // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }
+  std::uint64_t descriptors_per_connection() const {
+    return transport_->descriptors_per_connection();
+  }
   // Ends once there are credentials. A request does so, too, but within its own time limit, which
   // is too short for a person.
   Task<Status> log_in();
