@@ -71,6 +71,10 @@ class Connection {
   // Of the context or the service account; never empty.
   const std::string& context_namespace() const { return config_.namespace_; }
 
+  // Stops a running exec plugin and waits for its end: for a process that ends without destructors.
+  // No request has credentials after it.
+  void end_login();
+
   // Requests and watches end with kCancelled in later turns of the loop, and new ones are refused.
   // No timer is left. A second call does nothing.
   void shut_down();

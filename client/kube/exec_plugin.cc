@@ -85,8 +85,12 @@ ExecCredentials::ExecCredentials(Dependencies dependencies, ExecConfig config)
 }
 
 ExecCredentials::~ExecCredentials() {
-  shut_down();
+  end();
   *self_ = nullptr;
+}
+
+void ExecCredentials::end() {
+  shut_down();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -179,8 +183,8 @@ void ExecCredentials::start() {
 }
 
 void ExecCredentials::finished(Result<std::string> output) {
+  if (stopped_) return;  // end() joins
   thread_.join();
-  if (stopped_) return;
   const SteadyTime now = deps_.loop.now();
   ended_ = now;
   holds_up_ = false;

@@ -94,13 +94,16 @@ class ExecCredentials : public Credentials {
     std::optional<Login> login = std::nullopt;
   };
   ExecCredentials(Dependencies dependencies, ExecConfig config);
-  // Kills a running program and waits for it.
+  // As end().
   ~ExecCredentials() override;
 
   void authorization(std::function<void(Result<std::string>)> done) override;
   void invalidate() override;
-  // Answers waiting and later requests with kCancelled.
+  // Answers waiting and later requests with kCancelled. A running program is killed soon.
   void shut_down();
+  // Then also waits until a running program has ended and the terminal is ours again: for a process
+  // that ends without destructors.
+  void end();
 
  private:
   using Done = std::function<void(Result<std::string>)>;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -620,6 +622,25 @@ TEST_F(ExecPluginTest, ShutDownAnswersAllAndStopsTheProgram) {
   ASSERT_TRUE(loop_.run_posted_until([&waiting] { return waiting.has_value(); }));
   EXPECT_EQ(waiting->error().code, ErrorCode::kCancelled);
   EXPECT_THAT(ask(), HasSubstr("not needed any more"));
+}
+
+TEST_F(ExecPluginTest, EndWaitsUntilTheProgramIsGoneAndTheTerminalIsOurs) {
+  std::atomic<bool> is_lent{false};
+  login_ = Login{true, [&] { is_lent = true; }, [&] { is_lent = false; }};
+  const test::TemporaryFolder folder;
+  config_.command =
+      folder.write_script("login", "echo $$ > " + folder.path() + "/pid\nexec sleep 1000\n");
+  start(true);
+  std::string answered = "waits";
+  credentials_->authorization(
+      [&](Result<std::string> value) { answered = value.ok() ? *value : value.error().message; });
+  while (folder.read("pid").find('\n') == std::string::npos) std::this_thread::yield();
+  EXPECT_TRUE(is_lent);
+  credentials_->end();
+  EXPECT_FALSE(is_lent);
+  EXPECT_EQ(::kill(std::stoi(folder.read("pid")), 0), -1) << "it runs on";
+  loop_.run_posted();
+  EXPECT_NE(answered, "waits");
 }
 
 TEST_F(ExecPluginTest, ItsEndAnswersAllToo) {
