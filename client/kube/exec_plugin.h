@@ -14,7 +14,8 @@
 // kExecRetry after a run, a 401 starts no new run, because a server may refuse everything.
 //
 // With a person at the terminal, a login takes as long as the person does: the program has no
-// limit, it gets the terminal, and requests wait for it after a 401.
+// limit, it gets the terminal, and requests wait for it after a 401. After each failed login the
+// next one comes later, whatever requests want: each asks the person.
 #pragma once
 
 #include <functional>
@@ -39,6 +40,8 @@ inline constexpr Duration kExecMargin = std::chrono::minutes(5);
 // also the least time between two runs.
 inline constexpr Duration kExecRetry = std::chrono::seconds(10);
 inline constexpr Duration kExecLongestRetry = std::chrono::minutes(1);
+// With a person at the terminal: a login that nobody answers must not ask for ever.
+inline constexpr Duration kExecLongestLoginRetry = std::chrono::minutes(10);
 // Far shorter than a replica's renew deadline.
 inline constexpr Duration kExecPatience = std::chrono::seconds(2);
 

@@ -278,6 +278,46 @@ TEST_F(ExecPluginTest, AProgramThatNeverAsksIsNotLentTheTerminal) {
   EXPECT_EQ(last_run_.person, Person::kReader);
 }
 
+TEST_F(ExecPluginTest, AfterEachFailedLoginTheNextOneComesLater) {
+  login_ = Login{true, {}, {}};
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
+  start();
+  ask();
+  int runs = 1;
+  for (const int wait : {10, 20, 40, 80, 160, 320, 600, 600, 600}) {
+    advance(seconds(wait) - std::chrono::milliseconds(1));
+    EXPECT_THAT(ask_now(), HasSubstr("broken"));
+    EXPECT_EQ(runs_, runs) << wait;
+    advance(std::chrono::milliseconds(1));
+    await_runs(++runs);
+  }
+  program_ = [](const ProgramRun&, const StopEvent&) { return token_output("two"); };
+  advance(minutes(10));
+  await_runs(++runs);
+  EXPECT_EQ(ask_now(), "Bearer two");
+}
+
+TEST_F(ExecPluginTest, RefusalsOfTheServerAskNoPersonSoonerAfterAFailedLogin) {
+  login_ = Login{true, {}, {}};
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
+  int runs = 1;
+  advance(kExecRetry);
+  credentials_->invalidate();
+  await_runs(++runs);
+  for (const int wait : {10, 20, 40}) {
+    for (int second = 1; second < wait; ++second) {
+      advance(seconds(1));
+      credentials_->invalidate();
+      EXPECT_EQ(ask_now(), "Bearer one");
+      EXPECT_EQ(runs_, runs) << wait;
+    }
+    advance(seconds(1));
+    await_runs(++runs);
+  }
+}
+
 TEST_F(ExecPluginTest, AfterARefusalRequestsWaitUntilThePersonHasLoggedInAgain) {
   login_ = Login{true, {}, {}};
   start_with(token_output("one"));
