@@ -114,12 +114,13 @@ struct Tunnel::Impl {
   explicit Impl(Config the_config) : config(std::move(the_config)) {}
 
   Status start();
+  Status trust(const std::string& ca);
   void accept();
 
   const Config config;
   const std::string password = random_password();
-  // Of an https:// proxy. Null: there is none.
-  std::unique_ptr<asio::ssl::context> tls;
+  // Of an https:// proxy. Null: there is none. The thread's, once it runs.
+  std::shared_ptr<asio::ssl::context> tls;
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer accept_pause{io};
@@ -345,18 +346,14 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
 
 Status Tunnel::Impl::start() {
   if (password.empty()) return make_error(ErrorCode::kTerminal, "OpenSSL gives no random bytes");
-  if (config.proxy && (config.proxy->user.size() > kSocksTextLimit ||
-                       config.proxy->password.size() > kSocksTextLimit)) {
-    return make_error(ErrorCode::kInvalid, "the proxy's user or password is longer than 255 bytes");
+  if (config.proxy && config.proxy->kind == Proxy::Kind::kSocks5 &&
+      (config.proxy->user.size() > kSocksTextLimit ||
+       config.proxy->password.size() > kSocksTextLimit)) {
+    return make_error(ErrorCode::kInvalid,
+                      "the user or password of the SOCKS proxy is longer than 255 bytes");
   }
-  if (config.proxy && config.proxy->kind == Proxy::Kind::kHttps) {
-    tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
-    const Status applied = apply_tls(tls->native_handle(), TlsConfig(), config.proxy->at.host);
-    if (!applied.ok()) return applied;
-    const Status trusted = trust_too(tls->native_handle(), config.ca);
-    if (!trusted.ok()) return trusted;
-    tls->set_verify_mode(asio::ssl::verify_peer);
-  }
+  const Status trusted = trust(config.ca);
+  if (!trusted.ok()) return trusted;
   error_code error;
   const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
   acceptor.open(loopback.protocol(), error);
@@ -366,6 +363,18 @@ Status Tunnel::Impl::start() {
   if (error) return make_error(ErrorCode::kTransient, "no port on loopback: " + error.message());
   accept();
   thread = std::thread([this] { io.run(); });
+  return Unit{};
+}
+
+Status Tunnel::Impl::trust(const std::string& ca) {
+  if (!config.proxy || config.proxy->kind != Proxy::Kind::kHttps) return Unit{};
+  const auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
+  const Status applied = apply_tls(made->native_handle(), TlsConfig(), config.proxy->at.host);
+  if (!applied.ok()) return applied;
+  const Status trusted = trust_too(made->native_handle(), ca);
+  if (!trusted.ok()) return trusted;
+  made->set_verify_mode(asio::ssl::verify_peer);
+  asio::post(io, [this, made] { tls = made; });
   return Unit{};
 }
 
@@ -399,6 +408,14 @@ Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
     return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
   } catch (const std::exception& exception) {
     return make_error(ErrorCode::kTransient, std::string("no way to it: ") + exception.what());
+  }
+}
+
+Status Tunnel::trust(const std::string& ca) {
+  try {
+    return impl_->trust(ca);
+  } catch (const std::exception& exception) {
+    return make_error(ErrorCode::kTransient, exception.what());
   }
 }
 

@@ -27,6 +27,10 @@ class Tunnel {
   static Result<std::unique_ptr<Tunnel>> open(Config config);
   ~Tunnel();
 
+  // New connections to the proxy trust this instead of Config::ca. Any thread. A failure changes
+  // nothing.
+  Status trust(const std::string& ca);
+
   int port() const;
   const std::string& password() const;
   static constexpr const char* kUser = "holdfast";

@@ -252,6 +252,45 @@ TEST_F(TunnelTest, RequestsGoThroughAProxyThatSpeaksTls) {
   EXPECT_NE(head.find("Proxy-Authorization: Basic bWU6cEBzcw=="), std::string::npos);
 }
 
+TEST_F(TunnelTest, ARenewedAuthorityIsTrustedForTheProxyToo) {
+  const CertificateAuthority next("next");
+  ConnectProxy plain(server_.port());
+  Front::Config tls;
+  tls.target_port = plain.port();
+  tls.identity = next.issue("proxy", {"DNS:localhost"});
+  const Front proxy(tls);
+  make_by("https://localhost:" + std::to_string(proxy.port()));
+  EXPECT_FALSE(send(get_request("/")).ok());
+  TlsConfig both = config().tls;
+  both.ca += next.certificate();
+  loop_.run([&] { EXPECT_TRUE(transport_->set_tls(both).ok()); });
+  const auto response = send(get_request("/"));
+  EXPECT_TRUE(response.ok()) << response.error().message;
+  TlsConfig none = config().tls;
+  loop_.run([&] { EXPECT_TRUE(transport_->set_tls(none).ok()); });
+  EXPECT_FALSE(send(get_request("/")).ok()) << "an authority that is withdrawn";
+}
+
+// Basic authentication has no limit of its own, and some proxies take tokens as passwords.
+TEST_F(TunnelTest, OnlyASocksProxyLimitsTheLengthOfAPassword) {
+  ConnectProxy plain(server_.port());
+  Front::Config tls;
+  tls.target_port = plain.port();
+  tls.identity = ca_.issue("proxy", {"DNS:localhost"});
+  const Front proxy(tls);
+  const std::string user = "me:" + std::string(1000, 'p') + "@localhost:";
+  make_by("https://" + user + std::to_string(proxy.port()));
+  ASSERT_TRUE(send(get_request("/")).ok());
+  EXPECT_GT(plain.heads().at(0).size(), 1300u) << "with the whole password";
+  auto socks = config();
+  socks.proxy_url = "socks5://" + user + std::to_string(proxy.port());
+  loop_.run([&] {
+    const auto refused = CpprestTransport::create(loop_.loop(), socks, Log());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("255"), std::string::npos);
+  });
+}
+
 TEST_F(TunnelTest, AProxyWithAWrongCertificateGetsNothing) {
   ConnectProxy plain(server_.port());
   Front::Config tls;
