@@ -271,6 +271,11 @@ Result<std::unique_ptr<Mirror>> ClusterApi::mirror(const Resource& resource,
       std::make_unique<ClusterMirror>(**cluster, kind_of(resource, selector), namespace_));
 }
 
+void ClusterApi::end_login() {
+  if (!cluster_) return;
+  cluster_->thread.run([this] { cluster_->connection->end_login(); });
+}
+
 Time ClusterApi::now() {
   if (cluster_) {
     const auto known = cluster_->thread.run([this]() -> std::optional<Time> {

@@ -34,6 +34,10 @@ class ClusterApi : public Api {
                                          const Selector& selector) override;
   Time now() override;
 
+  // Stops an exec plugin that still asks the user, and waits for its end: before the process ends
+  // without destructors. Nothing is asked for after it.
+  void end_login();
+
  private:
   struct Cluster;  // what lives on the loop
   class ClusterMirror;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lane/annotations.h"
+#include "lane/batch_job.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {
@@ -124,14 +125,41 @@ bool is_true(const Json& status, std::string_view type) {
   return false;
 }
 
+// Whether the Job is one of the cluster, and not only a manifest.
+bool is_stored(const Json& job) {
+  return !string_at(at(job, "metadata"), "uid").empty() || int_at(at(job, "status"), "active") > 0;
+}
+
+// The lane's DurableJob often has the name that the new one gets, also once the Job has ended.
+void note_lane(const Json& job, Conversion& conversion) {
+  const Json& metadata = at(job, "metadata");
+  const std::string name = string_at(metadata, "name");
+  const Json& annotations = at(metadata, "annotations");
+  // In a copy of another Job the record is that Job's.
+  const bool is_own =
+      string_at(annotations, lane::kUidsAnnotation).starts_with(string_at(metadata, "uid"));
+  const std::string durable = is_own ? string_at(annotations, lane::kNameAnnotation, name) : name;
+  conversion.notes.push_back(
+      "Holdfast runs the Job by DurableJob " + durable +
+      ": before you create the new one, stop it with `kubectl delete job " + name +
+      "`, and wait until the DurableJob and its pods are gone with `kubectl wait --for=delete dj/" +
+      durable + " --timeout=-1s` and `kubectl wait --for=delete pod -l " +
+      reconciler::kJobNameLabel + "=" + durable + " --timeout=-1s`, or the work is done twice");
+}
+
 void note_progress(const Json& job, Conversion& conversion) {
   const Json& status = at(job, "status");
+  const Json& spec = at(job, "spec");
   const std::string name = string_at(at(job, "metadata"), "name");
+  const bool is_of_lane = string_at(spec, "managedBy") == kOurController;
+  if (is_of_lane && is_stored(job)) note_lane(job, conversion);
   if (is_true(status, "Complete") || is_true(status, "Failed")) {
     conversion.notes.push_back("the Job has ended: the DurableJob does all of its work again");
     return;
   }
-  if (int_at(status, "active") > 0) {
+  // Between two attempts it has no active pod, and starts the next one soon.
+  const bool runs = int_at(status, "active") > 0 || (is_stored(job) && !bool_at(spec, "suspend"));
+  if (runs && !is_of_lane) {
     conversion.notes.push_back(
         "the Job runs: before you create the DurableJob, stop it with `kubectl delete job " + name +
         " --cascade=foreground`, or the work is done twice");

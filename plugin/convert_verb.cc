@@ -1,4 +1,5 @@
 // The verb `convert`: the DurableJob on standard output, what differs on standard error.
+#include "core/utf8.h"
 #include "plugin/convert.h"
 #include "plugin/job_file.h"
 #include "plugin/print.h"
@@ -14,7 +15,11 @@ int convert(const Command& command, Api&, Terminal& terminal) {
     for (const std::string& error : conversion.errors) refuse(terminal, command, error);
     return kExitRefused;
   }
-  for (const std::string& note : conversion.notes) terminal.err("differs: " + note + "\n");
+  // They quote the manifest, which may come from anywhere.
+  constexpr std::size_t kMaxLine = 4096;
+  for (const std::string& note : conversion.notes) {
+    terminal.err("differs: " + clean_text(note, kMaxLine) + "\n");
+  }
   terminal.out(rendered(conversion.job, command.text("output", "yaml")));
   return kExitDone;
 }

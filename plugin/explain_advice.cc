@@ -186,9 +186,10 @@ constexpr Entry kAdvice[] = {
       "Nothing, unless it happens often: then find out who deletes pods."}},
     {Reason::kPodDeletionFails,
      {"the job ends, and the request to delete its pod fails",
-      "The words above name the cause, often a webhook for DELETE without endpoints. The operator "
-      "tries again every 30 s.",
-      {"kubectl get validatingwebhookconfigurations", "kubectl describe pod {pod} -n {ns}"}}},
+      "The words above name the cause, often a webhook for DELETE without endpoints: repair or "
+      "remove it. The operator tries again every 30 s.",
+      {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
+       "kubectl describe pod {pod} -n {ns}"}}},
     {Reason::kPodFailurePolicy,
      {"a FailJob rule of podFailurePolicy matched",
       "Read the log, correct the cause, then run the work again as a new job.",

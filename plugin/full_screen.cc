@@ -1,6 +1,7 @@
 #include "plugin/full_screen.h"
 
 #include <pthread.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -26,6 +27,15 @@ pthread_t drawing{};  // the thread that draws, once `screen` is set
 Mutex drawing_mutex;  // no frame is under way while the screen is lent
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
+// The terminal that somebody else asks at, and its settings before that. No terminal: none of the
+// standard streams is one.
+struct Loan {
+  int terminal = kNone;
+  termios settings{};
+};
+
+Loan loan HOLDFAST_GUARDED_BY(drawing_mutex);
+
 void show() {
   is_shown = true;
   write_all(screen, kOn);
@@ -36,9 +46,25 @@ void give_back() {
 }
 
 // A terminal that does not control this process has no foreground.
-bool is_in_foreground() {
-  const pid_t group = ::tcgetpgrp(screen);
+bool is_in_foreground(int terminal = screen) {
+  const pid_t group = ::tcgetpgrp(terminal);
   return group < 0 || group == ::getpgrp();
+}
+
+Loan settings_now() {
+  Loan now;
+  for (const int stream : {STDIN_FILENO, STDERR_FILENO, STDOUT_FILENO}) {
+    if (::tcgetattr(stream, &now.settings) != 0) continue;
+    now.terminal = stream;
+    break;
+  }
+  return now;
+}
+
+// In the background the terminal is another program's, and the kernel would stop this process.
+void restore(const Loan& before) {
+  if (before.terminal == kNone || !is_in_foreground(before.terminal)) return;
+  ::tcsetattr(before.terminal, TCSANOW, &before.settings);
 }
 
 bool has_handler(int signal) {
@@ -142,8 +168,13 @@ void lend() {
   const MutexLock lock(drawing_mutex);
   is_lent = true;
   give_back();
+  loan = settings_now();
 }
 
-void take_back() { is_lent = false; }
+void take_back() {
+  const MutexLock lock(drawing_mutex);
+  restore(loan);
+  is_lent = false;
+}
 
 }  // namespace holdfast::plugin::full_screen

@@ -24,7 +24,8 @@ int draw(int terminal, std::string_view frame);
 void leave();
 
 // In between, the user's screen is shown, and draw() does nothing: somebody else asks the user. Any
-// thread.
+// thread. take_back() also restores the terminal's settings, such as echo: who asked may have been
+// killed in the middle.
 void lend();
 void take_back();
 

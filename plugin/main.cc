@@ -78,7 +78,10 @@ int main(int argc, char** argv) {
     const Result<Command> command = parse_command(words);
     if (!command.ok()) end(terminal, refuse(terminal, {}, command.error().message));
     ClusterApi api(command->text("kubeconfig"), command->text("context"), person(*command));
-    end(terminal, function_of(command->verb)(*command, api, terminal));
+    const int code = function_of(command->verb)(*command, api, terminal);
+    // A plugin that asks is in our process group: it would go on to read what the user types.
+    api.end_login();
+    end(terminal, code);
   } catch (const std::exception& exception) {
     end(terminal, refuse(terminal, {}, std::string("this is a bug: ") + exception.what()));
   }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "core/steady_now.h"
 #include "core/utf8.h"
 #include "plugin/print.h"
 #include "plugin/refusals.h"
@@ -38,7 +38,7 @@ std::string why(const Json& job) {
 class Wait {
  public:
   Wait(const Command& command, Api& api, Terminal& terminal, const Json& job,
-       const std::string& wanted)
+       const std::string& wanted, std::function<SteadyTime()> clock)
       : command_(command),
         api_(api),
         terminal_(terminal),
@@ -46,7 +46,8 @@ class Wait {
         uid_(uid_of(job)),
         name_(string_at(at(job, "metadata"), "name")),
         namespace_(string_at(at(job, "metadata"), "namespace")),
-        wanted_(wanted) {}
+        wanted_(wanted),
+        clock_(std::move(clock)) {}
 
   int run() {
     if (has_ended(last_)) return ended(last_);
@@ -61,16 +62,15 @@ class Wait {
     auto mirror = api_.mirror(kJobs, namespace_, selector);
     if (!mirror.ok()) return refuse(terminal_, command_, mirror.error().message);
     const std::optional<Duration> limit = command_.duration("timeout");
-    const SteadyTime begun = steady_now();
+    const SteadyTime begun = clock_();
     for (;;) {
-      const Duration left = limit ? begun + *limit - steady_now() : Duration::max();
+      const Duration left = limit ? begun + *limit - clock_() : Duration::max();
       if (left <= Duration::zero()) return too_late(*limit);
       const bool changed = (*mirror)->wait(std::min<Duration>(kLook, left));
-      if (!changed) {
-        if (const auto code = in_trouble(**mirror, left)) return *code;
-        continue;
+      if (changed) {
+        if (const auto code = look(**mirror)) return *code;
       }
-      if (const auto code = look(**mirror)) return *code;
+      if (const auto code = in_trouble(**mirror, left)) return *code;
     }
   }
 
@@ -138,10 +138,15 @@ class Wait {
                     "); still waiting\n");
     }
     trouble_ = trouble;
-    if (trouble.empty() || steady_now() < next_ask_) return std::nullopt;
+    if (trouble.empty()) {
+      // The watch often recovers before the next question: that is a success, too.
+      static_cast<void>(refusals_.note(std::nullopt, clock_()));
+      return std::nullopt;
+    }
+    if (clock_() < next_ask_) return std::nullopt;
     const std::optional<Error> error = mirror.look(std::min<Duration>(kAsk, at_most));
-    next_ask_ = steady_now() + kAsk;
-    if (!refusals_.note(error, steady_now())) return std::nullopt;
+    next_ask_ = clock_() + kAsk;
+    if (!refusals_.note(error, clock_())) return std::nullopt;
     return refuse(terminal_, command_,
                   "cannot wait for " + job_reference(name_) + " any longer: for " +
                       human_duration(kRefusedFor) + ", " +
@@ -154,6 +159,7 @@ class Wait {
   Terminal& terminal_;
   Json last_;
   const std::string uid_, name_, namespace_, wanted_;
+  const std::function<SteadyTime()> clock_;
   std::string told_, trouble_;
   SteadyTime next_ask_{};
   Refusals refusals_;
@@ -185,8 +191,8 @@ std::string state_of(const Json& job) {
 }
 
 int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Json& job,
-                 const std::string& wanted) {
-  return Wait(command, api, terminal, job, wanted).run();
+                 const std::string& wanted, std::function<SteadyTime()> clock) {
+  return Wait(command, api, terminal, job, wanted, std::move(clock)).run();
 }
 
 int report_job(const Command& command, Api& api, Terminal& terminal, const Json& job,

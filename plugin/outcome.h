@@ -1,9 +1,11 @@
 // The end of a job: reading it, and waiting for it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "core/json.h"
+#include "core/steady_now.h"
 #include "plugin/api.h"
 #include "plugin/command.h"
 #include "plugin/terminal.h"
@@ -22,7 +24,8 @@ std::string state_of(const Json& job);
 // waits for something else. Returns the exit code: 0 for the phase `wanted`, 1 for another end, 2
 // if the job is deleted, does not end in time, or the API server refuses to tell (refusals.h).
 int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Json& job,
-                 const std::string& wanted = "Succeeded");
+                 const std::string& wanted = "Succeeded",
+                 std::function<SteadyTime()> clock = steady_now);
 
 // Prints a job that was created or found, and with --wait waits for its end. Returns the exit code.
 int report_job(const Command& command, Api& api, Terminal& terminal, const Json& job,

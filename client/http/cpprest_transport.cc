@@ -414,6 +414,9 @@ Status CpprestTransport::set_tls(TlsConfig tls) {
   return made;
 }
 
+std::uint64_t CpprestTransport::descriptors_per_connection() const {
+  return impl_->wire->descriptors_per_connection();
+}
 std::size_t CpprestTransport::unfinished() const { return impl_->outbox->unfinished(); }
 
 }  // namespace holdfast::http

@@ -7,6 +7,7 @@
 // answers all open calls with kCancelled, and waits for the remaining I/O (2 s at most).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,9 @@ class CpprestTransport : public Transport {
   // New connections use it from now on. Requests in flight end as they began. Streams end with
   // kTransient, so that the caller opens them again. An unusable configuration changes nothing.
   Status set_tls(TlsConfig tls);
+
+  // File descriptors of this process: more than one if a tunnel leads to the server (tunnel.h).
+  std::uint64_t descriptors_per_connection() const;
 
   // How many exchanges cpprestsdk still works on, answered or not. For tests.
   std::size_t unfinished() const;

@@ -295,6 +295,10 @@ Status CpprestWire::open_tunnel(const TlsConfig& tls) {
 Status CpprestWire::set_tls(const TlsConfig& tls) {
   const Status valid = validate_tls(tls);
   if (!valid.ok()) return valid;
+  if (tunnel_ && tls.ca != tls_.ca) {
+    const Status trusted = tunnel_->trust(tls.ca);
+    if (!trusted.ok()) return trusted;
+  }
   Status made = make_clients(tls);
   if (made.ok()) tls_ = tls;
   return made;

@@ -36,6 +36,8 @@ class CpprestWire {
   // New exchanges use new connections. Those in progress end as they began.
   void drop_idle_connections();
 
+  std::uint64_t descriptors_per_connection() const { return tunnel_ ? Tunnel::kPerConnection : 1; }
+
   // Ends an exchange soon; its `done` still runs. Any thread, any time, also after the end.
   using Cancel = std::function<void()>;
 

@@ -40,6 +40,8 @@ constexpr std::size_t kHeadLimit = 16 * 1024;
 constexpr std::chrono::seconds kOpenLimit{30};
 constexpr std::size_t kPasswordBytes = 24;
 constexpr std::size_t kSocksTextLimit = 255;
+// Accepting failed (no file descriptors): the next try comes after this.
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::string base64(std::string_view text) {
   std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
@@ -112,14 +114,16 @@ struct Tunnel::Impl {
   explicit Impl(Config the_config) : config(std::move(the_config)) {}
 
   Status start();
+  Status trust(const std::string& ca);
   void accept();
 
   const Config config;
   const std::string password = random_password();
-  // Of an https:// proxy. Null: there is none.
-  std::unique_ptr<asio::ssl::context> tls;
+  // Of an https:// proxy. Null: there is none. The thread's, once it runs.
+  std::shared_ptr<asio::ssl::context> tls;
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
+  asio::steady_timer accept_pause{io};
   int listens_at = 0;
   std::thread thread;
 };
@@ -342,35 +346,49 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
 
 Status Tunnel::Impl::start() {
   if (password.empty()) return make_error(ErrorCode::kTerminal, "OpenSSL gives no random bytes");
-  if (config.proxy && (config.proxy->user.size() > kSocksTextLimit ||
-                       config.proxy->password.size() > kSocksTextLimit)) {
-    return make_error(ErrorCode::kInvalid, "the proxy's user or password is longer than 255 bytes");
+  if (config.proxy && config.proxy->kind == Proxy::Kind::kSocks5 &&
+      (config.proxy->user.size() > kSocksTextLimit ||
+       config.proxy->password.size() > kSocksTextLimit)) {
+    return make_error(ErrorCode::kInvalid,
+                      "the user or password of the SOCKS proxy is longer than 255 bytes");
   }
-  if (config.proxy && config.proxy->kind == Proxy::Kind::kHttps) {
-    tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
-    const Status applied = apply_tls(tls->native_handle(), TlsConfig(), config.proxy->at.host);
-    if (!applied.ok()) return applied;
-    const Status trusted = trust_too(tls->native_handle(), config.ca);
-    if (!trusted.ok()) return trusted;
-    tls->set_verify_mode(asio::ssl::verify_peer);
-  }
+  const Status trusted = trust(config.ca);
+  if (!trusted.ok()) return trusted;
   error_code error;
   const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
   acceptor.open(loopback.protocol(), error);
   if (!error) acceptor.bind(loopback, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) listens_at = acceptor.local_endpoint(error).port();
-  if (error) return make_error(ErrorCode::kTerminal, "no port on loopback: " + error.message());
+  if (error) return make_error(ErrorCode::kTransient, "no port on loopback: " + error.message());
   accept();
   thread = std::thread([this] { io.run(); });
+  return Unit{};
+}
+
+Status Tunnel::Impl::trust(const std::string& ca) {
+  if (!config.proxy || config.proxy->kind != Proxy::Kind::kHttps) return Unit{};
+  const auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
+  const Status applied = apply_tls(made->native_handle(), TlsConfig(), config.proxy->at.host);
+  if (!applied.ok()) return applied;
+  const Status trusted = trust_too(made->native_handle(), ca);
+  if (!trusted.ok()) return trusted;
+  made->set_verify_mode(asio::ssl::verify_peer);
+  asio::post(io, [this, made] { tls = made; });
   return Unit{};
 }
 
 void Tunnel::Impl::accept() {
   acceptor.async_accept([this](error_code error, tcp::socket client) {
     if (error == asio::error::operation_aborted) return;
-    if (!error) std::make_shared<Session>(*this, std::move(client))->begin();
-    accept();
+    if (!error) {
+      std::make_shared<Session>(*this, std::move(client))->begin();
+      return accept();
+    }
+    accept_pause.expires_after(kAcceptPause);
+    accept_pause.async_wait([this](error_code failed) {
+      if (!failed) accept();
+    });
   });
 }
 
@@ -382,10 +400,23 @@ Tunnel::~Tunnel() {
 }
 
 Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
-  auto impl = std::make_unique<Impl>(std::move(config));
-  const Status started = impl->start();
-  if (!started.ok()) return started.error();
-  return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
+  // Without descriptors or threads the io_context, its reactor and the thread throw.
+  try {
+    auto impl = std::make_unique<Impl>(std::move(config));
+    const Status started = impl->start();
+    if (!started.ok()) return started.error();
+    return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
+  } catch (const std::exception& exception) {
+    return make_error(ErrorCode::kTransient, std::string("no way to it: ") + exception.what());
+  }
+}
+
+Status Tunnel::trust(const std::string& ca) {
+  try {
+    return impl_->trust(ca);
+  } catch (const std::exception& exception) {
+    return make_error(ErrorCode::kTransient, exception.what());
+  }
 }
 
 int Tunnel::port() const { return impl_->listens_at; }

@@ -5,6 +5,7 @@
 // It has a thread of its own, from open() to the destructor. port() and password() never change.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,12 +23,23 @@ class Tunnel {
     std::optional<Proxy> proxy;
     std::string ca;  // PEM: the proxy's certificate may be signed by it, beside the system's CAs
   };
+  // kTransient: this process has no descriptors or threads left.
   static Result<std::unique_ptr<Tunnel>> open(Config config);
   ~Tunnel();
+
+  // New connections to the proxy trust this instead of Config::ca. Any thread. A failure changes
+  // nothing.
+  Status trust(const std::string& ca);
 
   int port() const;
   const std::string& password() const;
   static constexpr const char* kUser = "holdfast";
+
+  // File descriptors: its listener, and three of its thread's events.
+  static constexpr std::uint64_t kDescriptors = 4;
+  // Of a connection through it: the socket of who connects, what the tunnel accepts, and the socket
+  // to the proxy or the server.
+  static constexpr std::uint64_t kPerConnection = 3;
 
  private:
   struct Impl;

@@ -119,6 +119,10 @@ Status Connection::use_certificate(const std::string& certificate, const std::st
   return taken;
 }
 
+void Connection::end_login() {
+  if (exec_ != nullptr) exec_->end();
+}
+
 void Connection::shut_down() {
   rotation_.reset();
   if (client_) client_->shut_down();

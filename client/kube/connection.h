@@ -61,12 +61,19 @@ class Connection {
   // For logs: the source of the configuration, and the server's URL.
   const std::string& origin() const { return config_.origin; }
   const std::string& server() const { return config_.server; }
+  std::uint64_t descriptors_per_connection() const {
+    return transport_->descriptors_per_connection();
+  }
   // Ends once there are credentials. A request does so, too, but within its own time limit, which
   // is too short for a person.
   Task<Status> log_in();
 
   // Of the context or the service account; never empty.
   const std::string& context_namespace() const { return config_.namespace_; }
+
+  // Stops a running exec plugin and waits for its end: for a process that ends without destructors.
+  // No request has credentials after it.
+  void end_login();
 
   // Requests and watches end with kCancelled in later turns of the loop, and new ones are refused.
   // No timer is left. A second call does nothing.

@@ -85,8 +85,12 @@ ExecCredentials::ExecCredentials(Dependencies dependencies, ExecConfig config)
 }
 
 ExecCredentials::~ExecCredentials() {
-  shut_down();
+  end();
   *self_ = nullptr;
+}
+
+void ExecCredentials::end() {
+  shut_down();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -126,6 +130,7 @@ void ExecCredentials::authorization(Done done) {
 void ExecCredentials::invalidate() {
   if (stopped_ || !header_) return;
   if (thread_.joinable()) return hold_up();
+  if (failure_ && deps_.login) return;  // run_timer_ asks again
   const SteadyTime earliest = ended_ + kExecRetry;
   if (deps_.loop.now() >= earliest) {
     start();
@@ -179,8 +184,8 @@ void ExecCredentials::start() {
 }
 
 void ExecCredentials::finished(Result<std::string> output) {
+  if (stopped_) return;  // end() joins
   thread_.join();
-  if (stopped_) return;
   const SteadyTime now = deps_.loop.now();
   ended_ = now;
   holds_up_ = false;
@@ -192,11 +197,11 @@ void ExecCredentials::finished(Result<std::string> output) {
     failures_ = 0;
   } else {
     failure_ = accepted.error();
-    // Without credentials nothing works, so there is no back-off.
-    Duration wait = kExecRetry;
-    if (usable()) {
-      wait = std::min(kExecRetry * (1 << std::min(failures_, 10)), kExecLongestRetry);
-      wait = std::min(wait, std::max(good_until_ - now, kExecRetry));
+    const Duration longest = deps_.login ? kExecLongestLoginRetry : kExecLongestRetry;
+    Duration wait = std::min(kExecRetry * (1 << std::min(failures_, 10)), longest);
+    // Without credentials nothing works, so there is no back-off. A person needs one.
+    if (!deps_.login) {
+      wait = std::min(wait, usable() ? std::max(good_until_ - now, kExecRetry) : kExecRetry);
     }
     ++failures_;
     run_at(now + wait);

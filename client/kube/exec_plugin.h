@@ -14,7 +14,8 @@
 // kExecRetry after a run, a 401 starts no new run, because a server may refuse everything.
 //
 // With a person at the terminal, a login takes as long as the person does: the program has no
-// limit, it gets the terminal, and requests wait for it after a 401.
+// limit, it gets the terminal, and requests wait for it after a 401. After each failed login the
+// next one comes later, whatever requests want: each asks the person.
 #pragma once
 
 #include <functional>
@@ -39,6 +40,8 @@ inline constexpr Duration kExecMargin = std::chrono::minutes(5);
 // also the least time between two runs.
 inline constexpr Duration kExecRetry = std::chrono::seconds(10);
 inline constexpr Duration kExecLongestRetry = std::chrono::minutes(1);
+// With a person at the terminal: a login that nobody answers must not ask for ever.
+inline constexpr Duration kExecLongestLoginRetry = std::chrono::minutes(10);
 // Far shorter than a replica's renew deadline.
 inline constexpr Duration kExecPatience = std::chrono::seconds(2);
 
@@ -94,13 +97,16 @@ class ExecCredentials : public Credentials {
     std::optional<Login> login = std::nullopt;
   };
   ExecCredentials(Dependencies dependencies, ExecConfig config);
-  // Kills a running program and waits for it.
+  // As end().
   ~ExecCredentials() override;
 
   void authorization(std::function<void(Result<std::string>)> done) override;
   void invalidate() override;
-  // Answers waiting and later requests with kCancelled.
+  // Answers waiting and later requests with kCancelled. A running program is killed soon.
   void shut_down();
+  // Then also waits until a running program has ended and the terminal is ours again: for a process
+  // that ends without destructors.
+  void end();
 
  private:
   using Done = std::function<void(Result<std::string>)>;

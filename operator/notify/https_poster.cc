@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -78,11 +79,11 @@ class HttpsPoster::Worker {
   void post(Message message, const HttpsPoster& poster, Done done) {
     const SteadyTime now = poster.loop_.now();
     asio::post(io_, [this, message = std::move(message), &poster, done = std::move(done),
-                     now]() mutable { begin(std::move(message), poster, std::move(done), now); });
+                     now]() mutable { begin(std::move(message), poster, done, now); });
   }
 
  private:
-  void begin(Message message, const HttpsPoster& poster, Done done, SteadyTime now) {
+  void begin(Message message, const HttpsPoster& poster, const Done& done, SteadyTime now) {
     TrySettings settings;
     settings.host = target_.host;
     settings.port = target_.port;
@@ -118,7 +119,7 @@ class HttpsPoster::Worker {
     settings.report = [this, now](const std::string& address, bool worked) {
       worked ? addresses_.worked(address) : addresses_.failed(address, now);
     };
-    begin_try(io_, std::move(settings), std::move(message), std::move(done));
+    begin_try(io_, std::move(settings), std::move(message), done);
   }
 
   const Target target_;
@@ -142,7 +143,16 @@ void HttpsPoster::stop() { workers_.clear(); }
 
 void HttpsPoster::post(const Target& target, Message message, Done done) {
   std::unique_ptr<Worker>& worker = workers_[target.name];
-  if (!worker) worker = std::make_unique<Worker>(target);
+  if (!worker) {
+    // Without descriptors or threads it cannot be made. The next try makes it.
+    try {
+      worker = std::make_unique<Worker>(target);
+    } catch (const std::exception& exception) {
+      const std::string why = std::string("this try cannot begin: ") + exception.what();
+      return loop_.post(
+          [done = std::move(done), why] { done(make_error(ErrorCode::kTransient, why)); });
+    }
+  }
   worker->post(std::move(message), *this, [this, done = std::move(done)](Result<Answer> answer) {
     loop_.post([done, answer = std::move(answer)] { done(answer); });
   });

@@ -256,8 +256,14 @@ class Try : public std::enable_shared_from_this<Try> {
 }  // namespace
 
 void begin_try(asio::io_context& io, TrySettings settings, Message message,
-               std::function<void(Result<Answer>)> done) {
-  std::make_shared<Try>(io, std::move(settings), std::move(message), std::move(done))->begin();
+               const std::function<void(Result<Answer>)>& done) {
+  // Without descriptors there is no reactor, nor what OpenSSL reads.
+  try {
+    std::make_shared<Try>(io, std::move(settings), std::move(message), done)->begin();
+  } catch (const std::exception& exception) {
+    done(make_error(ErrorCode::kTransient,
+                    std::string("this try cannot begin: ") + exception.what()));
+  }
 }
 
 }  // namespace holdfast::notify

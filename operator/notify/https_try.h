@@ -27,6 +27,6 @@ struct TrySettings {
   std::function<void(const std::string& address, bool worked)> report;
 };
 void begin_try(boost::asio::io_context& io, TrySettings settings, Message message,
-               std::function<void(Result<Answer>)> done);
+               const std::function<void(Result<Answer>)>& done);
 
 }  // namespace holdfast::notify

@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "client/http/tunnel.h"
+#include "operator/notify/notifier.h"
 #include "operator/runtime/manager.h"
 #include "operator/runtime/probe_server.h"
 
@@ -16,29 +18,40 @@ namespace {
 // The old connection of a watch and the new one.
 constexpr std::uint64_t kPerWatch = 2;
 // About 20: standard streams, events and timers of the loop and the libraries, the listener, an
-// exec plugin's pipe, open files.
+// exec plugin's pipe, open files, a tunnel's listener and events.
 constexpr std::uint64_t kOwn = 64;
 
-std::uint64_t for_namespace(bool batch_jobs) {
-  return kPerWatch *
-         (Manager::kWatchesPerNamespace + (batch_jobs ? Manager::kLaneWatchesPerNamespace : 0));
+// Of a target's thread: its events, and the file of its authorities.
+constexpr std::uint64_t kPerTarget = 4;
+
+std::uint64_t for_namespace(const DescriptorUse& use) {
+  return use.per_connection * kPerWatch *
+         (Manager::kWatchesPerNamespace + (use.batch_jobs ? Manager::kLaneWatchesPerNamespace : 0));
 }
 
-std::uint64_t beside_namespaces(std::size_t requests, bool batch_jobs) {
-  return kOwn + ProbeServer::Limits().connections + requests +
-         kPerWatch * (Manager::kOtherWatches + (batch_jobs ? Manager::kLaneOtherWatches : 0));
+// Each try through a proxy has a tunnel of its own.
+std::uint64_t for_notifications(const DescriptorUse& use) {
+  const std::uint64_t per_try =
+      use.targets_through_proxy ? http::Tunnel::kDescriptors + http::Tunnel::kPerConnection : 1;
+  return use.targets * (kPerTarget + per_try * std::uint64_t{notify::kTriesAtOnce});
+}
+
+std::uint64_t beside_namespaces(const DescriptorUse& use) {
+  const std::uint64_t watches =
+      Manager::kOtherWatches + (use.batch_jobs ? Manager::kLaneOtherWatches : 0);
+  return kOwn + ProbeServer::Limits().connections + for_notifications(use) +
+         use.per_connection * (use.requests + kPerWatch * watches);
 }
 
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorUse& use) {
-  const std::uint64_t parts = std::max<std::size_t>(use.namespaces, 1);
-  return beside_namespaces(use.requests, use.batch_jobs) + for_namespace(use.batch_jobs) * parts;
+  return beside_namespaces(use) + for_namespace(use) * std::max<std::size_t>(use.namespaces, 1);
 }
 
-std::uint64_t namespaces_within(std::uint64_t limit, std::size_t requests, bool batch_jobs) {
-  const std::uint64_t beside = beside_namespaces(requests, batch_jobs);
-  return limit < beside ? 0 : (limit - beside) / for_namespace(batch_jobs);
+std::uint64_t namespaces_within(std::uint64_t limit, const DescriptorUse& use) {
+  const std::uint64_t beside = beside_namespaces(use);
+  return limit < beside ? 0 : (limit - beside) / for_namespace(use);
 }
 
 std::uint64_t soft_limit(std::uint64_t needed, std::uint64_t soft, std::uint64_t hard) {
@@ -68,8 +81,7 @@ void raise_descriptor_limit(const DescriptorUse& use, const Log& log) {
       {{"limit", std::to_string(limit.rlim_cur)},
        {"needed", std::to_string(needed)},
        {"watched_namespaces", std::to_string(use.namespaces)},
-       {"namespaces_within_the_limit",
-        std::to_string(namespaces_within(limit.rlim_cur, use.requests, use.batch_jobs))},
+       {"namespaces_within_the_limit", std::to_string(namespaces_within(limit.rlim_cur, use))},
        {"what_to_do",
         "raise the hard limit of open files (RLIMIT_NOFILE) of the container runtime to what is "
         "needed, lower --workers, watch fewer namespaces, or watch all without "

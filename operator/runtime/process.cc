@@ -41,10 +41,21 @@ std::size_t ordinary_requests(const Options& options) {
          2 * std::size_t{controller::kQueueWorkers} + 32;
 }
 
-// Each target has a connection for each try, and a few descriptors for its thread's events.
-std::size_t for_notifications(const Options& options) {
-  constexpr std::size_t kPerTarget = 2 * static_cast<std::size_t>(notify::kTriesAtOnce);
-  return options.notifications.empty() ? 0 : kPerTarget * notify::kTargetLimit;
+// Whether a proxy is used for a target depends on NO_PROXY, too: this counts the worst case.
+bool has_https_proxy() {
+  return !http::process_environment("HTTPS_PROXY").empty() ||
+         !http::process_environment("https_proxy").empty();
+}
+
+DescriptorUse descriptor_use(const Options& options, std::uint64_t per_connection) {
+  DescriptorUse use;
+  use.namespaces = options.watch_namespaces.size();
+  use.requests = ordinary_requests(options) + 2 * http::CpprestTransport::Config().reserved;
+  use.batch_jobs = !options.batch_jobs.empty();
+  use.per_connection = per_connection;
+  use.targets = options.notifications.empty() ? 0 : notify::kTargetLimit;
+  use.targets_through_proxy = has_https_proxy();
+  return use;
 }
 
 std::string host_of(const std::string& url) {
@@ -68,11 +79,7 @@ int Process::run() {
     loop_.post([this, name] { begin_stop(name, 0); });
   };
   signals_ = std::make_unique<StopSignals>(stop, kStopLimit, log_);
-  raise_descriptor_limit({options_.watch_namespaces.size(),
-                          ordinary_requests(options_) + for_notifications(options_) +
-                              2 * http::CpprestTransport::Config().reserved,
-                          !options_.batch_jobs.empty()},
-                         log_);
+  raise_descriptor_limit(descriptor_use(options_, 1), log_);
   metrics_ = std::make_unique<Metrics>(options_.workers);
   probes_ = std::make_unique<ProbeServer>(probe_handlers());
   const Status serving = serve_probes();
@@ -130,6 +137,9 @@ Status Process::connect() {
   metrics_->name_api_server(host_of(connection_->server()));
   log_.info("using the API server",
             {{"server", connection_->server()}, {"from", connection_->origin()}});
+  if (const std::uint64_t each = connection_->descriptors_per_connection(); each > 1) {
+    raise_descriptor_limit(descriptor_use(options_, each), log_);
+  }
 
   kube::Client& client = connection_->client();
   events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);

@@ -263,8 +263,8 @@ void tell_of_failing_deletion(const Context& context, const PodsLeft& left, Stat
       Reason::kPodDeletionFails,
       "pod " + left.slowest->name +
           " has to be stopped, and the request to delete it fails: " + left.trouble->message,
-      "the operator tries again every 30 s; mend what fails the request, or "
-      "delete the pod yourself",
+      "the operator tries again every 30 s; correct what fails the request: repair or remove the "
+      "webhook that the message names (validating or mutating)",
       std::nullopt};
   set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
                 context.now);

@@ -11,6 +11,7 @@ from holdfast import FINALIZER
 from localcluster import wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
+JOBS = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs"
 BY_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 
 
@@ -102,12 +103,19 @@ def test_without_helm_the_lines_leave_no_finalizer_and_nothing_of_the_operator(c
         pod = {"metadata": {"name": name, "finalizers": finalizers, "labels": {"holdfast.dev/job-uid": name}},
                "spec": {"containers": [{"name": "main", "image": "x"}]}}
         assert cluster.api("POST", PODS, pod)[0] == 201
+    for name, finalizers in (("told", ["holdfast.dev/outbox"]), ("both", ["example.com/other", "holdfast.dev/outbox"])):
+        job = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
+               "metadata": {"name": name, "finalizers": finalizers},
+               "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}}}
+        assert cluster.api("POST", JOBS, job)[0] == 201
     lines = block("## Uninstall", "kubectl -n holdfast-system scale")
     done = typed(cluster, "set -e\n" + lines)
     assert done.returncode == 0, done.stderr
     left = {name: cluster.api("GET", f"{PODS}/{name}")[1]["metadata"].get("finalizers", [])
             for name in ("ours", "shared", "free")}
     assert left == {"ours": [], "shared": ["example.com/other"], "free": []}
+    left = {name: cluster.api("GET", f"{JOBS}/{name}")[1]["metadata"].get("finalizers", []) for name in ("told", "both")}
+    assert left == {"told": [], "both": ["example.com/other"]}, done.stderr
     kinds = "role,rolebinding,clusterrole,clusterrolebinding,validatingadmissionpolicy," \
             "validatingadmissionpolicybinding"
     found = cluster.kubectl("get", kinds, "-A", "-o", "name").stdout.split()

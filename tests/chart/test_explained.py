@@ -66,6 +66,32 @@ def test_every_reason_that_the_code_can_write_is_on_a_page():
     assert sorted(NO_REASONS - written) == []
 
 
+def reasons_of_conditions():
+    """What stands as a reason in a call that sets or clears a condition, by itself, as a constant or as a Reason. A
+    reason that a variable has is one of status.waiting or of an end, and has a row there."""
+    text = "\n".join(path.read_text() for folder in ("reconciler", "lane", "operator")
+                     for path in sorted((ROOT / folder).rglob("*.[ch]*")))
+    constants = dict(re.findall(r'constexpr const char\* (k\w+) = "(\w+)"', text))
+    found = set(re.findall(r'(?<!Event)\{(?:true|false), "([A-Z]\w+)",', text)) - said(EVENTS, "reconciler", "operator")
+    found |= set(re.findall(r'\bfail\(view, "(\w+)"', text))
+    for call in re.findall(r"\b(?:set_condition|clear_condition|set)\(([^;]*?)\);", text):
+        # The first two are the status and the type.
+        reasons = ",".join(re.split(r",(?![^(]*\))", call)[2:])
+        found |= set(re.findall(r'"([A-Z]\w+)"', reasons)) | set(re.findall(r"Reason::k(\w+)", reasons))
+        found |= {constants[name] for name in re.findall(r"(?<!:)\b(k[A-Z]\w+)", reasons) if name in constants}
+    return found
+
+
+def test_every_reason_of_a_condition_has_its_row():
+    found = reasons_of_conditions()
+    assert {"IndexesUnreadable", "WorkersAwaitNode", "ChangeTried", "HoldfastUninstalled", "StagesSucceeded",
+            "PodTerminating", "JobSuspended"} <= found
+    rows = re.findall(r"^\|.*\|$", section("What the other conditions say"), re.MULTILINE)
+    known = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+    known |= first_cells(section("A job failed: the reason of its condition `Failed`"))
+    assert sorted(found - known) == []
+
+
 def test_each_table_of_reasons_is_whole():
     failed = said(FAILED, "reconciler") | said(FAILED_BY_NAME, "reconciler")
     assert sorted(failed - first_cells(section("A job failed: the reason of its condition `Failed`"))) == []

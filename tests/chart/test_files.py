@@ -54,6 +54,7 @@ REFUSED = {
     "a folder of documents with a slash at its end": (
         {"prometheusRule": {"docsUrl": "https://example.com/docs/"}}, "/prometheusRule/docsUrl"),
     "a flag that the chart sets": ({"extraArgs": ["--watch-namespace=x"]}, "/extraArgs/0"),
+    "a flag that the uninstall hook sets": ({"extraArgs": ["--deployment=x"]}, "/extraArgs/0"),
     "a flag that is none": ({"extraArgs": ["release-pods"]}, "/extraArgs/0"),
     "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "/extraEnv/0"),
     "a volume of the chart's own": ({"extraVolumes": [{"name": "notifications"}]}, "/extraVolumes/0"),
@@ -125,6 +126,22 @@ def test_what_a_platform_adds_stands_beside_what_the_chart_has(helm):
     alone = pod_spec(helm, VALUES["extended"])
     assert alone["volumes"] == VALUES["extended"]["extraVolumes"]
     assert "volumes" not in pod_spec(helm) and "volumeMounts" not in pod_spec(helm)["containers"][0]
+
+
+def hook_spec(helm, values=None):
+    return pick(helm.objects(values), "Job", name="holdfast-release-pods")["spec"]["template"]["spec"]
+
+
+def test_the_uninstall_hook_has_what_a_platform_adds_to_the_operator(helm):
+    """Such as --kubeconfig, its volume and its proxy: without them it would work on another cluster."""
+    extended = VALUES["extended"] | {"extraArgs": ["--kubeconfig=/etc/ssl/corporate/config"]}
+    plain, spec = hook_spec(helm), hook_spec(helm, extended)
+    [before], [after] = plain["containers"], spec["containers"]
+    assert after["args"] == before["args"] + extended["extraArgs"]
+    assert after["env"] == extended["extraEnv"]
+    assert after["volumeMounts"] == extended["extraVolumeMounts"]
+    assert spec["volumes"] == extended["extraVolumes"]
+    assert not {"env", "volumeMounts"} & set(before) and "volumes" not in plain
 
 
 def test_a_security_context_replaces_single_fields_of_the_restricted_one(helm):

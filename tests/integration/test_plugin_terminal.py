@@ -100,6 +100,7 @@ def test_an_end_by_itself_gives_the_screen_back(typist, api):
 ASKS = """#!/bin/sh
 echo "$KUBERNETES_EXEC_INFO" > "{folder}/info"
 echo $$ >> "{folder}/runs"
+{before}
 printf 'Code for the login: ' >&2
 read code {source} || exit 3
 echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "'"$code"'"}}}}'
@@ -110,9 +111,9 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
 def asking(api, tmp_path):
     """A shell whose kubeconfig has such a plugin."""
 
-    def start(mode, source=""):
+    def start(mode, source="", before=""):
         plugin = tmp_path / "login"
-        plugin.write_text(ASKS.format(folder=tmp_path, source=source))
+        plugin.write_text(ASKS.format(folder=tmp_path, source=source, before=before))
         plugin.chmod(0o755)
         path = tmp_path / "config"
         path.write_text(json.dumps(api.kubeconfig({"exec": {
@@ -196,3 +197,21 @@ def test_a_login_in_the_middle_of_a_live_page_has_the_users_screen(asking, api):
         assert typist.is_full_screen
         typist.type(CTRL_C)
         expect_shell(typist)
+
+
+def test_an_end_by_itself_in_the_middle_of_a_login_leaves_no_program_at_the_terminal_and_its_echo_on(asking, api, tmp_path):
+    with asking("IfAvailable", before="stty -echo") as typist:
+        typist.type('"$PLUGIN" cancel film-17 --wait --timeout 20s\n')
+        typist.until("Code for the login: ")
+        typist.type(f"{TOKEN}\n")
+        typist.until("is being cancelled")
+        # The least time between two logins has to pass before the second.
+        api.token = "another"
+        api.end_watches()
+        typist.until("Code for the login: ")
+        typist.until("has not ended after 20s")
+        typist.until_prompt()
+        assert typist.run("echo $?") == "2"
+        login = int((tmp_path / "runs").read_text().split()[-1])
+        assert not os.path.exists(f"/proc/{login}")
+        assert " echo " in typist.run("stty -a")

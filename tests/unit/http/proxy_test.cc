@@ -3,12 +3,17 @@
 
 #include "client/http/tunnel.h"
 
+#include <poll.h>
+#include <sys/resource.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <filesystem>
 
 #include "tests/support/connect_proxy.h"
+#include "tests/support/descriptor_limit.h"
 #include "tests/support/front.h"
 #include "tests/unit/http/transport_fixture.h"
 
@@ -16,6 +21,7 @@ namespace holdfast::http {
 namespace {
 
 using test::ConnectProxy;
+using test::DescriptorLimit;
 using test::Front;
 
 class ProxyTest : public TransportTest {
@@ -246,6 +252,45 @@ TEST_F(TunnelTest, RequestsGoThroughAProxyThatSpeaksTls) {
   EXPECT_NE(head.find("Proxy-Authorization: Basic bWU6cEBzcw=="), std::string::npos);
 }
 
+TEST_F(TunnelTest, ARenewedAuthorityIsTrustedForTheProxyToo) {
+  const CertificateAuthority next("next");
+  ConnectProxy plain(server_.port());
+  Front::Config tls;
+  tls.target_port = plain.port();
+  tls.identity = next.issue("proxy", {"DNS:localhost"});
+  const Front proxy(tls);
+  make_by("https://localhost:" + std::to_string(proxy.port()));
+  EXPECT_FALSE(send(get_request("/")).ok());
+  TlsConfig both = config().tls;
+  both.ca += next.certificate();
+  loop_.run([&] { EXPECT_TRUE(transport_->set_tls(both).ok()); });
+  const auto response = send(get_request("/"));
+  EXPECT_TRUE(response.ok()) << response.error().message;
+  TlsConfig none = config().tls;
+  loop_.run([&] { EXPECT_TRUE(transport_->set_tls(none).ok()); });
+  EXPECT_FALSE(send(get_request("/")).ok()) << "an authority that is withdrawn";
+}
+
+// Basic authentication has no limit of its own, and some proxies take tokens as passwords.
+TEST_F(TunnelTest, OnlyASocksProxyLimitsTheLengthOfAPassword) {
+  ConnectProxy plain(server_.port());
+  Front::Config tls;
+  tls.target_port = plain.port();
+  tls.identity = ca_.issue("proxy", {"DNS:localhost"});
+  const Front proxy(tls);
+  const std::string user = "me:" + std::string(1000, 'p') + "@localhost:";
+  make_by("https://" + user + std::to_string(proxy.port()));
+  ASSERT_TRUE(send(get_request("/")).ok());
+  EXPECT_GT(plain.heads().at(0).size(), 1300u) << "with the whole password";
+  auto socks = config();
+  socks.proxy_url = "socks5://" + user + std::to_string(proxy.port());
+  loop_.run([&] {
+    const auto refused = CpprestTransport::create(loop_.loop(), socks, Log());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("255"), std::string::npos);
+  });
+}
+
 TEST_F(TunnelTest, AProxyWithAWrongCertificateGetsNothing) {
   ConnectProxy plain(server_.port());
   Front::Config tls;
@@ -276,6 +321,64 @@ TEST(Tunnel, LeadsNobodyAnywhereWithoutItsPassword) {
   boost::asio::read(client, boost::asio::dynamic_buffer(answer), error);
   EXPECT_EQ(answer.rfind("HTTP/1.1 407 ", 0), 0u) << answer;
   EXPECT_EQ(server.connections(), 0);
+}
+
+// ---- Descriptors.
+
+std::uint64_t open_descriptors() {
+  std::uint64_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+std::chrono::microseconds cpu_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+TEST_F(TunnelTest, WithoutDescriptorsItIsAnErrorAndNoCrash) {
+  for (rlim_t more = 0; more < Tunnel::kDescriptors; ++more) {
+    const DescriptorLimit limit(more);
+    const auto tunnel = Tunnel::open({"127.0.0.1", server_.port(), std::nullopt, ""});
+    ASSERT_FALSE(tunnel.ok()) << more;
+    EXPECT_EQ(tunnel.error().code, ErrorCode::kTransient) << tunnel.error().message;
+  }
+}
+
+TEST_F(TunnelTest, ItTakesAsManyDescriptorsAsItsHeaderSays) {
+  const std::uint64_t before = open_descriptors();
+  const auto tunnel = Tunnel::open({"127.0.0.1", server_.port(), std::nullopt, ""});
+  ASSERT_TRUE(tunnel.ok());
+  EXPECT_EQ(open_descriptors(), before + Tunnel::kDescriptors);
+}
+
+// Descriptors come back. Until then the tunnel must leave the processor to others.
+TEST_F(TunnelTest, AConnectionThatItCannotAcceptCostsNoProcessorTimeAndIsAcceptedLater) {
+  using boost::asio::ip::tcp;
+  const auto tunnel = Tunnel::open({"127.0.0.1", server_.port(), std::nullopt, ""});
+  ASSERT_TRUE(tunnel.ok());
+  boost::asio::io_context io;
+  tcp::socket client(io, tcp::v4());
+  pollfd answered{client.native_handle(), POLLIN, 0};
+  {
+    const DescriptorLimit limit(0);
+    client.connect(
+        {boost::asio::ip::address_v4::loopback(), static_cast<std::uint16_t>((*tunnel)->port())});
+    boost::asio::write(client, boost::asio::buffer(std::string("GET / HTTP/1.1\r\n\r\n")));
+    const auto begun = cpu_time();
+    EXPECT_EQ(::poll(&answered, 1, 500), 0);
+    EXPECT_LT((cpu_time() - begun).count(), 50'000);
+  }
+  std::string answer;
+  boost::system::error_code error;
+  boost::asio::read(client, boost::asio::dynamic_buffer(answer), error);
+  EXPECT_EQ(answer.rfind("HTTP/1.1 407 ", 0), 0u) << answer;
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -274,6 +276,46 @@ TEST_F(ExecPluginTest, AProgramThatNeverAsksIsNotLentTheTerminal) {
   start();
   EXPECT_EQ(ask(), "Bearer one");
   EXPECT_EQ(last_run_.person, Person::kReader);
+}
+
+TEST_F(ExecPluginTest, AfterEachFailedLoginTheNextOneComesLater) {
+  login_ = Login{true, {}, {}};
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
+  start();
+  ask();
+  int runs = 1;
+  for (const int wait : {10, 20, 40, 80, 160, 320, 600, 600, 600}) {
+    advance(seconds(wait) - std::chrono::milliseconds(1));
+    EXPECT_THAT(ask_now(), HasSubstr("broken"));
+    EXPECT_EQ(runs_, runs) << wait;
+    advance(std::chrono::milliseconds(1));
+    await_runs(++runs);
+  }
+  program_ = [](const ProgramRun&, const StopEvent&) { return token_output("two"); };
+  advance(minutes(10));
+  await_runs(++runs);
+  EXPECT_EQ(ask_now(), "Bearer two");
+}
+
+TEST_F(ExecPluginTest, RefusalsOfTheServerAskNoPersonSoonerAfterAFailedLogin) {
+  login_ = Login{true, {}, {}};
+  start();
+  EXPECT_EQ(ask(), "Bearer one");
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
+  int runs = 1;
+  advance(kExecRetry);
+  credentials_->invalidate();
+  await_runs(++runs);
+  for (const int wait : {10, 20, 40}) {
+    for (int second = 1; second < wait; ++second) {
+      advance(seconds(1));
+      credentials_->invalidate();
+      EXPECT_EQ(ask_now(), "Bearer one");
+      EXPECT_EQ(runs_, runs) << wait;
+    }
+    advance(seconds(1));
+    await_runs(++runs);
+  }
 }
 
 TEST_F(ExecPluginTest, AfterARefusalRequestsWaitUntilThePersonHasLoggedInAgain) {
@@ -620,6 +662,25 @@ TEST_F(ExecPluginTest, ShutDownAnswersAllAndStopsTheProgram) {
   ASSERT_TRUE(loop_.run_posted_until([&waiting] { return waiting.has_value(); }));
   EXPECT_EQ(waiting->error().code, ErrorCode::kCancelled);
   EXPECT_THAT(ask(), HasSubstr("not needed any more"));
+}
+
+TEST_F(ExecPluginTest, EndWaitsUntilTheProgramIsGoneAndTheTerminalIsOurs) {
+  std::atomic<bool> is_lent{false};
+  login_ = Login{true, [&] { is_lent = true; }, [&] { is_lent = false; }};
+  const test::TemporaryFolder folder;
+  config_.command =
+      folder.write_script("login", "echo $$ > " + folder.path() + "/pid\nexec sleep 1000\n");
+  start(true);
+  std::string answered = "waits";
+  credentials_->authorization(
+      [&](Result<std::string> value) { answered = value.ok() ? *value : value.error().message; });
+  while (folder.read("pid").find('\n') == std::string::npos) std::this_thread::yield();
+  EXPECT_TRUE(is_lent);
+  credentials_->end();
+  EXPECT_FALSE(is_lent);
+  EXPECT_EQ(::kill(std::stoi(folder.read("pid")), 0), -1) << "it runs on";
+  loop_.run_posted();
+  EXPECT_NE(answered, "waits");
 }
 
 TEST_F(ExecPluginTest, ItsEndAnswersAllToo) {

@@ -13,6 +13,7 @@
 
 #include "tests/support/certificates.h"
 #include "tests/support/connect_proxy.h"
+#include "tests/support/descriptor_limit.h"
 #include "tests/support/front.h"
 #include "tests/support/loop_thread.h"
 #include "tests/support/tls_server.h"
@@ -175,6 +176,20 @@ TEST_F(HttpsPosterTest, ItConnectsToTheAddressThatItHasCheckedAndAsksOnce) {
   EXPECT_EQ(server_.connections(), 1);
 }
 
+TEST_F(HttpsPosterTest, WithoutDescriptorsATryFailsAndALaterOneWorks) {
+  ASSERT_TRUE(post(target(server_)).ok());
+  Target other = target(server_);
+  other.name = "another";
+  {
+    const test::DescriptorLimit limit(0);
+    const Result<Answer> failed = post(other);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().code, ErrorCode::kTransient);
+  }
+  const Result<Answer> answer = post(other);
+  EXPECT_TRUE(answer.ok()) << answer.error().message;
+}
+
 // ---- A proxy.
 
 class HttpsPosterProxyTest : public HttpsPosterTest {
@@ -222,6 +237,17 @@ TEST_F(HttpsPosterProxyTest, ThatRefusesIsSaidWithoutItsPassword) {
   EXPECT_NE(answer.error().message.find("407"), std::string::npos) << answer.error().message;
   EXPECT_EQ(answer.error().message.find("secret"), std::string::npos);
   EXPECT_EQ(server_.connections(), 0);
+}
+
+TEST_F(HttpsPosterProxyTest, WithoutDescriptorsForATunnelTheTryFails) {
+  ASSERT_TRUE(post(target(server_)).ok());
+  {
+    const test::DescriptorLimit limit(3);
+    const Result<Answer> failed = post(target(server_));
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().code, ErrorCode::kTransient);
+  }
+  EXPECT_TRUE(post(target(server_)).ok());
 }
 
 TEST_F(HttpsPosterProxyTest, OfAnUnknownKindIsAMistakeOfTheConfiguration) {

@@ -214,6 +214,43 @@ TEST(PluginConvert, ALongParallelismIsCutAndKueueIsLeftOut) {
   EXPECT_THAT(conversion.notes, Contains(HasSubstr("multikueue is dropped")));
 }
 
+// A Job of the cluster with this status.
+Json stored(const char* spec, const char* status) {
+  Json given = job(spec);
+  given["metadata"]["uid"] = "u-pi";
+  given["status"] = *parse_json(status);
+  return given;
+}
+
+TEST(PluginConvert, AJobOfTheLaneSaysThatItsDurableJobAndPodsMustBeGoneFirst) {
+  constexpr const char* kOurs = R"({"managedBy": "holdfast.dev/operator"})";
+  for (const char* const status : {R"({"active": 1})", R"({"active": 0})",
+                                   R"({"conditions": [{"type": "Complete", "status": "True"}]})"}) {
+    Json given = stored(kOurs, status);
+    EXPECT_THAT(notes_of(given), Contains(HasSubstr("kubectl wait --for=delete dj/pi ")));
+    given["metadata"]["annotations"] = {{"holdfast.dev/durable-job", "pi-x7"},
+                                        {"holdfast.dev/durable-job-uids", "u-pi/v"}};
+    const auto notes = notes_of(given);
+    EXPECT_THAT(notes, Contains(testing::AllOf(
+                           HasSubstr("`kubectl delete job pi`"),
+                           HasSubstr("`kubectl wait --for=delete dj/pi-x7 --timeout=-1s`"),
+                           HasSubstr("delete pod -l holdfast.dev/job-name=pi-x7 "))));
+    EXPECT_THAT(notes, Not(Contains(HasSubstr("--cascade=foreground"))))
+        << "the lane does not wait for the pods";
+    given["metadata"]["uid"] = "u-copy";
+    EXPECT_THAT(notes_of(given), Contains(HasSubstr("--for=delete dj/pi ")));
+  }
+  EXPECT_THAT(notes_of(job(kOurs)), Not(Contains(HasSubstr("kubectl delete job"))))
+      << "a manifest alone runs nothing";
+}
+
+TEST(PluginConvert, AJobThatWaitsForItsNextAttemptRuns) {
+  EXPECT_THAT(notes_of(stored("{}", R"({"active": 0, "failed": 1})")),
+              Contains(HasSubstr("--cascade=foreground")));
+  EXPECT_THAT(notes_of(stored(R"({"suspend": true})", "{}")),
+              Not(Contains(HasSubstr("--cascade=foreground"))));
+}
+
 TEST(PluginConvert, EachNoteIsOneLine) {
   EXPECT_THAT(notes_of(job(R"({"podReplacementPolicy": "Failed", "activeDeadlineSeconds": 5})")),
               Each(Not(HasSubstr("\n"))));

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "plugin/cells.h"
+#include "reconciler/shards.h"
 #include "tests/unit/plugin/situations.h"
 
 namespace holdfast::plugin {
@@ -158,6 +159,48 @@ std::string test_name(const testing::TestParamInfo<std::string>& one) {
   std::string name = one.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+// The late job of a situation, in an operator with eight shards: the first replica has this one,
+// and the second one has the others.
+ExplainFacts in_eight_shards(int of_first) {
+  ExplainFacts facts = situation("slow-operator").facts;
+  const Json member = facts.operator_leases.at(0);
+  facts.operator_leases.clear();
+  for (const char* const replica : {"first", "second"}) {
+    Json lease = member;
+    lease["metadata"]["annotations"]["holdfast.dev/shards"] = "8";
+    lease["metadata"]["name"] = std::string("holdfast-member-") + replica;
+    lease["spec"]["holderIdentity"] = std::string(replica) + "-abc";
+    facts.operator_leases.push_back(lease);
+  }
+  for (int shard = 0; shard < 8; ++shard) {
+    facts.operator_leases.push_back(
+        {{"metadata",
+          {{"name", "holdfast-shard-" + std::to_string(shard)},
+           {"namespace", "holdfast-system"},
+           {"labels", {{"holdfast.dev/lease", "shard"}}}}},
+         {"spec", {{"holderIdentity", shard == of_first ? "first-abc" : "second-abc"}}}});
+  }
+  return facts;
+}
+
+TEST(ExplainOperator, AJobOfTheLaneBelongsToTheReplicaOfItsLabel) {
+  const auto names_first = [](const ExplainFacts& facts) {
+    return page_of({"", facts}).find("Replica first-abc") != std::string::npos;
+  };
+  const std::string uid = string_at(at(situation("slow-operator").facts.job, "metadata"), "uid");
+  const int by_uid = reconciler::shard_of(uid, 8);
+  const int labelled = (by_uid + 3) % 8;
+  ExplainFacts facts = in_eight_shards(labelled);
+  Json& metadata = facts.job["metadata"];
+  EXPECT_FALSE(names_first(facts)) << "the UID decides";
+  metadata["labels"]["holdfast.dev/shard"] = std::to_string(labelled) + "-of-8";
+  EXPECT_FALSE(names_first(facts)) << "anybody may write the label into a job of his own";
+  metadata["annotations"]["holdfast.dev/batch-job"] = "a-b";
+  EXPECT_TRUE(names_first(facts));
+  metadata["labels"]["holdfast.dev/shard"] = std::to_string(labelled) + "-of-16";
+  EXPECT_FALSE(names_first(facts)) << "of an operator that had another number of shards";
 }
 
 INSTANTIATE_TEST_SUITE_P(Situations, Explain, testing::ValuesIn(names()), test_name);

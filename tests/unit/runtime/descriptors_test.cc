@@ -33,9 +33,27 @@ TEST(DescriptorsTest, TheDefaultsFitIntoTheUsualLimit) {
 
 TEST(DescriptorsTest, WhatFitsIsTheOppositeOfWhatIsNeeded) {
   const std::uint64_t needed = descriptors_needed({77, 112});
-  EXPECT_EQ(namespaces_within(needed, 112), 77u);
-  EXPECT_EQ(namespaces_within(needed - 1, 112), 76u);
-  EXPECT_EQ(namespaces_within(10, 112), 0u);
+  EXPECT_EQ(namespaces_within(needed, {0, 112}), 77u);
+  EXPECT_EQ(namespaces_within(needed - 1, {0, 112}), 76u);
+  EXPECT_EQ(namespaces_within(10, {0, 112}), 0u);
+}
+
+TEST(DescriptorsTest, AConnectionThroughATunnelCountsThreeTimes) {
+  for (const std::size_t namespaces : {1u, 20u}) {
+    const DescriptorUse straight{namespaces, 112, true, 1};
+    const DescriptorUse through{namespaces, 112, true, 3};
+    const std::uint64_t no_connections = 64 + 64;
+    EXPECT_EQ(descriptors_needed(through) - no_connections,
+              3 * (descriptors_needed(straight) - no_connections));
+    EXPECT_EQ(namespaces_within(descriptors_needed(through), through), namespaces);
+  }
+}
+
+TEST(DescriptorsTest, ATryThroughAProxyHasATunnelOfItsOwn) {
+  const std::uint64_t without = descriptors_needed({1, 112});
+  EXPECT_EQ(descriptors_needed({1, 112, false, 1, 32, false}), without + 32 * (4 + 4 * 1));
+  EXPECT_EQ(descriptors_needed({1, 112, false, 1, 32, true}), without + 32 * (4 + 4 * 7));
+  EXPECT_EQ(descriptors_needed({1, 112, false, 1, 0, true}), without) << "no targets";
 }
 
 TEST(DescriptorsTest, TheSoftLimitIsRaisedToWhatIsNeededOrToTheHardOne) {
