@@ -1,5 +1,6 @@
 """Warm workers on real kubelets: a pool's pods, the start of a job, and the loss of a worker and its node."""
 
+import threading
 import time
 
 import pytest
@@ -164,6 +165,62 @@ def test_a_worker_that_is_deleted_finishes_its_job(cluster, jobs):
     status = end_of(jobs, "finish")
     assert [entry["outcome"] for entry in status["history"]] == ["Succeeded"], dump(status)
     wait_for("another worker", lambda: pool_status(jobs).get("idle", 0) >= 1, 120)
+
+
+# A command says on its log that SIGTERM came, and goes on.
+DEAF = "trap 'echo SIGTERM at {name}' TERM; echo at work; while true; do sleep 0.1; done"
+
+
+def test_a_drained_node_leaves_commands_sigterm_and_a_moment(cluster, jobs, nodes):
+    make_pool(cluster, jobs, minWorkers=2, stopGraceSeconds=60, pod={"terminationGracePeriodSeconds": 3600})
+    jobs.apply(pooled("drained", "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; " + DEAF.format(name="drained")))
+    pod = running_on(cluster, jobs, "drained")
+    node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
+    drain = threading.Thread(target=cluster.kubectl, args=(
+        "drain", node, "--grace-period=10", "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+        f"--pod-selector=holdfast.dev/worker-pool={POOL}", "--timeout=60s"))
+    drain.start()
+    try:
+        wait_for("SIGTERM in the command's log", lambda: "SIGTERM at drained" in cluster.kubectl(
+            "-n", jobs.namespace, "logs", name, check=False).stdout, 30, poll=0.2)
+    finally:
+        drain.join()
+        cluster.kubectl("uncordon", node)
+    status = end_of(jobs, "drained")
+    assert [entry["outcome"] for entry in status["history"]] == ["Lost", "Succeeded"], dump(status)
+    assert status["history"][0]["reason"] == "WorkerStopped", dump(status)
+
+
+# More than the limit. With cgroup v2 the kernel kills all of the container; with v1 one process, which is made the
+# agent here. Either way the kubelet says that the worker is OOMKilled.
+EATS = "echo 1000 > /proc/1/oom_score_adj; echo at work; head -c 200m /dev/zero | tail"
+LIMITED = {"requests": {"cpu": "1m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+
+
+def limited(cluster):
+    return {"containers": [container(cluster, RUNS_ITS_PAYLOAD, resources=LIMITED)]}
+
+
+def test_a_command_alone_on_its_worker_that_runs_out_of_memory_has_failed(cluster, jobs):
+    make_pool(cluster, jobs, pod=limited(cluster), slotsPerWorker=2)
+    jobs.apply(pooled("eater", EATS, backoffLimit=0))
+    status = end_of(jobs, "eater")
+    entry = status["history"][0]
+    assert (entry["outcome"], entry["reason"], entry["exitCode"]) == ("Failed", "OOMKilled", 137), dump(status)
+    assert status["phase"] == "Failed" and status.get("disruptions", 0) == 0, dump(status)
+
+
+def test_of_commands_that_run_out_of_memory_together_the_guilty_one_is_found(cluster, jobs):
+    make_pool(cluster, jobs, pod=limited(cluster), slotsPerWorker=2, maxWorkers=2)
+    jobs.apply(pooled("innocent", "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; echo at work; sleep 1000"))
+    running_on(cluster, jobs, "innocent")
+    jobs.apply(pooled("guilty", EATS, backoffLimit=0))
+    status = end_of(jobs, "guilty")
+    reasons = [entry["reason"] for entry in status["history"]]
+    assert reasons == ["WorkerOOMKilled", "OOMKilled"], dump(status)
+    status = end_of(jobs, "innocent")
+    assert status["phase"] == "Succeeded", dump(status)
+    assert [entry["reason"] for entry in status["history"]] == ["WorkerOOMKilled", "Completed"], dump(status)
 
 
 def test_a_pool_grows_by_what_waits_and_shrinks_again(cluster, jobs):
