@@ -140,7 +140,8 @@ def test_a_job_that_is_admitted_in_part_is_whole_again_after_a_preemption(batch,
     assert batch.get("part")["spec"]["completions"] == 4
     batch.wait_durable("part", lambda one: one["spec"]["completions"] == 4)
     batch.wait_condition("urgent", "Complete")
-    wait_running(batch, "part", 3 * LIMIT)
+    batch.wait_durable("part", lambda one: one["status"].get("active") == 3 and one["spec"]["completions"] == 3,
+                       3 * LIMIT)
     assert "Failed" not in batch.conditions("part") and cost(batch, "part") == (0, 0)
 
 
