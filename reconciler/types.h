@@ -164,7 +164,8 @@ struct Spec {
   std::optional<seconds> ttl_after_finished;
   std::string first_container;  // of the template, whose message is the stage's result
 
-  // The indexes of the job's runs, and how many of them must succeed.
+  // The indexes of the job's runs, and how many of them must succeed. Of a suspended job
+  // `completions` may fall: then runs on record may have other indexes (left_out()).
   IndexSet all_indexes() const { return indexes ? *indexes : IndexSet::first(completions); }
   std::int64_t wanted() const { return indexes ? indexes->size() : completions; }
   // It may have more than one run, and its status says which of them have ended.
@@ -699,12 +700,12 @@ struct Observed {
 };
 
 inline constexpr std::int64_t kSingleLease = -2;
-// A Lease of a run that is not in status.runs, or of an earlier stage.
+// A Lease of a run that is not in status.runs, or of an earlier stage, or with a name that the run's
+// Lease had before `completions` changed from or to 1.
 struct LeaseOver {
   std::int64_t run = 0;  // kSingleLease: that of a stage with one run
-  std::string uid;
-  std::uint64_t version = 0;
-  std::int64_t attempt = 0;  // the last one that it was written for
+  LeaseView lease;
+  LeaseObservation observed;
 };
 
 struct JobView {
@@ -712,7 +713,7 @@ struct JobView {
   std::vector<PodView> pods;  // with the job in owner or label, or with a recorded UID
   std::vector<RunView> runs;  // of job.status.runs, each in its place
   Observed observed;
-  std::vector<LeaseOver> leases_over;  // only of a job with many runs, or with stages
+  std::vector<LeaseOver> leases_over;  // only of a job with a heartbeat, or with stages
   std::string shard_label{};           // what its pods' labels should say
 
   // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.

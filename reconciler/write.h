@@ -81,6 +81,7 @@ struct WriteLease {
   std::int64_t run = 0;
   std::string checkpoint = {};  // LeaseView::checkpoint, as it was
   std::string stage = {};
+  bool over = false;  // a take of a LeaseOver, and `run` is as there
 };
 // DELETE of the Lease of a run that is over, or of an earlier stage.
 struct DeleteLease {

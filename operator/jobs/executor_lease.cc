@@ -15,7 +15,7 @@ namespace holdfast::controller {
 namespace {
 
 // Rights do not change often.
-constexpr std::chrono::minutes kRefusedDeletion{5};
+constexpr std::chrono::minutes kRefusedOver{5};
 
 }  // namespace
 
@@ -24,6 +24,7 @@ constexpr std::chrono::minutes kRefusedDeletion{5};
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
                                                 const Setting& setting) {
   JobMemory& memory = setting.memory;
+  if (write.over && loop_.now() < memory.leases_stay_until) co_return Outcome{};
   RunMemory& run = memory.runs[write.run];
   // Recorded before the request, because a lost answer may have been a grant.
   const bool asked_before = std::exchange(memory.attempts[write.attempt].lease_asked, true);
@@ -38,6 +39,7 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
   const std::optional<reconciler::Event> event = reconciler::lease_event(error);
   if (!event) co_return error;
   memory.attempts[write.attempt].lease_asked = asked_before;
+  if (write.over) memory.leases_stay_until = loop_.now() + kRefusedOver;
   run.lease_refusal = event->note;
   run.lease_retry_at = loop_.now() + reconciler::retry_delay(run.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
@@ -49,19 +51,16 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
 Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& write,
                                                 const Setting& setting) {
   const CachedJob& job = setting.job;
-  // Perhaps of an earlier stage, whose Leases have other names.
-  const bool is_single = write.run == reconciler::kSingleLease;
-  const std::string name = reconciler::heartbeat_lease_name(
-      job.uid, is_single ? std::nullopt : std::optional(write.run));
-  auto del = client_.del(
-      kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_, name),
-      preconditions(write.uid, write.version), within_time());
+  if (loop_.now() < setting.memory.leases_stay_until) co_return Outcome{};
+  auto del = client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
+                                           job.namespace_, name_of_lease_over(job.job, write.run)),
+                         preconditions(write.uid, write.version), within_time());
   const Result<JsonDocument> answer = co_await del;
   if (answer) raise(setting.memory.lease_version, *answer);
   if (answer || answer.error().code == ErrorCode::kNotFound) co_return Outcome{};
   if (!reconciler::lease_is_refused(answer.error().code)) co_return answer.error();
   // The Lease goes with its job at the latest.
-  setting.memory.leases_stay_until = loop_.now() + kRefusedDeletion;
+  setting.memory.leases_stay_until = loop_.now() + kRefusedOver;
   co_return Outcome{};
 }
 
@@ -72,7 +71,7 @@ Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Set
       write.uid.empty()
           ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
           : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
-                              lease_name(job.job, write.run));
+                              lease_name(job.job, write));
   auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
                                 : client_.put(path, body, for_its_version());
   const Result<JsonDocument> answer = co_await call;
@@ -96,14 +95,14 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   const CachedJob& job = setting.job;
   JobMemory& memory = setting.memory;
   const std::string path = kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
-                                             job.namespace_, lease_name(job.job, write.run));
+                                             job.namespace_, lease_name(job.job, write));
   auto get = client_.get(path);
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   kube::Object meta;
   if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
     const std::string message =
-        "a Lease that is not the job's is called " + lease_name(job.job, write.run) + "; delete it";
+        "a Lease that is not the job's is called " + lease_name(job.job, write) + "; delete it";
     co_return make_error(ErrorCode::kForbidden, message);
   }
   memory.lease_version = std::max(memory.lease_version, meta.version);

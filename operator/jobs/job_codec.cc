@@ -161,8 +161,10 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   put_count("failed", bounded(status.stage_failures()) + bounded(status.stage_disruptions()));
   json["completions"] =
       std::to_string(status.completed.size()) + "/" + std::to_string(spec.wanted());
-  // The only run of a job has failed for good if it had more runs then.
-  if (!spec.many_runs() && status.failed.empty()) return;
+  // A job with one run has these if it had more runs before: then a run has failed for good, or one
+  // has succeeded and the job is suspended. It may have more runs again.
+  const bool had_more = !status.failed.empty() || status.phase == reconciler::Phase::kSuspended;
+  if (!spec.many_runs() && !had_more) return;
   put_text(json, "completedIndexes", status.completed.text());
   put_text(json, "failedIndexes", status.failed.text());
 }
@@ -225,10 +227,13 @@ void decode_stages(const std::vector<reconciler::Stage>& stages, const JsonView&
 }
 
 // Whoever may write the status may also write runs that do not fit each other. There is one for
-// each index, by index; of two the one with the later attempt. A job with one run has the run 0.
-void sort_runs(const reconciler::Spec& spec, std::vector<reconciler::Run>& runs) {
+// each index, by index; of two the one with the later attempt. A running job with one run has the
+// run 0. One that does not run may have had others (mend_runs()).
+void sort_runs(const reconciler::Spec& spec, reconciler::Status& status) {
+  std::vector<reconciler::Run>& runs = status.runs;
+  const bool has_one = !spec.many_runs() && status.phase == reconciler::Phase::kRunning;
   for (reconciler::Run& run : runs) {
-    if (!spec.many_runs()) run.index = 0;
+    if (has_one) run.index = 0;
   }
   std::sort(runs.begin(), runs.end(), [](const reconciler::Run& a, const reconciler::Run& b) {
     return a.index != b.index ? a.index < b.index : a.attempt > b.attempt;
@@ -297,7 +302,7 @@ reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& j
     status.waiting.reset();
   }
   for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
-  sort_runs(spec, status.runs);
+  sort_runs(spec, status);
   decode_ended_runs(spec, json, status);
   for (const JsonView entry : at(json, "history")) {
     status.history.push_back(decode_history_entry(entry));
@@ -348,8 +353,13 @@ void mend_runs(reconciler::Job& job) {
   reconciler::IndexSet& completed = job.status.completed;
   reconciler::IndexSet& failed = job.status.failed;
   if (job.status.attempt <= 0) completed = failed = {};
-  // A run that is over stays over. One without an attempt has not begun.
-  const reconciler::IndexSet all = job.spec.all_indexes();
+  // A run that is over stays over. One without an attempt has not begun. Only a suspended job may
+  // have fewer runs than before, and it decides when to forget the others.
+  const bool may_have_more = job.status.phase == reconciler::Phase::kSuspended ||
+                             job.status.phase == reconciler::Phase::kCancelling;
+  const reconciler::IndexSet all = may_have_more
+                                       ? reconciler::IndexSet::first(reconciler::kCompletionsLimit)
+                                       : job.spec.all_indexes();
   std::erase_if(job.status.runs, [&](const reconciler::Run& run) {
     return run.attempt <= 0 || !all.contains(run.index) || completed.contains(run.index) ||
            failed.contains(run.index);

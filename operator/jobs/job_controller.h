@@ -249,8 +249,7 @@ class JobController {
   std::shared_ptr<const CachedPod> granted_pod(const std::string& namespace_,
                                                const std::string& granted,
                                                const LiveRun* live) const;
-  void observe_leases_over(const CachedJob& job, const JobMemory& memory,
-                           reconciler::JobView& view);
+  void observe_leases_over(const CachedJob& job, reconciler::JobView& view);
   std::vector<reconciler::OpenCreation> open_creations(
       const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods);
   std::optional<reconciler::OpenCreation> open_creation(const CachedJob& job, std::int64_t number,

@@ -145,7 +145,7 @@ struct JobMemory {
   // Those of a job that has just left its queue, until one of its pods is created or refused.
   std::shared_ptr<const JobTexts> fresh_texts;
 
-  // Deletions of the job's Leases were refused: none is asked for before this time.
+  // A write of a Lease that is over was refused: none is asked for before this time.
   SteadyTime leases_stay_until{};
 
   // The last deletion of these pods did not succeed, by the pod's name.

@@ -142,8 +142,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
     observe_pod(job, memory, view, place, pods[place]);
   }
-  if (job.job.spec.has_run_leases() || !job.job.stages.empty())
-    observe_leases_over(job, memory, view);
+  if (job.job.spec.heartbeat || !job.job.stages.empty()) observe_leases_over(job, view);
 }
 
 void JobController::observe_memory(const CachedJob& job, JobMemory& memory, const Live& live,
@@ -270,9 +269,7 @@ void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const
       std::max(Duration::zero(), known->second.lease_retry_at - loop_.now())};
 }
 
-void JobController::observe_leases_over(const CachedJob& job, const JobMemory& memory,
-                                        reconciler::JobView& view) {
-  if (loop_.now() < memory.leases_stay_until) return;
+void JobController::observe_leases_over(const CachedJob& job, reconciler::JobView& view) {
   for (const HeartbeatPtr& lease : heartbeats_.of_job(job.namespace_, job.name)) {
     if (lease->owner_uid != job.uid) continue;
     auto run = run_in_lease_name(job.uid, lease->name);
@@ -288,9 +285,12 @@ void JobController::observe_leases_over(const CachedJob& job, const JobMemory& m
     const bool begun = spec.has_run_leases() &&
                        std::any_of(runs.begin(), runs.end(),
                                    [&](const reconciler::Run& one) { return one.index == *run; });
-    if (!begun) {
-      view.leases_over.push_back({*run, lease->uid, lease->version, lease->lease.attempt});
-    }
+    if (begun) continue;
+    reconciler::LeaseOver over{*run, lease->lease, {}};
+    if (spec.heartbeat) over.observed = heartbeats_.observe(*lease, spec.heartbeat->lease_duration);
+    const auto granted = granted_pod(job.namespace_, lease->lease.granted, nullptr);
+    over.observed.granted_stopped = granted && reconciler::worker_is_stopped(granted->pod);
+    view.leases_over.push_back(std::move(over));
   }
 }
 

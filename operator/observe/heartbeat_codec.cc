@@ -42,6 +42,15 @@ std::string lease_name(const reconciler::Job& job, std::int64_t run) {
                                           job.spec.many_runs() ? std::optional(run) : std::nullopt);
 }
 
+std::string name_of_lease_over(const reconciler::Job& job, std::int64_t run) {
+  return reconciler::heartbeat_lease_name(
+      job.uid, run == reconciler::kSingleLease ? std::nullopt : std::optional(run));
+}
+
+std::string lease_name(const reconciler::Job& job, const reconciler::WriteLease& write) {
+  return write.over ? name_of_lease_over(job, write.run) : lease_name(job, write.run);
+}
+
 std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const std::string& name) {
   const std::string prefix = reconciler::heartbeat_lease_name(job_uid) + "-";
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -93,7 +102,7 @@ kube::ObjectPtr decode_heartbeat(const JsonView& json) {
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
                            Time now) {
   Json meta = {
-      {"name", lease_name(job, write.run)},
+      {"name", lease_name(job, write)},
       {"namespace", job.namespace_},
       {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
       {"annotations", {{kGrantedAnnotation, write.granted}}},

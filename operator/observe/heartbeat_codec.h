@@ -29,6 +29,9 @@ struct CachedHeartbeat : kube::Object {
 
 // The name of the Lease of a run of this job.
 std::string lease_name(const reconciler::Job& job, std::int64_t run);
+// The same of LeaseOver::run. The job's Leases may have had other names when this one was made.
+std::string name_of_lease_over(const reconciler::Job& job, std::int64_t run);
+std::string lease_name(const reconciler::Job& job, const reconciler::WriteLease& write);
 // The run in a Lease's name; none: it is not the Lease of a run of a job with many runs.
 std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const std::string& name);
 

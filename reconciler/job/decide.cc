@@ -389,13 +389,17 @@ void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
     if (step.write) plan.decision().writes.emplace_back(*step.write);
     if (step.wake_after) plan.wake_in(*step.wake_after);
   }
-  for (const LeaseOver& lease : context.view.leases_over) {
+  for (const LeaseOver& over : context.view.leases_over) {
     // The Lease of an attempt that this view does not have yet is another replica's: the run lives.
     // Only runs among many of a stage with a heartbeat have such a Lease.
-    const bool is_used = lease.run != kSingleLease && context.spec.has_run_leases() &&
-                         find_run(next, lease.run) != nullptr;
-    if (is_used || lease.attempt > next.attempt) continue;
-    plan.decision().writes.emplace_back(DeleteLease{lease.uid, lease.version, lease.run});
+    const bool is_used = over.run != kSingleLease && context.spec.has_run_leases() &&
+                         find_run(next, over.run) != nullptr;
+    if (is_used || over.lease.attempt > next.attempt) continue;
+    const LeaseStep step = leave_lease(context, over, next);
+    if (step.write) plan.decision().writes.emplace_back(*step.write);
+    if (step.wake_after) plan.wake_in(*step.wake_after);
+    if (!step.is_over) continue;
+    plan.decision().writes.emplace_back(DeleteLease{over.lease.uid, over.lease.version, over.run});
   }
 }
 

@@ -62,6 +62,11 @@ void clear_condition(Status& status, const std::string& type, const std::string&
   if (condition && condition->status) set_condition(status, type, false, reason, "", now);
 }
 
+void forget_left_out_runs(const Spec& spec, Status& status) {
+  const IndexSet all = spec.all_indexes();
+  std::erase_if(status.runs, [&](const Run& run) { return !all.contains(run.index); });
+}
+
 bool any_pod_lives(const Context& context) {
   return std::any_of(context.view.pods.begin(), context.view.pods.end(), [&](const PodView& pod) {
     return is_ours(context.view, pod) && pod_lives(context, pod);
@@ -162,13 +167,13 @@ std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status) {
   }
   // A run that is lost too often fails alone.
   if (spec.many_runs() && spec.backoff_limit_per_index) return std::nullopt;
-  std::int64_t lost = spec.many_runs() ? 0 : status.stage_disruptions();
+  std::int64_t lost = 0;
   std::string whose;
   for (const Run& run : status.runs) {
-    // An open run has its attempt end first.
-    if (!spec.many_runs() || run.open() || run.disruptions <= lost) continue;
+    // An open run of many has its attempt end first.
+    if ((spec.many_runs() && run.open()) || run.disruptions <= lost) continue;
     lost = run.disruptions;
-    whose = " of run " + std::to_string(run.index);
+    if (spec.many_runs()) whose = " of run " + std::to_string(run.index);
   }
   if (lost <= spec.disruption_limit) return std::nullopt;
   return JobEnd{false, to_string(Reason::kDisruptionLimitExceeded),
@@ -281,11 +286,15 @@ void end_as_cancelled(const Context& context, WriteStatus& write) {
   write.events.push_back(Event{false, "Cancelled", "Finish", "the job was cancelled"});
 }
 
+Waiting suspended_waiting() {
+  return Waiting{Reason::kSuspended, "spec.suspend is true; no pod runs",
+                 "set spec.suspend to false to go on", std::nullopt};
+}
+
 void suspend(const Context& context, Status& status) {
   status.phase = Phase::kSuspended;
   close_runs(context, status);
-  status.waiting = Waiting{Reason::kSuspended, "spec.suspend is true; no pod runs",
-                           "set spec.suspend to false to go on", std::nullopt};
+  status.waiting = suspended_waiting();
   clear_condition(status, "Stalled", "Suspended", context.now);
   set_condition(status, "Suspended", true, "JobSuspended", "Job suspended", context.now);
 }
@@ -303,6 +312,7 @@ void resume(const Context& context, Status& status) {
   count_suspension(context, status);
   status.phase = Phase::kPending;
   close_runs(context, status);
+  forget_left_out_runs(context.spec, status);
   status.waiting =
       Waiting{Reason::kResuming, "the job was resumed", "its next attempt starts", std::nullopt};
   set_condition(status, "Suspended", false, "JobResumed", "Job resumed", context.now);

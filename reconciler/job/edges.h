@@ -13,6 +13,9 @@
 
 namespace holdfast::reconciler {
 
+// Drops the runs that spec.completions leaves out since it fell.
+void forget_left_out_runs(const Spec& spec, Status& status);
+
 // True if a pod of the job may still run.
 bool any_pod_lives(const Context& context);
 
@@ -57,6 +60,7 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, const
 
 // -> Cancelled, or on to the next Always stage. No pod of the job runs.
 void finish_cancelled(const Context& context, WriteStatus& write);
+Waiting suspended_waiting();
 // -> Suspended, Cancelling, Pending. No attempt runs after these.
 void suspend(const Context& context, Status& status);
 void start_cancelling(const Context& context, Status& status);

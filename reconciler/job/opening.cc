@@ -192,6 +192,23 @@ bool is_held_back(const Context& context, const Status& next) {
   return open < spec.parallelism && begun_or_over < spec.wanted();
 }
 
+Opening leave_out_runs(const Context& context) {
+  Opening opening;
+  if (context.spec.pod_replacement != PodReplacementPolicy::kFailed) return opening;
+  const IndexSet all = context.spec.all_indexes();
+  const auto& runs = context.job.status.runs;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const Run& run = runs[place];
+    if (all.contains(run.index)) continue;
+    if (is_being_created(context.view, run.attempt) || old_pod_lives(context, place)) {
+      opening.wait = Opening::Wait::kOldPod;
+    } else if (!is_read(context, place) && !run.pod_name.empty()) {
+      opening.to_confirm.push_back(run.index);
+    }
+  }
+  return opening;
+}
+
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next) {
   Opening opening;

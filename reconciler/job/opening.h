@@ -55,6 +55,12 @@ struct Opening {
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next);
 
+// The runs on record that spec.completions leaves out: it fell while the job was suspended. With
+// podReplacementPolicy Failed, as all jobs of a pool have it, nothing of their last attempts may
+// run any more when the job forgets them: they may be asked for again. The fields `wait` and
+// `to_confirm` say what that waits for.
+Opening leave_out_runs(const Context& context);
+
 // A run could open if this version of the operator knew all of the job's spec.
 bool is_held_back(const Context& context, const Status& next);
 

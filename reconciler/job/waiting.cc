@@ -38,6 +38,7 @@ bool end_idle(const Context& context, Plan& plan) {
     plan.write(std::move(write));
     return true;
   }
+  forget_left_out_runs(context.spec, write.status);  // nothing that they have spent counts
   const auto reached = judge_job(context, {}, write.status);
   // Only an edited status makes a suspended job succeed. It is resumed first. So is one that would
   // go on with its next stage.
@@ -219,13 +220,36 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
   }
 }
 
+namespace {
+
+// The resume waits no more for what runs that are left out still run.
+void end_wait_for_left_out(const Context& context, Status& status) {
+  const auto& told = status.waiting;
+  const bool is_told =
+      told && (told->reason == Reason::kOldPodNotEnded || told->reason == Reason::kWorkerStopping);
+  if (!is_told) return;
+  status.waiting = suspended_waiting();
+  clear_condition(status, "Stalled", "Suspended", context.now);
+}
+
+}  // namespace
+
 void decide_suspended(const Context& context, Plan& plan) {
   if (end_idle(context, plan)) return;
   if (context.spec.suspend) {
-    plan.inform(context.job.status);
+    Status status = context.job.status;
+    end_wait_for_left_out(context, status);
+    plan.inform(std::move(status));
     return;
   }
+  const Opening left_out = leave_out_runs(context);
+  if (left_out.wait == Opening::Wait::kOldPod) {
+    plan.wake_in(context.spec.lost_after);
+    return wait_for_old_pod(context, plan);
+  }
+  if (plan.looks_at(left_out.to_confirm)) return;
   WriteStatus write = start_write(context);
+  end_wait_for_left_out(context, write.status);
   resume(context, write.status);
   plan.write(std::move(write));
 }

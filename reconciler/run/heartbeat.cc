@@ -20,8 +20,8 @@ const ContainerView* worker_of(const PodView& pod) {
   return nullptr;
 }
 
-bool is_stopped(const RunContext& context, const std::string& holder) {
-  if (holder.empty() || context.seen.observed.lease.granted_stopped) return true;
+bool is_stopped(const Context& context, const LeaseObservation& seen, const std::string& holder) {
+  if (holder.empty() || seen.granted_stopped) return true;
   const auto& pods = context.view.pods;
   return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
     // The name first: there may be thousands of pods.
@@ -171,7 +171,7 @@ void add_heartbeat_limits(const RunContext& context, const PodView& pod,
 
 namespace {
 
-const std::string& stage_name(const RunContext& context) {
+const std::string& stage_name(const Context& context) {
   static const std::string kNone;
   const Status& status = context.job.status;
   return status.stages.empty() ? kNone : status.stages[status.stage].name;
@@ -196,7 +196,7 @@ bool is_first(const RunContext& context, const Run& next) {
 }
 
 // How long the last holder may go on: it may be of an earlier stage, with a longer Lease.
-Duration longest_lease(const RunContext& context) {
+Duration longest_lease(const Context& context) {
   Duration longest = context.spec.heartbeat->lease_duration;
   for (std::size_t place = 0; place < context.job.status.stage; ++place) {
     const auto& heartbeat = context.job.stages[place].spec.heartbeat;
@@ -271,6 +271,57 @@ void check_lease_write(const WriteLease& write, const Run& next, const PodView* 
             "a Lease is granted to the pod of the attempt on record");
 }
 
+namespace {
+
+// The Lease that the run had before `completions` changed from or to 1; null: none. A stage of its
+// own has Leases of its own (is_first()).
+const LeaseOver* former_lease(const Context& context, std::int64_t index) {
+  if (index != 0 || context.job.status.stage > 0) return nullptr;
+  const std::int64_t name = context.spec.many_runs() ? kSingleLease : 0;
+  const auto& over = context.view.leases_over;
+  const auto found =
+      std::find_if(over.begin(), over.end(), [&](const LeaseOver& one) { return one.run == name; });
+  return found == over.end() ? nullptr : &*found;
+}
+
+// For how long a holder of this Lease may still act, once it is taken.
+Duration holder_acts_for(const Context& context, const LeaseOver& over) {
+  const LeaseView& lease = over.lease;
+  if (never_ran(lease) || is_stopped(context, over.observed, lease.granted)) {
+    return Duration::zero();
+  }
+  const Duration whole = longest_lease(context);
+  return lease.holder.empty() ? whole - over.observed.taken_for : whole;
+}
+
+}  // namespace
+
+LeaseStep leave_lease(const Context& context, const LeaseOver& over, const Status& next) {
+  LeaseStep step;
+  const LeaseView& lease = over.lease;
+  const std::int64_t index = over.run == kSingleLease ? 0 : over.run;
+  step.is_over = !context.spec.heartbeat || context.job.status.stage > 0 ||
+                 is_terminal(next.phase) || next.completed.contains(index) ||
+                 next.failed.contains(index);
+  if (step.is_over) return step;
+  const Duration left = holder_acts_for(context, over);
+  if (left <= Duration::zero()) {
+    // The next Lease of a run on record takes the checkpoint from it.
+    const auto& runs = context.job.status.runs;
+    const auto run =
+        std::find_if(runs.begin(), runs.end(), [&](const Run& one) { return one.index == index; });
+    const auto place = static_cast<std::size_t>(run - runs.begin());
+    step.is_over = run == runs.end() || context.view.seen(place).lease;
+  } else if (lease.holder.empty()) {
+    step.wake_after = left;
+  } else {
+    step.write = WriteLease{lease.uid,     lease.version, lease.attempt,    "",
+                            lease.granted, over.run,      lease.checkpoint, lease.stage};
+    step.write->over = true;
+  }
+  return step;
+}
+
 LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   LeaseStep step;
   if (!context.spec.heartbeat || !next.open()) return step;
@@ -282,6 +333,8 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   const PodView* const pod = next.attempt == context.run.attempt ? context.pod : nullptr;
   const std::string holder = pod ? holder_identity(*pod) : "";
   const auto& lease = context.seen.lease;
+  const LeaseOver* const former = former_lease(context, next.index);
+  const Duration former_left = former ? holder_acts_for(context, *former) : Duration::zero();
   if (!lease) {
     if (!pod) return step;
     // A missing Lease may have had a holder, unless it was never written.
@@ -289,6 +342,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
     step.write = WriteLease{
         "", 0, next.attempt, first ? holder : "", first ? holder : kUnknownHolder, next.index};
     step.write->stage = stage_name(context);
+    if (former) step.write->checkpoint = former->lease.checkpoint;
     check_lease_write(*step.write, next, pod, lease);
     return step;
   }
@@ -296,9 +350,12 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next) {
   // Already granted, or this view of the job is older than its Lease.
   if (!taken && lease->attempt >= next.attempt) return step;
   const bool unused = never_ran(*lease);
-  const bool stopped = is_stopped(context, lease->granted);
+  const bool stopped = is_stopped(context, context.seen.observed.lease, lease->granted);
   const Duration left = longest_lease(context) - context.seen.observed.lease.taken_for;
-  if (pod && (stopped || unused || (taken && left <= Duration::zero()))) {
+  const bool is_free = stopped || unused || (taken && left <= Duration::zero());
+  if (pod && is_free && former_left > Duration::zero()) {
+    step.wake_after = former_left;
+  } else if (pod && is_free) {
     step.write = WriteLease{lease->uid, lease->version, next.attempt, holder, holder, next.index};
   } else if (!taken && !stopped) {
     step.write = WriteLease{

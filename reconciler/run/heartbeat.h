@@ -49,12 +49,19 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
 struct LeaseStep {
   std::optional<WriteLease> write;
   std::optional<Duration> wake_after;
+  bool is_over = false;  // of leave_lease(): nothing needs the Lease any more
 };
 
 // The step towards `next`, the run after the planned writes. First the Lease is taken from an older
 // attempt, then it is granted to the current pod. The grant comes at once if the last holder is
 // known to be stopped or never renewed. Otherwise it comes one Lease duration after the take.
 LeaseStep hand_over_lease(const RunContext& context, const Run& next);
+
+// The next step of a Lease that is over. If `completions` has changed, its run may run again: under
+// another name of the Lease, or as a run that has not begun. So the Lease is taken from its last
+// holder and stays for one duration more. Any other Lease is over at once. `next`: the status after
+// the planned writes.
+LeaseStep leave_lease(const Context& context, const LeaseOver& over, const Status& next);
 
 // Throws BrokenInvariant if this write, a step towards `next`, gives the Lease to a wrong attempt
 // or pod. `pod`: the attempt's; null: none. `before`: the Lease on which the step was decided.

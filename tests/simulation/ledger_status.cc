@@ -175,8 +175,11 @@ void Ledger::check_success(const StatusWrite& write, const std::string& job) {
   if (!ends && !decides) return;
   if (!write.spec.many_runs()) {
     const auto& history = write.next.history;
+    // It may have had more runs when that one succeeded.
+    const auto& over = jobs_[write.uid].over;
+    const auto first = over.find(0);
     const bool told =
-        (ends && decided(write.old)) ||
+        (ends && decided(write.old)) || (first != over.end() && first->second) ||
         (history != write.old.history && history.back().outcome == reconciler::Outcome::kSucceeded);
     if (!told) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
     return;
@@ -444,9 +447,8 @@ void Ledger::attempt_started(const StatusWrite& write, const Run& run, JobBook& 
     complain("S6 OnePod: another name than the attempt's: " + what);
   }
   const Spec& spec = write.next_spec;
-  const std::int64_t lost = spec.many_runs() ? run.disruptions : write.next.stage_disruptions();
   const auto& limit = spec.backoff_limit_per_index;
-  if (lost > spec.disruption_limit || (limit && run.failures > *limit)) {
+  if (run.disruptions > spec.disruption_limit || (limit && run.failures > *limit)) {
     complain("S8 Budget: it starts on an overspent budget: " + what);
   }
   if (spec.pod_replacement != PodReplacementPolicy::kFailed) return;

@@ -349,6 +349,7 @@ bool Users::act(const ScriptEvent& event) {
       return fired(!key.empty() && patch(ns, name, some));
     }
     case Act::kSuspend:
+      if (!key.empty() && change_runs(ns, name, event.seed)) return fired(true);
       return fired(!key.empty() && patch(ns, name, {{"suspend", true}}));
     case Act::kCancel:
       return fired(!key.empty() && patch(ns, name, {{"cancel", true}}));
@@ -442,8 +443,25 @@ void Users::end(const ScriptEvent& event) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
     if (!job || !controller_uid(*job).empty()) continue;  // a Job says whether it is suspended
-    if (bool_at(at(*job, "spec"), "suspend")) patch(ns, name, {{"suspend", false}});
+    if (!bool_at(at(*job, "spec"), "suspend")) continue;
+    const std::uint64_t seed = mix(event.seed, reconciler::hash64(name));
+    if (mix(seed, 50) % 3 == 0) change_runs(ns, name, seed);
+    patch(ns, name, {{"suspend", false}});
   }
+}
+
+// Other numbers in the spec may depend on that of the runs.
+bool Users::change_runs(const std::string& ns, const std::string& name, std::uint64_t seed) {
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  if (!job || !controller_uid(*job).empty()) return false;
+  const Json& spec = at(*job, "spec");
+  const bool may_change = string_at(at(*job, "status"), "phase") == "Suspended" &&
+                          spec.contains("completions") && !spec.contains("indexes") &&
+                          !spec.contains("successPolicy") && !spec.contains("maxFailedIndexes");
+  if (!may_change) return false;
+  const int most = static_cast<int>(int_at(spec, "completions")) + 2;
+  Draw draw(mix(seed, 51));
+  return patch(ns, name, {{"completions", draw.percent(25) ? 1 : draw.between(1, most)}});
 }
 
 void Users::make_peace() {

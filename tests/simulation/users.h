@@ -42,6 +42,9 @@ class Users {
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
+  // Gives a suspended job of many runs another number of them. False: it is none, or the write
+  // failed.
+  bool change_runs(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   bool create_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool delete_queue(const std::string& namespace_, const std::string& name);

@@ -42,6 +42,9 @@ Json drawn_batch_job(const std::string& ns, const std::string& name, std::uint64
     spec["completions"] = draw.percent(5) ? 0 : draw.between(1, 6);
     spec["parallelism"] = draw.between(1, 3);
     if (draw.percent(50)) spec["completionMode"] = "Indexed";
+    if (mix(seed, 52) % 3 == 0) {
+      annotations["holdfast.dev/heartbeat"] = R"({"leaseDurationSeconds": 20})";
+    }
   } else if (draw.percent(4)) {
     spec["parallelism"] = 2;  // a work queue, which cannot be mapped
   }

@@ -143,7 +143,7 @@ reconciler::Status read_status(const Json& status) {
 TEST(ForeignStatus, AJobWithOneRunHasNoSecondOne) {
   const Json wrong = json(R"([{"index": 0, "attempt": 2, "podUID": "p-2", "failures": 1},
                               {"index": 1, "attempt": 1}])");
-  for (const char* const phase : {"Running", "Backoff", "Suspended", "Pending"}) {
+  for (const char* const phase : {"Running", "Backoff", "Pending"}) {
     const auto runs = read_status({{"phase", phase}, {"attempt", 2}, {"runs", wrong}}).runs;
     ASSERT_EQ(runs.size(), 1u) << phase;
     EXPECT_EQ(runs[0].index, 0);
@@ -467,6 +467,36 @@ TEST(JobCodec, ARunThatTheJobHasNotOrThatHasNoAttemptIsNotOnRecord) {
     object["status"]["runs"] = Json::array({in_time, forged});
     EXPECT_EQ(read_back(object).runs.size(), 1u) << forged;
   }
+}
+
+// `completions` may fall while a job is suspended, and what its other runs began may still run.
+TEST(JobCodec, AJobReducedToOneRunKeepsRunZeroAlone) {
+  Json object = many_runs_json();
+  object["spec"]["completions"] = object["spec"]["parallelism"] = 1;
+  object["status"] = json(R"json({"phase": "Suspended", "attempt": 9,
+      "startTime": "2026-01-02T03:04:05Z", "runs": [
+      {"index": 0, "attempt": 2, "failures": 1, "nextAttemptTime": "2026-01-02T03:04:05Z"},
+      {"index": 3, "attempt": 9, "failures": 4, "nextAttemptTime": "2026-01-02T03:04:05Z"},
+      {"index": 999999, "attempt": 1, "nextAttemptTime": "2026-01-02T03:04:05Z"}]})json");
+  ASSERT_EQ(read_back(object).runs.size(), 2u) << "the job forgets run 3 once nothing of it runs";
+  EXPECT_EQ(read_back(object).runs[1].index, 3);
+  object["status"]["phase"] = "Pending";
+  ASSERT_EQ(read_back(object).runs.size(), 1u);
+  EXPECT_EQ(read_back(object).runs[0].index, 0);
+  EXPECT_EQ(read_back(object).runs[0].attempt, 2);
+  EXPECT_EQ(read_back(object).runs[0].failures, 1);
+}
+
+TEST(JobCodec, ACompletedRunSurvivesOneRunAndBack) {
+  Json object = many_runs_json();
+  object["spec"]["completions"] = 1;
+  object["status"] = json(R"json({"phase": "Suspended", "attempt": 9, "succeeded": 2,
+      "completedIndexes": "0,3"})json");
+  reconciler::Spec one = decode_spec(document(object["spec"]));
+  object["status"] = encode_status(one, read_back(object));
+  EXPECT_EQ(object["status"]["completions"], "1/1");
+  object["spec"]["completions"] = 5;
+  EXPECT_EQ(read_back(object).completed.text(), "0");
 }
 
 TEST(JobCodec, AnEditedJobWithOneRunThatHasSucceededHasNoRunLeft) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/jobs/pod_codec.h"
+#include "reconciler/names.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::controller {
@@ -68,6 +69,18 @@ TEST(HeartbeatCodec, ALeaseWithoutHolderHasNoHolderField) {
   EXPECT_FALSE(lease["spec"].contains("holderIdentity"));
   EXPECT_FALSE(lease["spec"].contains("renewTime"));
   EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.granted, "encode-2-x/pod-uid");
+}
+
+// From many runs to one and back the job's Leases have other names.
+TEST(HeartbeatCodec, ATakeOfALeaseThatIsOverHasTheNameThatItHas) {
+  reconciler::WriteLease take{"lease-uid", 11, 3, "", "encode-2-x/pod-uid"};
+  take.over = true;
+  reconciler::Job job = beating_job();
+  const auto name = [&] { return stored(heartbeat_body(job, take, Time{}))["metadata"]["name"]; };
+  EXPECT_EQ(name(), reconciler::heartbeat_lease_name(job.uid, 0));
+  job.spec.completions = 2;
+  take.run = reconciler::kSingleLease;
+  EXPECT_EQ(name(), reconciler::heartbeat_lease_name(job.uid, std::nullopt));
 }
 
 TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {

@@ -238,7 +238,8 @@ TEST_F(Rest, JobsOfAllKindsDecideTheSame) {
   many["spec"]["heartbeat"] = {{"leaseDurationSeconds", 9}, {"progressDeadlineSeconds", 99}};
   many["status"]["completedIndexes"] = "0,2-3";
   many["status"]["failedIndexes"] = "8";
-  view_.leases_over.push_back({3, "lease-uid", 7, 2});
+  view_.leases_over.push_back({3, {}, {}});
+  view_.leases_over[0].lease.uid = "lease-uid";
   same(many);
   Json queued = job_;
   queued["metadata"]["generation"] = 5;

@@ -56,9 +56,9 @@ TEST(Budget, OneFailureMoreThanTheLimitForgivesEndsTheJob) {
 TEST(Budget, OneLossMoreThanTheLimitForgivesEndsTheJob) {
   JobView view = lost_job();
   view.job.spec.disruption_limit = 2;
-  view.job.status.disruptions = 1;
+  view.job.status.disruptions = view.job.status.begun().disruptions = 1;
   EXPECT_NE(after(view).phase, Phase::kFailed);
-  view.job.status.disruptions = 2;
+  view.job.status.disruptions = view.job.status.begun().disruptions = 2;
   EXPECT_EQ(after(view).phase, Phase::kFailed);
   EXPECT_TRUE(has_condition(after(view), "Failed", "DisruptionLimitExceeded"));
 }

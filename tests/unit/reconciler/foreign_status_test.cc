@@ -67,7 +67,7 @@ TEST(ForeignStatus, ABudgetThatIsSpentToTheSchemasLimitEndsTheJob) {
   EXPECT_EQ(accepted(failing).phase, Phase::kFailed);
   JobView losing = running_job();
   add_ended_pod(losing, 1, 1).disruption_target = true;
-  losing.job.status.disruptions = kMostCounted;
+  losing.job.status.disruptions = losing.job.status.begun().disruptions = kMostCounted;
   EXPECT_EQ(accepted(losing).phase, Phase::kFailed);
 }
 

@@ -635,5 +635,102 @@ TEST(LeaseHandOver, TheCheckpointGoesThroughTakeAndGrant) {
   EXPECT_FALSE(lease_writes(view)[0].holder.empty()) << "a grant";
 }
 
+// Of its two runs the first is open. The run 2 was forgotten when `completions` fell.
+JobView job_that_forgot_a_run() {
+  JobView view = job_of_runs(2, 2, 2);
+  view.job.spec.heartbeat = Heartbeat{kDuration, std::nullopt};
+  view.job.status.attempt = 9;
+  LeaseView lease;
+  lease.uid = "lease-of-2";
+  lease.version = 70;
+  lease.attempt = 7;
+  lease.holder = lease.granted = pod_of(7) + "/uid-of-7";
+  lease.renewed = true;
+  lease.checkpoint = "page 7";
+  view.leases_over.push_back({2, lease, {}});
+  return view;
+}
+
+std::optional<WriteLease> take_of_the_over(const JobView& view) {
+  for (const WriteLease& write : lease_writes(view)) {
+    if (write.over) return write;
+  }
+  return std::nullopt;
+}
+
+TEST(LeaseOver, AForgottenRunsLeaseIsTakenAndStaysForOneDuration) {
+  JobView view = job_that_forgot_a_run();
+  const auto take = take_of_the_over(view);
+  ASSERT_TRUE(take);
+  EXPECT_EQ(take->run, 2);
+  EXPECT_EQ(take->uid, "lease-of-2");
+  EXPECT_EQ(take->attempt, 7);
+  EXPECT_EQ(take->holder, "");
+  EXPECT_EQ(take->granted, pod_of(7) + "/uid-of-7");
+  EXPECT_EQ(take->checkpoint, "page 7");
+  EXPECT_TRUE(all<DeleteLease>(settle(view)).empty());
+  LeaseOver& over = view.leases_over[0];
+  over.lease.holder.clear();
+  over.observed.taken_for = kDuration - seconds(1);
+  EXPECT_FALSE(take_of_the_over(view));
+  EXPECT_TRUE(all<DeleteLease>(settle(view)).empty());
+  EXPECT_LE(*settle(view).wake_after, seconds(1));
+  over.observed.taken_for = kDuration;
+  EXPECT_EQ(all<DeleteLease>(settle(view)).size(), 1u);
+}
+
+TEST(LeaseOver, ALeaseOfNobodyThatWorksOrOfARunThatHasEndedGoesAtOnce) {
+  JobView view = job_that_forgot_a_run();
+  JobView stopped = view;
+  stopped.leases_over[0].observed.granted_stopped = true;
+  JobView never_ran = view;
+  never_ran.leases_over[0].lease.renewed = false;
+  JobView ended = view;
+  ended.job.status.failed.add(2);
+  for (const JobView& one : {stopped, never_ran, ended}) {
+    EXPECT_FALSE(take_of_the_over(one));
+    EXPECT_EQ(all<DeleteLease>(settle(one)).size(), 1u);
+  }
+}
+
+// From many runs to one and back the Lease of run 0 has another name.
+TEST(LeaseOver, AgentsOfTheOtherNameAreCutOffBeforeTheLeaseIsGranted) {
+  for (const std::int64_t completions : {1, 2}) {
+    JobView view = held_job();
+    view.job.spec.completions = completions;
+    view.job.status.runs[0].attempts = 2;
+    LeaseView former = *view.begun().lease;
+    former.attempt = 1;
+    former.holder = former.granted = pod_of(1) + "/uid-of-1";
+    former.checkpoint = "page 7";
+    view.leases_over.push_back({completions == 1 ? 0 : kSingleLease, former, {}});
+    view.begun().lease.reset();
+    auto writes = lease_writes(view);
+    ASSERT_EQ(writes.size(), 2u) << completions;
+    EXPECT_EQ(writes[0].holder, "");
+    EXPECT_FALSE(writes[0].over);
+    EXPECT_EQ(writes[0].checkpoint, "page 7") << "it goes on with the run";
+    EXPECT_TRUE(writes[1].over) << "and the other one is taken";
+    LeaseView own;
+    own.uid = "own";
+    own.version = 90;
+    own.attempt = 2;
+    own.granted = "unknown";
+    view.begun().lease = own;
+    view.begun().observed.lease.taken_for = kDuration;
+    LeaseOver& over = view.leases_over[0];
+    EXPECT_EQ(lease_writes(view).size(), 1u) << "no grant";
+    EXPECT_TRUE(take_of_the_over(view));
+    over.lease.holder.clear();
+    over.observed.taken_for = kDuration - seconds(1);
+    EXPECT_TRUE(lease_writes(view).empty());
+    over.observed.taken_for = kDuration;
+    writes = lease_writes(view);
+    ASSERT_EQ(writes.size(), 1u) << completions;
+    EXPECT_EQ(writes[0].holder, holder_identity(view.pods[0]));
+    EXPECT_EQ(all<DeleteLease>(settle(view)).size(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

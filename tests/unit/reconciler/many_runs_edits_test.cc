@@ -227,5 +227,22 @@ TEST(ManyPaced, AWriteThatIsMadeAnywayBringsTheLastProgress) {
   EXPECT_EQ(run_at(after(view), 1)->progress, "42 %");
 }
 
+// Its run 0 is left of five. The others were lost 60 times.
+TEST(ManyEdits, OneRunLeftIsJudgedByItsOwnLosses) {
+  JobView view = job_of_runs(5, 5, 5);
+  for (auto& run : view.job.status.runs) run.next_attempt_time = now() - seconds(9);
+  view.job.status.phase = Phase::kSuspended;
+  view.job.status.disruptions = 60;
+  view.job.status.runs[3].disruptions = 51;
+  view.job.spec.disruption_limit = 50;
+  view.job.spec.completions = view.job.spec.parallelism = 1;
+  view.pods.clear();
+  view.job.status = after(view);
+  ASSERT_EQ(view.job.status.phase, Phase::kPending);
+  ASSERT_EQ(after(view).phase, Phase::kRunning);
+  view.job.status.runs[0].disruptions = 51;
+  EXPECT_TRUE(has_condition(after(view), "Failed", "DisruptionLimitExceeded"));
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -372,9 +372,11 @@ TEST(ManyRuns, OfFewerAllowedThoseThatEndByThemselvesAreTheFirst) {
 TEST(ManyRuns, TheLeaseOfARunThatThisViewDoesNotKnowYetIsLeftAlone) {
   JobView view = job_of_runs(10, 1, 1);
   view.job.spec.heartbeat = Heartbeat{};
-  view.leases_over.push_back({5, "uid-lease", 7, view.job.status.attempt + 1});
+  view.job.status.completed.add(5);
+  view.leases_over.push_back({5, {}, {}});
+  view.leases_over[0].lease.attempt = view.job.status.attempt + 1;
   EXPECT_TRUE(all<DeleteLease>(settle(view)).empty());
-  view.leases_over[0].attempt = view.job.status.attempt;
+  view.leases_over[0].lease.attempt = view.job.status.attempt;
   EXPECT_EQ(all<DeleteLease>(settle(view)).size(), 1u);
 }
 
@@ -446,7 +448,8 @@ TEST(ManyRuns, ARunThatHoldsALeaseHasOneOfItsOwn) {
 TEST(ManyRuns, TheLeaseOfARunThatIsOverIsDeleted) {
   JobView view = job_of_runs(3, 2, 2);
   view.job.spec.heartbeat = Heartbeat{};
-  view.leases_over.push_back({2, "lease-uid", 7});
+  view.job.status.completed.add(2);
+  view.leases_over.push_back({2, {}, {}});
   const auto deletions = all<DeleteLease>(settle(view));
   ASSERT_EQ(deletions.size(), 1u);
   EXPECT_EQ(deletions[0].run, 2);

@@ -271,13 +271,14 @@ std::string broken_starts(const JobView& view, const Status& next) {
   const auto open =
       std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
   if (open > spec.parallelism) return "S17: more runs are open than parallelism allows";
-  std::int64_t lost = spec.many_runs() ? 0 : next.stage_disruptions();
+  std::int64_t lost = 0;
   for (const Run& run : next.runs) {
     // With limits for each run it matters to a run that starts alone. The attempt of an open run
     // ends first.
     const bool starts = run.attempt > old.attempt;
-    const bool counts = starts || (!spec.backoff_limit_per_index && !run.open());
-    if (spec.many_runs() && counts) lost = std::max(lost, run.disruptions);
+    const bool per_index = spec.many_runs() && spec.backoff_limit_per_index;
+    const bool counts = starts || (!per_index && !run.open());
+    if (counts) lost = std::max(lost, run.disruptions);
   }
   if (next.stage_failures() > spec.backoff_limit || lost > spec.disruption_limit) {
     return "S8: an attempt starts on an overspent budget";

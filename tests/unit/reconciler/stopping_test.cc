@@ -309,5 +309,27 @@ TEST(EachEnd, OfAJobThatRestsLooksForItsLastPod) {
   }
 }
 
+TEST(FewerRuns, WithThePolicyFailedARunThatIsLeftOutIsForgottenOnceItsPodHasEnded) {
+  JobView view = job_of_runs(4, 4, 4);
+  for (auto& run : view.job.status.runs) run.next_attempt_time = now() - seconds(9);
+  view.job.status.phase = Phase::kSuspended;
+  view.job.status.waiting = Waiting{Reason::kSuspended, "m", "n", std::nullopt};
+  view.job.spec.completions = 2;
+  for (std::int64_t index : {0, 1, 2}) end_pod(view, index, 1);
+  EXPECT_EQ(after(view).runs.size(), 2u) << "a successor may start beside a pod";
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kSuspended);
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kOldPodNotEnded);
+  EXPECT_EQ(view.job.status.runs.size(), 4u);
+  hide_pod(view, 3);
+  EXPECT_TRUE(decide(view, now()).confirm) << "the watch may not show it";
+  end_pod(view, 3, 1);
+  look_at(view, {2, 3});
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.runs.size(), 2u);
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

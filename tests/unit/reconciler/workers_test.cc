@@ -496,5 +496,54 @@ TEST(Workers, JobsOfAPoolBelongToTheShardOfTheirNamespace) {
   EXPECT_EQ(shard_key(new_job().job), kUid);
 }
 
+// Its run 1 still runs on worker-2, and spec.completions fell to 1 meanwhile.
+JobView suspended_with_fewer_runs() {
+  JobView view = two_runs_at_workers();
+  for (auto& run : view.job.status.runs) run.next_attempt_time = now() - seconds(9);
+  view.job.status.phase = Phase::kSuspended;
+  view.job.status.waiting = Waiting{Reason::kSuspended, "m", "n", std::nullopt};
+  SlotView left = slot(AtPlace::kStopped);
+  left.left = true;
+  show(view, {left, slot(AtPlace::kRunning)});
+  view.job.spec.completions = view.job.spec.parallelism = 1;
+  view.observed.pool.offers = {worker(3)};
+  return view;
+}
+
+TEST(Workers, ARunBeyondFewerCompletionsKeepsItsPlaceUntilItIsEmpty) {
+  JobView view = suspended_with_fewer_runs();
+  view.job.spec.suspend = true;
+  EXPECT_EQ(after(view).runs.size(), 2u);
+  view.job.spec.suspend = false;
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kSuspended);
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kWorkerStopping);
+  ASSERT_EQ(view.job.status.runs.size(), 2u);
+  view.job.spec.suspend = true;
+  EXPECT_EQ(after(view).waiting->reason, Reason::kSuspended);
+  view.job.spec.suspend = false;
+  SlotView left = slot(AtPlace::kStopped);
+  left.left = true;
+  show(view, {left, left});
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  ASSERT_EQ(view.job.status.runs.size(), 1u);
+  EXPECT_EQ(view.job.status.runs[0].index, 0);
+  show(view, {left});
+  EXPECT_EQ(after(view).phase, Phase::kRunning);
+}
+
+TEST(Workers, ACancelledJobWaitsForTheRunsBeyondFewerCompletions) {
+  JobView view = suspended_with_fewer_runs();
+  view.job.spec.cancel = true;
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelling);
+  EXPECT_EQ(after(view).phase, Phase::kCancelling);
+  SlotView left = slot(AtPlace::kStopped);
+  left.left = true;
+  show(view, {left, left});
+  EXPECT_EQ(after(view).phase, Phase::kCancelled);
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing
