@@ -19,6 +19,11 @@ constexpr std::chrono::seconds kMissingLook{30};
 constexpr const char* kByUid = "lane-uid";      // of batch/v1 Jobs
 constexpr const char* kByOwner = "lane-owner";  // of DurableJobs that run a Job
 
+// An owner is in the namespace of what it owns. A UID in an ownerReference is only a text.
+std::string in_namespace(const std::string& namespace_, const std::string& uid) {
+  return namespace_ + "/" + uid;
+}
+
 const CachedBatchJob& as_batch_job(const kube::ObjectPtr& object) {
   return static_cast<const CachedBatchJob&>(*object);
 }
@@ -63,12 +68,14 @@ LaneController::LaneController(Dependencies dependencies)
             [this](std::string key) { return reconcile(std::move(key)); }) {
   batch_jobs_.store().add_index(kByUid, [](const kube::Object& object) {
     const auto& job = static_cast<const CachedBatchJob&>(object);
-    return job.ours ? std::vector<std::string>{job.uid} : std::vector<std::string>{};
+    return job.ours ? std::vector<std::string>{in_namespace(job.namespace_, job.uid)}
+                    : std::vector<std::string>{};
   });
   jobs_.store().add_index(kByOwner, [](const kube::Object& object) {
     const auto& job = static_cast<const CachedJob&>(object);
-    return job.source.empty() || job.owner_uid.empty() ? std::vector<std::string>{}
-                                                       : std::vector<std::string>{job.owner_uid};
+    return job.source.empty() || job.owner_uid.empty()
+               ? std::vector<std::string>{}
+               : std::vector<std::string>{in_namespace(job.namespace_, job.owner_uid)};
   });
   batch_jobs_.on_change([this](const cache::Change& change) { on_batch_job(change); });
   jobs_.on_change([this](const cache::Change& change) { on_job(change); });
@@ -87,7 +94,7 @@ void LaneController::look_at_all(const std::set<int>& shards) {
 }
 
 std::string LaneController::shard_key(const CachedBatchJob& job) const {
-  const std::vector<kube::ObjectPtr> all = owned(job.uid);
+  const std::vector<kube::ObjectPtr> all = owned(job.namespace_, job.uid);
   const auto first = std::min_element(
       all.begin(), all.end(),
       [](const kube::ObjectPtr& a, const kube::ObjectPtr& b) { return a->name < b->name; });
@@ -97,13 +104,14 @@ std::string LaneController::shard_key(const CachedBatchJob& job) const {
 
 // ---- What the caches tell.
 
-std::vector<kube::ObjectPtr> LaneController::owned(const std::string& uid) const {
-  return jobs_.store().by_index(kByOwner, uid);
+std::vector<kube::ObjectPtr> LaneController::owned(const std::string& namespace_,
+                                                   const std::string& uid) const {
+  return jobs_.store().by_index(kByOwner, in_namespace(namespace_, uid));
 }
 
 bool LaneController::has_work(const kube::ObjectPtr& job) const {
   if (!as_batch_job(job).finished) return true;
-  const std::vector<kube::ObjectPtr> all = owned(job->uid);
+  const std::vector<kube::ObjectPtr> all = owned(job->namespace_, job->uid);
   return std::any_of(all.begin(), all.end(), [](const kube::ObjectPtr& one) {
     return !is_terminal(as_job(one).job.status.phase) && !as_job(one).job.deleting;
   });
@@ -122,7 +130,8 @@ void LaneController::on_batch_job(const cache::Change& change) {
 void LaneController::on_job(const cache::Change& change) {
   const CachedJob& job = as_job(change.after ? change.after : change.before);
   if (job.source.empty()) return;
-  for (const kube::ObjectPtr& owner : batch_jobs_.store().by_index(kByUid, job.owner_uid)) {
+  for (const kube::ObjectPtr& owner :
+       batch_jobs_.store().by_index(kByUid, in_namespace(job.namespace_, job.owner_uid))) {
     if (!has_work(owner)) continue;
     pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
   }
@@ -134,7 +143,8 @@ void LaneController::on_pod(const cache::Change& change) {
   const auto& pod = static_cast<const CachedPod&>(change.after ? *change.after : *change.before);
   const kube::ObjectPtr job = jobs_.store().get(job_key(pod));
   if (!job || as_job(job).source.empty()) return;
-  for (const kube::ObjectPtr& owner : batch_jobs_.store().by_index(kByUid, job->owner_uid)) {
+  for (const kube::ObjectPtr& owner :
+       batch_jobs_.store().by_index(kByUid, in_namespace(job->namespace_, job->owner_uid))) {
     if (!as_batch_job(owner).finished) pool_.queue().add(owner->key());
   }
 }

@@ -79,7 +79,7 @@ class LaneController {
   // Pods of this DurableJob; none: they are not all in the cache.
   std::optional<std::int64_t> ready_pods(const CachedJob& durable) const;
   // The DurableJobs that this Job owns.
-  std::vector<kube::ObjectPtr> owned(const std::string& uid) const;
+  std::vector<kube::ObjectPtr> owned(const std::string& namespace_, const std::string& uid) const;
   // False: it has finished, and no DurableJob of it runs.
   bool has_work(const kube::ObjectPtr& job) const;
   std::shared_ptr<const CachedBatchJob> cached(const std::string& key) const;

@@ -192,7 +192,7 @@ Task<Status> LaneController::is_current(const lane::BatchJob& job) {
 }
 
 Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
-  for (const kube::ObjectPtr& one : owned(job.uid)) {
+  for (const kube::ObjectPtr& one : owned(job.namespace_, job.uid)) {
     if (!lane::is_stray(job, static_cast<const CachedJob&>(*one).job)) continue;
     auto known = is_current(job);
     const Status current = co_await known;

@@ -355,5 +355,28 @@ TEST_F(LaneControllerTest, TheDurableJobOfAFinishedJobStays) {
   EXPECT_THAT(names("durablejobs"), ElementsAre("pi"));
 }
 
+// A UID in an ownerReference is only a text. The owner is in the namespace of what it owns.
+TEST_F(LaneControllerTest, ADurableJobOfAnotherNamespaceIsNobodys) {
+  begin();
+  Json foreign = durable();
+  foreign.erase("status");
+  for (const char* const field : {"uid", "resourceVersion", "generation"}) {
+    foreign["metadata"].erase(field);
+  }
+  foreign["metadata"]["namespace"] = "other";
+  foreign["metadata"]["name"] = "a";
+  std::vector<std::string> deletions;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_its = request.target.find("/other/durablejobs/") != std::string::npos;
+    if (request.method == "DELETE" && is_its) deletions.push_back(request.target);
+    return std::nullopt;
+  };
+  world_.create("/api/v1/namespaces",
+                {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "other"}}}});
+  world_.create("/apis/holdfast.dev/v1alpha1/namespaces/other/durablejobs", foreign);
+  world_.run(minutes(1));
+  EXPECT_THAT(deletions, ElementsAre()) << "it is no stray of pi";
+}
+
 }  // namespace
 }  // namespace holdfast::controller::testing
