@@ -44,6 +44,7 @@ QueueController::QueueController(Dependencies dependencies)
       membership_(dependencies.membership),
       pod_shards_(dependencies.pod_shards),
       look_at_(std::move(dependencies.look_at)),
+      has_left_(std::move(dependencies.has_left)),
       jobs_check_(client_, jobs_, moments_, log_, [this] { on_progress(); }),
       pods_check_(client_, pods_, moments_, log_, [this] { on_progress(); }),
       pool_({loop_, log_}, pool_config(),
@@ -119,11 +120,23 @@ void QueueController::look_at_unread() {
   }
 }
 
+// Of attempts that have ended. A job of a pool has no pods of its own.
+bool QueueController::any_slot_is_taken(const CachedJob& job) const {
+  const auto& runs = job.job.status.runs;
+  return std::any_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
+    return run.at_worker() && !run.open() && !has_left_(job, run);
+  });
+}
+
 // A cache of pods that is older than the job may not show its last pod yet.
 OldPods QueueController::old_pods(const CachedJob& job) {
   if (job.job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) {
     forget_rest(job);
     return OldPods::kNone;
+  }
+  if (any_slot_is_taken(job)) {
+    forget_rest(job);
+    return OldPods::kThere;
   }
   // begin_pods() asks again.
   if (!pod_shards_.read(membership_.shard_of(job.namespace_), job.namespace_)) {
@@ -265,8 +278,16 @@ void QueueController::ask(const CachedJob& job, bool wants) {
   // It decided on this version, and a newer one may have come meanwhile.
   const kube::ObjectPtr cached = jobs_.store().get(job.key());
   if (!cached || cached->uid != job.uid || cached->version != job.version) return;
-  book_of(queue_key(job))->ask(job, wants, old_pods(job), loop_.now(), now());
-  if (wants) pool_.queue().add(queue_key(job));
+  const std::shared_ptr<QueueBook> book = book_of(queue_key(job));
+  const auto holds = [&] {
+    const reconciler::QueuedJob* const found = book->line.find(job.uid);
+    return found && found->holds;
+  };
+  const bool held = holds();
+  book->ask(job, wants, old_pods(job), loop_.now(), now());
+  // The job is looked at whenever the place of one of its attempts may have become empty.
+  if (job.job.has_pool) put(job);
+  if (wants || held != holds()) pool_.queue().add(queue_key(job));
 }
 
 std::vector<QueueCount> QueueController::counts() const {

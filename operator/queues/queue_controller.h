@@ -57,6 +57,8 @@ class QueueController : public Permits {
     const PodShards& pod_shards;
     // Look at the job with this key ("namespace/name") again.
     std::function<void(const std::string& key, Priority priority)> look_at;
+    // Nothing of the run's last attempt, which has ended, runs on its worker any more.
+    std::function<bool(const CachedJob& job, const reconciler::Run& run)> has_left;
   };
   explicit QueueController(Dependencies dependencies);
 
@@ -86,6 +88,7 @@ class QueueController : public Permits {
   void on_queue(const cache::Change& change);
   void put(const CachedJob& job);
   OldPods old_pods(const CachedJob& job);
+  bool any_slot_is_taken(const CachedJob& job) const;
   void forget_rest(const CachedJob& job);
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
@@ -120,6 +123,7 @@ class QueueController : public Permits {
   Membership& membership_;
   const PodShards& pod_shards_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
+  std::function<bool(const CachedJob& job, const reconciler::Run& run)> has_left_;
   Moments moments_;
   CacheCheck jobs_check_;
   CacheCheck pods_check_;

@@ -59,6 +59,9 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          membership_, pod_shards_,
                          [this](const std::string& key, controller::Priority priority) {
                            job_controller_.queue().add(key, priority);
+                         },
+                         [this](const controller::CachedJob& job, const reconciler::Run& run) {
+                           return pool_controller_.at(job, run).left;
                          }}),
       pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events, jobs_, worker_pools_,
                         worker_pods_, worker_leases_, windows_, membership_,

@@ -503,5 +503,35 @@ TEST_F(PoolControllerTest, AStatusThatIsRefusedIsTriedAgainWithBackOff) {
   EXPECT_TRUE(until([&] { return pods().size() == 1; }, minutes(1)));
 }
 
+// The queue counts permits, and a permit may mean a thing that the command uses.
+TEST_F(PoolControllerTest, AJobKeepsItsPermitUntilItsSlotIsEmpty) {
+  const char* const queues = "/apis/holdfast.dev/v1alpha1/namespaces/default/jobqueues";
+  world_.create(queues, {{"apiVersion", "holdfast.dev/v1alpha1"},
+                         {"kind", "JobQueue"},
+                         {"metadata", {{"name", "licences"}}},
+                         {"spec", {{"concurrency", 1}}}});
+  const Json queued = {{"queue", {{"name", "licences"}}}};
+  const std::string pod = running_job("first", queued);
+  Json second = job("second");
+  second["spec"].update(queued);
+  world_.create(kJobs, second);
+  world_.patch(std::string(kJobs) + "/first", {{"spec", {{"suspend", true}}}});
+  ASSERT_TRUE(until([&] { return phase("first") == "Suspended"; }));
+  ASSERT_TRUE(until([&] {
+    const Work work = world_.work(pod);
+    return !work.entries.empty() && work.entries[0].stop;
+  }));
+  answer_running(pod);  // its command ignores SIGTERM
+  world_.run(seconds(10));
+  EXPECT_EQ(attempt("second"), 0);
+  EXPECT_EQ(reason("second"), "Queued");
+  WorkerReport says = report();
+  says.answers.resize(1);
+  says.answers[0].id = world_.work(pod).entries.at(0).id;
+  says.answers[0].kind = AnswerKind::kStopped;
+  world_.renew(pod, says);
+  EXPECT_TRUE(until([&] { return phase("second") == "Running"; }));
+}
+
 }  // namespace
 }  // namespace holdfast::controller::testing
