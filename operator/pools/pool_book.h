@@ -102,6 +102,8 @@ class PoolBook {
 
   // All runs that wait, and since when the oldest of their jobs exists.
   std::int64_t wanted() const { return line_.wanted() + alone_line_.wanted(); }
+  // Of those, runs that need a worker of their own.
+  std::int64_t wanted_alone() const { return alone_line_.wanted(); }
   std::optional<Time> oldest() const;
   std::vector<std::string> waiting_names() const;
   // Slots that any run may take. Those of kept workers are not among them.

@@ -233,6 +233,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   state.hash = cached.hash;
   state.status = cached.version < pool.written_version ? pool.written : cached.status;
   state.waiting = pool.book.wanted();
+  state.waiting_alone = pool.book.wanted_alone();
   if (const auto since = pool.book.oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();

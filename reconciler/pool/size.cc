@@ -10,22 +10,47 @@ namespace {
 
 using Workers = std::vector<const PoolWorker*>;
 
-std::int64_t free_of(const PoolWorker& worker) {
-  if (worker.kept) return worker.attempts == 0 ? 1 : 0;
-  return std::max<std::int64_t>(worker.slots - worker.attempts, 0);
-}
-
-std::int64_t free_of(const Workers& workers) {
-  std::int64_t sum = 0;
-  for (const PoolWorker* const worker : workers) sum += free_of(*worker);
-  return sum;
-}
-
 std::int64_t whole(std::int64_t slots, std::int64_t slots_per_worker) {
   return slots <= 0 ? 0 : (slots + slots_per_worker - 1) / slots_per_worker;
 }
 
 std::int64_t size_of(const Workers& workers) { return static_cast<std::int64_t>(workers.size()); }
+
+Workers without(Workers workers, const Workers& these) {
+  std::erase_if(workers, [&](const PoolWorker* worker) {
+    return std::find(these.begin(), these.end(), worker) != these.end();
+  });
+  return workers;
+}
+
+// What the runs without a place need: workers of their own, and slots.
+struct Need {
+  std::int64_t alone = 0;
+  std::int64_t slots = 0;
+};
+
+// How many new workers it takes beside these. An empty worker is for one run that needs it alone,
+// or for others, never for both. Which of them such a run takes is open: the one with the most
+// slots counts as gone.
+std::int64_t lacking(Need need, const Workers& live, const Workers& starting,
+                     std::int64_t slots_per_worker) {
+  std::vector<std::int64_t> empty;  // the slots of each
+  for (const Workers* const workers : {&live, &starting}) {
+    for (const PoolWorker* const worker : *workers) {
+      if (worker->attempts == 0 && worker->kept) {
+        --need.alone;
+      } else if (worker->attempts == 0) {
+        empty.push_back(worker->slots);
+      } else if (!worker->kept) {
+        need.slots -= std::max<std::int64_t>(worker->slots - worker->attempts, 0);
+      }
+    }
+  }
+  std::sort(empty.begin(), empty.end());
+  for (; need.alone > 0 && !empty.empty(); --need.alone) empty.pop_back();
+  for (const std::int64_t slots : empty) need.slots -= slots;
+  return std::max<std::int64_t>(need.alone, 0) + whole(need.slots, slots_per_worker);
+}
 
 bool has(const Workers& workers, const PoolWorker& worker) {
   return std::find(workers.begin(), workers.end(), &worker) != workers.end();
@@ -54,6 +79,7 @@ class Planner {
         hold_maximum();
         shrink();
         roll_out();
+        forgo();
         grow();
       }
     }
@@ -188,10 +214,27 @@ class Planner {
     for (; excess > 0 && !live_.empty(); --excess) drain(*live_.front());
   }
 
+  // Of what waits, and of what these workers run.
+  Need need_with(const Workers& these) const {
+    const std::int64_t alone = std::min(state_.waiting_alone, state_.waiting);
+    Need need{alone, state_.waiting - alone};
+    for (const PoolWorker* const worker : these) need.slots += worker->attempts;
+    return need;
+  }
+
   // The other live workers have room for what runs and waits.
   bool is_spare(const PoolWorker& worker) const {
+    const Workers one = {&worker};
     return size_of(live_) > state_.spec.min_workers &&
-           free_of(live_) - state_.waiting >= worker.slots;
+           lacking(need_with(one), without(live_, one), {}, state_.spec.slots) == 0;
+  }
+
+  // How many workers the pool should have beside the live ones and these. The rollout needs them
+  // before the next old ones may go.
+  std::int64_t wanted_beside(const Workers& starting) const {
+    const Workers stay = without(live_, next_old_);
+    return std::max(state_.spec.min_workers - size_of(stay) - size_of(starting),
+                    lacking(need_with(next_old_), stay, starting, state_.spec.slots));
   }
 
   void shrink() {
@@ -227,18 +270,27 @@ class Planner {
       ++rolling_;
     }
     const std::int64_t more = std::min<std::int64_t>(quarter - rolling_, old.end() - next);
-    if (more <= 0) return;
-    std::int64_t slots = state_.waiting - free_of(live_) - free_of(starting_);
-    for (auto one = next; one != next + more; ++one) slots += (*one)->slots;
-    surge_ = std::max({state_.spec.min_workers + more - size_of(live_) - size_of(starting_),
-                       whole(slots, state_.spec.slots), std::int64_t{0}});
+    if (more > 0) next_old_.assign(next, next + more);
+  }
+
+  // Workers without a node that nobody needs. They have no deadline.
+  void forgo() {
+    const Workers all = starting_;
+    for (const PoolWorker* const worker : all) {
+      if (worker->bound || has(seen_.failing, *worker)) continue;
+      if (wanted_beside(without(starting_, {worker})) > 0) continue;
+      const Duration left = worker->created + state_.spec.idle - state_.now;
+      if (left > Duration::zero()) {
+        wake(left);
+      } else {
+        remove(*worker);
+      }
+    }
   }
 
   void grow() {
     const std::int64_t there = size_of(live_) + size_of(starting_);
-    const std::int64_t lacking =
-        whole(state_.waiting - free_of(live_) - free_of(starting_), state_.spec.slots);
-    const std::int64_t wanted = std::max({state_.spec.min_workers - there, lacking, surge_});
+    const std::int64_t wanted = wanted_beside(starting_);
     // Their marks are not written yet.
     const auto draining = static_cast<std::int64_t>(plan_.drain.size());
     const std::int64_t create = std::min(wanted, state_.spec.max_workers - there - draining);
@@ -294,7 +346,7 @@ class Planner {
   Workers live_;
   Workers starting_;
   std::int64_t rolling_ = 0;  // workers of an older template that drain
-  std::int64_t surge_ = 0;    // new workers that the rollout needs first
+  Workers next_old_;          // live ones that go next, once new workers make up for them
   PoolPlan plan_;
 };
 

@@ -12,11 +12,16 @@
 // The rules.
 // - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots:
 //   workers of an older template may have more or fewer of them.
+// - A run that needs a worker of its own takes a whole one that is empty. Free slots of a busy
+//   worker are nothing to it, and the slots of its worker are nothing to others.
 // - Starting and live workers together are at most maxWorkers. Draining ones come on top, once
 // their
 //   marks are seen.
 // - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
 //   for all that runs and waits. A busy worker is never drained for it.
+// - It also deletes workers without a node that are older than idleSeconds, the youngest first, if
+//   the pool would make no other one in their place: they are more than minWorkers, no run waits
+//   for them, and no rollout does. Their age counts from the creation of their pods.
 // - More than maxWorkers, because the limit was lowered: starting workers go first, then idle ones,
 //   then the least loaded. A worker that drains ends what it has begun.
 // - Rollout: at most a quarter of the workers (at least one) drain at once. The pool first makes a
@@ -90,9 +95,9 @@ struct PoolWorker {
   bool kept = false;
   // How long it has been live without an attempt, as seen by this process.
   Duration idle_for{0};
-  bool deleting = false;  // the pod has a deletionTimestamp
-  bool ended = false;     // the pod's phase is Succeeded or Failed
-  bool failed = false;    // ... Failed
+  bool deleting = false;       // the pod has a deletionTimestamp
+  bool ended = false;          // the pod's phase is Succeeded or Failed
+  bool failed = false;         // ... Failed
   bool out_of_memory = false;  // ... because the kernel killed it for its memory
   // The pod says that it cannot start, e.g. for lack of its image.
   bool cannot_start = false;
@@ -108,6 +113,7 @@ struct PoolState {
   PoolStatus status;  // as recorded
   std::vector<PoolWorker> workers;
   std::int64_t waiting = 0;          // runs without a place
+  std::int64_t waiting_alone = 0;    // of those, runs that need a worker of their own
   std::optional<Time> oldest_since;  // of those
   // The last pod, or its Leases, could not be created: refused, or a quota is full. The caller
   // drops it with the next creation, and when the generation changes.

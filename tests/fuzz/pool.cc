@@ -79,6 +79,7 @@ void check_plan(const CachedPool& pool, fuzz::Input input) {
   state.status = pool.status;
   state.now = *parse_time("2026-06-01T12:00:00.25Z");
   state.waiting = input.byte();
+  state.waiting_alone = state.waiting / 4;
   // The caller drops a refusal when the spec changes.
   const bool is_new_spec = pool.generation != pool.status.observed_generation;
   if ((input.byte() & 1) && !is_new_spec) state.refusal = PoolState::Refusal{"no quota", state.now};

@@ -237,6 +237,7 @@ TEST_F(PoolBookTest, ARunThatNeedsAWorkerOfItsOwnGetsOneThatIsEmptyAndHasItAlone
   EXPECT_THAT(book_.offer(alone("a"), now_).empty, IsEmpty()) << "it has not asked";
   book_.ask(alone("a"), 0, 1, now_);
   EXPECT_EQ(book_.wanted(), 1);
+  EXPECT_EQ(book_.wanted_alone(), 1);
   EXPECT_TRUE(book_.may_wake());
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
   const auto view = book_.offer(alone("a"), now_);

@@ -50,6 +50,15 @@ TEST(PoolProperty, BoundsHoldAndThePoolComesToRest) {
     world.end_all_runs();
     EXPECT_TRUE(comes_to_rest(world));
     at_rest(world, world.state().spec.min_workers);
+    // One busy worker, which may have free slots, and one more for each run that needs its own.
+    world.run_forever(1);
+    EXPECT_TRUE(comes_to_rest(world));
+    world.run_alone_forever(world.state().spec.max_workers - 1);
+    EXPECT_TRUE(comes_to_rest(world));
+    EXPECT_EQ(world.state().status.busy, world.state().spec.max_workers);
+    world.end_all_runs();
+    EXPECT_TRUE(comes_to_rest(world));
+    at_rest(world, world.state().spec.min_workers);
     for (const std::string& violation : world.violations) ADD_FAILURE() << violation;
     if (::testing::Test::HasFailure()) return;
   }

@@ -11,6 +11,7 @@ using std::chrono::minutes;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class PoolSize : public ::testing::Test {
  protected:
@@ -110,6 +111,51 @@ TEST_F(PoolSize, GrowsByWhatWaits) {
   EXPECT_EQ(plan().create, 1) << "a starting worker is capacity";
   state.waiting = 1000;
   EXPECT_EQ(plan().create, 7) << "maxWorkers";
+}
+
+TEST_F(PoolSize, ARunThatNeedsAWorkerOfItsOwnMakesThePoolGrowAlthoughOthersHaveFreeSlots) {
+  state.spec.slots = 4;
+  add("a", 1);
+  add("b", 1);
+  state.waiting = state.waiting_alone = 1;
+  EXPECT_EQ(plan().create, 1) << "no worker is empty";
+  state.workers[1].kept = true;
+  EXPECT_EQ(plan().create, 1) << "its commands may take long";
+  state.workers[1].attempts = 0;
+  EXPECT_EQ(plan().create, 0) << "now it is empty";
+  state.workers[1].kept = false;
+  EXPECT_EQ(plan().create, 0);
+  state.workers[1].attempts = 1;
+  add_starting("c");
+  EXPECT_EQ(plan().create, 0) << "a starting worker is empty";
+  state.waiting = state.waiting_alone = 3;
+  EXPECT_EQ(plan().create, 2) << "each needs another one";
+  state.waiting = state.waiting_alone = 1000;
+  EXPECT_EQ(plan().create, 7) << "maxWorkers";
+}
+
+TEST_F(PoolSize, AnEmptyWorkerServesARunOfItsOwnOrOthersButNotBoth) {
+  state.spec.slots = 4;
+  add("a", 4);
+  add("b");
+  state.waiting = 4;
+  EXPECT_EQ(plan().create, 0);
+  state.waiting_alone = 1;
+  EXPECT_EQ(plan().create, 1) << "b is for one of them";
+  state.workers[1].kept = true;
+  EXPECT_EQ(plan().create, 1);
+  state.waiting = 6;
+  EXPECT_EQ(plan().create, 2) << "five other runs need two workers";
+}
+
+TEST_F(PoolSize, AnIdleWorkerStaysForARunThatNeedsOneOfItsOwn) {
+  state.spec.slots = 4;
+  add("a", 1);
+  add("b").idle_for = minutes(10);
+  state.waiting = 1;
+  EXPECT_THAT(plan().drain, ElementsAre("b")) << "a has free slots";
+  state.waiting_alone = 1;
+  EXPECT_FALSE(acts(plan()));
 }
 
 TEST_F(PoolSize, CreatesAFewPodsAtOnce) {
@@ -357,6 +403,45 @@ TEST_F(PoolSize, AWorkerWithoutANodeWaitsWithoutLimitAndSaysWhy) {
   EXPECT_THAT(plan().remove, IsEmpty());
   state.workers[0].bound = state.now;
   EXPECT_EQ(plan().wake_after, Duration(state.spec.start_deadline)) << "from when it has a node";
+}
+
+TEST_F(PoolSize, AWorkerWithoutANodeGoesOnceNobodyNeedsIt) {
+  state.spec.min_workers = 0;
+  for (const char* const uid : {"a", "b", "c"}) {
+    PoolWorker& worker = add_starting(uid);
+    worker.bound.reset();
+    worker.created = state.now - state.spec.idle + seconds(1);
+  }
+  state.waiting = 3;
+  EXPECT_FALSE(acts(plan()));
+  EXPECT_FALSE(plan().wake_after) << "they wait for nodes, and runs for them";
+  state.waiting = 0;
+  EXPECT_FALSE(acts(plan())) << "somebody may need them soon";
+  EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
+  state.now += seconds(1);
+  EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "b", "c"));
+  state.workers[1].created -= seconds(5);
+  state.waiting = 1;
+  EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "c")) << "the oldest stays";
+  state.waiting = 0;
+  state.spec.min_workers = 2;
+  EXPECT_EQ(plan().remove.size(), 1U);
+  state.spec.min_workers = 3;
+  EXPECT_FALSE(acts(plan()));
+  state.spec.min_workers = 0;
+  for (PoolWorker& worker : state.workers) worker.bound = state.now;
+  EXPECT_FALSE(acts(plan())) << "with a node they are about to serve";
+}
+
+TEST_F(PoolSize, AWorkerWithoutANodeThatARolloutNeedsStays) {
+  state.spec.min_workers = 0;
+  add("old", 1).hash = "old";
+  PoolWorker& waits = add_starting("new");
+  waits.bound.reset();
+  waits.created = state.now - minutes(30);
+  EXPECT_FALSE(acts(plan())) << "the pool would make it again";
+  add("other");
+  EXPECT_THAT(plan().remove, ElementsAre("new"));
 }
 
 TEST_F(PoolSize, AWorkerThatWaitedForANodeAndFailsSoonAfterItHasFailedToStart) {

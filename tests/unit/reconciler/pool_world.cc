@@ -29,6 +29,10 @@ PoolWorld::PoolWorld(std::uint64_t seed) : random_(seed) {
 
 void PoolWorld::disturb() {
   if (random_.percent(30)) state_.waiting += random_.below(8);
+  if (random_.percent(5)) {  // runs that need workers of their own
+    ++state_.waiting;
+    ++state_.waiting_alone;
+  }
   if (random_.percent(3)) good_ = !good_;
   if (random_.percent(3)) {  // a new template, which may have other slots
     state_.hash = std::to_string(++templates_);
@@ -67,13 +71,19 @@ void PoolWorld::calm_down() {
 }
 
 void PoolWorld::end_all_runs() {
-  state_.waiting = 0;
-  endless_ = false;
+  state_.waiting = state_.waiting_alone = 0;
+  endless_ = endless_alone_ = false;
 }
 
 void PoolWorld::run_forever(std::int64_t runs) {
   endless_ = true;
   state_.waiting = runs;
+  state_.waiting_alone = 0;
+}
+
+void PoolWorld::run_alone_forever(std::int64_t runs) {
+  endless_alone_ = true;
+  state_.waiting = state_.waiting_alone = runs;
 }
 
 void PoolWorld::pass(Duration time) {
@@ -107,9 +117,11 @@ void PoolWorld::pass(Duration time) {
       worker.marking = false;
       if (worker.state == WorkerState::kLive && !lost()) worker.state = WorkerState::kDraining;
     }
-    for (std::int64_t i = worker.attempts; !endless_ && i > 0; --i) {
+    const bool never_ends = worker.kept ? endless_alone_ : endless_;
+    for (std::int64_t i = worker.attempts; !never_ends && i > 0; --i) {
       if (random_.percent(40)) --worker.attempts;
     }
+    worker.kept = worker.kept && worker.attempts > 0;
     const bool is_idle = worker.state == WorkerState::kLive && worker.attempts == 0;
     worker.idle_for = is_idle ? worker.idle_for + time : Duration::zero();
     ++one;
@@ -122,7 +134,15 @@ void PoolWorld::place() {
     PoolWorker& worker = pod.worker;
     const bool takes = worker.state == WorkerState::kLive && !worker.marking;
     if (!takes || worker.deleting || pod.frozen) continue;
-    while (state_.waiting > 0 && worker.attempts < worker.slots) {
+    if (worker.attempts == 0 && state_.waiting > 0 && state_.waiting == state_.waiting_alone) {
+      worker.kept = true;
+      worker.attempts = 1;
+      --state_.waiting;
+      --state_.waiting_alone;
+      worker.idle_for = Duration::zero();
+    }
+    while (!worker.kept && state_.waiting > state_.waiting_alone &&
+           worker.attempts < worker.slots) {
       ++worker.attempts;
       --state_.waiting;
       worker.idle_for = Duration::zero();
@@ -195,6 +215,7 @@ void PoolWorld::check(const PoolPlan& plan) {
   std::int64_t serve = 0;
   std::int64_t live = 0;
   bool loses = false;
+  bool forgoes = false;  // a worker that waits for a node
   for (const PoolWorker& worker : state_.workers) {
     const bool goes =
         worker.marking || has(plan.remove, worker.pod_uid) || has(plan.drain, worker.pod_uid);
@@ -212,7 +233,10 @@ void PoolWorld::check(const PoolPlan& plan) {
     if (worker.state == WorkerState::kLive) violates("a worker is deleted without a mark");
     const bool waits = worker.state == WorkerState::kStarting && !worker.bound && !worker.ended;
     if (waits && worker.hash == state_.hash && serving() <= state_.spec.max_workers) {
-      violates("a worker that waits for a node is deleted");
+      forgoes = true;
+      if (worker.created + state_.spec.idle > state_.now) {
+        violates("a worker that waits for a node is deleted before its time");
+      }
     }
   }
   const std::int64_t max = state_.spec.max_workers;
@@ -222,6 +246,9 @@ void PoolWorld::check(const PoolPlan& plan) {
   }
   if (loses && serving() <= max && live < state_.spec.min_workers) {
     violates("scale-in below minWorkers");
+  }
+  if (forgoes && (serve < state_.spec.min_workers || plan.create > 0)) {
+    violates("a worker that waits for a node is deleted although the pool needs it");
   }
   const bool same = state_.status.observed_generation == state_.generation;
   const auto& next = state_.status.next_start;

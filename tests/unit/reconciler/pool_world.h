@@ -24,6 +24,8 @@ class PoolWorld {
   void end_all_runs();
   // So many runs wait that never end.
   void run_forever(std::int64_t runs);
+  // The same, and each needs a worker of its own.
+  void run_alone_forever(std::int64_t runs);
   // Some time passes: pods start, runs find their slots and end, silent workers are cut off.
   void pass(Duration time);
   // One plan, checked, of which each write may be lost. True: it did something.
@@ -55,6 +57,7 @@ class PoolWorld {
   Rng random_;
   bool lossy_ = true;
   bool endless_ = false;
+  bool endless_alone_ = false;
   bool good_ = true;  // pods that are created from now on start
   int templates_ = 0;
   int pods_made_ = 0;
