@@ -64,6 +64,8 @@ JobController::JobController(Dependencies dependencies, Config config,
       places_(dependencies.places),
       courier_(dependencies.courier),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
+      namespace_looks_(loop_,
+                       [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }),
       pool_(
           {loop_, log_}, config_.pool,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),

@@ -35,6 +35,7 @@
 #include "operator/jobs/stray_pods.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
+#include "operator/observe/namespace_looks.h"
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
 #include "operator/work/reconcile_pool.h"
@@ -285,6 +286,7 @@ class JobController {
   Courier* const courier_;
   JobWindows job_windows_;
   Executor executor_;
+  NamespaceLooks namespace_looks_;
   ReconcilePool pool_;
   Creations creations_;
   StrayPods strays_;

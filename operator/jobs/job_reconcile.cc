@@ -241,7 +241,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
   std::optional<Error> unread;
   bool namespace_goes = false;
   if (job->job.deleting && job->job.holds_outbox) {
-    auto look = executor_.namespace_goes(job->namespace_);
+    auto look = namespace_looks_.goes(job->namespace_);
     namespace_goes = co_await look;
   }
   while (true) {
