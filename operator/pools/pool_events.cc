@@ -372,6 +372,7 @@ reconciler::WorkerDecision PoolController::refresh(Worker& worker) {
   if (pool->book.attempts(worker.lease->uid) > 0 ||
       worker.state() != reconciler::WorkerState::kLive) {
     worker.idle_since.reset();
+    worker.seen_otherwise = true;
   } else if (!worker.idle_since) {
     worker.idle_since = loop_.now();
   }

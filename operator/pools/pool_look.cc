@@ -256,7 +256,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
           worker->is_readable() || (!worker->work && worker->lease->error.empty());
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
     }
-    if (worker->idle_since) seen.idle_for = loop_.now() - *worker->idle_since;
+    seen.idle_for = worker->idle_for(loop_.now(), state.now);
     state.workers.push_back(std::move(seen));
   }
   return state;

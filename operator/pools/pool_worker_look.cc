@@ -146,8 +146,9 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
     case WorkerStep::kMakeWork: {
       Work work;
       work.seq = 1;
-      auto task = make_lease(worker, /*is_work=*/true,
-                             new_work_lease_body(owner_of(*worker, *pool), uid, work), claim);
+      auto task =
+          make_lease(worker, /*is_work=*/true,
+                     new_work_lease_body(owner_of(*worker, *pool), uid, work, now()), claim);
       co_return co_await task;
     }
     case WorkerStep::kForget: {
@@ -358,7 +359,7 @@ Task<Status> PoolController::write_work(WorkerPtr worker, Work next, Ownership::
   const WorkerLeasePtr lease = worker->work;
   const std::string lease_uid = worker->lease->uid;
   worker->marking = worker->marking || (next.draining && !lease->work.draining);
-  auto task = put_lease(worker, lease, work_lease_body(*lease, next), claim);
+  auto task = put_lease(worker, lease, work_lease_body(*lease, next, now()), claim);
   const Status done = co_await task;
   if (done || !done.error().maybe_applied) worker->marking = false;
   if (!done) co_return done;

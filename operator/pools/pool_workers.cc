@@ -47,6 +47,13 @@ reconciler::WorkerState Worker::state() const {
   return lease->renewed ? State::kLive : State::kStarting;
 }
 
+Duration Worker::idle_for(SteadyTime steady, Time now) const {
+  if (!idle_since) return Duration::zero();
+  const Duration seen = steady - *idle_since;
+  if (seen_otherwise || !work || !work->renewed) return seen;
+  return std::max<Duration>(seen, now - *work->renewed);
+}
+
 // What cannot be read proves nothing: neither that an attempt has left, nor that it never began.
 void Worker::set_view() {
   view = {};

@@ -51,7 +51,8 @@ struct Worker {
   bool takes = false;        // new attempts
   bool wants_drain = false;  // the pool's plan does
   bool marking = false;      // the write that says so is on its way, or its answer was lost
-  std::optional<SteadyTime> idle_since;
+  std::optional<SteadyTime> idle_since;  // as this process has seen it
+  bool seen_otherwise = false;           // this process has seen it busy, or not live
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;
   std::optional<SteadyTime> last_revoke;  // our own last write
@@ -73,6 +74,8 @@ struct Worker {
   std::chrono::seconds duration() const;
   // Sets `view` from the Leases.
   void set_view();
+  // Without an attempt, since the operator last wrote its work Lease: maybe before this process.
+  Duration idle_for(SteadyTime steady, Time now) const;
   std::int64_t slots() const { return pod ? pod->worker.slots : 0; }
 };
 using WorkerPtr = std::shared_ptr<Worker>;

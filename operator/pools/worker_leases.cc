@@ -171,9 +171,9 @@ std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod
 }
 
 std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                const Work& work) {
+                                const Work& work, Time now) {
   return lease_body({{"name", work_lease_name(pod_uid)}}, pool,
-                    {kWorkAnnotation, encode_work(work), ""});
+                    {kWorkAnnotation, encode_work(work), "", now});
 }
 
 std::string revoked_lease_body(const CachedWorkerLease& lease) {
@@ -185,8 +185,8 @@ std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string
   return held_by(lease, "", reason + std::string(kWhyMark) + why);
 }
 
-std::string work_lease_body(const CachedWorkerLease& lease, const Work& work) {
-  return next_body(lease, {kWorkAnnotation, encode_work(work), ""});
+std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Time now) {
+  return next_body(lease, {kWorkAnnotation, encode_work(work), "", now});
 }
 
 }  // namespace holdfast::controller

@@ -5,6 +5,8 @@
 //     spec.holderIdentity         <pod name>/<pod UID>, or "revoked"; absent: cut off
 //     spec.renewTime              absent until the agent renews
 //   holdfast-work-<pod UID>     the operator's
+//     spec.renewTime              when the operator last wrote it: a worker without an entry has
+//                                 been idle since then
 //
 // Both belong to the WorkerPool, not to the pod: they outlive the pod, because the last answers
 // count.
@@ -47,9 +49,10 @@ struct CachedWorkerLease : kube::Object {
   std::string words;
   std::string error;
 
+  std::optional<Time> renewed;  // of either
+
   // The worker Lease.
   std::string holder;
-  std::optional<Time> renewed;
   WorkerReport report;         // empty before the first renewal
   std::string cut_off_why;     // as its cut-off has recorded it, as the end of a sentence
   bool out_of_memory = false;  // ... because the kernel killed it for its memory
@@ -71,13 +74,13 @@ std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod
                                   const std::string& holder);
 // The body of the POST of the work Lease.
 std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                const Work& work);
+                                const Work& work, Time now);
 
 // The bodies of PUTs, with the UID and the resourceVersion of the version that was read. They keep
 // the words of the worker, and drop what others have added to the Lease.
 std::string revoked_lease_body(const CachedWorkerLease& lease);
 std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& reason,
                                const std::string& why);
-std::string work_lease_body(const CachedWorkerLease& lease, const Work& work);
+std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Time now);
 
 }  // namespace holdfast::controller

@@ -93,7 +93,8 @@ struct PoolWorker {
   std::int64_t attempts = 0;
   // For a run that needs a worker of its own: other runs get no slot of it.
   bool kept = false;
-  // How long it has been live without an attempt, as seen by this process.
+  // How long it has been live without an attempt, as the work Lease records it or this process has
+  // seen it.
   Duration idle_for{0};
   bool deleting = false;       // the pod has a deletionTimestamp
   bool ended = false;          // the pod's phase is Succeeded or Failed

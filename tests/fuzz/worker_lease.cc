@@ -50,9 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FUZZ_REQUIRE(lease.duration <= std::chrono::seconds(reconciler::kMaxLeaseSeconds));
   if (lease.is_work) {
     const CachedWorkerLease next = read_again(
-        lease, work_lease_body(lease, reconciler::marked(lease.work, true,
-                                                         PodEnd{Time{}, std::chrono::seconds(30)})
-                                          .value_or(lease.work)));
+        lease, work_lease_body(
+                   lease,
+                   reconciler::marked(lease.work, true, PodEnd{Time{}, std::chrono::seconds(30)})
+                       .value_or(lease.work),
+                   Time{}));
     FUZZ_REQUIRE(next.work.draining && next.work.entries.size() == lease.work.entries.size());
     return 0;
   }

@@ -188,6 +188,54 @@ TEST_F(PoolControllerTest, AWorkerIsMarkedBeforeItsPodIsDeleted) {
   EXPECT_EQ(phase("one"), "Succeeded");
 }
 
+TEST_F(PoolControllerTest, ANewReplicaGoesOnWithTheIdleTime) {
+  const std::string pod = running_job("one");
+  WorkerReport ended = report();
+  Answer answer;
+  answer.id = world_.work(pod).entries.at(0).id;
+  answer.kind = AnswerKind::kEnded;
+  ended.answers.push_back(answer);
+  world_.renew(pod, ended);
+  ASSERT_TRUE(until([&] { return world_.work(pod).entries.empty(); }));
+  EXPECT_EQ(phase("one"), "Succeeded");
+  const auto stays_for = [&](Duration time) {
+    for (Duration step = kDuration / 3; time > Duration::zero(); time -= step) {
+      if (world_.work(pod).draining) return false;
+      world_.renew(pod, report());
+      world_.run(std::min(step, time));
+    }
+    return !world_.work(pod).draining;
+  };
+  // Each process lives for less than idleSeconds.
+  for (int lives = 0; lives < 2; ++lives) {
+    EXPECT_TRUE(stays_for(seconds(120)));
+    world_.stop();
+    world_.start();
+  }
+  EXPECT_TRUE(stays_for(seconds(50))) << "290 s, of 300";
+  EXPECT_FALSE(stays_for(seconds(30)));
+}
+
+// Its work Lease is older than its service.
+TEST_F(PoolControllerTest, AWorkerThatStartedSlowlyIsIdleOnlySinceItIsLive) {
+  world_.create(kPools, pool({{"idleSeconds", 60}, {"minWorkers", 1}}));
+  world_.start();
+  ASSERT_TRUE(until([&] { return pods().size() == 1; }));
+  const std::string pod = pods()[0];
+  ASSERT_TRUE(until([&] { return !world_.find("leases", "holdfast-work-" + pod).is_null(); }));
+  world_.run(seconds(100));
+  world_.renew(pod, report());
+  world_.run(seconds(1));
+  world_.patch(std::string(kPools) + "/small", {{"spec", {{"minWorkers", 0}}}});
+  world_.run(seconds(20));
+  EXPECT_FALSE(world_.work(pod).draining);
+  for (int step = 0; step < 5; ++step) {
+    world_.renew(pod, report());
+    world_.run(seconds(10));
+  }
+  EXPECT_TRUE(world_.work(pod).draining);
+}
+
 TEST_F(PoolControllerTest, ASilentWorkerIsCutOffAndItsAttemptIsLost) {
   const std::string pod = running_job("one");
   world_.run(kDuration - seconds(3));

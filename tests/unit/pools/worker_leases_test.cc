@@ -13,6 +13,8 @@ namespace {
 using reconciler::WorkerIs;
 using ::testing::HasSubstr;
 
+const Time kWritten = *parse_time("2026-01-02T03:04:05Z");
+
 WorkerPool pool() {
   WorkerPool pool;
   pool.name = "thumbnails";
@@ -127,18 +129,21 @@ TEST(WorkerLeases, ACutOffKeepsThatTheWorkerRanOutOfMemory) {
 }
 
 TEST(WorkerLeases, TheWorkLeaseSaysWhatTheSlotsShallDo) {
-  const Json lease = stored(new_work_lease_body(pool(), "w-1", Work{0, false, {}}), "9");
+  const Json lease = stored(new_work_lease_body(pool(), "w-1", Work{0, false, {}}, kWritten), "9");
   EXPECT_EQ(lease["metadata"]["name"], "holdfast-work-w-1");
   EXPECT_FALSE(lease["spec"].contains("holderIdentity"));
   const CachedWorkerLease first = decoded(lease);
   EXPECT_TRUE(first.is_work);
   EXPECT_EQ(first.pod_uid, "w-1");
   const Work work{1, true, {{{"job-1", 4, 2}, "film", false}}};
-  const Json next = Json::parse(work_lease_body(first, work));
+  EXPECT_EQ(first.renewed, kWritten);
+  const Time later = kWritten + std::chrono::seconds(3);
+  const Json next = Json::parse(work_lease_body(first, work, later));
   EXPECT_EQ(next["metadata"]["resourceVersion"], "9");
   EXPECT_EQ(next["metadata"]["uid"], "l-1");
   const CachedWorkerLease second = decoded(next);
   EXPECT_EQ(second.refused, "");
+  EXPECT_EQ(second.renewed, later) << "a worker without an entry is idle since then";
   EXPECT_EQ(second.work.seq, 1);
   EXPECT_TRUE(second.work.draining);
   ASSERT_EQ(second.work.entries.size(), 1u);
