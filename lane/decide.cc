@@ -40,7 +40,8 @@ void create(const View& view, const std::string& name, const Mapped& mapped, Dec
   Json status = view.job.status;
   if (!view.job.suspended()) go_on(status, view.now);
   decision.status = StatusWrite{with_record(view.job, {name, ""}), std::move(status)};
-  decision.creation = Creation{name, creation_body(view.job, name, mapped, view.shard_label)};
+  decision.creation =
+      Creation{name, creation_body(view.job, name, mapped, view.shard_label, view.keeps_rights)};
   decision.events.push_back(Event{false, "DurableJobCreated", "Created DurableJob " + name});
   const Json& pod = at(at(view.job.spec, "template"), "spec");
   if (string_at(pod, "restartPolicy") == "OnFailure") {

@@ -50,6 +50,8 @@ struct View {
   // A write that only says how many are Ready comes after this time at the earliest.
   Duration ready_pause{};
   std::string shard_label = {};  // of the Job
+  // The operator keeps its rights in the namespace for as long as the DurableJob is there.
+  bool keeps_rights = true;
   Time now{};
 };
 

@@ -92,7 +92,7 @@ Source parse_source(const std::string& text) {
 }
 
 std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped,
-                          const std::string& shard_label) {
+                          const std::string& shard_label, bool keeps_rights) {
   Json body = {{"apiVersion", reconciler::kJobApiVersion},
                {"kind", reconciler::kJobKind},
                {"metadata",
@@ -108,8 +108,9 @@ std::string creation_body(const BatchJob& job, const std::string& name, const Ma
                                                    {"uid", job.uid},
                                                    {"controller", true}}})}}},
                {"spec", mapped.spec}};
-  // Kubernetes deletes Jobs by their time to live, and those of a CronJob by its limits.
-  if (at(mapped.spec, "notify").is_array()) {
+  // Kubernetes deletes Jobs by their time to live, and those of a CronJob by its limits. Without
+  // rights nobody could remove the finalizer.
+  if (keeps_rights && at(mapped.spec, "notify").is_array()) {
     body["metadata"]["finalizers"] = Json::array({reconciler::kOutboxFinalizer});
   }
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);

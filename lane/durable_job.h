@@ -30,9 +30,10 @@ Source parse_source(const std::string& text);
 // One of the two hashes.
 std::string hash_of(const Json& json);
 
-// The body of a POST. `shard_label`: reconciler::shard_label() of the Job.
+// The body of a POST. `shard_label`: reconciler::shard_label() of the Job. `keeps_rights`: see View
+// (lane/decide.h).
 std::string creation_body(const BatchJob& job, const std::string& name, const Mapped& mapped,
-                          const std::string& shard_label);
+                          const std::string& shard_label, bool keeps_rights);
 
 // The body of a JSON Patch of the DurableJob with this version: a conflict, if it has another one.
 // Null: the field is removed.

@@ -356,7 +356,7 @@ struct Job {
   // Of a job that runs a batch/v1 Job (lane/). Its shard, fixed when it was made: "<label>/<uid>",
   // where the label is shard_label() and the UID decides if that means nothing any more.
   std::string fixed_shard;
-  std::string hostname;  // of the pods of an Indexed job, before "-<index>"; empty: the job's name
+  std::string hostname;   // of the pods of an Indexed job, before "-<index>"; empty: the job's name
   bool has_pool = false;  // any of its stages
   // Rises each time spec.message may have changed: the commands of its attempts on workers read it
   // again.
@@ -684,6 +684,9 @@ struct Observed {
   PoolView pool;                      // of a job whose stage has a pool
   NotifyView notify;
   bool namespace_goes = false;  // looked for only while an outbox holds a deleted job
+  // The operator's rights in the job's namespace go with the namespace. So no finalizer may wait
+  // there for anything.
+  bool may_lose_rights = false;
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

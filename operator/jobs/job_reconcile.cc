@@ -239,14 +239,17 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
   if (courier_) courier_->deliver(*job);
   Live live;
   std::optional<Error> unread;
+  // With its Role in the namespace, Kubernetes takes the operator's rights.
+  const bool may_lose_rights = !config_.namespaces.empty();
   bool namespace_goes = false;
-  if (job->job.deleting && job->job.holds_outbox) {
+  if (job->job.deleting && job->job.holds_outbox && !may_lose_rights) {
     auto look = namespace_looks_.goes(job->namespace_);
     namespace_goes = co_await look;
   }
   while (true) {
     reconciler::JobView seen = view(*job, *memory, live);
     seen.observed.namespace_goes = namespace_goes;
+    seen.observed.may_lose_rights = may_lose_rights;
     const reconciler::Decision decision = reconciler::decide(seen, now());
     if (decision.confirm) {
       auto task = confirm(*job, decision, *memory, live);

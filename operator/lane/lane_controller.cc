@@ -63,6 +63,7 @@ LaneController::LaneController(Dependencies dependencies)
       pods_(dependencies.pods),
       pod_shards_(dependencies.pod_shards),
       namespaces_(dependencies.namespaces),
+      keeps_rights_(dependencies.keeps_rights),
       membership_(dependencies.membership),
       pool_({loop_, log_}, pool_config(),
             [this](std::string key) { return reconcile(std::move(key)); }) {
@@ -205,6 +206,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
                                 const Memory& memory, kube::ObjectPtr& keep) const {
   lane::View view{.job = job};
   view.now = now();
+  view.keeps_rights = keeps_rights_;
   view.shard_label = membership_.shard_label(membership_.shard_of(shard_key(cached)));
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);

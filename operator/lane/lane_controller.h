@@ -44,6 +44,8 @@ class LaneController {
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
     Membership& membership;
+    // False: its rights in a namespace go with the namespace.
+    bool keeps_rights;
   };
   explicit LaneController(Dependencies dependencies);
 
@@ -130,6 +132,7 @@ class LaneController {
   cache::Informer& pods_;
   const PodShards& pod_shards_;
   cache::Informer* const namespaces_;
+  const bool keeps_rights_;
   Membership& membership_;
   ReconcilePool pool_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memory_;  // by the Job's UID

@@ -115,7 +115,7 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
   lane_controller_ =
       std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, pods_, pod_shards_,
-          batch_job_namespaces_.get(), membership_});
+          batch_job_namespaces_.get(), membership_, namespaces.empty()});
 }
 
 controller::OwnershipReport Manager::ownership() {

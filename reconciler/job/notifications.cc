@@ -286,7 +286,8 @@ bool hold_for_outbox(const Context& context, Plan& plan) {
   const Job& job = context.job;
   const bool is_over = is_terminal(job.status.phase);
   if (!job.holds_outbox || (!is_over && !job.deleting)) return false;
-  bool goes = !is_over || job.status.outbox.empty();
+  const bool may_lose_rights = context.view.observed.may_lose_rights;
+  bool goes = !is_over || may_lose_rights || job.status.outbox.empty();
   if (!goes && job.deleting) {
     const bool is_short = context.view.observed.namespace_goes;
     const Time until =

@@ -185,6 +185,24 @@ def test_a_namespace_with_pods_of_jobs_is_not_taken_off_the_list(admin, cluster,
     admin("upgrade", release, CHART, "--wait", LIMIT, values=less)
 
 
+def test_a_namespace_with_a_durablejob_that_an_outbox_holds_is_not_taken_off_the_list(admin, cluster, release):
+    both = LIMITED | {"watchNamespaces": ["media", "proofs"]}
+    admin("upgrade", release, CHART, "--wait", LIMIT, values=both)
+    path = "/apis/holdfast.dev/v1alpha1/namespaces/proofs/durablejobs"
+    template = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    status, answer = cluster.api("POST", path, {
+        "apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "spec": {"template": template},
+        "metadata": {"name": "held", "finalizers": ["holdfast.dev/outbox"]}})
+    assert status == 201, answer
+    less = both | {"watchNamespaces": ["media"]}
+    done = admin("upgrade", release, CHART, values=less, check=False)
+    assert done.returncode != 0
+    assert "DurableJob held is in namespace proofs and has the operator's finalizer" in done.stderr
+    cluster.api("PATCH", f"{path}/held", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+    admin("upgrade", release, CHART, "--wait", LIMIT, values=less)
+    cluster.api("DELETE", f"{path}/held")
+
+
 def test_two_releases_stand_side_by_side(admin, cluster, limited):
     second = ["second", CHART, "--namespace=media", "--wait", LIMIT]
     admin("install", *second, values=LIMITED)

@@ -62,7 +62,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* Without rights in a namespace, the operator cannot remove its finalizer from the pods there. */ -}}
+{{- /* Without rights in a namespace, the operator cannot remove its finalizers from the pods and DurableJobs there. */ -}}
 {{- define "holdfast.checkLeft" -}}
 {{- if .new }}
 {{- range .old | default (list "") }}
@@ -70,6 +70,11 @@
 {{- range (lookup "v1" "Pod" . "").items }}
 {{- if and (has "holdfast.dev/outcome" (.metadata.finalizers | default list)) (not (has .metadata.namespace $.new)) }}
 {{- fail (printf "watchNamespaces: pod %s of a job is in namespace %s and has the operator's finalizer: let the jobs there end, or delete them, before you remove the namespace from the list" .metadata.name .metadata.namespace) }}
+{{- end }}
+{{- end }}
+{{- range (lookup "holdfast.dev/v1alpha1" "DurableJob" . "").items }}
+{{- if and (has "holdfast.dev/outbox" (.metadata.finalizers | default list)) (not (has .metadata.namespace $.new)) }}
+{{- fail (printf "watchNamespaces: DurableJob %s is in namespace %s and has the operator's finalizer: wait until its targets are told, or delete its Job and wait until it is gone, before you remove the namespace from the list" .metadata.name .metadata.namespace) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -11,7 +11,7 @@ TEST(LaneDurableJob, ItIsOwnedByTheJobAndKeepsTheLabelsOfItsPods) {
   const World world(spec(R"({"ttlSecondsAfterFinished": 5})"));
   const Mapped mapped = map_job(world.job, "pi");
   EXPECT_TRUE(mapped.errors.empty());
-  const Json body = *parse_json(creation_body(world.job, "pi", mapped, "3-of-32"));
+  const Json body = *parse_json(creation_body(world.job, "pi", mapped, "3-of-32", true));
   const Json& owner = body["metadata"]["ownerReferences"][0];
   EXPECT_EQ(owner["uid"], "job-uid");
   EXPECT_EQ(owner["controller"], true);
@@ -27,9 +27,12 @@ TEST(LaneDurableJob, ItIsOwnedByTheJobAndKeepsTheLabelsOfItsPods) {
 TEST(LaneDurableJob, OneThatNamesTargetsStaysUntilTheyAreTold) {
   World world;
   world.job.metadata["annotations"] = {{"holdfast.dev/notify", "chat"}};
-  const Json body =
-      *parse_json(creation_body(world.job, "pi", map_job(world.job, "pi"), "3-of-32"));
-  EXPECT_EQ(body["metadata"]["finalizers"], Json::array({"holdfast.dev/outbox"}));
+  const auto body = [&](bool keeps_rights) {
+    return *parse_json(
+        creation_body(world.job, "pi", map_job(world.job, "pi"), "3-of-32", keeps_rights));
+  };
+  EXPECT_EQ(body(true)["metadata"]["finalizers"], Json::array({"holdfast.dev/outbox"}));
+  EXPECT_FALSE(body(false)["metadata"].contains("finalizers")) << "nobody could remove it";
 }
 
 TEST(LaneDurableJob, ANameWithDotsOrWithoutRoomForAnIndexGetsASuffix) {

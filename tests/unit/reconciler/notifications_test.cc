@@ -408,6 +408,15 @@ TEST(Notifications, ADeletedJobIsHeldForAnHourAtMostAndInAGoingNamespaceForAMinu
   EXPECT_LE(*waits.wake_after, seconds(30)) << "nothing else tells that the namespace goes";
 }
 
+// Kubernetes deletes its rights with all else in the namespace, in any order.
+TEST(Notifications, WhereTheOperatorMayLoseItsRightsADeletedJobIsHeldByNothing) {
+  JobView view = held({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})}, seconds(0));
+  view.observed.may_lose_rights = true;
+  EXPECT_TRUE(is_released(view));
+  view.job.deleting = false;
+  EXPECT_TRUE(is_released(view)) << "it was made while the operator watched all namespaces";
+}
+
 // Its owner is gone, so the garbage collector would do it, but the outbox holds the job.
 TEST(Notifications, ThePodsOfADeletedJobThatIsHeldAreDeleted) {
   JobView view = held({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})});
