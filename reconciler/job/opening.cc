@@ -200,7 +200,7 @@ Opening leave_out_runs(const Context& context) {
   for (std::size_t place = 0; place < runs.size(); ++place) {
     const Run& run = runs[place];
     if (all.contains(run.index)) continue;
-    if (is_being_created(context.view, run.attempt) || old_pod_lives(context, place)) {
+    if (creation_of(context.view, run.attempt) || old_pod_lives(context, place)) {
       opening.wait = Opening::Wait::kOldPod;
     } else if (!is_read(context, place) && !run.pod_name.empty()) {
       opening.to_confirm.push_back(run.index);

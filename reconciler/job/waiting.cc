@@ -226,7 +226,8 @@ namespace {
 void end_wait_for_left_out(const Context& context, Status& status) {
   const auto& told = status.waiting;
   const bool is_told =
-      told && (told->reason == Reason::kOldPodNotEnded || told->reason == Reason::kWorkerStopping);
+      told && (told->reason == Reason::kOldPodNotEnded || told->reason == Reason::kWorkerStopping ||
+               told->reason == Reason::kPodCreationUnanswered);
   if (!is_told) return;
   status.waiting = suspended_waiting();
   clear_condition(status, "Stalled", "Suspended", context.now);
