@@ -58,6 +58,10 @@ class Executor {
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
                            Ownership::Claim claim, JobMemory* memory);
 
+  // Gives a pod the labels that name its job. Likewise.
+  Task<Status> relabel_pod(std::string namespace_, std::string name, std::string uid,
+                           std::string job_name, std::string job_uid, Ownership::Claim claim);
+
   // Whether this namespace is being deleted: then it takes nothing new.
   Task<bool> namespace_goes(std::string namespace_);
 

@@ -146,4 +146,23 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::RelabelPod& wr
   co_return Outcome{};
 }
 
+Task<Status> Executor::relabel_pod(std::string namespace_, std::string name, std::string uid,
+                                   std::string job_name, std::string job_uid,
+                                   Ownership::Claim claim) {
+  const Status allowed = may_write(claim);
+  if (!allowed) co_return allowed.error();
+  const Json body = {
+      {"metadata",
+       {{"uid", uid},
+        {"labels", {{reconciler::kJobNameLabel, job_name}, {reconciler::kJobUidLabel, job_uid}}}}}};
+  kube::CallOptions options = for_its_version();
+  options.content_type = "application/merge-patch+json";
+  auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
+  const Result<JsonDocument> answer = co_await patch;
+  if (answer || met_another_object(answer.error())) co_return Unit{};
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  co_return answer.error();
+}
+
 }  // namespace holdfast::controller

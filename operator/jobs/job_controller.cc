@@ -117,6 +117,11 @@ StrayPods::Dependencies JobController::stray_pods() {
       [this](std::string namespace_, std::string name, std::string uid, Ownership::Claim claim) {
         return executor_.release_pod(std::move(namespace_), std::move(name), std::move(uid), claim,
                                      nullptr);
+      },
+      [this](std::string namespace_, std::string name, std::string uid, std::string job_name,
+             std::string job_uid, Ownership::Claim claim) {
+        return executor_.relabel_pod(std::move(namespace_), std::move(name), std::move(uid),
+                                     std::move(job_name), std::move(job_uid), claim);
       }};
 }
 

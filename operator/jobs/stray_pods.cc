@@ -125,11 +125,11 @@ Task<Status> StrayPods::walk_in(std::string namespace_) {
     for (const kube::ObjectPtr& object : page->items) {
       const auto& pod = static_cast<const Pod&>(*object);
       if (!pod.is_held || pod.is_shown) continue;
-      auto task = release_if_alone(pod, kWalkersShard, jobs);
+      auto task = settle(pod, kWalkersShard, jobs);
       const Status done = co_await task;
       if (!done) {
         deps_.log.debug(
-            "a pod without labels was not released",
+            "a pod without labels was not settled",
             {{"pod", pod.namespace_ + "/" + pod.name}, {"error", done.error().message}});
       }
     }
@@ -139,7 +139,7 @@ Task<Status> StrayPods::walk_in(std::string namespace_) {
   co_return Unit{};
 }
 
-Task<Status> StrayPods::release_if_alone(const Pod& pod, int shard, Jobs& jobs) {
+Task<Status> StrayPods::settle(const Pod& pod, int shard, Jobs& jobs) {
   const Key key(pod.namespace_, pod.job_name());
   if (!key.second.empty() && jobs.count(key) == 0) {
     kube::CallOptions options;
@@ -153,7 +153,11 @@ Task<Status> StrayPods::release_if_alone(const Pod& pod, int shard, Jobs& jobs) 
   }
   const bool has_job = !key.second.empty() && !jobs[key].empty() && pod.is_of(jobs[key]);
   const auto claim = deps_.claim(shard);
-  if (has_job || !claim) co_return Unit{};
+  if (!claim) co_return Unit{};
+  if (has_job) {
+    auto task = deps_.relabel(pod.namespace_, pod.name, pod.uid, key.second, jobs[key], *claim);
+    co_return co_await task;
+  }
   deps_.log.info("a pod without labels has lost its job, and is released",
                  {{"pod", pod.namespace_ + "/" + pod.name}, {"uid", pod.uid}});
   auto task = deps_.release(pod.namespace_, pod.name, pod.uid, *claim);
@@ -187,10 +191,10 @@ Task<void> StrayPods::seek() {
     if (!answer) continue;  // it is gone, or the walk finds it
     const kube::ObjectPtr pod = decode(*answer);
     if (!pod || !static_cast<const Pod&>(*pod).is_held) continue;
-    auto task = release_if_alone(static_cast<const Pod&>(*pod), sought.shard, jobs);
+    auto task = settle(static_cast<const Pod&>(*pod), sought.shard, jobs);
     const Status done = co_await task;
     if (!done)
-      deps_.log.debug("a pod without labels was not released",
+      deps_.log.debug("a pod without labels was not settled",
                       {{"pod", sought.name}, {"error", done.error().message}});
   }
   seeking_ = false;

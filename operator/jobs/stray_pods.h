@@ -1,10 +1,12 @@
-// Pods with our finalizer that no watch of ours shows, because somebody removed their labels. Their
-// job releases them while it exists, after a live look. Once it is gone, this class does: without
-// the finalizer's end such a pod, and its namespace, would stay Terminating for ever.
+// Pods with our finalizer that no watch of ours shows, because somebody removed their labels. Without
+// the finalizer's end such a pod, and its namespace, would stay Terminating for ever. If their job
+// exists, they get the job's labels again: then it sees them, and does with them what is right. Once
+// it is gone, this class releases them.
 //
 // - A deleted job's attempts name their pods: look_for() reads each of them.
-// - A walk over all pods, in pages and metadata alone, finds the others, also those whose job was
-//   deleted while no operator ran. The holder of shard 0 walks for all replicas.
+// - A walk over all pods, in pages and metadata alone, finds the others, also those of an end that
+//   a process did not finish, and those whose job was deleted while no operator ran. The holder of
+//   shard 0 walks for all replicas.
 //
 // A pod's job is known by its owner, else by the pod's own name. It counts as gone only if a live
 // read says so. Loop only. Destroy it when the client is idle.
@@ -42,6 +44,10 @@ class StrayPods {
     std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
                                Ownership::Claim claim)>
         release;
+    // So that the watch shows the pod to whoever has its job.
+    std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
+                               std::string job_name, std::string job_uid, Ownership::Claim claim)>
+        relabel;
   };
   // `namespaces`: empty means all.
   StrayPods(Dependencies dependencies, std::vector<std::string> namespaces);
@@ -69,7 +75,7 @@ class StrayPods {
   Task<void> walk();
   Task<Status> walk_in(std::string namespace_);
   Task<void> seek();
-  Task<Status> release_if_alone(const Pod& pod, int shard, Jobs& jobs);
+  Task<Status> settle(const Pod& pod, int shard, Jobs& jobs);
 
   Dependencies deps_;
   std::vector<std::string> namespaces_;

@@ -85,6 +85,30 @@ TEST_F(Strays, AWalkFindsWhatNothingNames) {
   });
 }
 
+// Its namespace could not go before it, nor could its job before the namespace.
+TEST_F(Strays, APodOfAnEndedJobIsReleasedAlsoIfTheEndWasCutShort) {
+  std::string pod;
+  run(minutes(25), [this, &pod] {
+    work_lasts = seconds(20);
+    at(seconds(20), [this] { create("team-b", "b"); });
+    at(seconds(30), [this, &pod] {
+      pod = pod_of("b");
+      strip(pod);
+      world_->network().refuses = [](const Delivery& delivery) {
+        return delivery.request.method == "PATCH" &&
+               delivery.request.target.find("/pods/b-") != std::string::npos;
+      };
+    });
+    at(minutes(2), [this, &pod] {
+      EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kSucceeded);
+      EXPECT_TRUE(is_held(pod));
+      world_->crash_replica(0, seconds(5));
+      world_->network().refuses = nullptr;
+    });
+    at(minutes(14), [this, &pod] { EXPECT_FALSE(is_held(pod)); });
+  });
+}
+
 TEST_F(Strays, APodThatCannotBeReleasedHoldsUpNoOther) {
   run(minutes(25), [this] {
     work_lasts = minutes(60);
