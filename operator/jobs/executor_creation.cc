@@ -127,7 +127,7 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   const Result<JsonDocument> answer = co_await post;
   known.asked_at.reset();
   if (!answer && reconciler::may_still_create(answer.error())) {
-    known.unanswered_until = asked_at + kCreationLimit;
+    known.add_unanswered(asked_at, kCreationLimit);
   }
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);

@@ -254,7 +254,7 @@ class JobController {
   std::vector<reconciler::OpenCreation> open_creations(
       const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods);
   std::optional<reconciler::OpenCreation> open_creation(const CachedJob& job, std::int64_t number,
-                                                        AttemptMemory& attempt);
+                                                        AttemptMemory& attempt, bool is_there);
   // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
   // none.
   int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);

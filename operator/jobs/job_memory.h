@@ -56,6 +56,7 @@ struct AttemptMemory {
   std::optional<SteadyTime> asked_at;
   // A request without an answer may be applied until then.
   SteadyTime unanswered_until{};
+  int unanswered = 0;  // how many such requests there are, at most
   // A live look has shown that no request for it can succeed any more.
   bool comes_no_more = false;
   // The UIDs of pods that had its name and were not its pod: the last few.
@@ -75,6 +76,15 @@ struct AttemptMemory {
   reconciler::OrphanClass recovers_from = reconciler::OrphanClass::kNone;
   SteadyTime trouble_began{};
 
+  // A pod that existed was made by the only request without an answer. If there are more, or one
+  // was answered, another may still make the pod again once it is gone.
+  bool pod_was_the_unanswered() const {
+    return pod_existed && unanswered == 1 && created_version == 0;
+  }
+  void add_unanswered(SteadyTime asked, Duration limit) {
+    unanswered = unanswered_until > asked ? unanswered + 1 : 1;
+    unanswered_until = asked + limit;
+  }
   void add_intent(const std::optional<Time>& stamp);
   void add_stranger(const std::string& uid);
   bool is_stranger(const std::string& uid) const;

@@ -176,7 +176,10 @@ std::vector<reconciler::OpenCreation> JobController::open_creations(
   }
   std::map<std::int64_t, reconciler::OpenCreation> open;
   for (auto& [number, attempt] : memory.attempts) {
-    if (auto one = open_creation(job, number, attempt)) open.emplace(number, std::move(*one));
+    const bool is_there = there.count(reconciler::pod_name(job.name, job.uid, number)) != 0;
+    if (auto one = open_creation(job, number, attempt, is_there)) {
+      open.emplace(number, std::move(*one));
+    }
   }
   const auto gained = gained_at_.find(shard_of(job));
   const Duration held =
@@ -200,10 +203,13 @@ std::vector<reconciler::OpenCreation> JobController::open_creations(
 // is not gone.
 std::optional<reconciler::OpenCreation> JobController::open_creation(const CachedJob& job,
                                                                      std::int64_t number,
-                                                                     AttemptMemory& attempt) {
+                                                                     AttemptMemory& attempt,
+                                                                     bool is_there) {
   const SteadyTime steady = loop_.now();
   const bool is_unseen = attempt.created_version > pods_.version(job.namespace_);
-  const bool is_unanswered = attempt.unanswered_until > steady && !attempt.pod_existed;
+  // While the pod is there, no other of its name can be made.
+  const bool is_unanswered =
+      attempt.unanswered_until > steady && !is_there && !attempt.pod_was_the_unanswered();
   const bool may_come = (is_unseen || is_unanswered) && !attempt.comes_no_more;
   if (!attempt.creating() && !may_come) return std::nullopt;
   if (is_unseen && steady - attempt.lag_told >= kOwnPodTimeout &&

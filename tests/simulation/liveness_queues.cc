@@ -148,7 +148,7 @@ std::vector<std::string> Liveness::old_numbers(const std::string& name, const Pe
   const auto is_old = [&](const std::string& what) { old.push_back(what); };
   // Of a pod that is lost nobody is sure.
   const bool sure = std::none_of(line.begin(), line.end(), [](const Permits::Job* job) {
-    return job->outlasts && !Permits::runs(*job) && !job->pods.empty();
+    return !Permits::runs(*job) && job->may_outlast();
   });
   const std::int64_t running = permits.used_at_most(name);
   if (sure && int_at(queue.status, "running") != running) {
@@ -156,7 +156,7 @@ std::vector<std::string> Liveness::old_numbers(const std::string& name, const Pe
   }
   std::int64_t least = 0, most = 0;
   for (const Permits::Job* const job : line) {
-    if (permits.is_admitted(*job) || (job->outlasts && !job->pods.empty())) continue;
+    if (permits.is_admitted(*job) || job->may_outlast()) continue;
     least += waits(*job) ? 1 : 0;
     most += may_wait(*job) ? 1 : 0;
   }

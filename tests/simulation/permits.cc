@@ -91,6 +91,11 @@ void Permits::read(const Json& json, Job& job) {
   const bool is_strict =
       string_at(stage, "podReplacementPolicy") == "Failed" || stage.contains("workerPool");
   job.outlasts = !ended && is_strict;
+  const Json& runs_on_record = at(status, "runs");
+  job.may_have_slots =
+      std::any_of(runs_on_record.begin(), runs_on_record.end(), [](const Json& run) {
+        return run.contains("workerName") && run.contains("nextAttemptTime");
+      });
 }
 
 bool Permits::lives(const Job& job, const std::string& pod_uid, const std::string& pod_name) const {
@@ -139,7 +144,7 @@ std::int64_t Permits::used_at_most(const std::string& queue, const std::string* 
   return std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
     const Job& job = one.second;
     if (job.queue != queue || (key && job.key != *key)) return false;
-    return runs(job) || (job.outlasts && !job.pods.empty()) || is_admitted(job);
+    return runs(job) || job.may_outlast() || is_admitted(job);
   });
 }
 
