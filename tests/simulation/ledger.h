@@ -174,6 +174,7 @@ class Ledger {
   void check_worker_deleted(const Json& pod);
   bool is_over(const std::string& namespace_, const WorkEntry& entry,
                const std::string& lease_uid) const;
+  bool is_past_start(const Json& pod) const;
   bool gets_attempts(const Json& pod, const std::string& hash) const;
   // ledger_times.cc
   void check_loss(const StatusWrite& write, const reconciler::HistoryEntry& entry);
@@ -219,6 +220,7 @@ class Ledger {
     std::int64_t most = 0;
     std::int64_t before = 0;
     Duration changed{0};
+    Duration start_deadline{0};  // the shortest that it had
   };
   std::map<std::string, PoolSize> pool_sizes_;
   std::set<std::string> once_missing_;  // pools by namespace and name; a stale watch shows it late
