@@ -179,7 +179,7 @@ namespace {
 
 void tell_of_version(const Context& context, Plan& plan) {
   Status status = context.job.status;
-  if (status.phase == Phase::kNone) status.phase = Phase::kPending;
+  settle_phase(context, status);
   status.waiting = version_waiting(context, active_deadline(context, status));
   plan.inform(std::move(status));
 }
