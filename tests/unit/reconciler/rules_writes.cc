@@ -245,7 +245,11 @@ std::string broken_stages(const Job& job, const Status& next) {
 
 // An admitted job that rests starts nothing, and its attempt rises by one for the permit.
 bool gives_back(const JobView& view, const Status& next) {
-  return view.job.queue && rests(view.job.spec, next, view.observed.pool.no_pool) &&
+  // What this version does not know starts nothing, and holds no permit.
+  const bool idles = next.phase == Phase::kPending || next.phase == Phase::kBackoff;
+  const bool is_unknown = !view.job.unknown.empty() || !view.observed.pool.unknown.empty();
+  return view.job.queue &&
+         (rests(view.job.spec, next, view.observed.pool.no_pool) || (idles && is_unknown)) &&
          next.attempt == view.job.status.attempt + 1;
 }
 
