@@ -10,13 +10,12 @@
 // include the caller's own earlier writes, or the pool is too large for a moment.
 //
 // The rules.
-// - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots:
-//   workers of an older template may have more or fewer of them.
-// - A run that needs a worker of its own takes a whole one that is empty. Free slots of a busy
-//   worker are nothing to it, and the slots of its worker are nothing to others.
-// - Starting and live workers together are at most maxWorkers. Draining ones come on top, once
-// their
-//   marks are seen.
+// - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots,
+//   because workers of an older template may have more or fewer slots.
+// - A run that needs a worker of its own takes an empty worker. It cannot use the free slots of a
+//   busy worker, and no other run can use the slots of its worker.
+// - Starting and live workers together are at most maxWorkers. Draining ones do not count once
+//   their marks are seen.
 // - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
 //   for all that runs and waits. A busy worker is never drained for it.
 // - It also deletes workers without a node that are older than idleSeconds, the youngest first, if

@@ -92,6 +92,13 @@ TEST_F(ProxyTest, OneThatCannotBeUsedIsRefusedAtOnce) {
 class TunnelTest : public ProxyTest {
  protected:
   static constexpr std::size_t kLarge = 800'000;
+  // An https:// proxy: TLS with this identity before a plain one.
+  static Front::Config tls_before(const ConnectProxy& plain, test::KeyPair identity) {
+    Front::Config tls;
+    tls.target_port = plain.port();
+    tls.identity = std::move(identity);
+    return tls;
+  }
   void make_by(const std::string& proxy_url) {
     auto through = config();
     through.proxy_url = proxy_url;
@@ -241,10 +248,7 @@ TEST_F(TunnelTest, TheProxyCannotPutAnotherServerInPlaceEither) {
 
 TEST_F(TunnelTest, RequestsGoThroughAProxyThatSpeaksTls) {
   ConnectProxy plain(server_.port());
-  Front::Config tls;
-  tls.target_port = plain.port();
-  tls.identity = ca_.issue("proxy", {"DNS:localhost"});
-  const Front proxy(tls);
+  const Front proxy(tls_before(plain, ca_.issue("proxy", {"DNS:localhost"})));
   make_by("https://me:p%40ss@localhost:" + std::to_string(proxy.port()));
   expect_all_works();
   const std::string head = plain.heads().at(0);
@@ -255,10 +259,7 @@ TEST_F(TunnelTest, RequestsGoThroughAProxyThatSpeaksTls) {
 TEST_F(TunnelTest, ARenewedAuthorityIsTrustedForTheProxyToo) {
   const CertificateAuthority next("next");
   ConnectProxy plain(server_.port());
-  Front::Config tls;
-  tls.target_port = plain.port();
-  tls.identity = next.issue("proxy", {"DNS:localhost"});
-  const Front proxy(tls);
+  const Front proxy(tls_before(plain, next.issue("proxy", {"DNS:localhost"})));
   make_by("https://localhost:" + std::to_string(proxy.port()));
   EXPECT_FALSE(send(get_request("/")).ok());
   TlsConfig both = config().tls;
@@ -274,10 +275,7 @@ TEST_F(TunnelTest, ARenewedAuthorityIsTrustedForTheProxyToo) {
 // Basic authentication has no limit of its own, and some proxies take tokens as passwords.
 TEST_F(TunnelTest, OnlyASocksProxyLimitsTheLengthOfAPassword) {
   ConnectProxy plain(server_.port());
-  Front::Config tls;
-  tls.target_port = plain.port();
-  tls.identity = ca_.issue("proxy", {"DNS:localhost"});
-  const Front proxy(tls);
+  const Front proxy(tls_before(plain, ca_.issue("proxy", {"DNS:localhost"})));
   const std::string user = "me:" + std::string(1000, 'p') + "@localhost:";
   make_by("https://" + user + std::to_string(proxy.port()));
   ASSERT_TRUE(send(get_request("/")).ok());
@@ -293,10 +291,7 @@ TEST_F(TunnelTest, OnlyASocksProxyLimitsTheLengthOfAPassword) {
 
 TEST_F(TunnelTest, AProxyWithAWrongCertificateGetsNothing) {
   ConnectProxy plain(server_.port());
-  Front::Config tls;
-  tls.target_port = plain.port();
-  tls.identity = ca_.issue("proxy", {"DNS:elsewhere"});
-  const Front proxy(tls);
+  const Front proxy(tls_before(plain, ca_.issue("proxy", {"DNS:elsewhere"})));
   make_by("https://me:p%40ss@localhost:" + std::to_string(proxy.port()));
   EXPECT_FALSE(send(get_request("/")).ok());
   EXPECT_TRUE(plain.heads().empty());

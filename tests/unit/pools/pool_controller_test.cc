@@ -122,6 +122,15 @@ class PoolControllerTest : public ::testing::Test {
     }
     world_.renew(pod, says);
   }
+  // The first of its attempts has ended.
+  void answer_ended(const std::string& pod) {
+    WorkerReport says = report();
+    Answer answer;
+    answer.id = world_.work(pod).entries.at(0).id;
+    answer.kind = AnswerKind::kEnded;
+    says.answers.push_back(answer);
+    world_.renew(pod, says);
+  }
 
   OperatorWorld world_;
 };
@@ -171,12 +180,7 @@ TEST_F(PoolControllerTest, AWorkerIsMarkedBeforeItsPodIsDeleted) {
       },
       seconds(20)));
   EXPECT_EQ(pods().size(), 2U) << "it still runs its attempt";
-  WorkerReport ended = report();
-  Answer answer;
-  answer.id = world_.work(pod).entries.at(0).id;
-  answer.kind = AnswerKind::kEnded;
-  ended.answers.push_back(answer);
-  world_.renew(pod, ended);
+  answer_ended(pod);
   ASSERT_TRUE(until([&] {
     return !at(at(world_.find("pods", string_at(at(world_.all("pods").at(0), "metadata"), "name")),
                   "metadata"),
@@ -190,12 +194,7 @@ TEST_F(PoolControllerTest, AWorkerIsMarkedBeforeItsPodIsDeleted) {
 
 TEST_F(PoolControllerTest, ANewReplicaGoesOnWithTheIdleTime) {
   const std::string pod = running_job("one");
-  WorkerReport ended = report();
-  Answer answer;
-  answer.id = world_.work(pod).entries.at(0).id;
-  answer.kind = AnswerKind::kEnded;
-  ended.answers.push_back(answer);
-  world_.renew(pod, ended);
+  answer_ended(pod);
   ASSERT_TRUE(until([&] { return world_.work(pod).entries.empty(); }));
   EXPECT_EQ(phase("one"), "Succeeded");
   const auto stays_for = [&](Duration time) {
