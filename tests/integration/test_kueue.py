@@ -6,6 +6,8 @@ from kueue import GATE, PREEMPTS, PRIORITY, QUEUE, has
 from localcluster import wait_for
 
 SOON = {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}
+# Kueue looks at those who wait a second after a workload has ended, and at a new one at once.
+BEHIND_OTHERS = SOON | {"initialSeconds": 5, "maxSeconds": 5}
 LIMIT = 60
 # Of docs/kueue.md; also of test_kueue_namespaces.py.
 row = Rows()
@@ -106,7 +108,7 @@ def test_with_an_ignore_rule_a_preemption_spends_nothing(queue, jobs):
 @row("An attempt fails or is lost")
 def test_a_next_attempt_queues_behind_those_who_wait(queue, jobs):
     queue(1)
-    fill(jobs, "fails")
+    fill(jobs, "fails", retryBackoff=BEHIND_OTHERS)
     jobs.apply(queued("waits", runs(900)))
     wait_gated(jobs, "waits")
     jobs.end_pod(jobs.pod("fails"), "Failed", 1)
