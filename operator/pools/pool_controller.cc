@@ -86,7 +86,9 @@ void PoolController::look_at_all(int shard) {
     if (is_of_shard(key)) work_.queue().add(key);
   }
   for (const auto& [key, worker] : workers_) {
-    if (is_of_shard(key)) work_.queue().add(worker->queue_key());
+    if (!is_of_shard(key)) continue;
+    worker->gained_at = loop_.now();
+    work_.queue().add(worker->queue_key());
   }
   pools_.store().for_each([&](const kube::ObjectPtr& pool) {
     if (is_of_shard(pool->key())) work_.queue().add(pool->key());
@@ -267,8 +269,8 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
   const Moment needed = leases_reach_.since(job.uid, job.version);
   // What this process wrote itself comes back by the watch.
   const std::uint64_t version = worker.lease->version;
-  const bool is_new = leases_.version(job.namespace_) >= version &&
-                      leases_reach_.has(job.namespace_, needed);
+  const bool is_new =
+      leases_.version(job.namespace_) >= version && leases_reach_.has(job.namespace_, needed);
   // The job waits for newer Leases only if they can change something.
   if (!look(is_new) && !is_new && look(true)) {
     leases_reach_.has(job.namespace_, needed, job.key(), version);

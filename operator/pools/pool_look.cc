@@ -9,6 +9,7 @@
 #include "operator/jobs/writes.h"
 #include "operator/pools/pool_controller.h"
 #include "reconciler/names.h"
+#include "reconciler/refusals.h"
 #include "reconciler/run/pod_times.h"
 
 namespace holdfast::controller {
@@ -28,6 +29,8 @@ constexpr std::chrono::minutes kTakenName{1};
 constexpr std::chrono::seconds kReadMissing{5};
 // Jobs whose worker is missing are looked at this often, until their records have moved on.
 constexpr std::chrono::seconds kMissingPause{5};
+// Jobs that wait ask a new process for workers first: an idle one that drains takes none of them.
+constexpr std::chrono::seconds kJobsAsk{10};
 // Pods that are created or deleted at once.
 constexpr std::size_t kPodsAtOnce = 4;
 
@@ -125,15 +128,22 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
   }
+  bool changes = creates;
   for (const std::string& uid : plan.remove) {
     const auto worker = pool->workers.find(uid);
     // It may have begun to serve while the pods were made: then it drains first.
     const bool is_there = worker != pool->workers.end();
     if (!is_there || worker->second->state() == reconciler::WorkerState::kLive) continue;
+    if (const Duration left = worker->second->remove_at - loop_.now(); left > Duration::zero()) {
+      wake_in(result, left);
+      continue;
+    }
     auto task = remove_pod(worker->second, *claim);
-    fail(result, co_await task);
+    const Status removed = co_await task;
+    fail(result, removed);
+    changes = changes || removed;
   }
-  if (creates || !plan.remove.empty()) look_at_pool_soon(key);
+  if (changes) look_at_pool_soon(key);
   co_return result;
 }
 
@@ -256,7 +266,11 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
           worker->is_readable() || (!worker->work && worker->lease->error.empty());
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
     }
+    const Duration asking = worker->gained_at + kJobsAsk - loop_.now();
     seen.idle_for = worker->idle_for(loop_.now(), state.now);
+    if (asking > Duration::zero()) {
+      seen.idle_for = std::min(seen.idle_for, cached.spec.idle - asking);
+    }
     state.workers.push_back(std::move(seen));
   }
   return state;
@@ -361,6 +375,7 @@ Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim
                        answer.error().code == ErrorCode::kConflict;
   if (is_done) co_return Unit{};
   worker->removed = false;
+  worker->remove_at = loop_.now() + reconciler::retry_delay(worker->failed_removals++);
   refresh(*worker);
   co_return answer.error();
 }

@@ -45,6 +45,9 @@ struct Worker {
   // With which its agent runs, as its pod has shown. Zero: this process has not seen its pod.
   std::chrono::seconds agent_duration{0};
   bool removed = false;  // the API server has accepted its pod's deletion
+  // Deletions of its pod that have failed, and when the next one is tried.
+  int failed_removals = 0;
+  SteadyTime remove_at{};
 
   // Of both Leases, for at_place(). `read_after` is not set.
   reconciler::WorkerView view;
@@ -53,6 +56,7 @@ struct Worker {
   bool marking = false;      // the write that says so is on its way, or its answer was lost
   std::optional<SteadyTime> idle_since;  // as this process has seen it
   bool seen_otherwise = false;           // this process has seen it busy, or not live
+  SteadyTime gained_at{};                // when this process began to act on it
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;
   std::optional<SteadyTime> last_revoke;  // our own last write

@@ -81,7 +81,8 @@ constexpr const char* kNames[] = {"create-job",
                                   "delete-batch-job",
                                   "take-back-start",
                                   "newer-status",
-                                  "newer-spec"};
+                                  "newer-spec",
+                                  "deletions-fail"};
 static_assert(std::size(kNames) == kActs);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

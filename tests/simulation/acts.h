@@ -107,8 +107,11 @@ enum class Act {
   // a status, or a user gives it a spec.
   kNewerStatus,
   kNewerSpec,
+  // Of one namespace's pods: a webhook without an endpoint, flow control, or a rule that forbids
+  // them.
+  kDeletionsFail,
 };
-inline constexpr int kActs = static_cast<int>(Act::kNewerSpec) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kDeletionsFail) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

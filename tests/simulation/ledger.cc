@@ -311,6 +311,8 @@ void Ledger::answered(const Delivery& delivery, const ApiAnswer& answer) {
       renewal = std::max(renewal, delivery.sent);
     }
   }
+  const bool forbids = answer.status == 403 || answer.status == 422;
+  if (delivery.request.method == "DELETE" && forbids) undeletable_.insert(delivery.request.target);
   if (answer.status != 200 || !is_status_write(delivery.request)) return;
   const Json body = Json::parse(answer.body, nullptr, false);
   std::uint64_t& own =

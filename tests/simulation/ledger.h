@@ -192,6 +192,7 @@ class Ledger {
   void pod_written(const Applied& applied);
   void pod_created(const Json& pod);
   void check_not_over(const Json& job, const Json& pod);
+  void check_all_stopped(const StatusWrite& write);
   void pod_template_kept(const Json& job, const Json& body);
   void pod_touched(const Json& before, const Json* after);
   void second_copy(const Delivery& delivery);
@@ -213,6 +214,7 @@ class Ledger {
   std::map<std::string, PodBook> pods_;
   std::multimap<std::string, std::string> pods_by_name_;  // to their UIDs
   std::set<std::string> excused_;
+  std::set<std::string> undeletable_;  // pods by target: a rule has forbidden their deletion
   // Workers that are cut off, by the UID of their worker Lease: the report that counts.
   std::map<std::string, WorkerReport> cut_off_;
   // The limits of pools, by UID.

@@ -91,6 +91,7 @@ void Ledger::status_written(const StatusWrite& write) {
   }
   attempts_ended(write, book);
   attempts_started(write, book);
+  check_all_stopped(write);
   check_places(write);
   check_indexes(write, book);
   const Condition* const failed = write.next.condition("Failed");

@@ -98,6 +98,8 @@ constexpr Habit kHabits[] = {
     {kNewerStatus, 240},
     {kNewerSpec, 120, seconds(1), minutes(6)},
 };
+// Drawn last, so that the other acts of a script are what they are without it.
+constexpr Habit kFailingDeletions{kDeletionsFail, 12, seconds(2), minutes(3)};
 
 const std::vector<Act> kUsers = {kEditSpec,        kSuspend,   kCancel,         kDeleteJob,
                                  kRecreateJob,     kDeletePod, kForceDeletePod, kStripLabels,
@@ -177,13 +179,13 @@ class Drawing {
       const int jobs = profile_.volume > 0 ? 100 : busy;
       if (has(habit.act)) add(habit, habit.act == kCreateJob ? jobs : 1000);
     }
-    std::stable_sort(script_.events.begin(), script_.events.end(),
-                     [](const auto& a, const auto& b) { return a.at < b.at; });
-    int id = 0;
-    for (ScriptEvent& event : script_.events) {
-      event.id = id++;
-      event.seed = mix(script_.seed, 0xACC + static_cast<std::uint64_t>(event.id));
-    }
+    number_from(0);
+    const std::size_t others = script_.events.size();
+    // A quarter of the worlds with users.
+    const bool fails = has(kCancel) || has(kSuspend) || has(kDeleteJob);
+    if (fails && mix(script_.seed, 0xDE1E) % 4 == 0) add(kFailingDeletions, 1000);
+    number_from(others);
+    sort_by_time(script_.events.begin());
     return std::move(script_);
   }
 
@@ -202,6 +204,21 @@ class Drawing {
     if (script_.queues) chosen_.insert(chosen_.end(), std::begin(kQueues), std::end(kQueues));
     if (!script_.pools || profile_.pools) return;
     chosen_.insert(chosen_.end(), kWorkers.begin(), kWorkers.end());
+  }
+
+  void sort_by_time(std::vector<ScriptEvent>::iterator from) {
+    std::stable_sort(from, script_.events.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+  }
+
+  // The events from this place on are in their order.
+  void number_from(std::size_t place) {
+    sort_by_time(script_.events.begin() + static_cast<std::ptrdiff_t>(place));
+    for (; place < script_.events.size(); ++place) {
+      ScriptEvent& event = script_.events[place];
+      event.id = static_cast<int>(place);
+      event.seed = mix(script_.seed, 0xACC + place);
+    }
   }
 
   Duration between(Duration least, Duration most) {

@@ -156,6 +156,7 @@ void World::act_on_replicas(const ScriptEvent& event) {
     case Act::kHangingWebhook:
     case Act::kLongRetryAfter:
     case Act::kNamespaceFails:
+    case Act::kDeletionsFail:
       tenants_[event.id] = event;
       if (event.act == Act::kNamespaceFails) network_.break_watches(-1);
       return;
@@ -233,6 +234,13 @@ Gateway::Fate World::fate_of(const ApiRequest& request) {
       return {Duration::zero(), event.seed % 3 == 1 ? 500 : 503, 0};
     }
     if (request.method == "GET") continue;
+    if (event.act == Act::kDeletionsFail) {
+      if (request.method != "DELETE" || !pods) continue;
+      strikes_.fired(event.act);
+      trace("  " + request.user + " DELETE " + request.target + " fails");
+      static constexpr int kStatus[] = {500, 429, 403};
+      return {Duration::zero(), kStatus[event.seed % 3], event.seed % 3 == 1 ? 2 : 0};
+    }
     if (event.act == Act::kLongRetryAfter && static_cast<int>(drawn % 1000) < event.permille) {
       strikes_.fired(event.act);
       return {Duration::zero(), 429, 2 + static_cast<int>(drawn % 40)};

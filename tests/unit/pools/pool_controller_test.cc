@@ -53,6 +53,9 @@ class PoolControllerTest : public ::testing::Test {
     for (const Json& pod : world_.all("pods")) uids.push_back(uid_of(pod));
     return uids;
   }
+  static bool contains(const std::vector<std::string>& list, const std::string& one) {
+    return std::find(list.begin(), list.end(), one) != list.end();
+  }
   static std::string uid_of(const Json& object) { return string_at(at(object, "metadata"), "uid"); }
   Json worker_lease(const std::string& pod) const {
     return world_.find("leases", "holdfast-worker-" + pod);
@@ -192,6 +195,24 @@ TEST_F(PoolControllerTest, AWorkerIsMarkedBeforeItsPodIsDeleted) {
   EXPECT_EQ(phase("one"), "Succeeded");
 }
 
+TEST_F(PoolControllerTest, ADeletionThatFailsIsTriedAgainAfterAPause) {
+  const std::string pod = running_job("one");
+  std::optional<ApiAnswer> answer = ApiAnswer{500, R"({"kind": "Status", "code": 500})", 0};
+  int tries = 0;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "DELETE" || !request.target.starts_with(kPods)) return std::nullopt;
+    ++tries;
+    return answer;
+  };
+  // It is cut off, so its pod has to go.
+  ASSERT_TRUE(until([&] { return tries > 0; }, kDuration + seconds(5)));
+  world_.run(minutes(2));
+  EXPECT_LE(tries, 8) << "after 5, 10, 20 and then each 30 seconds";
+  EXPECT_GE(tries, 5);
+  answer.reset();
+  ASSERT_TRUE(until([&] { return !contains(pods(), pod); }, seconds(31)));
+}
+
 TEST_F(PoolControllerTest, ANewReplicaGoesOnWithTheIdleTime) {
   const std::string pod = running_job("one");
   answer_ended(pod);
@@ -213,6 +234,32 @@ TEST_F(PoolControllerTest, ANewReplicaGoesOnWithTheIdleTime) {
   }
   EXPECT_TRUE(stays_for(seconds(50))) << "290 s, of 300";
   EXPECT_FALSE(stays_for(seconds(30)));
+}
+
+// Its idle time may be over already, and jobs may have come while nobody was there.
+TEST_F(PoolControllerTest, ANewReplicaHearsOfJobsBeforeItDrainsIdleWorkers) {
+  const std::string pod = running_job("one");
+  answer_ended(pod);
+  ASSERT_TRUE(until([&] { return world_.work(pod).entries.empty(); }));
+  for (Duration step = kDuration / 3, time = seconds(290); time > Duration::zero(); time -= step) {
+    world_.renew(pod, report());
+    world_.run(std::min(step, time));
+  }
+  world_.stop();
+  for (int step = 0; step < 3; ++step) {
+    world_.renew(pod, report());
+    world_.run(kDuration / 3);
+  }
+  world_.create(kJobs, job("two"));
+  world_.start();
+  EXPECT_TRUE(until(
+      [&] {
+        world_.renew(pod, report());
+        world_.run(std::chrono::milliseconds(100));
+        return !world_.work(pod).entries.empty();
+      },
+      seconds(60)));
+  EXPECT_FALSE(world_.work(pod).draining);
 }
 
 // Its work Lease is older than its service.
