@@ -184,8 +184,18 @@ void Slots::pod_ends(SteadyTime now) {
   if (!ending_) ending_ = now;
 }
 
+// A second deletion with a shorter grace: its kubelet begins to wait anew, and waits that long.
+void Slots::learn_grace(SteadyTime now, Duration grace) {
+  if (!told_grace_) {
+    told_end_ = *ending_ + grace;
+  } else if (grace < *told_grace_) {
+    told_end_ = std::min(*told_end_, now + grace);
+  }
+  told_grace_ = grace;
+}
+
 SteadyTime Slots::pod_end() const {
-  return *ending_ + told_grace_.value_or(std::min(kAssumedGrace, settings_.pod_grace));
+  return told_end_.value_or(*ending_ + std::min(kAssumedGrace, settings_.pod_grace));
 }
 
 SteadyTime Slots::kill_by() const { return std::max(pod_end() - kBeforeEnd, *ending_); }
@@ -224,7 +234,7 @@ void Slots::read_work(SteadyTime now, const WorkReading& reading, std::optional<
   attempts_.apply(now, *reading.work, orders_);
   if (reading.work->end) {
     pod_ends(now);
-    told_grace_ = reading.work->end->grace;
+    learn_grace(now, reading.work->end->grace);
   }
   if (reading.work->draining) drain("the operator asks for it");
 }

@@ -128,6 +128,7 @@ class Slots {
   bool heard_lately(SteadyTime now) const;
   void wake(SteadyTime when);
   SteadyTime begin_before() const;
+  void learn_grace(SteadyTime now, Duration grace);
   SteadyTime pod_end() const;
   SteadyTime kill_by() const;
   SteadyTime stop_at() const;
@@ -181,6 +182,7 @@ class Slots {
   std::optional<SteadyTime> told_to_end_;
   std::optional<SteadyTime> ending_;    // SIGTERM, or the first mark with the pod's end
   std::optional<Duration> told_grace_;  // the last mark's
+  std::optional<SteadyTime> told_end_;  // what that means
   bool stopping_ = false;               // all commands, as the pod ends
 
   std::string fenced_why_;

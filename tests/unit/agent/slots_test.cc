@@ -318,6 +318,39 @@ TEST_F(SlotsRule, WithLessTimeThanItsGraceACommandIsAskedToEndAtOnceAndKilledBef
   EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
 }
 
+// `kubectl drain`, and later `kubectl delete --grace-period=30`: the kubelet waits 30 s from then.
+TEST_F(SlotsRule, ASecondDeletionWithLessGraceLeavesTimeToEnd) {
+  serve(2, seconds(8), seconds(600));
+  begin({run(kA)}, kA);
+  acknowledge(*slots->told_to_end(now).put);
+  now += seconds(1);
+  EXPECT_TRUE(mark({run(kA)}, seconds(600)).terminate.empty());
+  now = at(seconds(15));
+  acknowledge(next_put({run(kA)}));
+  now = at(seconds(25));
+  const SlotOrders told = mark({run(kA)}, seconds(30));
+  EXPECT_TRUE(told.terminate.empty());
+  EXPECT_FALSE(told.exit_code);
+  now = at(seconds(30));
+  acknowledge(next_put({run(kA)}));
+  now = at(seconds(46)) - milliseconds(1);
+  EXPECT_TRUE(slots->woke(now).terminate.empty());
+  now = at(seconds(46));
+  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "29 s less the command's 8 s";
+}
+
+// A deletion without grace, after one with some.
+TEST_F(SlotsRule, ASecondDeletionThatLeavesNoTimeEndsThemAtOnce) {
+  serve(2, seconds(30), seconds(600));
+  begin({run(kA)}, kA);
+  acknowledge(*slots->told_to_end(now).put);
+  mark({run(kA)}, seconds(600));
+  now = at(seconds(5));
+  EXPECT_EQ(mark({run(kA)}, seconds(2)).terminate, std::vector<int>{0});
+  now = at(seconds(6));
+  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+}
+
 TEST_F(SlotsRule, TheEndOfAPodCountsBeforeItsKubeletSendsSigterm) {
   serve(2, seconds(30), seconds(60));
   begin({run(kA)}, kA);
