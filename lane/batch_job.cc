@@ -8,6 +8,7 @@ namespace holdfast::lane {
 namespace {
 
 constexpr std::size_t kNameLimit = 63;  // of a DNS label
+constexpr std::size_t kObjectNameLimit = 253;
 constexpr std::size_t kHashDigits = 8;
 
 // The last pod of an Indexed job has the hostname "<name>-<completions - 1>".
@@ -28,6 +29,14 @@ std::string hash_of(const std::string& text) {
 
 }  // namespace
 
+bool is_object_name(std::string_view text) {
+  return !text.empty() && text.size() <= kObjectNameLimit &&
+         std::all_of(text.begin(), text.end(), [](char one) {
+           return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '-' ||
+                  one == '.';
+         });
+}
+
 bool is_finished(const Json& status) {
   const Json& conditions = at(status, "conditions");
   return std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
@@ -41,8 +50,10 @@ std::optional<Record> record_of(const BatchJob& job) {
   const std::string name = string_at(annotations, kNameAnnotation);
   const std::string uids = string_at(annotations, kUidsAnnotation);
   const std::string own = job.uid + "/";
-  if (name.empty() || !uids.starts_with(own)) return std::nullopt;
-  return Record{name, uids.substr(own.size())};
+  if (!is_object_name(name) || !uids.starts_with(own)) return std::nullopt;
+  const std::string uid = uids.substr(own.size());
+  if (!uid.empty() && !is_object_name(uid)) return std::nullopt;
+  return Record{name, uid};
 }
 
 Json with_record(const BatchJob& job, const Record& record) {

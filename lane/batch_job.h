@@ -46,7 +46,10 @@ struct Record {
   std::string uid;  // empty: not seen yet
   bool operator==(const Record&) const = default;
 };
+// None: there is none, or its owner has put words there that are no names.
 std::optional<Record> record_of(const BatchJob& job);
+// Lower case, digits, "-" and ".", as names (RFC 1123) and UIDs are: safe in a selector or a shell.
+bool is_object_name(std::string_view text);
 // The Job's metadata with this record.
 Json with_record(const BatchJob& job, const Record& record);
 

@@ -2,11 +2,15 @@
 
 #include <utility>
 
+#include "core/utf8.h"
+
 namespace holdfast::lane {
 namespace {
 
 constexpr std::chrono::seconds kPodsLook{5};
 constexpr std::chrono::seconds kNameLook{30};
+// Of a condition's message.
+constexpr std::size_t kMostText = 1024;
 
 // The write, unless it changes nothing.
 void write(const View& view, Json metadata, Json status, Decision& decision) {
@@ -28,10 +32,14 @@ void fail(const View& view, const std::string& reason, const std::string& messag
   write(view, view.job.metadata, std::move(status), decision);
 }
 
+// The lines may have words of the Job's annotations, which may be long.
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
-  return text;
+  for (const std::string& line : lines) {
+    text += (text.empty() ? "" : "; ") + line;
+    if (text.size() > kMostText) break;
+  }
+  return utf8_prefix(std::move(text), kMostText);
 }
 
 // Steps 1 and 2. The first step is a write even if it changes nothing: it proves that the Job is as

@@ -138,7 +138,8 @@ void note_lane(const Json& job, Conversion& conversion) {
   // In a copy of another Job the record is that Job's.
   const bool is_own =
       string_at(annotations, lane::kUidsAnnotation).starts_with(string_at(metadata, "uid"));
-  const std::string durable = is_own ? string_at(annotations, lane::kNameAnnotation, name) : name;
+  const std::string recorded = string_at(annotations, lane::kNameAnnotation);
+  const std::string durable = is_own && lane::is_object_name(recorded) ? recorded : name;
   conversion.notes.push_back(
       "Holdfast runs the Job by DurableJob " + durable +
       ": before you create the new one, stop it with `kubectl delete job " + name +
@@ -152,7 +153,7 @@ void note_progress(const Json& job, Conversion& conversion) {
   const Json& spec = at(job, "spec");
   const std::string name = string_at(at(job, "metadata"), "name");
   const bool is_of_lane = string_at(spec, "managedBy") == kOurController;
-  if (is_of_lane && is_stored(job)) note_lane(job, conversion);
+  if (is_of_lane && is_stored(job) && lane::is_object_name(name)) note_lane(job, conversion);
   if (is_true(status, "Complete") || is_true(status, "Failed")) {
     conversion.notes.push_back("the Job has ended: the DurableJob does all of its work again");
     return;

