@@ -143,7 +143,9 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   const Lanes lanes(lanes_, job.namespace_, tasks.size());
   auto together = side_by_side(loop_, lanes.count(), std::move(tasks));
   co_await together;
-  if (all.failure) co_return *all.failure;
+  // Intents of this decision must not stay without their pods for a failed clean-up.
+  if (all.failure && !all.outcome.decide_again) co_return *all.failure;
+  if (all.failure) all.outcome.later = all.failure;
   co_return all.outcome;
 }
 

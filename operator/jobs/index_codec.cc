@@ -52,8 +52,11 @@ IndexSet decode_ended_indexes(const std::string& text, std::int64_t limit) {
     const auto first = one_index(part.substr(0, dash));
     const auto last = dash == part.size() ? first : one_index(part.substr(dash + 1));
     if (!first || !last) continue;
+    const std::int64_t begin_at = std::min(*first, *last);
     const std::int64_t end = std::min(std::max(*first, *last), limit - 1);
-    for (std::int64_t index = std::min(*first, *last); index <= end; ++index) indexes.add(index);
+    const std::string range = std::to_string(begin_at) + "-" + std::to_string(end);
+    const auto in_order = begin_at == end ? std::to_string(end) : range;
+    if (const auto one = IndexSet::parse(in_order, limit - 1)) indexes.add(*one);
   }
   return indexes;
 }

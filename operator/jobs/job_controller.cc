@@ -199,7 +199,9 @@ void JobController::look_at_all(const Gained& is_gained) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
     for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
-      remember(job)->attempts[one.attempt].inherited = true;
+      Duration left = reconciler::kCreationLimit;
+      if (one.closed) left = std::min(left, *one.closed + reconciler::kCreationLimit - now());
+      remember(job)->attempts[one.attempt].inherit(loop_.now() + left);
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });

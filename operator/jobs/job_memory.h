@@ -67,6 +67,8 @@ struct AttemptMemory {
   std::optional<SteadyTime> look_failed;  // the last live read of its pod that failed
   // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
   bool inherited = false;
+  // A request of that replica for its pod may be applied until then.
+  SteadyTime others_until{};
   // Since when the attempt has been seen without a pod.
   std::optional<SteadyTime> bare_since;
   reconciler::CreationRefusals refusals;
@@ -85,6 +87,12 @@ struct AttemptMemory {
     unanswered = unanswered_until > asked ? unanswered + 1 : 1;
     unanswered_until = asked + limit;
   }
+  void inherit(SteadyTime until) {
+    inherited = true;
+    others_until = until;
+    comes_no_more = false;
+  }
+  bool others_may_create(SteadyTime now) const { return !pod_existed && others_until > now; }
   void add_intent(const std::optional<Time>& stamp);
   void add_stranger(const std::string& uid);
   bool is_stranger(const std::string& uid) const;

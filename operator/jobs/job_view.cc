@@ -208,8 +208,9 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
   const SteadyTime steady = loop_.now();
   const bool is_unseen = attempt.created_version > pods_.version(job.namespace_);
   // While the pod is there, no other of its name can be made.
-  const bool is_unanswered =
-      attempt.unanswered_until > steady && !is_there && !attempt.pod_was_the_unanswered();
+  const bool is_others = attempt.others_may_create(steady);
+  const bool is_own = attempt.unanswered_until > steady && !attempt.pod_was_the_unanswered();
+  const bool is_unanswered = !is_there && (is_own || is_others);
   const bool may_come = (is_unseen || is_unanswered) && !attempt.comes_no_more;
   if (!attempt.creating() && !may_come) return std::nullopt;
   if (is_unseen && steady - attempt.lag_told >= kOwnPodTimeout &&
@@ -225,6 +226,7 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
   const bool is_seen = attempt.pod_existed && !is_unseen;
   one.asked = is_unanswered || (!waits && !is_seen);
   SteadyTime until = attempt.unanswered_until;
+  if (is_others) until = std::max(until, attempt.others_until);
   if (is_unseen) until = attempt.created_at + kOwnPodTimeout;
   if (attempt.creating()) {
     until = std::max(until, attempt.asked_at.value_or(steady) + reconciler::kCreationLimit);

@@ -6,6 +6,8 @@
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
+#include "reconciler/refusals.h"
+#include "reconciler/run/creations.h"
 
 namespace holdfast::controller {
 namespace {
@@ -134,14 +136,14 @@ OldPods QueueController::old_pods(const CachedJob& job) {
     forget_rest(job);
     return OldPods::kNone;
   }
-  if (any_slot_is_taken(job)) {
-    forget_rest(job);
-    return OldPods::kThere;
-  }
-  // begin_pods() asks again.
+  // begin_pods() asks again. Of other replicas' jobs nothing has to be known.
   if (!pod_shards_.read(membership_.shard_of(job.namespace_), job.namespace_)) {
     forget_rest(job);
     return OldPods::kUnknown;
+  }
+  if (any_slot_is_taken(job)) {
+    forget_rest(job);
+    return OldPods::kThere;
   }
   const auto pods = pods_.store().by_index(kByJob, job.key());
   const bool is_there = std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
@@ -154,47 +156,91 @@ OldPods QueueController::old_pods(const CachedJob& job) {
     forget_rest(job);
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
+  if (const Duration left = pod_may_come_for(job); left > Duration::zero()) {
+    forget_rest(job);
+    coming_[job.key()] = loop_.now() + left;
+    return OldPods::kThere;
+  }
   // Its later writes change nothing of that.
   const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
   if (is_new) rested->second = moments_.next();
   const Moment since = rested->second;
   if (pods_check_.shown(job.namespace_) >= since) {
-    unsure_.erase(job.key());
+    unsure_[job.namespace_].since.erase(job.key());
     return OldPods::kNone;
   }
-  unsure_.try_emplace(job.key(), loop_.now());
+  unsure_[job.namespace_].since.try_emplace(job.key(), loop_.now());
   pods_check_.begin(job.namespace_);
   return OldPods::kUnknown;
 }
 
+// How long a request for a pod of an ended attempt may still be applied, as far as the record says.
+// The controller of jobs may know better: it asks for a permit once none can come.
+Duration QueueController::pod_may_come_for(const CachedJob& job) const {
+  Duration longest{0};
+  for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
+    if (one.closed) longest = std::max(longest, *one.closed + reconciler::kCreationLimit - now());
+  }
+  return longest;
+}
+
 void QueueController::forget_rest(const CachedJob& job) {
-  unsure_.erase(job.key());
+  coming_.erase(job.key());
+  if (const auto unsure = unsure_.find(job.namespace_); unsure != unsure_.end()) {
+    unsure->second.since.erase(job.key());
+  }
   rested_.erase(job.uid);
 }
 
 void QueueController::look_at_unsure() {
-  std::vector<std::string> keys;
-  for (const auto& [key, since] : unsure_) keys.push_back(key);
-  for (const std::string& key : keys) {
-    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-    if (!job || !job->job.queue) {
-      unsure_.erase(key);
-      continue;
+  std::erase_if(unsure_, [](const auto& entry) { return entry.second.since.empty(); });
+  for (auto& [ns, unsure] : unsure_) {
+    // Each event comes here, and there may be thousands of jobs.
+    if (std::exchange(unsure.looked_at, pods_check_.shown(ns)) == pods_check_.shown(ns)) continue;
+    std::vector<std::string> keys;
+    for (const auto& [key, since] : unsure.since) keys.push_back(key);
+    for (const std::string& key : keys) {
+      const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+      if (!job || !job->job.queue) {
+        unsure.since.erase(key);
+        continue;
+      }
+      put(*job);
+      if (unsure.since.count(key) == 0) pool_.queue().add(queue_key(*job));
     }
-    put(*job);
-    if (unsure_.count(key) == 0) pool_.queue().add(queue_key(*job));
   }
 }
 
 // None: no job of the queue's namespace keeps its permit only because the cache of pods is old.
 std::optional<Duration> QueueController::renew_pods(const std::string& ns) {
   std::optional<Duration> look;
-  for (const auto& [key, since] : unsure_) {
-    if (namespace_of(key) != ns) continue;
+  const auto unsure = unsure_.find(ns);
+  if (unsure == unsure_.end()) return look;
+  for (const auto& [key, since] : unsure->second.since) {
     const Duration left = since + kOtherEvents - loop_.now();
     if (left <= Duration::zero()) pods_check_.compare(ns);
     const Duration next = left > Duration::zero() ? left : Duration(kNextLook);
     look = std::min(look.value_or(next), next);
+  }
+  return look;
+}
+
+// As renew_pods(), for jobs whose pods may still be created.
+std::optional<Duration> QueueController::look_at_coming(const std::string& ns) {
+  std::optional<Duration> look;
+  std::vector<std::string> over;
+  for (const auto& [key, until] : coming_) {
+    if (namespace_of(key) != ns) continue;
+    const Duration left = until - loop_.now();
+    if (left <= Duration::zero())
+      over.push_back(key);
+    else
+      look = std::min(look.value_or(left), left);
+  }
+  for (const std::string& key : over) {
+    coming_.erase(key);
+    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    if (job && job->job.queue) put(*job);
   }
   return look;
 }
@@ -254,6 +300,7 @@ void QueueController::time_travelled() {
   pods_check_.time_travelled();
   rested_.clear();
   unsure_.clear();
+  coming_.clear();
   for (auto& [key, book] : books_) {
     book->time_travelled();
     pool_.queue().add(key);
@@ -374,6 +421,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<QueueBook> book = book_of(key);
   const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);
+  const std::optional<Duration> next_coming = look_at_coming(ns);
   std::uint64_t version = 0;
   const reconciler::QueueView seen = view(*queue, *book, self, version);
   book->watch_lag(queue.get(), seen.now, loop_.now());
@@ -381,8 +429,8 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
   ReconcileResult result;
   result.wake_after = decision.wake_after;
   if (decision.awaits_caches) result.wake_after = renew_caches(key, *book);
-  if (const auto look = renew_pods(ns)) {
-    result.wake_after = std::min(result.wake_after.value_or(*look), *look);
+  for (const std::optional<Duration>& look : {renew_pods(ns), next_coming}) {
+    if (look) result.wake_after = std::min(result.wake_after.value_or(*look), *look);
   }
   if (decision.write) {
     std::uint64_t written = 0;

@@ -92,6 +92,8 @@ class QueueController : public Permits {
   void forget_rest(const CachedJob& job);
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
+  Duration pod_may_come_for(const CachedJob& job) const;
+  std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
   std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
   bool has_read_queues(const std::string& ns) const;
@@ -134,10 +136,15 @@ class QueueController : public Permits {
   mutable std::unordered_set<std::string> unread_;
   SteadyTime began_{};
   // Jobs with podReplacementPolicy Failed of which no attempt runs: when that was first seen, by
-  // UID. Until the cache of pods is shown to be as new, they keep their permits: by key, since
-  // when.
+  // UID. Until the cache of pods is shown to be as new, they keep their permits.
   std::unordered_map<std::string, Moment> rested_;
-  std::unordered_map<std::string, SteadyTime> unsure_;
+  struct Unsure {
+    Moment looked_at = 0;                               // the cache was this new
+    std::unordered_map<std::string, SteadyTime> since;  // by the job's key
+  };
+  std::unordered_map<std::string, Unsure> unsure_;  // by namespace
+  // Likewise of jobs, by key, of which a pod may still be created: until then.
+  std::unordered_map<std::string, SteadyTime> coming_;
 };
 
 }  // namespace holdfast::controller

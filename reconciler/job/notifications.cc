@@ -229,7 +229,10 @@ void tell_of_targets(const Context& context, Status& status) {
 }  // namespace
 
 void keep_outbox(const Context& context, WriteStatus& write) {
-  if (context.job.notify.empty() && context.job.status.outbox.empty()) return;
+  // A name that was wrong may have been taken out.
+  const Condition* const told = told_trouble(context.job.status);
+  const bool is_settled = !told || says_loss(*told);
+  if (context.job.notify.empty() && context.job.status.outbox.empty() && is_settled) return;
   settle(context, write);
   put_events(context, write.status);
   make_room(context, write);

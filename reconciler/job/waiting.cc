@@ -45,10 +45,14 @@ bool end_idle(const Context& context, Plan& plan) {
   const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
                                 (reached->succeeds || !context.job.stages.empty());
   if (reached && !is_resumed_first) {
-    if (plan.looks_at(unseen_runs(context))) return true;
     // An attempt that ended early may still run on its worker, and a pod may still be created.
     // While it is suspended, a job's end is not on record, because it may be resumed.
-    const bool waits = !workers_left(context).empty() || last_creation(context.view);
+    const OpenCreation* const creation = last_creation(context.view);
+    const bool may_come = creation && creation->left > Duration::zero();
+    const auto due = may_come ? std::vector<std::int64_t>() : creations_to_look_at(context.view);
+    if (plan.looks_at(unseen_runs(context), due)) return true;
+    if (may_come) plan.wake_in(creation->left);
+    const bool waits = !workers_left(context).empty() || creation;
     if (waits && write.status.phase == Phase::kSuspended) return false;
     if (!waits) {
       finish(context, *reached, write);

@@ -225,6 +225,48 @@ TEST_F(Unanswered, ANewProcessWaitsUntilNoRequestOfTheLastOneCanSucceed) {
   });
 }
 
+// The record has room for a few ends only, and others come soon after these.
+TEST_F(Unanswered, ANewProcessForgetsNoneOfManyRequests) {
+  work_lasts = seconds(1);
+  run(minutes(4), [this] {
+    at(seconds(4), [this] { hold("team-b", minutes(2)); });
+    at(seconds(5), [this] { create("team-b", "b", {{"completions", 20}, {"parallelism", 20}}); });
+    at(seconds(8), [this] {
+      world_->crash_replica(0, seconds(2));
+      no_trouble();
+    });
+    at(seconds(70), [this] {
+      EXPECT_EQ(status("team-b", "b").completed.size(), 20);
+      expect_open("the take-over was 65 s ago at most");
+    });
+    at(seconds(120),
+       [this] { EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kSucceeded); });
+  });
+}
+
+TEST_F(Unanswered, AQueueKeepsThePermitOfAJobWhosePodMayStillCome) {
+  run(minutes(4), [this] {
+    at(seconds(4), [this] {
+      hold("team-b", minutes(2));
+      ASSERT_TRUE(world_->users().create_queue("team-b", "q", {{"concurrency", 1}}));
+    });
+    at(seconds(5), [this] {
+      create("team-b", "b", {{"queue", {{"name", "q"}}}, {"podReplacementPolicy", "Failed"}});
+    });
+    at(seconds(8), [this] { world_->crash_replica(0, seconds(2)); });
+    at(seconds(9), [this] { create("team-b", "next", {{"queue", {{"name", "q"}}}}); });
+    at(seconds(40), [this] {
+      no_trouble();
+      world_->users().patch("team-b", "b", {{"suspend", true}});
+    });
+    at(seconds(70), [this] {
+      EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kSuspended);
+      EXPECT_EQ(status("team-b", "next").attempt, 0);
+    });
+    at(seconds(130), [this] { EXPECT_EQ(status("team-b", "next").attempt, 1); });
+  });
+}
+
 // ---- A job that waits for its turn.
 
 class Turns : public SlowCreations {

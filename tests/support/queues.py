@@ -23,6 +23,12 @@ class Queues(Jobs):
         self.path = self.path.removesuffix("durablejobs") + "jobqueues"
 
 
+def holds_permit(version):
+    """Whether this version of a job does: one that is being deleted holds none."""
+    phase = version.object.get("status", {}).get("phase")
+    return not version.deleted and "deletionTimestamp" not in version.object["metadata"] and phase in HOLDS
+
+
 # The highest numbers that were ever out at once, and the names of jobs in the order in which they got a permit.
 Permits = collections.namedtuple("Permits", "most most_of_key started")
 
@@ -36,7 +42,7 @@ def permits(record):
         reference = version.object["spec"].get("queue")
         if not reference:
             continue
-        holds = not version.deleted and version.object.get("status", {}).get("phase") in HOLDS
+        holds = holds_permit(version)
         if holds and version.uid not in holders:
             holders[version.uid] = reference.get("key", "")
             started.append(version.name)
@@ -86,8 +92,7 @@ def overdrawn(record):
             else:
                 jobs[version.uid] = (version.object["spec"].get("queue", {}).get("key", ""), status.get("phase"),
                                      status.get("attempt", 0))
-            holds = not version.deleted and status.get("phase") in HOLDS
-            (out[name].add if holds else out[name].discard)(version.uid)
+            (out[name].add if holds_permit(version) else out[name].discard)(version.uid)
         found += [f"{name} at {version.revision}, by {version.kind} {version.name}: {text}"
                   for text in _above(queues.get(name, {}), out[name], jobs)]
     return found

@@ -107,6 +107,21 @@ TEST_F(ExecutorTest, AStageMoveHasTheJobDecidedAgain) {
   EXPECT_TRUE((**done)->decide_again);
 }
 
+TEST_F(ExecutorTest, ACleanUpThatFailsBesideAStageMoveDoesNotPutItsPodsOff) {
+  std::get<reconciler::WriteStatus>(decision_.writes[0]).status.stage = 1;
+  decision_.writes = {decision_.writes[0], reconciler::ReleasePod{"train-1-abcde", "u"}};
+  const auto done = perform();
+  while (transport_.pending() > 0) {
+    const bool releases = transport_.request().method == "PATCH";
+    transport_.answer(releases ? 500 : 200, R"({"kind": "Status", "message": "no",
+        "metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+    loop_.run_ready();
+  }
+  ASSERT_TRUE(done->has_value() && (*done)->ok());
+  EXPECT_TRUE((**done)->decide_again);
+  EXPECT_TRUE((**done)->later) << "the release is tried again";
+}
+
 // A job that waited in a queue has no template in the cache.
 TEST_F(ExecutorTest, TheAnswerToTheIntentBringsTheTemplateThatTheCacheDoesNotHave) {
   job_.texts->pod_template.clear();

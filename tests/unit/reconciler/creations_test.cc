@@ -79,6 +79,17 @@ TEST(OpenCreations, NorIsOneWhoseLimitWasLoweredBetweenTwoAttempts) {
   expect_waits(view);
 }
 
+// It is looked at again without any event.
+TEST(OpenCreations, ASuspendedJobWhoseLimitWasLoweredEndsAfterThem) {
+  JobView view = ended_without_pod(Phase::kSuspended);
+  view.job.spec.suspend = true;
+  view.job.status.failures = view.job.status.runs[0].failures = 3;
+  view.job.spec.backoff_limit = 2;
+  EXPECT_FALSE(is_terminal(after(view).phase));
+  EXPECT_EQ(settle(view).wake_after, seconds(60));
+  expect_ends_after_a_look(view, Phase::kFailed);
+}
+
 TEST(OpenCreations, ARequestThatIsStillInLineHoldsNothingUp) {
   JobView view = ended_without_pod(Phase::kCancelling);
   view.job.cancel = view.job.spec.cancel = true;

@@ -232,6 +232,16 @@ TEST(Notifications, AnUnknownTargetIsShownAtOnceAndGivenUpAfterTenMinutes) {
 }
 
 // The event may be old: somebody has removed its target by mistake, and may mend that.
+TEST(Notifications, ATargetThatIsTakenOutIsNoTroubleAnyMore) {
+  JobView view = succeeding();
+  view.job.notify = {};
+  view.job.status.conditions.push_back(
+      {"NotificationFailed", true, "TargetUnknown", "chta", now()});
+  const Status status = after(view);
+  EXPECT_TRUE(status.outbox.empty());
+  EXPECT_FALSE(status.holds("NotificationFailed"));
+}
+
 TEST(Notifications, AMissingTargetIsToldOfFirstAndGivenUpTenMinutesLater) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(2), {"chat"})});
   view.observed.notify.targets.clear();
