@@ -58,8 +58,7 @@ Result<ClusterConfig> from_service_account(const ConfigRequest& request, std::st
   const std::string folder = kServiceAccount;
   ClusterConfig config;
   config.origin = "in-cluster";
-  // cpprestsdk cannot resolve IPv6 literals; the API server's certificate carries this name too.
-  if (host.find(':') != std::string::npos) host = "kubernetes.default.svc";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
   config.server = "https://" + host + ":" + port;
   config.token_file = folder + "token";
   config.ca_file = folder + "ca.crt";
