@@ -87,6 +87,10 @@ simulate: build ## Run the simulated world: SEEDS=1000, or SEED=7, PROFILE=swarm
 	@$(BUILD)/tests/simulation/holdfast-simulate --profile $(PROFILE) \
 		$(if $(SEED),--seed $(SEED),--seeds 1..$(SEEDS))
 
+.PHONY: trace-oracle
+trace-oracle: setup ## Show that a refactoring changes nothing that happens: BASE=<commit> (ORACLE="--seeds 20")
+	@hack/trace-oracle $(BASE) $(ORACLE)
+
 .PHONY: model
 model: setup ## Check the model of locks and fencing exhaustively, and that it can fail
 	@tests/model/check

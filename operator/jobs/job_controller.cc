@@ -199,7 +199,10 @@ void JobController::look_at_all(const Gained& is_gained) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
     for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
-      Duration left = reconciler::kCreationLimit;
+      const auto gained = gained_at_.find(shard_of(job));
+      const bool is_new = gained == gained_at_.end();
+      Duration left =
+          reconciler::kCreationLimit - (is_new ? Duration::zero() : loop_.now() - gained->second);
       if (one.closed) left = std::min(left, *one.closed + reconciler::kCreationLimit - now());
       remember(job)->attempts[one.attempt].inherit(loop_.now() + left);
     }

@@ -4,6 +4,7 @@
 #include "lane/mirror.h"
 #include "operator/jobs/gone_namespace.h"
 #include "operator/lane/batch_job_codec.h"
+#include "reconciler/refusals.h"
 
 namespace holdfast::controller {
 namespace {
@@ -61,10 +62,12 @@ Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
         ++pass.failed;
       } else if (done.error().code == ErrorCode::kConflict) {
         ++pass.left;
-      } else if (done.error().code != ErrorCode::kNotFound && !pass.refused) {
-        // A webhook that blocks one must not block the others.
-        pass.refused =
+      } else if (done.error().code != ErrorCode::kNotFound) {
+        const Error error =
             make_error(done.error().code, "Job " + object->key() + ": " + done.error().message);
+        // A policy that forbids one must not keep the others. What may pass ends this pass.
+        if (!reconciler::person_must_help(error.code)) co_return error;
+        if (!pass.refused) pass.refused = error;
       }
     }
     token = page->continue_token;
@@ -92,9 +95,10 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
       if (pass->refused && !refused) refused = pass->refused;
       if (pass->left == 0) break;
       if (passes == kMostPasses) {
-        co_return make_error(ErrorCode::kConflict,
+        refused = make_error(ErrorCode::kConflict,
                              "Jobs change as fast as they are failed: is an operator still "
                              "running?");
+        break;
       }
     }
   }

@@ -86,9 +86,7 @@ void PoolController::look_at_all(int shard) {
     if (is_of_shard(key)) work_.queue().add(key);
   }
   for (const auto& [key, worker] : workers_) {
-    if (!is_of_shard(key)) continue;
-    worker->gained_at = loop_.now();
-    work_.queue().add(worker->queue_key());
+    if (is_of_shard(key)) work_.queue().add(worker->queue_key());
   }
   pools_.store().for_each([&](const kube::ObjectPtr& pool) {
     if (is_of_shard(pool->key())) work_.queue().add(pool->key());

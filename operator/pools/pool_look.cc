@@ -95,6 +95,9 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
   fail(result, co_await reads);
   wake_in(result, look_for_missing(key, *pool));
   forget_unseen_pods(*pool);
+  if (std::exchange(pool->tenure, claim->tenure) != claim->tenure) {
+    pool->planned_since = loop_.now();
+  }
   const reconciler::PoolState state = state_of(*spec, *pool);
   reconciler::PoolPlan plan = plan_pool(state);
   // Now, because a pod that comes meanwhile was not counted: its name must be tried again.
@@ -247,6 +250,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   if (const auto since = pool.book.oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();
+  const Duration asking = pool.planned_since + kJobsAsk - loop_.now();
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
     reconciler::PoolWorker seen = worker->pod->worker;
@@ -266,7 +270,6 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
           worker->is_readable() || (!worker->work && worker->lease->error.empty());
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
     }
-    const Duration asking = worker->gained_at + kJobsAsk - loop_.now();
     seen.idle_for = worker->idle_for(loop_.now(), state.now);
     if (asking > Duration::zero()) {
       seen.idle_for = std::min(seen.idle_for, cached.spec.idle - asking);

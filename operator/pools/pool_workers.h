@@ -56,7 +56,6 @@ struct Worker {
   bool marking = false;      // the write that says so is on its way, or its answer was lost
   std::optional<SteadyTime> idle_since;  // as this process has seen it
   bool seen_otherwise = false;           // this process has seen it busy, or not live
-  SteadyTime gained_at{};                // when this process began to act on it
   std::optional<SteadyTime> last_write;  // of the work Lease
   std::optional<SteadyTime> cut_off_seen;
   std::optional<SteadyTime> last_revoke;  // our own last write
@@ -101,6 +100,9 @@ struct Pool {
   reconciler::PoolStatus written;
   std::uint64_t written_version = 0;
   std::optional<SteadyTime> last_write;
+  // With which hold of the shard this process plans, and since when it has read all that it needs.
+  std::uint64_t tenure = 0;
+  SteadyTime planned_since{};
   std::uint64_t outdated = 0;  // a conflict has shown that there is a newer version than this one
   std::optional<reconciler::PoolState::Refusal> refusal;
   // Who was last seen on record (see PoolStatus::holder), at which moment (CacheReach) that was,

@@ -153,14 +153,11 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   const bool rests =
       status.attempt > 0 && !holds_permit(status.phase) && !is_terminal(status.phase);
   if (is_there || !rests) {
+    coming_.erase(job.key());
     forget_rest(job);
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
-  if (const Duration left = pod_may_come_for(job); left > Duration::zero()) {
-    forget_rest(job);
-    coming_[job.key()] = loop_.now() + left;
-    return OldPods::kThere;
-  }
+  if (pod_may_come(job)) return OldPods::kThere;
   // Its later writes change nothing of that.
   const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
   if (is_new) rested->second = moments_.next();
@@ -174,18 +171,27 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   return OldPods::kUnknown;
 }
 
-// How long a request for a pod of an ended attempt may still be applied, as far as the record says.
-// The controller of jobs may know better: it asks for a permit once none can come.
-Duration QueueController::pod_may_come_for(const CachedJob& job) const {
+// Whether a request for a pod of an ended attempt may still be applied, as far as the record says.
+// The controller of jobs may know better: it asks for a permit once none can come. The time is
+// taken once for each attempt.
+bool QueueController::pod_may_come(const CachedJob& job) {
+  const reconciler::Status& status = job.job.status;
+  const auto known = coming_.find(job.key());
+  if (known != coming_.end() && known->second.attempt == status.attempt) {
+    return known->second.until > loop_.now();
+  }
+  coming_.erase(job.key());
   Duration longest{0};
-  for (const auto& one : reconciler::podless_attempts(job.job.status, now())) {
+  for (const auto& one : reconciler::podless_attempts(status, now())) {
     if (one.closed) longest = std::max(longest, *one.closed + reconciler::kCreationLimit - now());
   }
-  return longest;
+  if (longest <= Duration::zero()) return false;
+  longest = std::min<Duration>(longest, reconciler::kCreationLimit);
+  coming_[job.key()] = {status.attempt, loop_.now() + longest};
+  return true;
 }
 
 void QueueController::forget_rest(const CachedJob& job) {
-  coming_.erase(job.key());
   if (const auto unsure = unsure_.find(job.namespace_); unsure != unsure_.end()) {
     unsure->second.since.erase(job.key());
   }
@@ -225,22 +231,26 @@ std::optional<Duration> QueueController::renew_pods(const std::string& ns) {
   return look;
 }
 
-// As renew_pods(), for jobs whose pods may still be created.
+// As renew_pods(), for jobs whose pods may still be created: those whose time is over give their
+// permits back.
 std::optional<Duration> QueueController::look_at_coming(const std::string& ns) {
   std::optional<Duration> look;
   std::vector<std::string> over;
-  for (const auto& [key, until] : coming_) {
-    if (namespace_of(key) != ns) continue;
-    const Duration left = until - loop_.now();
-    if (left <= Duration::zero())
+  for (auto& [key, coming] : coming_) {
+    if (namespace_of(key) != ns || coming.is_over) continue;
+    const Duration left = coming.until - loop_.now();
+    coming.is_over = left <= Duration::zero();
+    if (coming.is_over) {
       over.push_back(key);
-    else
+    } else {
       look = std::min(look.value_or(left), left);
+    }
   }
   for (const std::string& key : over) {
-    coming_.erase(key);
     const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
-    if (job && job->job.queue) put(*job);
+    if (!job || !job->job.queue) continue;
+    put(*job);
+    pool_.queue().add(queue_key(*job));
   }
   return look;
 }
@@ -255,6 +265,7 @@ void QueueController::on_job(const cache::Change& change) {
   if (is_gone) {
     const CachedJob& job = as_job(change.before);
     book_of(queue_key(job))->erase(job.uid);
+    coming_.erase(job.key());
     forget_rest(job);
     pool_.queue().add(queue_key(job));
   }

@@ -92,7 +92,7 @@ class QueueController : public Permits {
   void forget_rest(const CachedJob& job);
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
-  Duration pod_may_come_for(const CachedJob& job) const;
+  bool pod_may_come(const CachedJob& job);
   std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
   std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
@@ -143,8 +143,13 @@ class QueueController : public Permits {
     std::unordered_map<std::string, SteadyTime> since;  // by the job's key
   };
   std::unordered_map<std::string, Unsure> unsure_;  // by namespace
-  // Likewise of jobs, by key, of which a pod may still be created: until then.
-  std::unordered_map<std::string, SteadyTime> coming_;
+  // Likewise of jobs, by key, of which a pod may still be created.
+  struct Coming {
+    std::int64_t attempt = 0;  // the job's last one
+    SteadyTime until{};
+    bool is_over = false;  // and the job was looked at since
+  };
+  std::unordered_map<std::string, Coming> coming_;
 };
 
 }  // namespace holdfast::controller

@@ -75,6 +75,14 @@ Opening::Wait wait_for_permit(const Context& context) {
   return no_pool ? Opening::Wait::kWorker : Opening::Wait::kPermit;
 }
 
+// With podReplacementPolicy Failed: a pod that may still come and keeps the run from its next
+// attempt. Without a permit any pod of the job does. Null: there is none.
+const OpenCreation* awaited_creation(const Context& context, const Run& run) {
+  if (const OpenCreation* const own = creation_of(context.view, run.attempt)) return own;
+  const OpenCreation* const last = context.has_permit ? nullptr : last_creation(context.view);
+  return last && last->left > Duration::zero() ? last : nullptr;
+}
+
 // What keeps the run from its next attempt; none: nothing.
 Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
                         std::size_t taken) {
@@ -87,7 +95,8 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
     if (may_come || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
     // The job keeps its permit by any pod, and asks for none before that has ended.
     if (!context.has_permit) {
-      return any_pod_lives(context) ? Opening::Wait::kOldPod : wait_for_permit(context);
+      const bool waits = any_pod_lives(context) || awaited_creation(context, run);
+      return waits ? Opening::Wait::kOldPod : wait_for_permit(context);
     }
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(place).observed.confirmed;
@@ -267,7 +276,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
     if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
     std::optional<Time> due;
     if (wait == Opening::Wait::kBackoff) due = end_of_backoff(context, *run);
-    const OpenCreation* const creation = creation_of(context.view, run->attempt);
+    const OpenCreation* const creation = awaited_creation(context, *run);
     if (wait == Opening::Wait::kOldPod && creation && creation->left > Duration::zero()) {
       due = context.now + creation->left;
     }

@@ -3,7 +3,8 @@
 //
 // HOLDFAST_CRASH_POINT=retry/2/r0/PUT-durablejobs.status-3/crash-applied runs that one alone and
 // tells what happened; retry/2 alone tells of the run without a mishap. HOLDFAST_CRASH_ALL=1 tries
-// also in each scenario what replicas ask for before there is a job.
+// also in each scenario what replicas ask for before there is a job. HOLDFAST_CRASH_HASHES=1 prints
+// for each scenario a hash of all that happens at all of its points.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,11 +61,14 @@ TEST_P(CrashPoints, EachEndsAsItShould) {
   }
   const auto began = std::chrono::steady_clock::now();
   std::FILE* const calm_trace = asked == tried.name() ? stdout : nullptr;
-  const Trial::Result calm = Trial({tried.scenario, tried.replicas, {}, calm_trace, {}}).run();
+  const bool hashes = std::getenv("HOLDFAST_CRASH_HASHES") != nullptr;
+  const Trial::Result calm =
+      Trial({tried.scenario, tried.replicas, {}, calm_trace, {}, hashes}).run();
   ASSERT_EQ(calm.violation, "") << tried.name() << " without a mishap";
   expect_enough(*tried.scenario, calm.calls);
   if (HasFailure() || calm_trace) return;
 
+  std::uint64_t hash = calm.trace_hash;
   std::size_t points = 0, requests = 0;
   int failed = 0;
   Duration simulated = calm.simulated;
@@ -82,14 +86,19 @@ TEST_P(CrashPoints, EachEndsAsItShould) {
         std::FILE* const trace = asked == name ? stdout : nullptr;
         const Log log = trace ? Log::create(LogLevel::kDebug, LogFormat::kText) : Log();
         const Trial::Result result =
-            Trial({tried.scenario, tried.replicas, point, trace, log}).run();
+            Trial({tried.scenario, tried.replicas, point, trace, log, hashes}).run();
         ++points;
+        hash = mix(hash, result.trace_hash);
         simulated += result.simulated;
         EXPECT_EQ(result.violation, "") << "HOLDFAST_CRASH_POINT=" << name;
         EXPECT_TRUE(result.struck || !result.violation.empty()) << name;
         if (!result.violation.empty() && ++failed == 20) GTEST_FAIL() << "and maybe more";
       }
     }
+  }
+  if (hashes) {
+    std::printf("hash crash/%s %016llx\n", tried.name().c_str(),
+                static_cast<unsigned long long>(hash));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::printf("%-24s %d replicas: %4zu requests, %5zu points, %5.1f simulated hours, %4.1f s\n",

@@ -71,7 +71,7 @@ void Trial::wire_up() {
   };
   gateway_.before_request = [this](const Delivery& delivery) { arrived(delivery); };
   gateway_.after_request = [this](const Delivery& delivery, const ApiAnswer& answer) {
-    if (options_.trace)
+    if (traces())
       trace("  " + delivery.request.user + " " + delivery.request.method + " " +
             delivery.request.target + " -> " + std::to_string(answer.status) +
             (delivery.copy != 0 ? " (second delivery)" : ""));
@@ -87,7 +87,11 @@ void Trial::wire_up() {
   };
 }
 
-void Trial::trace(const std::string& line) const {
+void Trial::trace(const std::string& line) {
+  if (options_.hashes) {
+    trace_hash_ = mix(trace_hash_, reconciler::hash64(line));
+    trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(scheduler_.now().count()));
+  }
   if (!options_.trace) return;
   std::fprintf(options_.trace, "%12.6f %s\n", to_seconds(scheduler_.now()), line.c_str());
 }
@@ -100,7 +104,7 @@ void Trial::applied(const Applied& write) {
     last_restless_ = write.resource + " " + key_of(object);
   }
   if (write.resource == "durablejobs") jobs_[name] = object;
-  if (options_.trace) {
+  if (traces()) {
     const Json& status = at(object, "status");
     if (write.resource == "jobqueues") trace("queue " + status.dump());
     trace(write.resource + " " + key_of(object) + (write.after ? " " : " gone ") +
@@ -412,6 +416,7 @@ Trial::Result Trial::run() {
   calls_.resize(seats_.size());
   result.before_jobs = before_jobs_;
   result.simulated = scheduler_.now();
+  result.trace_hash = trace_hash_;
   result.slowest = liveness_.slowest();
   for (Seat& seat : seats_) seat.replica.reset();
   return result;

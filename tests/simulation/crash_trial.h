@@ -41,6 +41,7 @@ class Trial : private WireTap {
     std::optional<Point> point;
     std::FILE* trace = nullptr;
     Log log;
+    bool hashes = false;  // of all that happens
   };
   struct Result {
     std::string violation;
@@ -50,6 +51,7 @@ class Trial : private WireTap {
     // How many of them came before the first job.
     std::vector<std::size_t> before_jobs;
     Duration simulated{0};
+    std::uint64_t trace_hash = 0;           // zero: not asked for
     std::map<std::string, double> slowest;  // recovery by class, as a share of its bound
   };
   explicit Trial(Options options);
@@ -121,7 +123,8 @@ class Trial : private WireTap {
   void check_rest();
   bool run_part(Duration length);
   void complain(const std::string& what) { ledger_.complain(what); }
-  void trace(const std::string& line) const;
+  bool traces() const { return options_.trace || options_.hashes; }
+  void trace(const std::string& line);
 
   const Options options_;
   const Scenario& scenario_;
@@ -159,6 +162,7 @@ class Trial : private WireTap {
   const Delivery* arriving_ = nullptr;
   std::uint64_t restless_writes_ = 0;  // replicas' writes, without member Leases
   std::string last_restless_;
+  std::uint64_t trace_hash_ = 0;
 };
 
 }  // namespace holdfast::simulation

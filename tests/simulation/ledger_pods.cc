@@ -1,6 +1,7 @@
 // The ledger's rules on pods: who makes them, under which names, from what, and who touches them.
 #include <charconv>
 
+#include "reconciler/job/edges.h"
 #include "reconciler/names.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/objects.h"
@@ -70,17 +71,18 @@ void Ledger::check_not_over(const Json& job, const Json& pod) {
   }
 }
 
-// A job is over once each of its pods has ended or was asked to stop. A rule that forbids it is the
-// only reason to go on without.
+// A job that stops its pods first is over once each of them has ended or was asked to stop. A rule
+// that forbids it is the only reason to go on without.
 void Ledger::check_all_stopped(const StatusWrite& write) {
-  if (is_terminal(write.old.phase) || !is_terminal(write.next.phase)) return;
+  const bool stops = write.old.phase == Phase::kCancelling || recorded_end(write.old);
+  if (!stops || is_terminal(write.old.phase) || !is_terminal(write.next.phase)) return;
   for (const auto& [uid, pod] : pods_) {
     if (pod.owner_uid != write.uid || !pod.made || is_final(pod.phase)) continue;
     const Json* const object = gateway_.server().find("pods", pod.namespace_, pod.name);
     if (!object || uid_of(*object) != uid || is_deleting(*object)) continue;
     if (undeletable_.count(pod_target(pod.namespace_, pod.name)) > 0) continue;
     if (excused_.count(pod.namespace_ + "/" + pod.name) > 0) continue;
-    complain("a job is over, and its pod was not asked to stop: " + key_of(*object));
+    complain("a job has stopped, and its pod was not asked to: " + key_of(*object));
   }
 }
 

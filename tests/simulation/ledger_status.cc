@@ -91,7 +91,6 @@ void Ledger::status_written(const StatusWrite& write) {
   }
   attempts_ended(write, book);
   attempts_started(write, book);
-  check_all_stopped(write);
   check_places(write);
   check_indexes(write, book);
   const Condition* const failed = write.next.condition("Failed");
@@ -110,6 +109,7 @@ void Ledger::status_written(const StatusWrite& write) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
   check_told(write, job);
+  check_all_stopped(write);
   if (write.stages.empty()) {
     check_success(write, job);
   } else {

@@ -18,11 +18,13 @@ using namespace holdfast::simulation;  // NOLINT
 constexpr const char* kUsage =
     "holdfast-simulate [--seeds A..B | --seed N] [--profile NAME] [--minutes M] [--only "
     "SELECTION]\n"
-    "                  [--trace FILE] [--log] [--shrink RUNS] [--keep-going]\n"
+    "                  [--trace FILE] [--log] [--shrink RUNS] [--keep-going] [--hashes] [--list]\n"
     "  --minutes   of simulated time until the faults stop (45)\n"
     "  --only      part of the script, as a failing run prints it\n"
     "  --trace     a line for each thing that happens (-: standard output)\n"
-    "  --log       what the operator logs, on standard error\n";
+    "  --log       what the operator logs, on standard error\n"
+    "  --hashes    for each seed a hash of all that happens, and nothing else\n"
+    "  --list      the names of the profiles, and nothing else\n";
 
 constexpr std::uint64_t kEnoughRuns = 20;
 
@@ -32,6 +34,8 @@ struct Arguments {
   RunRequest run;
   int shrink_runs = 400;
   bool keep_going = false;
+  bool hashes = false;
+  bool list = false;
   std::string trace;
 };
 
@@ -44,6 +48,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
       arguments.run.log = Log::create(LogLevel::kDebug, LogFormat::kText);
     } else if (name == "--keep-going") {
       arguments.keep_going = true;
+    } else if (name == "--hashes") {
+      arguments.hashes = true;
+    } else if (name == "--list") {
+      arguments.list = true;
     } else if (!has_value) {
       return std::nullopt;
     } else if (name == "--seeds") {
@@ -142,6 +150,22 @@ bool report_fired(const Totals& totals) {
   return all || !enough;
 }
 
+void list_profiles() {
+  for (const Profile& profile : profiles()) std::printf("%s\n", profile.name.c_str());
+}
+
+// How the world goes, whether that breaks a rule or not.
+void print_hashes(const Arguments& arguments) {
+  for (std::uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
+    RunRequest request = arguments.run;
+    request.seed = seed;
+    std::printf("hash %s/%llu %016llx\n", request.profile.c_str(),
+                static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(run_seed(request).trace_hash));
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -156,6 +180,8 @@ int main(int argc, char** argv) {
         arguments.trace == "-" ? stdout : std::fopen(arguments.trace.c_str(), "w");
     if (!arguments.run.trace) return 2;
   }
+  if (arguments.list) return list_profiles(), 0;
+  if (arguments.hashes) return print_hashes(arguments), 0;
   Totals totals;
   const auto began = std::chrono::steady_clock::now();
   for (std::uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {

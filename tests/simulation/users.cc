@@ -472,6 +472,8 @@ void Users::make_peace() {
   release_queues();
   resume_batch_jobs();
   make_known();
+  // Data of an earlier moment may hold a job again.
+  for (const std::string& key : jobs(false)) release_job(key);
   for (const std::string& squat : std::set<std::string>(squats_)) {
     if (delete_pod(squat, /*force=*/true)) squats_.erase(squat);
   }
