@@ -247,11 +247,22 @@ def test_an_indexed_job_has_a_name_that_leaves_room_for_its_last_index(api, size
 
 
 @pytest.mark.parametrize(
-    "indexes", ["0", "4", "0-4", "0,1,2,3,4", "1,3-4", "0-1,3-4", ",".join(map(str, range(0, 99999, 5)))]
+    "indexes",
+    ["0", "4", "0-4", "0,1,2,3,4", "1,3-4", "0-1,3-4", ",".join(map(str, range(0, 99999, 5))),
+     ",".join(map(str, range(1, 99999, 2)))[:131072].rsplit(",", 1)[0]],
+    ids=lambda indexes: indexes[:20],
 )
 def test_indexes_are_kept_as_written(api, indexes):
     spec = {"completionMode": "Indexed", "completions": 5 if len(indexes) < 20 else 100_000, "indexes": indexes}
     assert api.create(job(**spec))["spec"]["indexes"] == indexes
+
+
+def test_the_longest_lists_of_a_success_policy_are_kept_as_written(api):
+    longest = ",".join(map(str, range(1, 99999, 2)))[:65536].rsplit(",", 1)[0]
+    short = ",".join(map(str, range(0, 200, 2)))
+    rules = [{"succeededIndexes": longest, "succeededCount": 7}] * 3 + [{"succeededIndexes": short}] * 17
+    spec = {"completionMode": "Indexed", "completions": 100_000, "successPolicy": {"rules": rules}}
+    assert api.create(job(**spec))["spec"]["successPolicy"]["rules"] == rules
 
 
 def test_a_failure_policy_is_kept_as_written_with_the_default_status(api):

@@ -22,6 +22,10 @@ def failure_policy(**rule):
     return {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}, **rule}]}
 
 
+def success(indexes):
+    return {"rules": [{"succeededIndexes": indexes}]}
+
+
 RIGHT = {
     "one": [stage()],
     "sixteen": [stage(f"s-{number}") for number in range(16)],
@@ -51,7 +55,18 @@ WRONG = {
     "parallelism-0": ([stage(parallelism=0)], "should be greater than or equal to 1"),
     "work-queue": ([stage(parallelism=2)], "set completions of that stage to its number of runs"),
     "indexes-without-indexed": ([stage(completions=3, indexes="1")], "need completionMode Indexed in the same stage"),
-    "indexes-in-words": ([stage(completions=3, completionMode="Indexed", indexes="one")], "write them like 1,3-5"),
+    "indexes-in-words": ([stage(completions=3, completionMode="Indexed", indexes="one")],
+                         "spec.stages[0].indexes in body should match"),
+    "indexes-twice": ([stage(completions=3, completionMode="Indexed", indexes="1,1")], "in rising order"),
+    "success-of-a-falling-range": ([stage(completions=6, completionMode="Indexed", successPolicy=success("0,5-3"))],
+                                   "in successPolicy of a stage, succeededIndexes are"),
+    "success-with-a-space": ([stage(completions=6, completionMode="Indexed", successPolicy=success("0, 1-3"))],
+                             "succeededIndexes in body should match"),
+    "success-beyond": ([stage(completions=3, completionMode="Indexed", successPolicy=success("0-3"))],
+                       "in successPolicy of a stage, succeededIndexes are"),
+    "success-of-too-many": ([stage(completions=3, completionMode="Indexed",
+                                   successPolicy={"rules": [{"succeededCount": 4}]})],
+                            "succeededCount is at most completions"),
     "indexes-beyond": ([stage(completions=3, completionMode="Indexed", indexes="3")], "from 0 to completions - 1"),
     "fail-index": ([stage(podFailurePolicy=failure_policy(action="FailIndex"))],
                    "FailIndex needs the stage's backoffLimitPerIndex"),

@@ -528,6 +528,13 @@ def test_a_job_of_100000_indexes_with_every_second_one_failed_still_ends(api):
     refused(api.put_status(current, {**current["status"], "failedIndexes": "1"}), "final")
 
 
+@pytest.mark.parametrize("field", ["completedIndexes", "failedIndexes"])
+@pytest.mark.parametrize("indexes", ["0, 1", "1,", "one", "-1", "01"])
+def test_a_list_of_ended_indexes_can_be_read_whole(api, field, indexes):
+    current = api.job_in("Running", completions=5, completionMode="Indexed", backoffLimitPerIndex=0)
+    refused(api.put_status(current, {**current["status"], field: indexes}), f"status.{field}", "should match")
+
+
 def test_waiting_and_each_condition_are_one_field_to_server_side_apply(api):
     """Else managedFields has an entry for each field in them, which every write would decode and encode. A condition
     of another manager stays that manager's through the operator's writes."""

@@ -15,6 +15,7 @@ INDEXED = {"completionMode": "Indexed", "completions": 5}
 NEEDS_INDEXED = "set spec.completionMode to Indexed, or remove them"
 EXIT_CODES = {"operator": "In", "values": [1]}
 DISRUPTED = [{"type": "DisruptionTarget"}]
+NO_LIST = "spec.indexes in body should match"
 
 
 def spec(**fields):
@@ -221,11 +222,15 @@ WRONG = {
         NEEDS_INDEXED,
     ),
     "empty-indexes": (indexed(indexes=""), "spec.indexes in body should be at least 1 chars long"),
-    "indexes-with-a-space": (indexed(indexes="1, 3"), "write them like 1,3-5"),
-    "indexes-with-a-trailing-comma": (indexed(indexes="1,"), "write them like 1,3-5"),
-    "indexes-with-three-ends": (indexed(indexes="1-2-3"), "write them like 1,3-5"),
-    "indexes-below-0": (indexed(indexes="-1"), "write them like 1,3-5"),
-    "indexes-that-are-huge": (indexed(indexes="9" * 20), "write them like 1,3-5"),
+    "indexes-with-a-space": (indexed(indexes="1, 3"), NO_LIST),
+    "indexes-with-a-trailing-comma": (indexed(indexes="1,"), NO_LIST),
+    "indexes-with-three-ends": (indexed(indexes="1-2-3"), NO_LIST),
+    "indexes-below-0": (indexed(indexes="-1"), NO_LIST),
+    "indexes-that-are-huge": (indexed(indexes="9" * 20), NO_LIST),
+    "indexes-with-a-leading-0": (indexed(indexes="01"), NO_LIST),
+    "indexes-twice": (indexed(indexes="1,1"), "in rising order"),
+    "indexes-that-overlap": (indexed(indexes="0-2,2-3"), "in rising order"),
+    "indexes-of-a-range-of-one": (indexed(indexes="1-1"), "in rising order"),
     "indexes-in-falling-order": (indexed(indexes="3,1"), "in rising order"),
     "indexes-with-a-range-turned-round": (indexed(indexes="3-1"), "in rising order"),
     "indexes-up-to-completions": (indexed(indexes="1,3-5"), "numbers and ranges from 0 to completions - 1"),
@@ -358,8 +363,18 @@ WRONG = {
     ),
     "succeeded-indexes-that-are-none": (
         success_rules({"succeededIndexes": "1;2"}),
-        "succeededIndexes are numbers and ranges from 0 to completions - 1",
+        "succeededIndexes in body should match",
     ),
+    "succeeded-indexes-with-a-space": (
+        success_rules({"succeededIndexes": "0, 1-3"}),
+        "succeededIndexes in body should match",
+    ),
+    "succeeded-indexes-of-a-falling-range": (
+        success_rules({"succeededIndexes": "1"}, {"succeededIndexes": "0,4-3", "succeededCount": 3}),
+        "in rising order",
+    ),
+    "succeeded-indexes-in-falling-order": (success_rules({"succeededIndexes": "3,1,4"}), "in rising order"),
+    "succeeded-indexes-twice": (success_rules({"succeededIndexes": "1,1"}), "in rising order"),
     "succeeded-indexes-up-to-completions": (
         success_rules({"succeededIndexes": "0-1"}, {"succeededIndexes": "1,3-5"}),
         "succeededIndexes are numbers and ranges from 0 to completions - 1",

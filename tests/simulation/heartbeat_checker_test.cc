@@ -143,9 +143,17 @@ TEST(HeartbeatChecker, SeesAnAgentThatNeverRenewsAndIsWaitedForForEver) {
 
 // What the safety rules say of a loss that was none, in a world whose agents and workers are well.
 TEST(HeartbeatChecker, SeesAFalseLossOfAnAgentAndAFalselyHungWorker) {
-  for (const auto& [reason, outcome, rule] :
-       {std::tuple("HolderSilent", "Lost", "an attempt is falsely lost"),
-        std::tuple("NoProgress", "Hung", "an attempt is falsely called hung")}) {
+  struct FalseLoss {
+    const char* reason;
+    const char* outcome;
+    const char* rule;
+  };
+  for (const FalseLoss& one :
+       {FalseLoss{"HolderSilent", "Lost", "an attempt is falsely lost"},
+        FalseLoss{"NoProgress", "Hung", "an attempt is falsely called hung"}}) {
+    const char* const reason = one.reason;
+    const char* const outcome = one.outcome;
+    const char* const rule = one.rule;
     bool done = false;
     const std::string violation = violation_with(nothing, [&](Liar& liar) {
       const Json* const job = liar.world().server().find("durablejobs", kNamespace, kJob);
