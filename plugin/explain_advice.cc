@@ -23,7 +23,8 @@ constexpr const char* kOperators = "kubectl get pods -A -l app.kubernetes.io/nam
 constexpr const char* kQueue = "kubectl get jq {queue} -n {ns} -o wide";
 constexpr const char* kPool = "kubectl get wp {pool} -n {ns} -o wide";
 constexpr const char* kFirst =
-    "kubectl patch dj {job} -n {ns} --type=merge -p '{\"spec\":{\"queue\":{\"priority\":10}}}'";
+    "kubectl patch dj {job} -n {ns} --type=merge -p "
+    "'{\"spec\":{\"queue\":{\"priority\":{higher}}}}'";
 
 struct Entry {
   Reason reason;

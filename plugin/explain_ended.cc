@@ -92,6 +92,7 @@ Lines ended_lines(const Explaining& explaining) {
     add_fact(explaining, "Last", describe_end(explaining, *end), lines);
     add_words_of(explaining, *end, lines);
   }
+  add_notifications(explaining, lines);
   add_budgets(explaining, lines);
   add_deletion(explaining, lines);
   Gaps gaps = gaps_of(explaining, nullptr);

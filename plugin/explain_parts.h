@@ -54,6 +54,8 @@ std::string describe_end(const Explaining& explaining, const EndText& end);
 std::string count_text(std::int64_t count);
 std::string plural(std::int64_t count, std::string_view noun);
 
+// What its targets were not told, and why.
+void add_notifications(const Explaining& explaining, Lines& lines);
 // What the job has spent of its budgets.
 void add_budgets(const Explaining& explaining, Lines& lines);
 

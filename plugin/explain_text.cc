@@ -81,12 +81,20 @@ void add_advice(const Explaining& explaining, const Advice& advice, const Gaps& 
   }
 }
 
+void add_notifications(const Explaining& explaining, Lines& lines) {
+  if (!holds(explaining.facts.job, "NotificationFailed")) return;
+  add_fact(explaining, "Notify",
+           clean_at(condition_of(explaining.facts.job, "NotificationFailed"), "message"), lines);
+}
+
 Gaps gaps_of(const Explaining& explaining, const RunText* run) {
   const JobText& job = explaining.job;
+  const std::int64_t priority = int_at(at(at(explaining.facts.job, "spec"), "queue"), "priority");
   Gaps gaps = {{"job", job.name},
                {"ns", job.namespace_},
                {"uid", job.uid},
                {"queue", job.queue},
+               {"higher", std::to_string(priority + 10)},
                {"pool", job.pool}};
   const EndText* const last = job.history.empty() ? nullptr : &job.history.back();
   if (run) {

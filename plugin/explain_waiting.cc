@@ -63,6 +63,15 @@ void add_outcome(const Explaining& explaining, Lines& lines) {
   }
 }
 
+// What needs a person may be another thing than what it waits for now.
+void add_stalled(const Explaining& explaining, Lines& lines) {
+  const Json& condition = condition_of(explaining.facts.job, "Stalled");
+  const auto& waiting = explaining.job.waiting;
+  const std::string reason = clean_at(condition, "reason");
+  if (!holds(explaining.facts.job, "Stalled") || (waiting && waiting->reason == reason)) return;
+  add_fact(explaining, "Stalled", reason + ": " + clean_at(condition, "message"), lines);
+}
+
 void add_by_when(const Explaining& explaining, const WaitingText& waiting, Lines& lines) {
   if (!waiting.deadline) {
     add_fact(explaining, "By", "no time limit: it waits until something happens", lines);
@@ -131,7 +140,9 @@ Lines waiting_lines(const Explaining& explaining) {
   }
   const std::string& unseen = explaining.facts.operator_unseen;
   add_fact(explaining, "Operator", operator_text.text.empty() ? unseen : operator_text.text, lines);
+  add_stalled(explaining, lines);
   add_outcome(explaining, lines);
+  add_notifications(explaining, lines);
   add_queue(explaining, lines);
   add_pool(explaining, lines);
   add_runs(explaining, lines);

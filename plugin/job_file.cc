@@ -30,7 +30,7 @@ Result<Json> read_manifest(const Command& command, Terminal& terminal) {
     if (text.error().code == ErrorCode::kNotFound) {
       return wrong("there is no file " + path + "; give another -f, or -f - for standard input");
     }
-    return wrong("cannot read " + text.error().message);
+    return wrong("this is no manifest that can be read: " + text.error().message);
   }
   Result<std::vector<Json>> documents = kube::parse_manifest(*text);
   if (!documents.ok()) {

@@ -45,8 +45,8 @@ TEST(PluginAdvice, WordsOfKubeletsHaveATextToo) {
 // A gap of another name would stay in what people paste into a shell.
 TEST(PluginAdvice, EachGapHasAKnownName) {
   Gaps gaps;
-  for (const char* const name :
-       {"job", "ns", "pod", "node", "attempt", "index", "queue", "pool", "worker", "uid"}) {
+  for (const char* const name : {"job", "ns", "pod", "node", "attempt", "index", "queue", "pool",
+                                 "worker", "uid", "higher"}) {
     gaps[name] = "x";
   }
   for (const Reason reason : all_reasons()) {
