@@ -29,7 +29,7 @@ constexpr std::chrono::minutes kTakenName{1};
 constexpr std::chrono::seconds kReadMissing{5};
 // Jobs whose worker is missing are looked at this often, until their records have moved on.
 constexpr std::chrono::seconds kMissingPause{5};
-// Jobs that wait ask a new process for workers first: an idle one that drains takes none of them.
+// A new process has heard by then which jobs wait.
 constexpr std::chrono::seconds kJobsAsk{10};
 // Pods that are created or deleted at once.
 constexpr std::size_t kPodsAtOnce = 4;
@@ -250,7 +250,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   if (const auto since = pool.book.oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();
-  const Duration asking = pool.planned_since + kJobsAsk - loop_.now();
+  state.asking = std::max(Duration::zero(), pool.planned_since + kJobsAsk - loop_.now());
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
     reconciler::PoolWorker seen = worker->pod->worker;
@@ -271,9 +271,6 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
     }
     seen.idle_for = worker->idle_for(loop_.now(), state.now);
-    if (asking > Duration::zero()) {
-      seen.idle_for = std::min(seen.idle_for, cached.spec.idle - asking);
-    }
     state.workers.push_back(std::move(seen));
   }
   return state;

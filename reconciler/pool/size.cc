@@ -76,10 +76,12 @@ class Planner {
       remove_what_is_over();
       // A newer version made the pool as it is, and only that one can tell what it shall be.
       if (state_.spec.unknown.empty()) {
+        const bool may_ask = state_.asking > Duration::zero();
+        if (may_ask) wake(state_.asking);
         hold_maximum();
-        shrink();
+        if (!may_ask) shrink();
         roll_out();
-        forgo();
+        if (!may_ask) forgo();
         grow();
       }
     }

@@ -122,6 +122,8 @@ struct PoolState {
     Time at{};
   };
   std::optional<Refusal> refusal;
+  // Jobs that wait ask a new process for workers first. So long nothing goes that only they need.
+  Duration asking{0};
   Time now{};
 };
 

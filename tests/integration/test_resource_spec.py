@@ -386,10 +386,10 @@ def test_what_names_indexes_binds_completions_while_suspended(api):
     for field, value in limits.items():
         current = api.job_in("Suspended", **PER_INDEX | {field: value})
         refused(api.patch(current["metadata"]["name"], {"spec": {"completions": 4}}), f"spec.{field}")
-    current = api.create(job("x" * 61, suspend=True, completionMode="Indexed", completions=5))
+    current = api.create(job("z" * 61, suspend=True, completionMode="Indexed", completions=5))
     code, current = api.put_status(current, status("Suspended"))
     assert code == 200, current
-    refused(api.patch("x" * 61, {"spec": {"completions": 11}}), "the name is too long for an Indexed job")
+    refused(api.patch("z" * 61, {"spec": {"completions": 11}}), "the name is too long for an Indexed job")
 
 
 def test_the_number_of_failed_indexes_may_change_up_to_completions(api):

@@ -1,7 +1,7 @@
 // The CEL rules of the DurableJob's definition on jobs with many runs: which fields go together,
 // and which never change.
 #include <algorithm>
-#include <cctype>
+#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,32 +17,33 @@ void refuse(Causes& causes, const std::string& field, const char* message) {
 
 std::int64_t completions_of(const Json& spec) { return int_at(spec, "completions", 1); }
 
-// Takes up to five digits from the front; -1: there are none, or more.
-std::int64_t take_number(std::string_view& text) {
-  std::size_t digits = 0;
-  std::int64_t number = 0;
-  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0) {
-    if (digits == 5) return -1;
-    number = number * 10 + (text[digits++] - '0');
+// What a rule says of a list of indexes. One that cannot read a number fails itself.
+enum class Says { kYes, kNo, kError };
+
+// "1,3-5": numbers that rise and are below the limit. isSorted() takes equal numbers, and for those
+// only short lists are searched.
+Says say_of_list(std::string text, std::int64_t limit, std::size_t short_list) {
+  std::replace(text.begin(), text.end(), '-', ',');
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = std::string_view(text).substr(begin, end - begin);
+    std::int64_t number = 0;
+    const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || rest != part.data() + part.size()) return Says::kError;
+    numbers.push_back(number);
+    begin = end + 1;
   }
-  text.remove_prefix(digits);
-  return digits == 0 ? -1 : number;
+  const bool rises = std::is_sorted(numbers.begin(), numbers.end());
+  const bool twice = std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end();
+  const bool is_right = rises && numbers.back() < limit && (numbers.size() > short_list || !twice);
+  return is_right ? Says::kYes : Says::kNo;
 }
 
-// "1,3-5". `sorted`: no number is less than the one before it.
-bool is_index_list(std::string_view text, std::int64_t limit, bool sorted) {
-  std::int64_t last = 0;
-  bool in_range = false;
-  while (true) {
-    const std::int64_t number = take_number(text);
-    if (number < 0 || (sorted && number < last)) return false;
-    last = number;
-    if (text.empty()) return last < limit;
-    const bool dash = text.front() == '-';
-    if ((!dash && text.front() != ',') || (dash && in_range)) return false;
-    in_range = dash;
-    text.remove_prefix(1);
-  }
+void tell_of_list(Causes& causes, Says says, const std::string& path, const char* why) {
+  if (says == Says::kNo) refuse(causes, path, why);
+  if (says == Says::kError)
+    causes.push_back({"FieldValueInvalid", "<nil>", "rule evaluation error"});
 }
 
 void check_success_rules(const Json& rules, Causes& causes) {
@@ -57,14 +58,17 @@ void check_success_rules(const Json& rules, Causes& causes) {
 void check_success_limits(const Json& spec, Causes& causes) {
   const std::int64_t limit = completions_of(spec);
   const Json& rules = at(at(spec, "successPolicy"), "rules");
-  const bool indexes = std::all_of(rules.begin(), rules.end(), [&](const Json& rule) {
-    return !rule.contains("succeededIndexes") ||
-           is_index_list(string_at(rule, "succeededIndexes"), limit, false);
-  });
+  // One that is wrong decides, whatever the others are.
+  Says indexes = Says::kYes;
+  for (const Json& rule : rules) {
+    if (!rule.contains("succeededIndexes") || indexes == Says::kNo) continue;
+    const Says says = say_of_list(string_at(rule, "succeededIndexes"), limit, 100);
+    if (says != Says::kYes) indexes = says;
+  }
   const bool counts = std::all_of(rules.begin(), rules.end(), [&](const Json& rule) {
     return int_at(rule, "succeededCount", 0) <= limit;
   });
-  if (!indexes) refuse(causes, "spec.successPolicy.rules", "succeededIndexes are numbers");
+  tell_of_list(causes, indexes, "spec.successPolicy.rules", "succeededIndexes are numbers");
   if (!counts) refuse(causes, "spec.successPolicy.rules", "succeededCount is at most completions");
 }
 
@@ -118,9 +122,9 @@ void check_new(const Json& job, Causes& causes) {
                    spec.contains("successPolicy"))) {
     refuse(causes, "spec.completionMode", "these fields need a job with indexes");
   }
-  if (spec.contains("indexes") &&
-      !is_index_list(string_at(spec, "indexes"), completions_of(spec), true)) {
-    refuse(causes, "spec.indexes", "indexes are numbers and ranges");
+  if (spec.contains("indexes")) {
+    const Says says = say_of_list(string_at(spec, "indexes"), completions_of(spec), 300);
+    tell_of_list(causes, says, "spec.indexes", "indexes are numbers and ranges");
   }
   check_success_limits(spec, causes);
   const Json& rules = at(at(spec, "podFailurePolicy"), "rules");

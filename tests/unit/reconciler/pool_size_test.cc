@@ -433,6 +433,19 @@ TEST_F(PoolSize, AWorkerWithoutANodeGoesOnceNobodyNeedsIt) {
   EXPECT_FALSE(acts(plan())) << "with a node they are about to serve";
 }
 
+// A new process has not heard yet which runs wait.
+TEST_F(PoolSize, AWorkerWithoutANodeStaysUntilTheJobsHadTimeToAsk) {
+  state.spec.min_workers = 0;
+  PoolWorker& worker = add_starting("a");
+  worker.bound.reset();
+  worker.created = state.now - state.spec.idle;
+  state.asking = seconds(7);
+  EXPECT_FALSE(acts(plan()));
+  EXPECT_EQ(plan().wake_after, Duration(seconds(7)));
+  state.asking = Duration::zero();
+  EXPECT_THAT(plan().remove, UnorderedElementsAre("a"));
+}
+
 TEST_F(PoolSize, AWorkerWithoutANodeThatARolloutNeedsStays) {
   state.spec.min_workers = 0;
   add("old", 1).hash = "old";
