@@ -184,7 +184,7 @@ void Slots::pod_ends(SteadyTime now) {
   if (!ending_) ending_ = now;
 }
 
-// A second deletion with a shorter grace: its kubelet begins to wait anew, and waits that long.
+// After a second deletion with a shorter grace the kubelet waits that long again.
 void Slots::learn_grace(SteadyTime now, Duration grace) {
   if (!told_grace_) {
     told_end_ = *ending_ + grace;

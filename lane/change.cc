@@ -5,8 +5,6 @@
 namespace holdfast::lane {
 namespace {
 
-constexpr std::size_t kMostText = 1024;
-
 const char* const kWhileSuspended =
     "it changes only while the Job is suspended: suspend the Job, change it, and resume the Job";
 

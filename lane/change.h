@@ -5,6 +5,7 @@
 // the DurableJob. So no process has to remember that a change was refused.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "reconciler/types.h"
 
 namespace holdfast::lane {
+
+// Of a message that may have words of the Job, in bytes.
+inline constexpr std::size_t kMostText = 1024;
 
 // A field of the spec, and why it is refused.
 using Refusals = std::map<std::string, std::string>;

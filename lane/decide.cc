@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::chrono::seconds kPodsLook{5};
 constexpr std::chrono::seconds kNameLook{30};
-// Of a condition's message.
-constexpr std::size_t kMostText = 1024;
 
 // The write, unless it changes nothing.
 void write(const View& view, Json metadata, Json status, Decision& decision) {

@@ -1,5 +1,4 @@
 #include "operator/runtime/release_pods.h"
-#include "operator/jobs/gone_namespace.h"
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include "client/kube/percent_encode.h"
 #include "core/random.h"
 #include "core/real_loop.h"
+#include "operator/jobs/gone_namespace.h"
 #include "operator/lane/fail_batch_jobs.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/runtime/signals.h"
