@@ -124,17 +124,11 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
       wake_in(result, kStatusPause - since);
     }
   }
-  // Another maxWorkers may hold by now.
-  const bool is_old = spec->version <= pool->outdated;
-  const bool creates = plan.create > 0 && !is_old && knows_pods(*spec, *pool, plan.status.holder);
-  if (creates) {
-    auto task = create_pods(spec, pool, std::move(names), *claim);
-    fail(result, co_await task);
-  }
-  bool changes = creates;
+  bool changes = false;
+  bool some_stay = false;
   for (const std::string& uid : plan.remove) {
     const auto worker = pool->workers.find(uid);
-    // It may have begun to serve while the pods were made: then it drains first.
+    // It may have begun to serve meanwhile: then it drains first.
     const bool is_there = worker != pool->workers.end();
     if (!is_there || worker->second->state() == reconciler::WorkerState::kLive) continue;
     if (const Duration left = worker->second->remove_at - loop_.now(); left > Duration::zero()) {
@@ -145,6 +139,16 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     const Status removed = co_await task;
     fail(result, removed);
     changes = changes || removed;
+    some_stay = some_stay || !removed;
+  }
+  // Another maxWorkers may hold by now. The next plan counts the pods that stay.
+  const bool is_old = spec->version <= pool->outdated;
+  const bool creates =
+      plan.create > 0 && !is_old && !some_stay && knows_pods(*spec, *pool, plan.status.holder);
+  if (creates) {
+    auto task = create_pods(spec, pool, std::move(names), *claim);
+    fail(result, co_await task);
+    changes = true;
   }
   if (changes) look_at_pool_soon(key);
   co_return result;
@@ -260,6 +264,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
     }
     seen.state = worker->state();
     seen.deleting = seen.deleting || worker->removed;
+    seen.stays = worker->failed_removals > 0;
     seen.marking = worker->marking;
     seen.out_of_memory = worker->pod->out_of_memory;
     if (worker->lease) {

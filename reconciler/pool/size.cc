@@ -290,12 +290,22 @@ class Planner {
     }
   }
 
+  // Pods that failed to start, are to go, and cannot be deleted now.
+  std::int64_t undeletable() const {
+    return std::count_if(seen_.failing.begin(), seen_.failing.end(), [&](const PoolWorker* worker) {
+      const auto& gone = plan_.remove;
+      const bool goes = std::find(gone.begin(), gone.end(), worker->pod_uid) != gone.end();
+      return worker->stays && !worker->ended && goes;
+    });
+  }
+
   void grow() {
     const std::int64_t there = size_of(live_) + size_of(starting_);
     const std::int64_t wanted = wanted_beside(starting_);
     // Their marks are not written yet.
     const auto draining = static_cast<std::int64_t>(plan_.drain.size());
-    const std::int64_t create = std::min(wanted, state_.spec.max_workers - there - draining);
+    const std::int64_t create =
+        std::min(wanted, state_.spec.max_workers - there - draining - undeletable());
     for (const PoolWorker* const worker : starting_) {
       if (!worker->bound) continue;
       const Duration left = *worker->bound + state_.spec.start_deadline - state_.now;

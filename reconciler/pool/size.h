@@ -31,7 +31,8 @@
 //   startDeadlineSeconds after its pod got a node; or at once, if its pod says that it cannot
 //   start. A pod without a node waits without limit: a gate or a full cluster is no failure of
 //   the template. A failure is put on record, with a back-off for the whole pool. The pod stays
-//   until then, for humans to look at, and it may still start. Then another one replaces it.
+//   until then, for humans to look at, and it may still start. Then another one replaces it. While
+//   its deletion fails it counts towards maxWorkers: the next ones would not start either.
 // - A worker that served and ended soon after has not failed while another one of the template has
 //   lived for kShortLife: something else may have ended it. Two in a row have failed: the two that
 //   were created after all that serve now. So the pod of the first one stays for kShortLife.
@@ -96,6 +97,7 @@ struct PoolWorker {
   // seen it.
   Duration idle_for{0};
   bool deleting = false;       // the pod has a deletionTimestamp
+  bool stays = false;          // the last request to delete it has failed
   bool ended = false;          // the pod's phase is Succeeded or Failed
   bool failed = false;         // ... Failed
   bool out_of_memory = false;  // ... because the kernel killed it for its memory

@@ -213,6 +213,33 @@ TEST_F(PoolControllerTest, ADeletionThatFailsIsTriedAgainAfterAPause) {
   ASSERT_TRUE(until([&] { return !contains(pods(), pod); }, seconds(31)));
 }
 
+// No image, and a webhook that refuses deletions.
+TEST_F(PoolControllerTest, APodThatCannotStartAndCannotBeDeletedLeavesNoRoomForMore) {
+  world_.create(kPools, pool({{"minWorkers", 1}, {"maxWorkers", 1}}));
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "DELETE" || !request.target.starts_with(kPods)) return std::nullopt;
+    return ApiAnswer{500, R"({"kind": "Status", "code": 500})", 0};
+  };
+  const Json waiting = {{"reason", "ErrImagePull"}, {"message", "no such image"}};
+  for (int life = 0; life < 2; ++life) {
+    world_.start();
+    ASSERT_TRUE(until([&] { return !pods().empty(); }, minutes(1)));
+    for (int minute = 0; minute < 15; ++minute) {
+      for (const Json& pod : world_.all("pods")) {
+        world_.patch(
+            std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name") + "/status",
+            {{"status",
+              {{"phase", "Pending"},
+               {"containerStatuses",
+                Json::array({{{"name", "worker"}, {"state", {{"waiting", waiting}}}}})}}}});
+      }
+      world_.run(minutes(1));
+      EXPECT_EQ(pods().size(), 1u);
+    }
+    world_.stop();
+  }
+}
+
 TEST_F(PoolControllerTest, ANewReplicaGoesOnWithTheIdleTime) {
   const std::string pod = running_job("one");
   answer_ended(pod);

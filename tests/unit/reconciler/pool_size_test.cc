@@ -69,6 +69,27 @@ class PoolSize : public ::testing::Test {
   PoolState state;
 };
 
+// Without that the pool would have one more pod after each back-off.
+TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
+  state.spec.min_workers = state.spec.max_workers = 2;
+  for (const char* const uid : {"a", "b"}) {
+    add_starting(uid).cannot_start = true;
+  }
+  record(kFirstStartDelay + seconds(1));
+  EXPECT_EQ(plan().create, 2) << "each is replaced";
+  EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "b"));
+  state.workers[0].stays = true;
+  EXPECT_EQ(plan().create, 1);
+  state.workers[1].stays = true;
+  EXPECT_EQ(plan().create, 0);
+  EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "b"));
+  state.spec.max_workers = 3;
+  EXPECT_EQ(plan().create, 1);
+  state.spec.max_workers = 2;
+  state.hash = "newer";
+  EXPECT_EQ(plan().create, 2) << "another template may start";
+}
+
 TEST_F(PoolSize, KeepsTheMinimum) {
   state.spec.min_workers = 3;
   add("a");
