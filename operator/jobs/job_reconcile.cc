@@ -264,7 +264,8 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       continue;
     }
     if (decision.awaits_creation) creations_.wait(job->key());
-    if (job->job.queue) permits_.ask(*job, decision.awaits_permit);
+    const bool pod_may_come = !seen.observed.creations.empty();
+    if (job->job.queue) permits_.ask(*job, decision.awaits_permit, pod_may_come);
     if (job->job.spec.pool && places_) tell_places(*job, decision);
     // The turn is taken before the intents are written. The other creations wait in line.
     const bool creates = std::any_of(

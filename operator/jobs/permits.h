@@ -13,7 +13,9 @@ class Permits {
   // The job has a queue.
   virtual reconciler::PermitView of(const CachedJob& job) const = 0;
   // The job could start now if its queue admitted it; or it could not, or has no need.
-  virtual void ask(const CachedJob& job, bool wants) = 0;
+  // `pod_may_come`: a request for one of its pods may still be applied, or its pod is not shown
+  // yet.
+  virtual void ask(const CachedJob& job, bool wants, bool pod_may_come) = 0;
 };
 
 }  // namespace holdfast::controller

@@ -153,7 +153,7 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   const bool rests =
       status.attempt > 0 && !holds_permit(status.phase) && !is_terminal(status.phase);
   if (is_there || !rests) {
-    coming_.erase(job.key());
+    forget_coming(job);
     forget_rest(job);
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
@@ -172,23 +172,42 @@ OldPods QueueController::old_pods(const CachedJob& job) {
 }
 
 // Whether a request for a pod of an ended attempt may still be applied, as far as the record says.
-// The controller of jobs may know better: it asks for a permit once none can come. The time is
-// taken once for each attempt.
+// The controller of jobs may know better, see no_pod_comes(). The time is taken once for each
+// attempt.
 bool QueueController::pod_may_come(const CachedJob& job) {
   const reconciler::Status& status = job.job.status;
-  const auto known = coming_.find(job.key());
-  if (known != coming_.end() && known->second.attempt == status.attempt) {
-    return known->second.until > loop_.now();
+  const auto jobs = coming_.find(job.namespace_);
+  if (jobs != coming_.end()) {
+    const auto known = jobs->second.find(job.key());
+    const bool is_same = known != jobs->second.end() && known->second.attempt == status.attempt;
+    if (is_same) return known->second.until > loop_.now();
   }
-  coming_.erase(job.key());
+  forget_coming(job);
   Duration longest{0};
   for (const auto& one : reconciler::podless_attempts(status, now())) {
     if (one.closed) longest = std::max(longest, *one.closed + reconciler::kCreationLimit - now());
   }
   if (longest <= Duration::zero()) return false;
   longest = std::min<Duration>(longest, reconciler::kCreationLimit);
-  coming_[job.key()] = {status.attempt, loop_.now() + longest};
+  coming_[job.namespace_][job.key()] = {status.attempt, loop_.now() + longest};
   return true;
+}
+
+// True: that is news.
+bool QueueController::no_pod_comes(const CachedJob& job) {
+  const auto jobs = coming_.find(job.namespace_);
+  if (jobs == coming_.end()) return false;
+  const auto known = jobs->second.find(job.key());
+  if (known == jobs->second.end() || known->second.attempt != job.job.status.attempt) return false;
+  known->second.until = std::min(known->second.until, loop_.now());
+  return !std::exchange(known->second.is_over, true);
+}
+
+void QueueController::forget_coming(const CachedJob& job) {
+  const auto jobs = coming_.find(job.namespace_);
+  if (jobs == coming_.end()) return;
+  jobs->second.erase(job.key());
+  if (jobs->second.empty()) coming_.erase(jobs);
 }
 
 void QueueController::forget_rest(const CachedJob& job) {
@@ -236,8 +255,10 @@ std::optional<Duration> QueueController::renew_pods(const std::string& ns) {
 std::optional<Duration> QueueController::look_at_coming(const std::string& ns) {
   std::optional<Duration> look;
   std::vector<std::string> over;
-  for (auto& [key, coming] : coming_) {
-    if (namespace_of(key) != ns || coming.is_over) continue;
+  const auto jobs = coming_.find(ns);
+  if (jobs == coming_.end()) return look;
+  for (auto& [key, coming] : jobs->second) {
+    if (coming.is_over) continue;
     const Duration left = coming.until - loop_.now();
     coming.is_over = left <= Duration::zero();
     if (coming.is_over) {
@@ -265,7 +286,7 @@ void QueueController::on_job(const cache::Change& change) {
   if (is_gone) {
     const CachedJob& job = as_job(change.before);
     book_of(queue_key(job))->erase(job.uid);
-    coming_.erase(job.key());
+    forget_coming(job);
     forget_rest(job);
     pool_.queue().add(queue_key(job));
   }
@@ -332,7 +353,7 @@ reconciler::PermitView QueueController::of(const CachedJob& job) const {
   return view;
 }
 
-void QueueController::ask(const CachedJob& job, bool wants) {
+void QueueController::ask(const CachedJob& job, bool wants, bool pod_may_come) {
   // It decided on this version, and a newer one may have come meanwhile.
   const kube::ObjectPtr cached = jobs_.store().get(job.key());
   if (!cached || cached->uid != job.uid || cached->version != job.version) return;
@@ -342,10 +363,12 @@ void QueueController::ask(const CachedJob& job, bool wants) {
     return found && found->holds;
   };
   const bool held = holds();
+  const bool is_news = !pod_may_come && no_pod_comes(job);
+  if (is_news) put(job);
   book->ask(job, wants, old_pods(job), loop_.now(), now());
   // The job is looked at whenever the place of one of its attempts may have become empty.
   if (job.job.has_pool) put(job);
-  if (wants || held != holds()) pool_.queue().add(queue_key(job));
+  if (wants || is_news || held != holds()) pool_.queue().add(queue_key(job));
 }
 
 std::vector<QueueCount> QueueController::counts() const {

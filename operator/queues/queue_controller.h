@@ -77,7 +77,7 @@ class QueueController : public Permits {
   void time_travelled();
 
   reconciler::PermitView of(const CachedJob& job) const override;
-  void ask(const CachedJob& job, bool wants) override;
+  void ask(const CachedJob& job, bool wants, bool pod_may_come) override;
 
   // For metrics: the queues in the shards held here.
   std::vector<QueueCount> counts() const;
@@ -93,6 +93,8 @@ class QueueController : public Permits {
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
   bool pod_may_come(const CachedJob& job);
+  bool no_pod_comes(const CachedJob& job);
+  void forget_coming(const CachedJob& job);
   std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
   std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
@@ -143,13 +145,14 @@ class QueueController : public Permits {
     std::unordered_map<std::string, SteadyTime> since;  // by the job's key
   };
   std::unordered_map<std::string, Unsure> unsure_;  // by namespace
-  // Likewise of jobs, by key, of which a pod may still be created.
+  // Likewise of jobs of which a pod may still be created.
   struct Coming {
     std::int64_t attempt = 0;  // the job's last one
     SteadyTime until{};
     bool is_over = false;  // and the job was looked at since
   };
-  std::unordered_map<std::string, Coming> coming_;
+  using ComingOfJobs = std::unordered_map<std::string, Coming>;  // by the job's key
+  std::unordered_map<std::string, ComingOfJobs> coming_;         // by namespace
 };
 
 }  // namespace holdfast::controller

@@ -267,6 +267,29 @@ TEST_F(Unanswered, AQueueKeepsThePermitOfAJobWhosePodMayStillCome) {
   });
 }
 
+// This process has had an answer to each of its requests.
+TEST_F(Unanswered, AQueueTakesThePermitOfAJobWhosePodWasOnlyRefused) {
+  run(minutes(2), [this] {
+    at(seconds(4), [this] {
+      trouble([](const ApiRequest& request) {
+        const bool struck = is_of(request, "team-b") && is_creation(request);
+        return Fate{.refused = struck ? 403 : 0};
+      });
+      ASSERT_TRUE(world_->users().create_queue("team-b", "q", {{"concurrency", 1}}));
+    });
+    at(seconds(5), [this] {
+      create("team-b", "b", {{"queue", {{"name", "q"}}}, {"podReplacementPolicy", "Failed"}});
+    });
+    at(seconds(9), [this] { create("team-b", "next", {{"queue", {{"name", "q"}}}}); });
+    at(seconds(40), [this] {
+      EXPECT_EQ(status("team-b", "b").attempt, 1);
+      EXPECT_EQ(status("team-b", "next").attempt, 0);
+      world_->users().patch("team-b", "b", {{"suspend", true}});
+    });
+    at(seconds(43), [this] { EXPECT_EQ(status("team-b", "next").attempt, 1); });
+  });
+}
+
 // ---- A job that waits for its turn.
 
 class Turns : public SlowCreations {
