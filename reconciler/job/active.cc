@@ -73,20 +73,8 @@ std::vector<std::int64_t> unread_runs(const Context& context, const Status& next
   return unread;
 }
 
-// One write ends kEndsAtOnce attempts, and a deadline is no end of the job before its last one. So
-// pods of runs that earlier writes stopped may still run.
-bool stopped_pods_live(const Context& context) {
-  if (!context.deadline || context.now < *context.deadline) return false;
-  const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const PodView* const pod = context.pods[place];
-    if (!runs[place].open() && pod && pod_lives(context, *pod)) return true;
-  }
-  return false;
-}
-
-// Records how the job ends. It has ended once no pod runs that this write stops. A lost attempt was
-// given up, so nobody waits for its pod.
+// Records how the job ends. It has ended once none of its pods runs, whoever stopped it and when. A
+// lost attempt was given up, so nobody waits for its pod.
 void end_job(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd> ends,
              WriteStatus write, Plan& plan) {
   const std::vector<std::int64_t> unread = unread_runs(context, write.status);
@@ -96,17 +84,18 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   stop_open_runs(context, reached, ends, write);
   if (ends.empty() && !has_news) return;
   record_ends(ends, write.status);
-  const auto waits_for = [](const AttemptsEnd& end) {
-    return end.pod_lives && end.verdict.outcome != Outcome::kLost;
-  };
+  std::unordered_set<std::int64_t> lost;
+  for (const AttemptsEnd& end : ends) {
+    if (end.verdict.outcome == Outcome::kLost) lost.insert(end.run.attempt);
+  }
+  const std::optional<PodsLeft> left = pods_to_await(context, plan, std::move(lost));
   Status& status = write.status;
   const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
-  // So may an attempt on a worker that ended early.
-  const bool may_run = last_creation(context.view) || !workers_left(context).empty() ||
-                       !unread.empty() || stopped_pods_live(context);
-  if (open || not_the_first || may_run || std::any_of(ends.begin(), ends.end(), waits_for)) {
+  const bool may_run =
+      last_creation(context.view) || !unread.empty() || (left && !left->given_up());
+  if (open || not_the_first || may_run) {
     record_end(context, reached, write);
     settle_phase(context, status);
     status.waiting = stopping_waiting(context, reached);

@@ -233,7 +233,6 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   write.ended.push_back({run.index, verdict.outcome,
                          is_recovery ? verdict.orphan_class : OrphanClass::kNone, end.trouble_for});
   AttemptsEnd ended{run, verdict, history_entry(context, run, verdict)};
-  ended.pod_lives = context.pod && pod_lives(context, *context.pod);
   if (verdict.outcome == Outcome::kSucceeded) {
     status.completed.add(run.index);
     StageStatus* const stage = running_stage(status);

@@ -17,8 +17,7 @@ struct AttemptsEnd {
   Run run;
   Verdict verdict;
   HistoryEntry entry;
-  bool pod_lives = false;  // it is stopped from now on
-  int lost_together = 0;   // its next attempt is delayed, because an outage lost so many; or zero
+  int lost_together = 0;  // its next attempt is delayed, because an outage lost so many; or zero
   // A rule of the failure policy fails the whole job, and this is why.
   struct Failure {
     Reason reason;

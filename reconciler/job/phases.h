@@ -2,6 +2,8 @@
 // its result. Internal to reconciler/.
 #pragma once
 
+#include <unordered_set>
+
 #include "reconciler/job/decide.h"
 #include "reconciler/job/edges.h"
 #include "reconciler/job/opening.h"
@@ -70,6 +72,10 @@ struct PodsLeft {
 };
 // None: none runs. Looks again when a node may be given up.
 std::optional<PodsLeft> pods_left(const Context& context, Plan& plan);
+// Those that keep the end from being recorded with the phase. A lost attempt was given up, so no
+// end waits for its pod. `lost`: the attempts that this decision loses.
+std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
+                                      std::unordered_set<std::int64_t> lost = {});
 
 // What a job that is to end, or a stage, waits for, in this order: pods that run, and pods that may
 // still be created. `words`: what it says about the pods. True: it waits, and `plan` says so.

@@ -1,6 +1,7 @@
 // What a job does while no attempt of it runs: (none), Pending, Backoff, Suspended, Cancelling and
 // the terminal phases.
 #include <algorithm>
+#include <functional>
 
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/notifications.h"
@@ -45,14 +46,15 @@ bool end_idle(const Context& context, Plan& plan) {
   const bool is_resumed_first = write.status.phase == Phase::kSuspended && reached &&
                                 (reached->succeeds || !context.job.stages.empty());
   if (reached && !is_resumed_first) {
-    // An attempt that ended early may still run on its worker, and a pod may still be created.
-    // While it is suspended, a job's end is not on record, because it may be resumed.
+    // An attempt that has ended may still run in its pod or on its worker, and a pod may still be
+    // created. While it is suspended, a job's end is not on record, because it may be resumed.
     const OpenCreation* const creation = last_creation(context.view);
     const bool may_come = creation && creation->left > Duration::zero();
     const auto due = may_come ? std::vector<std::int64_t>() : creations_to_look_at(context.view);
     if (plan.looks_at(unseen_runs(context), due)) return true;
     if (may_come) plan.wake_in(creation->left);
-    const bool waits = !workers_left(context).empty() || creation;
+    const std::optional<PodsLeft> left = pods_to_await(context, plan);
+    const bool waits = creation || (left && !left->given_up());
     if (waits && write.status.phase == Phase::kSuspended) return false;
     if (!waits) {
       finish(context, *reached, write);
@@ -301,14 +303,21 @@ void tell_of_failing_deletion(const Context& context, const PodsLeft& left, Stat
 
 }  // namespace
 
-std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
+namespace {
+
+// The attempt was given up: its pod is not waited for.
+using IsGivenUp = std::function<bool(const PodView&, std::int64_t attempt)>;
+
+std::optional<PodsLeft> pods_left_but(const Context& context, Plan& plan,
+                                      const IsGivenUp& is_given_up) {
   const auto& deletions = context.view.observed.deletions;
   std::optional<PodsLeft> left;
   for (const PodView& pod : context.view.pods) {
     if (!is_ours(context.view, pod) || !pod_lives(context, pod)) continue;
     // A later attempt's: nothing stops it before the end, see tidy_pods().
     const Job& job = context.job;
-    if (!pod.slot && attempt_in_name(job.name, job.uid, pod.name) > job.status.attempt) continue;
+    const std::int64_t attempt = attempt_in_name(job.name, job.uid, pod.name);
+    if (!pod.slot && (attempt > job.status.attempt || is_given_up(pod, attempt))) continue;
     const auto found = deletions.find(pod.name);
     PodsLeft one{&pod, Duration(context.spec.lost_after)};
     // A worker answers, or is cut off. Nobody gives up its attempt before.
@@ -322,6 +331,26 @@ std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
   }
   if (left && left->time && !left->given_up()) plan.wake_in(*left->time);
   return left;
+}
+
+}  // namespace
+
+std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
+  return pods_left_but(context, plan, [](const PodView&, std::int64_t) { return false; });
+}
+
+std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
+                                      std::unordered_set<std::int64_t> lost) {
+  for (const HistoryEntry& entry : context.job.status.history) {
+    if (entry.outcome == Outcome::kLost) lost.insert(entry.attempt);
+  }
+  // History has ten attempts. Of an older one its node tells.
+  return pods_left_but(context, plan, [&](const PodView& pod, std::int64_t attempt) {
+    const NodeObservation* const node = node_of(context, pod);
+    const bool is_silent =
+        node && node->silent_for && *node->silent_for >= silent_node_window(context, *node);
+    return lost.count(attempt) > 0 || (pod.deletion && is_silent);
+  });
 }
 
 bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, Waiting words,

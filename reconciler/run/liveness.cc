@@ -50,7 +50,7 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
     const Duration silent_for = holds_lease(context, pod) && ended_for
                                     ? std::min(*node.silent_for, *ended_for)
                                     : *node.silent_for;
-    const Duration allowed = node.breaker ? 2 * window : window;
+    const Duration allowed = silent_node_window(context, node);
     limits.push_back(lost(Reason::kNodeSilent,
                           "node " + pod.node_name +
                               (node.has_lease ? " has not renewed its Lease for "
@@ -241,6 +241,10 @@ std::string why_not_running(const RunContext& context) {
   if (pod->placement() == Placement::kUnschedulable) return "; " + pod->unschedulable;
   const bool waits = waiting_container(*pod) || !has_started(context, *pod);
   return waits ? why_not_started(*pod) : "";
+}
+
+Duration silent_node_window(const Context& context, const NodeObservation& node) {
+  return (node.breaker ? 2 : 1) * context.spec.lost_after;
 }
 
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {

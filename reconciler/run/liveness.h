@@ -38,6 +38,9 @@ std::string why_not_running(const RunContext& context);
 // All limits that run against this pod, unordered.
 std::vector<Limit> limits_on(const RunContext& context, const PodView& pod);
 
+// How long a node may be silent before the attempts on it are lost.
+Duration silent_node_window(const Context& context, const NodeObservation& node);
+
 // The time until a deleted pod has exceeded its grace + lostAfterSeconds; none: it is not deleted.
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod);
 

@@ -193,6 +193,7 @@ class Ledger {
   void pod_created(const Json& pod);
   void check_not_over(const Json& job, const Json& pod);
   void check_all_stopped(const StatusWrite& write);
+  bool may_be_left(const StatusWrite& write, const PodBook& pod, const Json& object) const;
   void pod_template_kept(const Json& job, const Json& body);
   void pod_touched(const Json& before, const Json* after);
   void second_copy(const Delivery& delivery);

@@ -1,4 +1,5 @@
 // The ledger's rules on pods: who makes them, under which names, from what, and who touches them.
+#include <algorithm>
 #include <charconv>
 
 #include "reconciler/job/edges.h"
@@ -71,19 +72,35 @@ void Ledger::check_not_over(const Json& job, const Json& pod) {
   }
 }
 
-// A job that stops its pods first is over once each of them has ended or was asked to stop. A rule
-// that forbids it is the only reason to go on without.
+// A job or a stage is over once none of its pods runs. A pod that was asked to stop and does not
+// end is given up, and so is the pod of a lost attempt.
 void Ledger::check_all_stopped(const StatusWrite& write) {
-  const bool stops = write.old.phase == Phase::kCancelling || recorded_end(write.old);
-  if (!stops || is_terminal(write.old.phase) || !is_terminal(write.next.phase)) return;
+  const bool ends = is_terminal(write.next.phase) && !is_terminal(write.old.phase);
+  if (!write.by_replica || (!ends && !write.moves)) return;
   for (const auto& [uid, pod] : pods_) {
     if (pod.owner_uid != write.uid || !pod.made || is_final(pod.phase)) continue;
     const Json* const object = gateway_.server().find("pods", pod.namespace_, pod.name);
-    if (!object || uid_of(*object) != uid || is_deleting(*object)) continue;
-    if (undeletable_.count(pod_target(pod.namespace_, pod.name)) > 0) continue;
-    if (excused_.count(pod.namespace_ + "/" + pod.name) > 0) continue;
-    complain("a job has stopped, and its pod was not asked to: " + key_of(*object));
+    if (!object || uid_of(*object) != uid || may_be_left(write, pod, *object)) continue;
+    complain("a job or a stage is over, and its pod runs: " + key_of(*object));
   }
+}
+
+bool Ledger::may_be_left(const StatusWrite& write, const PodBook& pod, const Json& object) const {
+  if (undeletable_.count(pod_target(pod.namespace_, pod.name)) > 0) return true;
+  if (excused_.count(pod.namespace_ + "/" + pod.name) > 0) return true;
+  // Of the last ten attempts, history tells which were lost.
+  const auto& history = write.next.history;
+  const auto entry = std::find_if(history.begin(), history.end(),
+                                  [&](const auto& one) { return one.attempt == pod.attempt; });
+  if (entry == history.end() || entry->outcome == Outcome::kLost) return true;
+  const std::string node = string_at(at(object, "spec"), "nodeName");
+  const Cluster::Node* const host = cluster_.node(node);
+  if (host && (!host->exists || host->lost_since != Duration::zero())) return true;
+  if (!is_deleting(object)) return false;
+  if (node.empty()) return true;
+  const auto since = parse_time(string_at(at(object, "metadata"), "deletionTimestamp"));
+  const Duration window = Duration(write.spec.lost_after) / fastest_rate() * 1'000'000;
+  return since && wall() - *since + kClockTolerance >= window;
 }
 
 void Ledger::pod_created(const Json& pod) {

@@ -3,6 +3,7 @@
 // history cannot tell of all its ends.
 #include <algorithm>
 
+#include "reconciler/names.h"
 #include "reconciler/reason.h"
 #include "reconciler/run/slot.h"
 #include "tests/unit/reconciler/ledger.h"
@@ -272,24 +273,28 @@ bool Ledger::is_out_of_time(const StatusWrite& write) const {
          write.now >= *next.start_time + *spec.active_deadline + next.suspended;
 }
 
-// No job is over beside a pod that it never told to go, wherever its labels are.
+// No job is over beside a pod that runs, wherever its labels are. A lost attempt was given up, and
+// so is a pod that does not end though it was told to.
 void Ledger::check_left(const StatusWrite& write) {
   const Phase phase = write.next.phase;
   const bool ends = phase == Phase::kSucceeded || phase == Phase::kFailed;
   if (!write.fresh || !ends || is_terminal(write.old.phase)) return;
+  const auto& history = write.next.history;
   for (const PodView& pod : write.pods) {
+    if (!made_.count(pod.uid) || pod.owner_uid != job_.uid) continue;
     const Run* const run = write.old.run_of_pod(pod.name);
-    if (!run || run->at_worker() || !made_.count(pod.uid) || pod.owner_uid != job_.uid) continue;
-    if (!run->pod_uid.empty() && run->pod_uid != pod.uid) continue;
+    if (run && !run->pod_uid.empty() && run->pod_uid != pod.uid) continue;
     const auto node = std::find_if(write.nodes.begin(), write.nodes.end(),
                                    [&](const WorldNode& one) { return one.name == pod.node_name; });
-    const bool runs = !pod.ended() && !pod.deletion && node != write.nodes.end() && node->alive &&
+    const bool runs = !pod.ended() && node != write.nodes.end() && node->alive &&
                       write.now - node->missing > seconds(60);
-    const auto& history = write.next.history;
-    const bool is_lost = std::any_of(history.begin(), history.end(), [&](const auto& entry) {
-      return entry.attempt == run->attempt && entry.outcome == Outcome::kLost;
-    });
-    if (runs && !is_lost) complain("S6: a job is over beside a pod that was never told to go");
+    const bool given_up = pod.deletion && write.now - *pod.deletion >= write.spec.lost_after;
+    // History forgets the oldest attempts.
+    const std::int64_t attempt = attempt_in_name(job_.name, job_.uid, pod.name);
+    const auto entry = std::find_if(history.begin(), history.end(),
+                                    [&](const auto& one) { return one.attempt == attempt; });
+    const bool is_known = entry != history.end() && entry->outcome != Outcome::kLost;
+    if (runs && !given_up && is_known) complain("S6: a job is over beside a pod that runs");
   }
 }
 

@@ -77,6 +77,20 @@ void fails_for_good(JobView& view) {
   ends(view, 1);
 }
 
+TEST(Stages, TheNextOneWaitsForThePodOfAnAttemptThatEndedBefore) {
+  JobView view = staged_job({kCleanup});
+  set_job_deadline(view, seconds(60));
+  view.job.status.phase = Phase::kBackoff;
+  view.job.status.begun().next_attempt_time = now() + seconds(60);
+  add_history(view, Outcome::kHung, 1);
+  delete_pod(add_pod(view, 1, PodPhase::kRunning), seconds(5));
+  go_on(view, after(view));
+  EXPECT_EQ(view.job.status.stage, 0u);
+  EXPECT_EQ(after(view).stage, 0u);
+  view.pods[0].phase = PodPhase::kFailed;
+  EXPECT_EQ(after(view).stage, 1u);
+}
+
 TEST(Stages, TheNextOneBeginsInTheWriteThatEndsTheLast) {
   JobView view = staged_job({kVerify});
   const Status status = ends(view, 0).status;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconciler/job/edges.h"
 #include "tests/unit/reconciler/rules.h"
 #include "tests/unit/reconciler/scenario.h"
 
@@ -303,10 +304,100 @@ TEST(EachEnd, OfAJobThatRestsLooksForItsLastPod) {
     EXPECT_TRUE(decide(view, now()).confirm) << cancel;
     view.begun().observed.confirmed = view.observed.looked = true;
     add_pod(view, 1, PodPhase::kRunning).job_uid_label.clear();
-    EXPECT_EQ(all<DeletePod>(decide(view, now())).size(), 1u) << cancel;
+    const Decision found = decide(view, now());
+    EXPECT_EQ(all<DeletePod>(found).size(), 1u) << cancel;
+    for (const WriteStatus& write : all<WriteStatus>(found)) {
+      EXPECT_FALSE(is_terminal(write.status.phase)) << cancel;
+    }
     view.pods.clear();
     EXPECT_EQ(after(view).phase, cancel ? Phase::kCancelled : Phase::kFailed);
   }
+}
+
+// ---- An attempt may have ended long before its pod has. The end waits for that pod.
+
+// Each of these jobs is to end, and the pod of attempt 1, which has ended, still runs.
+std::vector<End> ends_beside_an_old_pod() {
+  std::vector<End> ends;
+  JobView rests = overdue(job_in(Phase::kBackoff));
+  add_history(rests, Outcome::kHung, 1);
+  add_pod(rests, 1, PodPhase::kRunning);
+  ends.push_back({"time in back-off", rests});
+
+  JobView limit = job_of_runs(2, 2, 2);
+  limit.job.spec.backoff_limit = 0;
+  limit.job.status.runs[0].next_attempt_time = now() + seconds(9);
+  end_pod(limit, 1, 1);
+  ends.push_back({"limit of another run", limit});
+
+  JobView replaced = running_job(2);
+  add_history(replaced, Outcome::kHung, 1);
+  add_pod(replaced, 1, PodPhase::kRunning);
+  add_ended_pod(replaced, 2, 0);
+  ends.push_back({"success of the next attempt", replaced});
+  return ends;
+}
+
+bool is_over(const Status& status) { return is_terminal(status.phase); }
+
+TEST(AnOldPod, HoldsUpTheEndWhileItRuns) {
+  for (End& end : ends_beside_an_old_pod()) {
+    const Status asked = after(end.view);
+    EXPECT_FALSE(is_over(asked)) << end.name << ": nobody has asked it to stop";
+    EXPECT_TRUE(recorded_end(asked)) << end.name;
+    EXPECT_EQ(asked.waiting->reason, Reason::kRunsStopped) << end.name;
+    delete_pod(end.view.pods.at(0), seconds(5));
+    EXPECT_FALSE(is_over(settled(end.view, now()))) << end.name << ": it has its grace";
+  }
+}
+
+TEST(AnOldPod, ThatHasEndedOrWasGivenUpHoldsNothingUp) {
+  for (End& end : ends_beside_an_old_pod()) {
+    JobView ended = end.view;
+    ended.pods.at(0).phase = PodPhase::kFailed;
+    EXPECT_TRUE(is_over(after(ended))) << end.name;
+    JobView stuck = end.view;
+    delete_pod(stuck.pods.at(0), seconds(31) + stuck.job.spec.lost_after);
+    EXPECT_TRUE(is_over(after(stuck))) << end.name;
+  }
+}
+
+TEST(AnOldPod, OfALostAttemptHoldsNothingUp) {
+  for (End& end : ends_beside_an_old_pod()) {
+    end.view.job.status.history.clear();
+    add_history(end.view, Outcome::kLost, 1);
+    EXPECT_TRUE(is_over(after(end.view))) << end.name;
+  }
+}
+
+// History has the last ten attempts only.
+TEST(AnOldPod, OnASilentNodeHoldsNothingUp) {
+  for (End& end : ends_beside_an_old_pod()) {
+    const auto window = end.view.job.spec.lost_after;
+    delete_pod(end.view.pods.at(0), seconds(5));
+    end.view.observed.nodes[kNode].silent_for = window - seconds(1);
+    EXPECT_FALSE(is_over(settled(end.view, now()))) << end.name;
+    end.view.observed.nodes[kNode].silent_for = window;
+    EXPECT_TRUE(is_over(after(end.view))) << end.name;
+    end.view.observed.nodes[kNode].breaker = true;
+    EXPECT_FALSE(is_over(settled(end.view, now()))) << end.name << ": so are the others";
+  }
+}
+
+TEST(AnOldPod, OfASuspendedJobOverALoweredLimitLeavesItSuspendedUntilItHasEnded) {
+  JobView view = job_in(Phase::kSuspended);
+  view.job.spec.suspend = true;
+  view.job.spec.backoff_limit = 0;
+  view.job.status.failures = 1;
+  add_pod(view, 1, PodPhase::kRunning);
+  const Decision decision = decide(view, now());
+  EXPECT_EQ(all<DeletePod>(decision).size(), 1u);
+  const Status status = after(view);
+  EXPECT_EQ(status.phase, Phase::kSuspended);
+  EXPECT_FALSE(recorded_end(status)) << "it may be resumed under a higher limit";
+  view.pods.clear();
+  add_ended_pod(view, 1, 1);
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
 }
 
 TEST(FewerRuns, WithThePolicyFailedARunThatIsLeftOutIsForgottenOnceItsPodHasEnded) {
