@@ -102,7 +102,6 @@ class SlotRunner {
   const int slot_;
   const Duration look_period_;
   const std::string progress_path_;
-  boost::asio::io_context& io_;
   Output& out_;
   Output& err_;
   Listener& listener_;

@@ -140,6 +140,22 @@ void JobController::stop(std::function<void()> idle) {
   strays_.stop();
   idle_ = std::move(idle);
   loop_.cancel(resync_timer_);
+  grace_timer_ = loop_.call_after(kHandOverLimit, [this] { end_work(); });
+  if (!creating_.empty()) hand_over_soon();
+  end_when_handed_over();
+}
+
+// A reconcile in flight may begin a creation, and one that has ended puts its refusal on record in
+// the next reconcile.
+void JobController::end_when_handed_over() {
+  pool_.when_idle([this] {
+    if (creating_.empty()) end_work();
+  });
+}
+
+void JobController::end_work() {
+  if (std::exchange(handed_over_, true)) return;
+  loop_.cancel(grace_timer_);
   loop_.cancel(std::exchange(hand_over_timer_, 0));
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
     stopped_hard_ = true;

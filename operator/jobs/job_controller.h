@@ -110,8 +110,11 @@ class JobController {
 
   // The caches are synced: it works on the jobs of this replica's shards from now on.
   void begin();
-  // Begins no new reconciles. Those in flight get kStopGrace, then their requests are cancelled.
-  // `idle` runs after the last.
+  // Call it after Membership::take_no_more(). Creations of pods are handed over as when shards
+  // move: those that are slow are cancelled, and put on record, so that they cost no attempt. All
+  // that may take kHandOverLimit. Then no reconcile begins, and those in flight get kStopGrace
+  // before their requests are cancelled. `idle` runs after the last.
+  static constexpr std::chrono::seconds kHandOverLimit{5};
   static constexpr std::chrono::milliseconds kStopGrace{500};
   void stop(std::function<void()> idle);
 
@@ -183,6 +186,8 @@ class JobController {
   // `key`: what decides the shard.
   using Gained = std::function<bool(const std::string& namespace_, int shard)>;
   void look_at_all(const Gained& is_gained);
+  void end_when_handed_over();
+  void end_work();
   void one_ended();
 
   // job_creation.cc
@@ -197,6 +202,8 @@ class JobController {
                     reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
+  void settle_creations(const std::shared_ptr<JobMemory>& memory);
+  void drop_memory(std::shared_ptr<JobMemory> memory);
   // The right to act on the job. An open creation keeps the claim under which it began.
   std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
 
@@ -292,7 +299,8 @@ class JobController {
   StrayPods strays_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
   std::unordered_set<std::string> held_;
-  std::unordered_set<std::shared_ptr<JobMemory>> creating_;  // jobs with a creation in progress
+  // Jobs with a creation in progress, or one that has ended and is not on record.
+  std::unordered_set<std::shared_ptr<JobMemory>> creating_;
   struct Waiter {
     std::string namespace_;
     std::shared_ptr<JobMemory> memory;
@@ -308,9 +316,10 @@ class JobController {
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
+  bool handed_over_ = false;   // nothing more is to be put on record before the stop
   bool stopped_hard_ = false;  // all waits are cancelled
   int to_end_ = 0;             // of the pool and the creations, when it stops
-  TimerId grace_timer_ = 0;
+  TimerId grace_timer_ = 0;    // kHandOverLimit, then kStopGrace
   TimerId hand_over_timer_ = 0;
   std::function<void()> idle_;
 };

@@ -37,7 +37,7 @@ void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownersh
                                    const reconciler::CreatePod& write, const Log& log) {
   memory->attempts[write.attempt].creation = Creation{claim, membership_.keep(claim.shard)};
   creating_.insert(memory);
-  if (membership_.is_draining(claim.shard)) hand_over_soon();
+  if (stopping_ || membership_.is_draining(claim.shard)) hand_over_soon();
   spawn(create(std::move(job), claim, std::move(memory), std::move(turn), write, log));
 }
 
@@ -65,7 +65,7 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
   slot.reset();
   creation.under_way = false;
   if (!must_be_recorded) memory->attempts.at(write.attempt).creation.reset();
-  if (!memory->creating()) creating_.erase(memory);
+  settle_creations(memory);
   pool_.queue().add(key);
 }
 
@@ -84,12 +84,24 @@ void JobController::cancel_creations(const Meant& is_meant, bool hands_over) {
 }
 
 void JobController::hand_over_soon() {
-  if (hand_over_timer_ != 0 || stopping_) return;
+  if (hand_over_timer_ != 0 || handed_over_) return;
   hand_over_timer_ = loop_.call_after(kHandOverPatience, [this] {
     hand_over_timer_ = 0;
-    cancel_creations([this](int shard) { return membership_.is_draining(shard); },
+    cancel_creations([this](int shard) { return stopping_ || membership_.is_draining(shard); },
                      /*hands_over=*/true);
   });
+}
+
+void JobController::settle_creations(const std::shared_ptr<JobMemory>& memory) {
+  if (memory->has_creation()) return;
+  creating_.erase(memory);
+  if (stopping_) end_when_handed_over();
+}
+
+// The job is gone, or somebody else's.
+void JobController::drop_memory(std::shared_ptr<JobMemory> memory) {
+  memory->forget_ended_creations();
+  settle_creations(memory);
 }
 
 std::optional<Ownership::Claim> JobController::claim_of(const CachedJob& job) const {

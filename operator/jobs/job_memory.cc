@@ -58,6 +58,11 @@ bool JobMemory::creating() const {
                      [](const auto& entry) { return entry.second.creating(); });
 }
 
+bool JobMemory::has_creation() const {
+  return std::any_of(attempts.begin(), attempts.end(),
+                     [](const auto& entry) { return entry.second.creation.has_value(); });
+}
+
 void JobMemory::forget_ended_creations() {
   for (auto& [number, attempt] : attempts) {
     if (!attempt.creating()) attempt.creation.reset();

@@ -148,6 +148,8 @@ struct JobMemory {
   AttemptMemory* find_attempt(std::int64_t number);
 
   bool creating() const;
+  // A creation is under way, or the refusal of one that has ended is not on record.
+  bool has_creation() const;
   // The refusals of ended creations are on record, or cannot be.
   void forget_ended_creations();
 

@@ -90,6 +90,7 @@ Duration JobController::collects(const CachedJob& job, const JobMemory& memory) 
 std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
   std::shared_ptr<JobMemory>& memory = memory_[job.key()];
   if (!memory || memory->uid != job.uid) {
+    if (memory) drop_memory(memory);
     memory = std::make_shared<JobMemory>();
     memory->uid = job.uid;
   }
@@ -123,6 +124,7 @@ void JobController::forget(const std::string& key) {
         return entry.second.created_version > pods_.version(namespace_of(key));
       });
   if (is_intent || awaits_pod || memory.creating()) return;
+  drop_memory(found->second);
   memory_.erase(found);
 }
 
@@ -140,7 +142,10 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   // The cache may have changed meanwhile, and held() judges its version.
   const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
   if (!job) {
-    memory_.erase(key);
+    if (const auto known = memory_.find(key); known != memory_.end()) {
+      drop_memory(known->second);
+      memory_.erase(known);
+    }
     drop_deliveries(key);
     co_return released ? ReconcileResult{} : failed(released.error());
   }
@@ -181,6 +186,7 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
     const std::optional<ReconcileResult> done = co_await task;
     // By now a refusal is recorded, or could not be.
     memory->forget_ended_creations();
+    settle_creations(memory);
     memory->last_look = loop_.now();
     if (done) {
       if (is_terminal(current->job.status.phase) && !done->error) forget(key);

@@ -30,6 +30,7 @@ struct ReconcilePool::State : std::enable_shared_from_this<ReconcilePool::State>
   void dispatch_later();
   void settle(const std::string& key, const ReconcileResult& result, Duration took);
   void tell_idle();
+  void tell_idle_later();
   void tell_active() {
     if (metrics.on_active) metrics.on_active(share.in_use());
   }
@@ -44,7 +45,8 @@ struct ReconcilePool::State : std::enable_shared_from_this<ReconcilePool::State>
   bool started = false;
   bool stopping = false;
   bool dispatch_posted = false;
-  std::vector<std::function<void()>> idle_handlers;
+  std::vector<std::function<void()>> pause_handlers;
+  std::vector<std::function<void()>> idle_handlers;  // once it has stopped
 };
 
 void ReconcilePool::State::dispatch() {
@@ -123,8 +125,16 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
 }
 
 void ReconcilePool::State::tell_idle() {
-  if (!stopping || share.in_use() > 0) return;
+  if (share.in_use() > 0) return;
+  for (const auto& handler : std::exchange(pause_handlers, {})) handler();
+  if (!stopping) return;
   for (const auto& handler : std::exchange(idle_handlers, {})) handler();
+}
+
+void ReconcilePool::State::tell_idle_later() {
+  deps.loop.post([weak = weak_from_this()] {
+    if (const std::shared_ptr<State> state = weak.lock()) state->tell_idle();
+  });
 }
 
 ReconcilePool::ReconcilePool(Dependencies dependencies, Config config, Reconcile reconcile,
@@ -134,6 +144,8 @@ ReconcilePool::ReconcilePool(Dependencies dependencies, Config config, Reconcile
 
 ReconcilePool::~ReconcilePool() {
   state_->started = false;
+  state_->pause_handlers.clear();
+  state_->idle_handlers.clear();
   state_->queue.shut_down();
 }
 
@@ -146,13 +158,16 @@ void ReconcilePool::start() {
 
 int ReconcilePool::active() const { return state_->share.in_use(); }
 
+void ReconcilePool::when_idle(std::function<void()> idle) {
+  state_->pause_handlers.push_back(std::move(idle));
+  state_->tell_idle_later();
+}
+
 void ReconcilePool::stop(std::function<void()> on_idle) {
   state_->stopping = true;
   state_->queue.shut_down();
   if (on_idle) state_->idle_handlers.push_back(std::move(on_idle));
-  state_->deps.loop.post([weak = std::weak_ptr<State>(state_)] {
-    if (const std::shared_ptr<State> state = weak.lock()) state->tell_idle();
-  });
+  state_->tell_idle_later();
 }
 
 }  // namespace holdfast::controller

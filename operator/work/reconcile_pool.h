@@ -73,6 +73,9 @@ class ReconcilePool {
   void start();
   int active() const;
 
+  // Runs in a later turn in which no reconcile is in flight, once.
+  void when_idle(std::function<void()> idle);
+
   // Starts no more reconciles; those in flight go on. `on_idle` runs in a later turn, after the
   // last has ended. May be called again.
   void stop(std::function<void()> on_idle);

@@ -115,6 +115,29 @@ TEST_F(SlowCreations, HoldUpNoHandOver) {
   });
 }
 
+// A clean stop leaves no intent behind that nobody will carry out: an upgrade costs no attempt.
+TEST_F(SlowCreations, ThatAreUnderWayWhenTheProcessIsToldToStopCostNoAttempt) {
+  replicas = 2;
+  run(minutes(3), [this] {
+    at(seconds(19), [this] { hold("team-b", seconds(8)); });
+    at(seconds(20), [this] {
+      create("team-b", "one");
+      create("team-b", "many", {{"completions", 40}, {"parallelism", 40}});
+    });
+    at(milliseconds(20500), [this] {
+      for (int replica : {0, 1}) world_->stop_replica(replica, seconds(2));
+    });
+    at(seconds(29), [this] { no_trouble(); });
+    at(seconds(100), [this] {
+      expect_first_attempt_runs("team-b", "one");
+      EXPECT_EQ(status("team-b", "many").attempt, 40);
+      for (const char* name : {"one", "many"}) {
+        EXPECT_EQ(status("team-b", name).disruptions, 0) << name;
+      }
+    });
+  });
+}
+
 // The attempt goes on as soon as the watch shows its pod, and so the metric has it.
 TEST_F(SlowCreations, ARecoveryIsOverWhenThePodIsThereHoweverLateTheAnswer) {
   run(minutes(2), [this] {

@@ -293,6 +293,21 @@ TEST_F(ReconcilePoolTest, StopWithNothingInFlightIsIdleInTheNextTurn) {
   EXPECT_TRUE(begun.empty());
 }
 
+TEST_F(ReconcilePoolTest, SaysOnceWhenNothingIsInFlightAndGoesOn) {
+  make_waiting(2);
+  add({"a"});
+  int idle = 0;
+  pool->when_idle([&] { ++idle; });
+  loop.run_ready();
+  EXPECT_EQ(idle, 0);
+  finish("a");
+  EXPECT_EQ(idle, 1);
+  add({"b"});
+  finish("b");
+  EXPECT_EQ(idle, 1);
+  EXPECT_EQ(begun, (Keys{"a", "b"}));
+}
+
 TEST_F(ReconcilePoolTest, ReconcilesThatHangLeaveRoomForOtherTenants) {
   make_waiting(4);
   Keys hanging;
