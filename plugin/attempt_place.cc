@@ -1,5 +1,6 @@
 #include "plugin/attempt_place.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -81,6 +82,12 @@ std::string words(const AttemptChoice& choice) {
   return text;
 }
 
+bool has_stage(const Json& job, const std::string& name) {
+  const Json& stages = at(at(job, "status"), "stages");
+  return std::any_of(stages.begin(), stages.end(),
+                     [&](const Json& stage) { return string_at(stage, "name") == name; });
+}
+
 Error nothing_found(const Json& job, const AttemptChoice& choice) {
   const std::string name = string_at(at(job, "metadata"), "name");
   const std::int64_t last = int_at(at(job, "status"), "attempt");
@@ -88,6 +95,15 @@ Error nothing_found(const Json& job, const AttemptChoice& choice) {
     return make_error(ErrorCode::kNotFound, job_reference(name) + " has no attempt yet, " +
                                                 state_of(job) + "; see kubectl holdfast explain " +
                                                 name);
+  }
+  std::string stages;
+  for (const Json& stage : at(at(job, "status"), "stages")) {
+    stages += (stages.empty() ? "" : ", ") + string_at(stage, "name");
+  }
+  if (!choice.stage.empty() && !has_stage(job, choice.stage)) {
+    return make_error(ErrorCode::kNotFound,
+                      job_reference(name) + " has no stage " + choice.stage +
+                          (stages.empty() ? ": it has no stages" : "; its stages are " + stages));
   }
   return make_error(ErrorCode::kNotFound,
                     "nothing is known of an attempt" + words(choice) + ": " + job_reference(name) +

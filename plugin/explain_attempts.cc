@@ -5,6 +5,7 @@
 #include "plugin/moments.h"
 #include "plugin/timeline.h"
 #include "reconciler/reason.h"
+#include "reconciler/types.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -111,13 +112,24 @@ void add_limits(const Explaining& explaining, const RunText& run, TimelineRow& r
   // With a heartbeat the time counts from the Lease's grant, which nobody sees here.
   const bool is_known = !at(job.spec, "heartbeat").is_object();
   if (own && run.start && is_known) add_mark('A', "attempt deadline", *run.start + *own, row);
+  const auto add_deadline = [&](const char* name, auto limit, const auto& since, auto suspended) {
+    if (!limit || !since) return;
+    const seconds paused{std::clamp<std::int64_t>(suspended, 0, 2'147'483'647)};
+    add_mark('D', name, *since + *limit + paused, row);
+  };
+  const auto stage = std::find_if(job.stages.begin(), job.stages.end(),
+                                  [&](const StageText& one) { return one.name == job.stage; });
+  const bool is_always = stage != job.stages.end() && stage->always;
+  if (stage != job.stages.end() && stage != job.stages.begin()) {
+    auto own_time = seconds_in(job.spec, "activeDeadlineSeconds");
+    if (!own_time && is_always) own_time = reconciler::kAlwaysDeadline;
+    add_deadline("stage deadline", own_time, stage->start, stage->suspended);
+  }
+  // It does not count for Always stages.
+  if (is_always) return;
   const Json& status = at(explaining.facts.job, "status");
   const auto whole = seconds_in(at(explaining.facts.job, "spec"), "activeDeadlineSeconds");
-  if (whole && job.started) {
-    const seconds paused{
-        std::clamp<std::int64_t>(int_at(status, "suspendedSeconds"), 0, 2'147'483'647)};
-    add_mark('D', "active deadline", *job.started + *whole + paused, row);
-  }
+  add_deadline("active deadline", whole, job.started, int_at(status, "suspendedSeconds"));
 }
 
 void add_told_bound(const Explaining& explaining, TimelineRow& row) {
@@ -162,10 +174,13 @@ std::optional<TimelineRow> current_row(const Explaining& explaining) {
   row.start = *run.start;
   row.duration = span_text(explaining.now - *run.start);
   row.note = run.worker.empty() ? run.node : run.worker;
+  // The names of the spec's own limits come first: what `waiting` tells may be one of them.
+  add_limits(explaining, run, row);
   add_told_bound(explaining, row);
   add_heartbeat(explaining, row);
   add_node(explaining, row);
-  add_limits(explaining, run, row);
+  std::stable_sort(row.marks.begin(), row.marks.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
   return row;
 }
 

@@ -60,7 +60,8 @@ StageText read_stage(const Json& entry, const Json& spec) {
                   .disruptions = int_at(entry, "disruptions"),
                   .deferrals = int_at(entry, "deferrals"),
                   .result = clean_at(entry, "result"),
-                  .message = clean_at(entry, "message")};
+                  .message = clean_at(entry, "message"),
+                  .suspended = int_at(entry, "suspendedSeconds")};
   stage.always = string_at(spec, "when") == "Always";
   return stage;
 }

@@ -59,6 +59,7 @@ struct StageText {
   std::string result;
   std::string message;
   bool always = false;
+  std::int64_t suspended = 0;  // seconds, since start
 };
 
 struct WaitingText {

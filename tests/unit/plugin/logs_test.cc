@@ -81,6 +81,13 @@ TEST(PluginLogs, WhatIsNotThereIsSaidWithWhatIs) {
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("nothing is known of an attempt 99"));
   EXPECT_THAT(none.error().message, HasSubstr("has had attempts 1 to 14"));
+  const auto of_stage = [](const Json& job) {
+    return find_attempt(job, {}, {.attempt = {}, .index = {}, .stage = "nope"}).error().message;
+  };
+  EXPECT_THAT(of_stage(job()), HasSubstr("has no stage nope: it has no stages"));
+  Json staged = job();
+  staged["status"]["stages"] = {{{"name", "main"}}, {{"name", "verify"}}};
+  EXPECT_THAT(of_stage(staged), HasSubstr("has no stage nope; its stages are main, verify"));
   const Json fresh = {{"metadata", {{"name", "new"}}}};
   const Result<AttemptPlace> not_yet = find_attempt(fresh, {}, {});
   ASSERT_FALSE(not_yet.ok());

@@ -215,6 +215,25 @@ ExplainFacts stages() {
   return facts;
 }
 
+// The job's own time counts no more.
+ExplainFacts always_stage() {
+  ExplainFacts facts;
+  facts.job = job(
+      "publish",
+      R"({"activeDeadlineSeconds": 3600, "stages": [{"name": "cleanup", "when": "Always", "template": {}}]})",
+      R"({
+    "phase": "Running", "attempt": 2, "failures": 1, "startTime": "2026-07-01T13:31:00Z", "stage": "cleanup",
+    "stages": [
+      {"name": "main", "phase": "Failed", "startTime": "2026-07-01T13:31:00Z", "completionTime": "2026-07-01T13:58:00Z",
+       "failures": 1, "message": "attempt 1 failed"},
+      {"name": "cleanup", "phase": "Running", "startTime": "2026-07-01T13:58:00Z"}],
+    "runs": [{"index": 0, "attempt": 2, "podName": "publish-2-x", "nodeName": "node-1", "startTime": "2026-07-01T13:58:00Z"}],
+    "waiting": {"reason": "PodStarting", "message": "stage cleanup: pod publish-2-x starts on node node-1",
+                "nextAction": "the stage fails as DeadlineExceeded", "deadline": "2026-07-01T14:08:00Z",
+                "since": "2026-07-01T13:59:00Z"}})");
+  return facts;
+}
+
 ExplainFacts thousand_runs() {
   ExplainFacts facts;
   facts.job = job("scan", R"({"completions": 1000, "parallelism": 50, "completionMode": "Indexed",
@@ -371,6 +390,7 @@ const std::vector<Situation>& situations() {
       {"runs-on-worker", runs_on_worker()},
       {"hung-progress", hung_progress()},
       {"stages", stages()},
+      {"always-stage", always_stage()},
       {"thousand-runs", thousand_runs()},
       {"finished-failed", finished_failed()},
       {"finished-indexes", finished_indexes()},
