@@ -82,6 +82,7 @@ JobController::JobController(Dependencies dependencies, Config config,
 }
 
 JobController::~JobController() {
+  loop_.cancel(limit_timer_);
   loop_.cancel(grace_timer_);
   loop_.cancel(hand_over_timer_);
   // The release of a kept shard calls back into this controller, so release them all first.
@@ -140,14 +141,19 @@ void JobController::stop(std::function<void()> idle) {
   strays_.stop();
   idle_ = std::move(idle);
   loop_.cancel(resync_timer_);
-  grace_timer_ = loop_.call_after(kHandOverLimit, [this] { end_work(); });
+  limit_timer_ = loop_.call_after(kHandOverLimit, [this] { end_work(); });
   if (!creating_.empty()) hand_over_soon();
   end_when_handed_over();
 }
 
 // A reconcile in flight may begin a creation, and one that has ended puts its refusal on record in
-// the next reconcile.
+// the next reconcile. A reconcile that hangs is not waited for.
 void JobController::end_when_handed_over() {
+  if (handed_over_) return;
+  if (!creating_.empty()) return loop_.cancel(std::exchange(grace_timer_, 0));
+  if (grace_timer_ == 0) {
+    grace_timer_ = loop_.call_after(kStopGrace, [this] { end_work(); });
+  }
   pool_.when_idle([this] {
     if (creating_.empty()) end_work();
   });
@@ -155,7 +161,8 @@ void JobController::end_when_handed_over() {
 
 void JobController::end_work() {
   if (std::exchange(handed_over_, true)) return;
-  loop_.cancel(grace_timer_);
+  loop_.cancel(std::exchange(limit_timer_, 0));
+  loop_.cancel(std::exchange(grace_timer_, 0));
   loop_.cancel(std::exchange(hand_over_timer_, 0));
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
     stopped_hard_ = true;

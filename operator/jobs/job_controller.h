@@ -112,8 +112,9 @@ class JobController {
   void begin();
   // Call it after Membership::take_no_more(). Creations of pods are handed over as when shards
   // move: those that are slow are cancelled, and put on record, so that they cost no attempt. All
-  // that may take kHandOverLimit. Then no reconcile begins, and those in flight get kStopGrace
-  // before their requests are cancelled. `idle` runs after the last.
+  // that may take kHandOverLimit; without creations it takes kStopGrace at most. Then no reconcile
+  // begins, and those in flight get kStopGrace before their requests are cancelled. `idle` runs
+  // after the last.
   static constexpr std::chrono::seconds kHandOverLimit{5};
   static constexpr std::chrono::milliseconds kStopGrace{500};
   void stop(std::function<void()> idle);
@@ -202,6 +203,8 @@ class JobController {
                     reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
+  // The shard goes to another replica: its jobs begin nothing.
+  bool hands_over(int shard) const;
   void settle_creations(const std::shared_ptr<JobMemory>& memory);
   void drop_memory(std::shared_ptr<JobMemory> memory);
   // The right to act on the job. An open creation keeps the claim under which it began.
@@ -319,7 +322,8 @@ class JobController {
   bool handed_over_ = false;   // nothing more is to be put on record before the stop
   bool stopped_hard_ = false;  // all waits are cancelled
   int to_end_ = 0;             // of the pool and the creations, when it stops
-  TimerId grace_timer_ = 0;    // kHandOverLimit, then kStopGrace
+  TimerId limit_timer_ = 0;    // kHandOverLimit
+  TimerId grace_timer_ = 0;    // kStopGrace
   TimerId hand_over_timer_ = 0;
   std::function<void()> idle_;
 };

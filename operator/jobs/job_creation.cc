@@ -37,7 +37,8 @@ void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownersh
                                    const reconciler::CreatePod& write, const Log& log) {
   memory->attempts[write.attempt].creation = Creation{claim, membership_.keep(claim.shard)};
   creating_.insert(memory);
-  if (stopping_ || membership_.is_draining(claim.shard)) hand_over_soon();
+  if (hands_over(claim.shard)) hand_over_soon();
+  if (stopping_) end_when_handed_over();
   spawn(create(std::move(job), claim, std::move(memory), std::move(turn), write, log));
 }
 
@@ -64,7 +65,10 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
   }
   slot.reset();
   creation.under_way = false;
-  if (!must_be_recorded) memory->attempts.at(write.attempt).creation.reset();
+  // Of a job that is gone nobody makes a record.
+  const auto known = memory_.find(key);
+  const bool is_known = known != memory_.end() && known->second == memory;
+  if (!must_be_recorded || !is_known) memory->attempts.at(write.attempt).creation.reset();
   settle_creations(memory);
   pool_.queue().add(key);
 }
@@ -87,9 +91,12 @@ void JobController::hand_over_soon() {
   if (hand_over_timer_ != 0 || handed_over_) return;
   hand_over_timer_ = loop_.call_after(kHandOverPatience, [this] {
     hand_over_timer_ = 0;
-    cancel_creations([this](int shard) { return stopping_ || membership_.is_draining(shard); },
-                     /*hands_over=*/true);
+    cancel_creations([this](int shard) { return hands_over(shard); }, /*hands_over=*/true);
   });
+}
+
+bool JobController::hands_over(int shard) const {
+  return stopping_ || membership_.is_draining(shard);
 }
 
 void JobController::settle_creations(const std::shared_ptr<JobMemory>& memory) {
@@ -100,7 +107,8 @@ void JobController::settle_creations(const std::shared_ptr<JobMemory>& memory) {
 
 // The job is gone, or somebody else's.
 void JobController::drop_memory(std::shared_ptr<JobMemory> memory) {
-  memory->forget_ended_creations();
+  memory->tell_ended_creations();
+  memory->forget_told_creations();
   settle_creations(memory);
 }
 

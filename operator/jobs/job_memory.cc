@@ -63,9 +63,15 @@ bool JobMemory::has_creation() const {
                      [](const auto& entry) { return entry.second.creation.has_value(); });
 }
 
-void JobMemory::forget_ended_creations() {
+void JobMemory::tell_ended_creations() {
   for (auto& [number, attempt] : attempts) {
-    if (!attempt.creating()) attempt.creation.reset();
+    if (attempt.creation && !attempt.creating()) attempt.creation->told = true;
+  }
+}
+
+void JobMemory::forget_told_creations() {
+  for (auto& [number, attempt] : attempts) {
+    if (attempt.creation && attempt.creation->told) attempt.creation.reset();
   }
 }
 

@@ -34,6 +34,7 @@ struct Creation {
   std::optional<std::uint64_t> ticket = std::nullopt;  // it waits for its turn (Creations)
   kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
   bool handed_over = false;  // it was cancelled for that; the next owner asks again
+  bool told = false;         // it has ended, and a decision was made on that
 };
 
 // What it remembers of one attempt. The record of another attempt is another record.
@@ -150,8 +151,10 @@ struct JobMemory {
   bool creating() const;
   // A creation is under way, or the refusal of one that has ended is not on record.
   bool has_creation() const;
-  // The refusals of ended creations are on record, or cannot be.
-  void forget_ended_creations();
+  // A decision is made on the creations that have ended by now.
+  void tell_ended_creations();
+  // The refusals that were told are on record, or cannot be.
+  void forget_told_creations();
 
   // The API server has asked for a pause until these times: for each kind of write, and for live
   // reads.

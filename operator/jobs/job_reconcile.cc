@@ -184,8 +184,8 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
   while (true) {
     auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
-    // By now a refusal is recorded, or could not be.
-    memory->forget_ended_creations();
+    // By now a refusal that the decision knew is recorded, or could not be.
+    memory->forget_told_creations();
     settle_creations(memory);
     memory->last_look = loop_.now();
     if (done) {
@@ -269,7 +269,7 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
       }
       continue;
     }
-    if (decision.awaits_creation) creations_.wait(job->key());
+    if (decision.awaits_creation && !hands_over(claim.shard)) creations_.wait(job->key());
     const bool pod_may_come = !seen.observed.creations.empty();
     if (job->job.queue) permits_.ask(*job, decision.awaits_permit, pod_may_come);
     if (job->job.spec.pool && places_) tell_places(*job, decision);

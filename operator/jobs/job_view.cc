@@ -84,6 +84,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   const bool has_template = job.texts && !job.texts->pod_template.empty();
   const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
   if (has_template || !is_running) memory.fresh_texts.reset();
+  memory.tell_ended_creations();
   learn_highest_attempt(job, memory);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(job, memory, live, view);
@@ -110,7 +111,7 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   reconciler::Observed& observed = view.observed;
   observed.nonce = random_.next();
   observed.live_for = nodes_.pods_live_for(job.namespace_);
-  observed.may_create = creations_.admits(job.key());
+  observed.may_create = creations_.admits(job.key()) && !hands_over(shard_of(job));
   if (!observed.may_create) observed.turn_wait = creations_.waits(job.key());
   if (job.job.queue) observed.permit = permits_.of(job);
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;

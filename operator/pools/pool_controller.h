@@ -159,6 +159,12 @@ class PoolController : public Places {
                                       std::int64_t count);
   Task<Status> create_pods(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,
                            std::vector<std::string> names, Ownership::Claim claim);
+  struct Removed {
+    std::size_t gone = 0;
+    std::size_t failed = 0;
+  };
+  Task<Removed> remove_pods(std::shared_ptr<Pool> pool, std::vector<std::string> uids,
+                            Ownership::Claim claim, ReconcileResult& result);
   Task<Status> remove_pod(WorkerPtr worker, Ownership::Claim claim);
   Task<Result<std::string>> template_of(std::shared_ptr<const CachedPool> cached);
   Task<Status> write_status(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,

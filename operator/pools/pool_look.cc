@@ -124,33 +124,19 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
       wake_in(result, kStatusPause - since);
     }
   }
-  bool changes = false;
-  bool some_stay = false;
-  for (const std::string& uid : plan.remove) {
-    const auto worker = pool->workers.find(uid);
-    // It may have begun to serve meanwhile: then it drains first.
-    const bool is_there = worker != pool->workers.end();
-    if (!is_there || worker->second->state() == reconciler::WorkerState::kLive) continue;
-    if (const Duration left = worker->second->remove_at - loop_.now(); left > Duration::zero()) {
-      wake_in(result, left);
-      continue;
-    }
-    auto task = remove_pod(worker->second, *claim);
-    const Status removed = co_await task;
-    fail(result, removed);
-    changes = changes || removed;
-    some_stay = some_stay || !removed;
-  }
-  // Another maxWorkers may hold by now. The next plan counts the pods that stay.
+  auto replaced = remove_pods(pool, std::move(plan.replace), *claim, result);
+  const Removed first = co_await replaced;
+  names.resize(names.size() - std::min(names.size(), first.failed));
+  // Another maxWorkers may hold by now.
   const bool is_old = spec->version <= pool->outdated;
-  const bool creates =
-      plan.create > 0 && !is_old && !some_stay && knows_pods(*spec, *pool, plan.status.holder);
+  const bool creates = !names.empty() && !is_old && knows_pods(*spec, *pool, plan.status.holder);
   if (creates) {
     auto task = create_pods(spec, pool, std::move(names), *claim);
     fail(result, co_await task);
-    changes = true;
   }
-  if (changes) look_at_pool_soon(key);
+  auto others = remove_pods(pool, std::move(plan.remove), *claim, result);
+  const Removed second = co_await others;
+  if (creates || first.gone || second.gone) look_at_pool_soon(key);
   co_return result;
 }
 
@@ -363,6 +349,36 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
     co_return Unit{};
   }
   co_return *failure;
+}
+
+// Pods that have just been tried in vain wait for their next turn.
+Task<PoolController::Removed> PoolController::remove_pods(std::shared_ptr<Pool> pool,
+                                                          std::vector<std::string> uids,
+                                                          Ownership::Claim claim,
+                                                          ReconcileResult& result) {
+  Removed removed;
+  std::vector<std::function<Task<void>()>> deletions;
+  for (const std::string& uid : uids) {
+    deletions.emplace_back([this, &uid, &pool, &claim, &result, &removed]() -> Task<void> {
+      const auto found = pool->workers.find(uid);
+      // It may have begun to serve meanwhile: then it drains first.
+      const bool is_there = found != pool->workers.end();
+      if (!is_there || found->second->state() == reconciler::WorkerState::kLive) co_return;
+      const WorkerPtr worker = found->second;
+      if (const Duration left = worker->remove_at - loop_.now(); left > Duration::zero()) {
+        wake_in(result, left);
+        co_return;
+      }
+      auto task = remove_pod(worker, claim);
+      const Status done = co_await task;
+      fail(result, done);
+      removed.gone += done ? 1 : 0;
+      removed.failed += done ? 0 : 1;
+    });
+  }
+  auto together = side_by_side(loop_, kPodsAtOnce, std::move(deletions));
+  co_await together;
+  co_return removed;
 }
 
 Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim) {

@@ -335,6 +335,18 @@ std::optional<PodsLeft> pods_left_but(const Context& context, Plan& plan,
 
 }  // namespace
 
+namespace {
+
+// A rule of the cluster forbids its deletion, and no window runs: the job is suspended, and its end
+// is not on record.
+bool is_protected(const Context& context, const PodView& pod) {
+  const auto found = context.view.observed.deletions.find(pod.name);
+  return context.job.status.phase == Phase::kSuspended && !pod.deletion &&
+         found != context.view.observed.deletions.end() && found->second.refused;
+}
+
+}  // namespace
+
 std::optional<PodsLeft> pods_left(const Context& context, Plan& plan) {
   return pods_left_but(context, plan, [](const PodView&, std::int64_t) { return false; });
 }
@@ -349,7 +361,7 @@ std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
     const NodeObservation* const node = node_of(context, pod);
     const bool is_silent =
         node && node->silent_for && *node->silent_for >= silent_node_window(context, *node);
-    return lost.count(attempt) > 0 || (pod.deletion && is_silent);
+    return lost.count(attempt) > 0 || (pod.deletion && is_silent) || is_protected(context, pod);
   });
 }
 

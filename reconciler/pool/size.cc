@@ -87,7 +87,7 @@ class Planner {
     }
     forget_failures();
     bound(plan_.drain);
-    bound(plan_.remove);
+    tell_gone();
     plan_.status = told(state_, seen_, std::move(record_));
     return std::move(plan_);
   }
@@ -290,12 +290,14 @@ class Planner {
     }
   }
 
-  // Pods that failed to start, are to go, and cannot be deleted now.
-  std::int64_t undeletable() const {
-    return std::count_if(seen_.failing.begin(), seen_.failing.end(), [&](const PoolWorker* worker) {
-      const auto& gone = plan_.remove;
-      const bool goes = std::find(gone.begin(), gone.end(), worker->pod_uid) != gone.end();
-      return worker->stays && !worker->ended && goes;
+  // Pods that failed to start, are to go, and cannot be deleted now or not by this plan.
+  std::int64_t undeletable() {
+    std::stable_partition(gone_.begin(), gone_.end(),
+                          [](const PoolWorker* worker) { return !worker->stays; });
+    std::int64_t place = 0;
+    return std::count_if(gone_.begin(), gone_.end(), [&](const PoolWorker* worker) {
+      const bool stays = worker->stays || place++ >= kPlanLimit;
+      return stays && !worker->ended && has(seen_.failing, *worker);
     });
   }
 
@@ -338,8 +340,16 @@ class Planner {
     std::erase(live_, &worker);
   }
   void remove(const PoolWorker& worker) {
-    plan_.remove.push_back(worker.pod_uid);
+    gone_.push_back(&worker);
     std::erase(starting_, &worker);
+  }
+  void tell_gone() {
+    for (const PoolWorker* const worker : gone_) plan_.remove.push_back(worker->pod_uid);
+    bound(plan_.remove);
+    gone_.resize(plan_.remove.size());
+    for (const PoolWorker* const worker : gone_) {
+      if (has(seen_.failing, *worker)) plan_.replace.push_back(worker->pod_uid);
+    }
   }
   void wake(Duration after) {
     plan_.wake_after = std::min(plan_.wake_after.value_or(after), after);
@@ -358,6 +368,7 @@ class Planner {
   Workers live_;
   Workers starting_;
   std::int64_t rolling_ = 0;  // workers of an older template that drain
+  Workers gone_;              // whose pods are to be deleted
   Workers next_old_;          // live ones that go next, once new workers make up for them
   PoolPlan plan_;
 };

@@ -133,6 +133,9 @@ struct PoolPlan {
   std::int64_t create = 0;
   std::vector<std::string> drain;   // pod UIDs
   std::vector<std::string> remove;  // pod UIDs
+  // Those of `remove` that failed to start. They go before others are created: if one cannot be
+  // deleted, one less is.
+  std::vector<std::string> replace;
   PoolStatus status;
   std::optional<Duration> wake_after;  // none: only a change needs another look
 };

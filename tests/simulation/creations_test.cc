@@ -115,6 +115,38 @@ TEST_F(SlowCreations, HoldUpNoHandOver) {
   });
 }
 
+// Nobody puts the refusal on record. Its shard goes to the other replica all the same.
+TEST_F(SlowCreations, ThatAreRefusedOnceTheirJobIsGoneKeepNoShard) {
+  replicas = 2;
+  shards = 2;
+  by_namespace = false;
+  static constexpr int kJobs = 6;
+  run(minutes(3), [this] {
+    at(seconds(1), [this] { world_->stop_replica(1, seconds(59)); });
+    at(seconds(40), [this] {
+      trouble([](const ApiRequest& request) {
+        return is_creation(request) ? Fate{.held = seconds(8), .refused = 403} : Fate{};
+      });
+      for (int i = 0; i < kJobs; ++i) create("team-b", "b" + std::to_string(i));
+    });
+    at(seconds(42), [this] {
+      for (int i = 0; i < kJobs; ++i) {
+        world_->users().delete_job("team-b/b" + std::to_string(i), 0, /*recreate=*/false);
+      }
+    });
+    at(seconds(58), [this] { no_trouble(); });
+    at(seconds(100), [this] {
+      const auto holder = [this](const char* name) {
+        const Json* const lease = world_->server().find("leases", "holdfast-system", name);
+        return lease ? string_at(holdfast::at(*lease, "spec"), "holderIdentity") : "";
+      };
+      EXPECT_NE(holder("holdfast-shard-0"), holder("holdfast-shard-1"));
+      EXPECT_NE(holder("holdfast-shard-0"), "");
+      EXPECT_NE(holder("holdfast-shard-1"), "");
+    });
+  });
+}
+
 // A clean stop leaves no intent behind that nobody will carry out: an upgrade costs no attempt.
 TEST_F(SlowCreations, ThatAreUnderWayWhenTheProcessIsToldToStopCostNoAttempt) {
   replicas = 2;

@@ -206,6 +206,7 @@ TEST_F(PoolControllerTest, ADeletionThatFailsIsTriedAgainAfterAPause) {
   };
   // It is cut off, so its pod has to go.
   ASSERT_TRUE(until([&] { return tries > 0; }, kDuration + seconds(5)));
+  EXPECT_TRUE(until([&] { return pods().size() == 2; }, seconds(5))) << "the next one comes";
   world_.run(minutes(2));
   EXPECT_LE(tries, 8) << "after 5, 10, 20 and then each 30 seconds";
   EXPECT_GE(tries, 5);

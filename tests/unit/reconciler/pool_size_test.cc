@@ -90,6 +90,20 @@ TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
   EXPECT_EQ(plan().create, 2) << "another template may start";
 }
 
+TEST_F(PoolSize, SoDoesWhatOnePlanDoesNotDelete) {
+  state.spec.min_workers = state.spec.max_workers = 20;
+  for (int i = 0; i < 20; ++i) add_starting("w" + std::to_string(i)).cannot_start = true;
+  record(kFirstStartDelay + seconds(1));
+  EXPECT_EQ(plan().remove.size(), 16u);
+  EXPECT_EQ(plan().replace.size(), 16u);
+  EXPECT_EQ(plan().create, 16);
+  for (int i = 0; i < 16; ++i) state.workers[static_cast<std::size_t>(i)].stays = true;
+  EXPECT_EQ(plan().create, 4) << "of those that were not tried";
+  EXPECT_EQ(plan().remove.front(), "w16") << "they come first";
+  for (PoolWorker& worker : state.workers) worker.stays = true;
+  EXPECT_EQ(plan().create, 0);
+}
+
 TEST_F(PoolSize, KeepsTheMinimum) {
   state.spec.min_workers = 3;
   add("a");

@@ -398,6 +398,11 @@ TEST(AnOldPod, OfASuspendedJobOverALoweredLimitLeavesItSuspendedUntilItHasEnded)
   view.pods.clear();
   add_ended_pod(view, 1, 1);
   EXPECT_EQ(after(view).phase, Phase::kFailed);
+  // Nobody can stop it, and no window runs while the end is not on record.
+  view.pods.clear();
+  add_pod(view, 1, PodPhase::kRunning);
+  view.observed.deletions[pod_of(1)] = {.refused = true, .message = "no"};
+  EXPECT_EQ(after(view).phase, Phase::kFailed);
 }
 
 TEST(FewerRuns, WithThePolicyFailedARunThatIsLeftOutIsForgottenOnceItsPodHasEnded) {
