@@ -186,6 +186,12 @@ void JobController::lost(int shard) {
   gained_.erase(shard);
   gained_at_.erase(shard);
   cancel_creations([shard](int of) { return of == shard; }, /*hands_over=*/false);
+  // What has ended is somebody else's to put on record.
+  const auto creating = creating_;
+  for (const std::shared_ptr<JobMemory>& memory : creating) {
+    memory->forget_ended_creations(shard);
+    settle_creations(memory);
+  }
 }
 
 // Many shards come together: their jobs are looked at in one go.

@@ -65,6 +65,7 @@ Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership
   }
   slot.reset();
   creation.under_way = false;
+  creation.ended_at = loop_.now();
   // Of a job that is gone nobody makes a record.
   const auto known = memory_.find(key);
   const bool is_known = known != memory_.end() && known->second == memory;

@@ -35,6 +35,7 @@ struct Creation {
   kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
   bool handed_over = false;  // it was cancelled for that; the next owner asks again
   bool told = false;         // it has ended, and a decision was made on that
+  SteadyTime ended_at{};
 };
 
 // What it remembers of one attempt. The record of another attempt is another record.
@@ -93,7 +94,10 @@ struct AttemptMemory {
     others_until = until;
     comes_no_more = false;
   }
-  bool others_may_create(SteadyTime now) const { return !pod_existed && others_until > now; }
+  // A pod that this process did not make was made by theirs.
+  bool others_may_create(SteadyTime now) const {
+    return (!pod_existed || created_version > 0) && others_until > now;
+  }
   void add_intent(const std::optional<Time>& stamp);
   void add_stranger(const std::string& uid);
   bool is_stranger(const std::string& uid) const;
@@ -153,8 +157,12 @@ struct JobMemory {
   bool has_creation() const;
   // A decision is made on the creations that have ended by now.
   void tell_ended_creations();
-  // The refusals that were told are on record, or cannot be.
+  // The refusals that were told are on record.
   void forget_told_creations();
+  // Nobody could put on record what ended before this time: the shard is not kept for it.
+  void forget_creations_before(SteadyTime time);
+  // The shard is another replica's.
+  void forget_ended_creations(int shard);
 
   // The API server has asked for a pause until these times: for each kind of write, and for live
   // reads.

@@ -170,6 +170,8 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
                                                        Ownership::Claim claim, Look& look) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
+  memory->forget_creations_before(loop_.now() - kHandOverLimit);
+  settle_creations(memory);
   if (const Duration wait = collects(*job, *memory); wait > Duration::zero()) {
     look.keep_turn();
     co_return not_yet(wait);
@@ -184,8 +186,8 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
   while (true) {
     auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
-    // By now a refusal that the decision knew is recorded, or could not be.
-    memory->forget_told_creations();
+    const bool is_recorded = !done || !done->error;
+    if (is_recorded) memory->forget_told_creations();
     settle_creations(memory);
     memory->last_look = loop_.now();
     if (done) {

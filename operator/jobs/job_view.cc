@@ -171,9 +171,10 @@ void JobController::observe_memory(const CachedJob& job, JobMemory& memory, cons
 // it did not record alone, another process may have sent some, until this one took the shard over.
 std::vector<reconciler::OpenCreation> JobController::open_creations(
     const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods) {
+  // One that is being deleted is soon gone, and leaves its name free.
   std::unordered_set<std::string_view> there;
   for (const reconciler::PodView& pod : pods) {
-    if (pod.owner_uid == job.uid) there.insert(pod.name);
+    if (pod.owner_uid == job.uid && !pod.deletion) there.insert(pod.name);
   }
   std::map<std::int64_t, reconciler::OpenCreation> open;
   for (auto& [number, attempt] : memory.attempts) {
@@ -224,7 +225,9 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
   one.pod_name = reconciler::pod_name(job.name, job.uid, number);
   one.expected = attempt.creating() || is_unseen;
   const bool waits = attempt.creation && attempt.creation->ticket;
-  const bool is_seen = attempt.pod_existed && !is_unseen;
+  // Of two requests, nobody knows which one made the pod that was seen.
+  const bool is_only_one = attempt.unanswered_until <= steady;
+  const bool is_seen = attempt.pod_existed && !is_unseen && is_only_one;
   one.asked = is_unanswered || (!waits && !is_seen);
   SteadyTime until = attempt.unanswered_until;
   if (is_others) until = std::max(until, attempt.others_until);

@@ -202,7 +202,7 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
   if (std::any_of(runs.begin(), runs.end(), is_open)) {
     return end_job(context, reached, {}, start_write(context), plan);
   }
-  const std::optional<PodsLeft> left = pods_left(context, plan);
+  const std::optional<PodsLeft> left = pods_to_await(context, plan);
   if (wait_for_pods(context, left, stopping_waiting(context, reached), plan)) return;
   if (plan.looks_at(unseen_runs(context), creations_to_look_at(context.view))) return;
   WriteStatus write = start_write(context);

@@ -356,11 +356,14 @@ std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
   for (const HistoryEntry& entry : context.job.status.history) {
     if (entry.outcome == Outcome::kLost) lost.insert(entry.attempt);
   }
-  // History has ten attempts. Of an older one its node tells.
+  // History has ten attempts. Of an older one its node tells. Not so of one that this decision
+  // stops, or has just stopped: its worker may live though the node's kubelet is silent.
+  const bool is_first = !recorded_end(context.job.status);
   return pods_left_but(context, plan, [&](const PodView& pod, std::int64_t attempt) {
     const NodeObservation* const node = node_of(context, pod);
-    const bool is_silent =
-        node && node->silent_for && *node->silent_for >= silent_node_window(context, *node);
+    const Run* const run = context.job.status.run_of_pod(pod.name);
+    const bool is_silent = is_first && !(run && run->open()) && node && node->silent_for &&
+                           *node->silent_for >= silent_node_window(context, *node);
     return lost.count(attempt) > 0 || (pod.deletion && is_silent) || is_protected(context, pod);
   });
 }

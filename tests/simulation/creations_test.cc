@@ -254,6 +254,31 @@ TEST_F(Unanswered, AJobThatWasSuspendedMeanwhileAndIsCancelledWaitsToo) {
   });
 }
 
+// The first request makes the pod after its time, while the second one is under way.
+TEST_F(Unanswered, ARequestThatDidNotMakeThePodMayMakeItAgain) {
+  int sent = 0;
+  run(minutes(3), [this, &sent] {
+    trouble([&sent](const ApiRequest& request) {
+      if (!is_of(request, "team-b") || !is_creation(request)) return Fate{};
+      return Fate{.held = ++sent == 1 ? milliseconds(15'500) : seconds(25), .on_the_way = true};
+    });
+    at(seconds(5), [this] { create("team-b", "b"); });
+    cancel_at(seconds(25));
+    at(seconds(24), [this, &sent] {
+      EXPECT_EQ(sent, 2);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+    });
+    at(seconds(35), [this] {
+      EXPECT_FALSE(has_pod("team-b", "b"));
+      expect_open("the second one is under way");
+    });
+    at(seconds(100), [this] {
+      EXPECT_FALSE(has_pod("team-b", "b"));
+      EXPECT_EQ(status("team-b", "b").phase, reconciler::Phase::kCancelled);
+    });
+  });
+}
+
 // The next process knows the attempt's record alone.
 TEST_F(Unanswered, ANewProcessWaitsUntilNoRequestOfTheLastOneCanSucceed) {
   run(minutes(4), [this] {

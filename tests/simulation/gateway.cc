@@ -132,7 +132,8 @@ void Gateway::arrive(Delivery delivery, Reply reply) {
   const auto kept = std::make_shared<Delivery>(std::move(delivery));
   after(fate, [this, fate, kept, reply = std::move(reply)]() mutable {
     const bool held = fate.held > Duration::zero();
-    if (held && kept->awaited && !kept->awaited()) return;
+    const bool is_given_up = kept->awaited && !kept->awaited();
+    if (held && !fate.on_the_way && is_given_up) return;
     if (fate.answer_held > Duration::zero()) {
       reply = [this, late = fate.answer_held, reply](std::optional<ApiAnswer> answer) {
         scheduler_.after(late, [reply, answer] { reply(answer); });

@@ -66,6 +66,7 @@ class Gateway {
     int refused = 0;  // the status; 0: it passes
     int retry_after_seconds = 0;
     Duration answer_held{0};  // delays the answer; the request itself is done
+    bool on_the_way = false;  // it is held before the server has it: also one that was given up
   };
   std::function<Fate(const ApiRequest&)> fate_of;
   // A quota refuses new pods.

@@ -312,9 +312,14 @@ void Liveness::look_at_stopping(const Job& job, const char* gone) {
     return holds(job, "a pod may still be created", own(kCreationLimit));
   }
   if (!alive) holds(job, gone, Duration::zero());
+  // A pod of an attempt that ended long ago is watched from then on.
+  const JobStatus& status = job.job.status;
+  const std::string what =
+      job.key + "#" + std::to_string(status.attempt) + "/" + std::to_string(status.stage);
+  const Duration known = stopping_.try_emplace(what, scheduler_.now()).first->second;
   if (alive && last > Duration::zero()) {
     holds(job, "cancelling with a dead worker",
-          own(spec.lost_after) + late(kLongestGrace) + kServerTime, last);
+          own(spec.lost_after) + late(kLongestGrace) + kServerTime, std::max(last, known));
   }
 }
 

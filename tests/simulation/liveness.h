@@ -150,6 +150,8 @@ class Liveness {
   std::map<std::string, std::int64_t> free_slots_;  // by pool
   // By the UID of the worker Lease: the last renewal of a silence that others shared.
   std::map<std::string, std::optional<Time>> held_back_;
+  // By job, attempt and stage: since when its end is known.
+  std::map<std::string, Duration> stopping_;
   std::map<std::string, Duration> undelivered_;  // by job: when it last had events to deliver
   std::map<std::string, Trouble> troubles_;      // by job and class
   std::map<std::string, double> slowest_;
