@@ -290,14 +290,12 @@ class Planner {
     }
   }
 
-  // Pods that failed to start, are to go, and cannot be deleted now or not by this plan.
+  // Pods that failed to start, are to go, and cannot be deleted now. The others are tried first.
   std::int64_t undeletable() {
     std::stable_partition(gone_.begin(), gone_.end(),
                           [](const PoolWorker* worker) { return !worker->stays; });
-    std::int64_t place = 0;
     return std::count_if(gone_.begin(), gone_.end(), [&](const PoolWorker* worker) {
-      const bool stays = worker->stays || place++ >= kPlanLimit;
-      return stays && !worker->ended && has(seen_.failing, *worker);
+      return worker->stays && !worker->ended && has(seen_.failing, *worker);
     });
   }
 

@@ -90,7 +90,7 @@ TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
   EXPECT_EQ(plan().create, 2) << "another template may start";
 }
 
-TEST_F(PoolSize, SoDoesWhatOnePlanDoesNotDelete) {
+TEST_F(PoolSize, InALargePoolWhatCannotBeDeletedIsTriedLast) {
   state.spec.min_workers = state.spec.max_workers = 20;
   for (int i = 0; i < 20; ++i) add_starting("w" + std::to_string(i)).cannot_start = true;
   record(kFirstStartDelay + seconds(1));
