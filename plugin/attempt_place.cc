@@ -1,6 +1,5 @@
 #include "plugin/attempt_place.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -82,12 +81,6 @@ std::string words(const AttemptChoice& choice) {
   return text;
 }
 
-bool has_stage(const Json& job, const std::string& name) {
-  const Json& stages = at(at(job, "status"), "stages");
-  return std::any_of(stages.begin(), stages.end(),
-                     [&](const Json& stage) { return string_at(stage, "name") == name; });
-}
-
 Error nothing_found(const Json& job, const AttemptChoice& choice) {
   const std::string name = string_at(at(job, "metadata"), "name");
   const std::int64_t last = int_at(at(job, "status"), "attempt");
@@ -97,10 +90,12 @@ Error nothing_found(const Json& job, const AttemptChoice& choice) {
                                                 name);
   }
   std::string stages;
+  bool has_stage = choice.stage.empty();
   for (const Json& stage : at(at(job, "status"), "stages")) {
     stages += (stages.empty() ? "" : ", ") + string_at(stage, "name");
+    has_stage = has_stage || string_at(stage, "name") == choice.stage;
   }
-  if (!choice.stage.empty() && !has_stage(job, choice.stage)) {
+  if (!has_stage) {
     return make_error(ErrorCode::kNotFound,
                       job_reference(name) + " has no stage " + choice.stage +
                           (stages.empty() ? ": it has no stages" : "; its stages are " + stages));

@@ -189,7 +189,8 @@ void JobController::lost(int shard) {
   // What has ended is somebody else's to put on record.
   const auto creating = creating_;
   for (const std::shared_ptr<JobMemory>& memory : creating) {
-    memory->forget_ended_creations(shard);
+    memory->forget_ended_creations(
+        [shard](const Creation& creation) { return creation.claim.shard == shard; });
     settle_creations(memory);
   }
 }

@@ -108,8 +108,7 @@ void JobController::settle_creations(const std::shared_ptr<JobMemory>& memory) {
 
 // The job is gone, or somebody else's.
 void JobController::drop_memory(std::shared_ptr<JobMemory> memory) {
-  memory->tell_ended_creations();
-  memory->forget_told_creations();
+  memory->forget_ended_creations([](const Creation&) { return true; });
   settle_creations(memory);
 }
 

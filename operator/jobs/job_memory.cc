@@ -69,23 +69,10 @@ void JobMemory::tell_ended_creations() {
   }
 }
 
-void JobMemory::forget_creations_before(SteadyTime time) {
+void JobMemory::forget_ended_creations(const std::function<bool(const Creation&)>& which) {
   for (auto& [number, attempt] : attempts) {
     const bool has_ended = attempt.creation && !attempt.creating();
-    if (has_ended && attempt.creation->ended_at < time) attempt.creation.reset();
-  }
-}
-
-void JobMemory::forget_ended_creations(int shard) {
-  for (auto& [number, attempt] : attempts) {
-    const bool has_ended = attempt.creation && !attempt.creating();
-    if (has_ended && attempt.creation->claim.shard == shard) attempt.creation.reset();
-  }
-}
-
-void JobMemory::forget_told_creations() {
-  for (auto& [number, attempt] : attempts) {
-    if (attempt.creation && attempt.creation->told) attempt.creation.reset();
+    if (has_ended && which(*attempt.creation)) attempt.creation.reset();
   }
 }
 

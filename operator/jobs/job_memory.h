@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -157,12 +158,8 @@ struct JobMemory {
   bool has_creation() const;
   // A decision is made on the creations that have ended by now.
   void tell_ended_creations();
-  // The refusals that were told are on record.
-  void forget_told_creations();
-  // Nobody could put on record what ended before this time: the shard is not kept for it.
-  void forget_creations_before(SteadyTime time);
-  // The shard is another replica's.
-  void forget_ended_creations(int shard);
+  // Their refusals are on record, or cannot be.
+  void forget_ended_creations(const std::function<bool(const Creation&)>& which);
 
   // The API server has asked for a pause until these times: for each kind of write, and for live
   // reads.

@@ -170,7 +170,10 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
                                                        Ownership::Claim claim, Look& look) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
-  memory->forget_creations_before(loop_.now() - kHandOverLimit);
+  // The shard is not kept for what nobody could put on record for so long.
+  memory->forget_ended_creations([latest = loop_.now() - kHandOverLimit](const Creation& creation) {
+    return creation.ended_at < latest;
+  });
   settle_creations(memory);
   if (const Duration wait = collects(*job, *memory); wait > Duration::zero()) {
     look.keep_turn();
@@ -187,7 +190,9 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
     auto task = reconcile_job(current, claim, memory);
     const std::optional<ReconcileResult> done = co_await task;
     const bool is_recorded = !done || !done->error;
-    if (is_recorded) memory->forget_told_creations();
+    if (is_recorded) {
+      memory->forget_ended_creations([](const Creation& creation) { return creation.told; });
+    }
     settle_creations(memory);
     memory->last_look = loop_.now();
     if (done) {

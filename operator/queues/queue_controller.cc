@@ -176,12 +176,7 @@ OldPods QueueController::old_pods(const CachedJob& job) {
 // attempt.
 bool QueueController::pod_may_come(const CachedJob& job) {
   const reconciler::Status& status = job.job.status;
-  const auto jobs = coming_.find(job.namespace_);
-  if (jobs != coming_.end()) {
-    const auto known = jobs->second.find(job.key());
-    const bool is_same = known != jobs->second.end() && known->second.attempt == status.attempt;
-    if (is_same) return known->second.until > loop_.now();
-  }
+  if (const Coming* const known = find_coming(job)) return known->until > loop_.now();
   forget_coming(job);
   Duration longest{0};
   for (const auto& one : reconciler::podless_attempts(status, now())) {
@@ -195,12 +190,20 @@ bool QueueController::pod_may_come(const CachedJob& job) {
 
 // True: that is news.
 bool QueueController::no_pod_comes(const CachedJob& job) {
+  Coming* const known = find_coming(job);
+  if (!known) return false;
+  known->until = std::min(known->until, loop_.now());
+  return !std::exchange(known->is_over, true);
+}
+
+// Of the job's last attempt; null: nothing is known.
+QueueController::Coming* QueueController::find_coming(const CachedJob& job) {
   const auto jobs = coming_.find(job.namespace_);
-  if (jobs == coming_.end()) return false;
+  if (jobs == coming_.end()) return nullptr;
   const auto known = jobs->second.find(job.key());
-  if (known == jobs->second.end() || known->second.attempt != job.job.status.attempt) return false;
-  known->second.until = std::min(known->second.until, loop_.now());
-  return !std::exchange(known->second.is_over, true);
+  const bool is_same =
+      known != jobs->second.end() && known->second.attempt == job.job.status.attempt;
+  return is_same ? &known->second : nullptr;
 }
 
 void QueueController::forget_coming(const CachedJob& job) {

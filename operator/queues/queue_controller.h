@@ -94,6 +94,8 @@ class QueueController : public Permits {
   std::optional<Duration> renew_pods(const std::string& ns);
   bool pod_may_come(const CachedJob& job);
   bool no_pod_comes(const CachedJob& job);
+  struct Coming;
+  Coming* find_coming(const CachedJob& job);
   void forget_coming(const CachedJob& job);
   std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);

@@ -301,10 +301,6 @@ void tell_of_failing_deletion(const Context& context, const PodsLeft& left, Stat
                 context.now);
 }
 
-}  // namespace
-
-namespace {
-
 // The attempt was given up: its pod is not waited for.
 using IsGivenUp = std::function<bool(const PodView&, std::int64_t attempt)>;
 
@@ -332,10 +328,6 @@ std::optional<PodsLeft> pods_left_but(const Context& context, Plan& plan,
   if (left && left->time && !left->given_up()) plan.wake_in(*left->time);
   return left;
 }
-
-}  // namespace
-
-namespace {
 
 // A rule of the cluster forbids its deletion, and no window runs: the job is suspended, and its end
 // is not on record.
