@@ -80,22 +80,40 @@ class Lives:
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
+        self._read = 0     # bytes of the file that were taken in: fifty lines a second for each worker
+        self._lives = {}   # (attempt, pid) -> Life
+        self._others = []  # (what, attempt, pid, when): all but the beats
+
+    def _take_in(self):
+        """Reads what was added since, up to the last whole line."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            added = file.read()
+        whole = added[:added.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for words in map(str.split, whole.decode().splitlines()):
+            if len(words) != 4:
+                continue
+            what, attempt, pid, when = words[0], int(words[1]), int(words[2]), int(words[3]) / 1e9
+            if what == "beat":
+                first = self._lives.get((attempt, pid), Life(attempt, pid, when, when)).first
+                self._lives[attempt, pid] = Life(attempt, pid, first, when)
+            else:
+                self._others.append((what, attempt, pid, when))
 
     def times(self, what, attempt=None):
-        """[(attempt, pid, when)], oldest first."""
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        words = [line.split() for line in lines]
-        found = [(int(word[1]), int(word[2]), int(word[3]) / 1e9)
-                 for word in words if len(word) == 4 and word[0] == what]
-        return [one for one in found if attempt in (None, one[0])]
+        """[(attempt, pid, when)] of "term" or "progress", oldest first."""
+        self._take_in()
+        return [other[1:] for other in self._others
+                if other[0] == what and attempt in (None, other[1])]
 
     def all(self, attempt=None):
         """The lives of all its processes, by their beginning."""
-        lives = {}
-        for number, pid, when in self.times("beat", attempt):
-            first = lives[number, pid].first if (number, pid) in lives else when
-            lives[number, pid] = Life(number, pid, first, when)
-        return sorted(lives.values(), key=lambda life: life.first)
+        self._take_in()
+        return sorted((life for life in self._lives.values() if attempt in (None, life.attempt)),
+                      key=lambda life: life.first)
 
     def wait(self, attempt, count=1, limit=LIMIT):
         """Until so many processes of this attempt are at work; the first one's life."""
