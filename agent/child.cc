@@ -16,13 +16,11 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kCannotRun = 126;
 // Not handled: signals of the agent's own faults, and signals that cannot or must not be caught.
 constexpr std::array kNotHandled = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
                                     SIGSYS,  SIGPIPE, SIGKILL, SIGSTOP, SIGTTIN, SIGTTOU};
 
-void say(const char* first, const char* second, const char* third) {
+void say_cannot_run(const char* first, const char* second, const char* third) {
   for (const char* const part : {"holdfast: cannot run \"", first, second, third, "\n"}) {
     static_cast<void>(!::write(STDERR_FILENO, part, std::strlen(part)));
   }
@@ -47,7 +45,7 @@ void say(const char* first, const char* second, const char* third) {
   if (steady_now() >= before) ::_exit(kCannotRun);  // the agent fences itself
   ::execvp(arguments[0], arguments.data());
   const int error = errno;
-  say(arguments[0], "\": ", std::strerror(error));
+  say_cannot_run(arguments[0], "\": ", std::strerror(error));
   ::_exit(error == ENOENT || error == ENOTDIR ? kNotFound : kCannotRun);
 }
 

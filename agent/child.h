@@ -16,6 +16,10 @@
 
 namespace holdfast::agent {
 
+// The exit codes of a shell, and so of the agent: there is no such command, and it cannot be run.
+inline constexpr int kNotFound = 127;
+inline constexpr int kCannotRun = 126;
+
 // The signals that the agent reads from a descriptor: the signals that it forwards to the child,
 // and SIGCHLD.
 sigset_t handled_signals();

@@ -59,6 +59,11 @@ constexpr Duration retry_pause(Duration duration) { return std::min(duration / 3
 // Progress is reported this long after the last renewal, not at once, because it may be very
 // frequent.
 constexpr Duration progress_pause(Duration duration) { return duration / 10; }
+// How often the worker's files are looked at, with one stat() each.
+constexpr Duration look_period(Duration duration) {
+  return std::clamp<Duration>(duration / 30, std::chrono::milliseconds(50),
+                              std::chrono::seconds(1));
+}
 // A worker may wait until its checkpoint is kept.
 constexpr Duration checkpoint_pause(Duration duration) {
   return std::min<Duration>(progress_pause(duration), std::chrono::seconds(1));

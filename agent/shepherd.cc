@@ -16,14 +16,13 @@
 #include <cstring>
 #include <system_error>
 
+#include "agent/child.h"
 #include "agent/process_table.h"
 #include "core/steady_now.h"
 
 namespace holdfast::agent {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kCannotRun = 126;
 // The shepherd's descriptor of the agent, after the command's three. All others are closed.
 constexpr int kSocket = 3;
 constexpr int kMostDescriptors = 1024;  // where the kernel cannot close all at once
@@ -63,7 +62,7 @@ void die_with(pid_t parent) {
   if (::getppid() != parent) ::_exit(kCannotRun);
 }
 
-void say(const Message& message) {
+void tell_agent(const Message& message) {
   static_cast<void>(!::send(kSocket, &message, sizeof message, MSG_NOSIGNAL));
 }
 
@@ -76,7 +75,7 @@ void say(const Message& message) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (steady_now() >= start.before) {
-    say({Message::kMissed, 0});
+    tell_agent({Message::kMissed, 0});
     ::_exit(kCannotRun);
   }
   ::execvpe(start.words[0], start.words.data(), start.environment.data());
@@ -105,7 +104,8 @@ bool reap(pid_t command, bool& runs) {
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     if (pid != command) continue;
     runs = false;
-    say({Message::kExit, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)});
+    tell_agent(
+        {Message::kExit, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)});
   }
   return pid == 0;
 }
@@ -146,7 +146,7 @@ bool reap(pid_t command, bool& runs) {
   if (pid == 0) become(start, self);
   if (pid < 0) {
     complain(start.words[0], errno);
-    say({Message::kMissed, 0});
+    tell_agent({Message::kMissed, 0});
     ::_exit(0);
   }
   ::setpgid(pid, pid);  // in both processes: the first wins

@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 
 #include "agent/files.h"
+#include "agent/lease_times.h"
 #include "agent/settings.h"
 #include "agent/slot_files.h"
 #include "agent/state_file.h"
@@ -22,9 +23,6 @@
 namespace holdfast::agent {
 namespace {
 
-// How often the files are looked at. A small part of the Lease's duration.
-constexpr Duration kLongestLookPeriod = std::chrono::seconds(1);
-constexpr Duration kShortestLookPeriod = std::chrono::milliseconds(50);
 // How long an end waits for the result and the last checkpoint, if the folder hangs.
 constexpr Duration kLastLookLimit = std::chrono::seconds(5);
 // How long the end of a failed command waits for its last lines, if a descendant keeps its output
@@ -60,7 +58,7 @@ SlotRunner::SlotRunner(boost::asio::io_context& io, Settings settings, int slot,
                        Output& err, Listener& listener)
     : settings_(std::move(settings)),
       slot_(slot),
-      look_period_(std::clamp(settings_.duration / 30, kShortestLookPeriod, kLongestLookPeriod)),
+      look_period_(look_period(settings_.duration)),
       progress_path_(progress_file_in(settings_.folder)),
       out_(out),
       err_(err),

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "agent/files.h"
+#include "agent/lease_times.h"
 #include "agent/loop_descriptors.h"
 #include "agent/state_file.h"
 #include "core/agent_protocol.h"
@@ -21,20 +22,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kCannotRun = 126;
-// How often the progress file is checked, with one stat(). A small part of the Lease's duration.
-constexpr Duration kLongestLookPeriod = seconds(1);
-constexpr Duration kShortestLookPeriod = milliseconds(50);
 // The most waiting lines. More come only if stderr hangs.
-constexpr std::size_t kMostLines = 16;
+constexpr std::size_t kMostWaitingLines = 16;
 
 }  // namespace
 
 Worker::Worker(Settings settings, std::vector<std::string> command)
     : settings_(std::move(settings)),
       command_(std::move(command)),
-      look_period_(
-          std::clamp(settings_.guard.duration / 30, kShortestLookPeriod, kLongestLookPeriod)),
+      look_period_(look_period(settings_.guard.duration)),
       state_file_(state_file_of(settings_.progress_file)),
       io_(1),
       timer_(io_, make_timer()),
@@ -212,7 +208,7 @@ std::string Worker::state() const {
 }
 
 void Worker::say_soon(std::string line) {
-  if (lines_.size() < kMostLines) lines_.push_back(std::move(line));
+  if (lines_.size() < kMostWaitingLines) lines_.push_back(std::move(line));
   tend();
 }
 

@@ -70,5 +70,8 @@ inline Error make_error(ErrorCode code, std::string message) {
   error.message = std::move(message);
   return error;
 }
+inline Error invalid(std::string message) {
+  return make_error(ErrorCode::kInvalid, std::move(message));
+}
 
 }  // namespace holdfast

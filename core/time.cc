@@ -193,11 +193,11 @@ std::string human_duration(Duration duration) {
     const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(size).count();
     return millis == 0 ? "0s" : sign + std::to_string(millis) + "ms";
   }
-  struct Unit {
+  struct NamedUnit {
     const char* name;
     std::int64_t seconds;
   };
-  constexpr std::array<Unit, 4> kUnits = {{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}}};
+  constexpr std::array<NamedUnit, 4> kUnits = {{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}}};
   std::int64_t rest = std::chrono::duration_cast<seconds>(size).count();
   std::string text = sign;
   for (std::size_t i = 0; i < kUnits.size(); ++i) {

@@ -18,7 +18,7 @@ std::size_t tail_of(const BatchJob& job) {
   return 1 + std::to_string(last).size();
 }
 
-std::string hash_of(const std::string& text) {
+std::string short_hash(const std::string& text) {
   std::string digits;
   std::uint64_t hash = reconciler::mixed(reconciler::hash64(text));
   for (std::size_t i = 0; i < kHashDigits; ++i, hash >>= 4) {
@@ -76,7 +76,7 @@ std::string second_name(const BatchJob& job) {
   std::string name = job.name.substr(0, kNameLimit - tail_of(job) - kHashDigits - 1);
   std::replace(name.begin(), name.end(), '.', '-');
   while (name.ends_with('-')) name.pop_back();
-  return name + "-" + hash_of(job.uid);
+  return name + "-" + short_hash(job.uid);
 }
 
 }  // namespace holdfast::lane

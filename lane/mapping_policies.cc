@@ -8,7 +8,7 @@
 namespace holdfast::lane {
 namespace {
 
-constexpr std::size_t kNameLimit = 63;  // of a DNS label
+constexpr std::size_t kJobNameLimit = 63;  // of a DNS label
 
 bool is_about_disruption(const Json& rule) {
   const Json& conditions = at(rule, "onPodConditions");
@@ -89,8 +89,7 @@ void convert_runs(const Json& metadata, Json& spec, Differences& differences) {
   if (parallelism > 1 && !has_completions) {
     differences.refuse(
         "parallelism",
-        "this is a work queue (parallelism without completions), which DurableJobs do not have: "
-        "set "
+        "this is a work queue (parallelism without completions), which DurableJobs do not have: set "
         "spec.completions to the number of pods that must succeed, or keep the Job");
   }
   if (has_completions && completions == 0) {
@@ -109,9 +108,9 @@ void convert_runs(const Json& metadata, Json& spec, Differences& differences) {
   const bool indexed = string_at(spec, "completionMode") == "Indexed";
   const std::size_t tail =
       indexed ? 1 + std::to_string(std::max<std::int64_t>(completions - 1, 0)).size() : 0;
-  if (name.size() + tail > kNameLimit) {
+  if (name.size() + tail > kJobNameLimit) {
     differences.errors.push_back("metadata.name is too long: use at most " +
-                                 std::to_string(kNameLimit - tail) +
+                                 std::to_string(kJobNameLimit - tail) +
                                  " characters, because the names of pods are made from it");
   }
 }

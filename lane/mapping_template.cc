@@ -125,8 +125,7 @@ void convert_restarts(Json& spec, Differences& differences) {
       container.erase("restartPolicyRules");
       differences.notes.push_back(
           "container " + string_at(container, "name") +
-          " has no restart policy of its own any more: no budget would count "
-          "restarts in place");
+          " has no restart policy of its own any more: no budget would count restarts in place");
     }
   }
 }
@@ -169,8 +168,7 @@ void convert_template(bool indexed, ControllerLabels labels, Json& pod_template,
   if (indexed && spec.contains("hostname")) {
     spec.erase("hostname");
     differences.notes.emplace_back(
-        "hostname of the template is dropped: batch/v1 ignores it in an Indexed Job, and each pod "
-        "is NAME-INDEX");
+        "hostname of the template is dropped: batch/v1 ignores it in an Indexed Job, and each pod is NAME-INDEX");
   }
   quote_quantities(spec, differences);
   if (labels == ControllerLabels::kDropped) rename_selectors(spec, differences);

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::chrono::hours kLongestDuration{24 * 3650};
 
-Error wrong(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
-
 std::string see_help(std::string_view verb) {
   return "; kubectl holdfast " + std::string(verb) + (verb.empty() ? "" : " ") + "--help " +
          (verb.empty() ? "lists the commands" : "shows what it takes");
@@ -122,7 +120,7 @@ class Parser {
     }
     verb_ = find_verb(word);
     if (verb_ == nullptr) {
-      return wrong("there is no command '" + word + "'" + see_help(""));
+      return invalid("there is no command '" + word + "'" + see_help(""));
     }
     command_.verb = verb_->name;
     return Unit{};
@@ -137,17 +135,18 @@ class Parser {
     if (word == "--version" && verb_ == nullptr) return argument("version");
     const Written written = read_flag(word);
     if (written.flag == nullptr) {
-      return wrong("there is no flag " + word.substr(0, word.find('=')) + see_help(command_.verb));
+      return invalid("there is no flag " + word.substr(0, word.find('=')) +
+                     see_help(command_.verb));
     }
     std::string value = written.value.value_or("true");
     if (written.flag->value != FlagValue::kNone && !written.value) {
       if (next_ + 1 == words_.size()) {
-        return wrong(word + " needs a value: " + word + " " + written.flag->placeholder);
+        return invalid(word + " needs a value: " + word + " " + written.flag->placeholder);
       }
       value = words_[++next_];
     }
     if (!seen_.emplace(written.flag, value).second) {
-      return wrong("--" + std::string(written.flag->name) + " is given twice; once is enough");
+      return invalid("--" + std::string(written.flag->name) + " is given twice; once is enough");
     }
     return Unit{};
   }
@@ -161,26 +160,26 @@ class Parser {
     }
     for (const auto& [flag, value] : seen_) {
       if (!takes(*verb_, *flag)) {
-        return wrong(command_.verb + " has no flag --" + flag->name + see_help(command_.verb));
+        return invalid(command_.verb + " has no flag --" + flag->name + see_help(command_.verb));
       }
       const std::string what = complaint(*verb_, *flag, value);
-      if (!what.empty()) return wrong(what);
+      if (!what.empty()) return invalid(what);
       if (flag->value != FlagValue::kNone || value == "true") command_.flags[flag->name] = value;
     }
     if (command_.has("namespace") && command_.has("all-namespaces")) {
-      return wrong("give -n or -A, not both");
+      return invalid("give -n or -A, not both");
     }
     for (const std::string& argument : command_.arguments) {
-      if (!is_utf8(argument)) return wrong("'" + argument + "' is not UTF-8; give it in UTF-8");
+      if (!is_utf8(argument)) return invalid("'" + argument + "' is not UTF-8; give it in UTF-8");
     }
     const std::size_t count = command_.arguments.size();
     if (count < verb_->min_arguments) {
-      return wrong("something is missing: kubectl holdfast " + command_.verb + " " +
-                   verb_->arguments);
+      return invalid("something is missing: kubectl holdfast " + command_.verb + " " +
+                     verb_->arguments);
     }
     if (count > verb_->max_arguments) {
-      return wrong("'" + command_.arguments[verb_->max_arguments] +
-                   "' is too much: kubectl holdfast " + command_.verb + " " + verb_->arguments);
+      return invalid("'" + command_.arguments[verb_->max_arguments] +
+                     "' is too much: kubectl holdfast " + command_.verb + " " + verb_->arguments);
     }
     return command_;
   }

@@ -51,8 +51,7 @@ const std::vector<Verb>& all_verbs() {
        "create a job, at most once for a key",
        "Creates the DurableJob in FILE.\n\n"
        "With --key, the job's name is made from the key. The same key with the same spec answers\n"
-       "with the job that is there. Another spec is refused, and the difference is shown. Once "
-       "the\n"
+       "with the job that is there. Another spec is refused, and the difference is shown. Once the\n"
        "job is deleted, the key is free. So you can repeat a submit whose answer was lost.\n\n"
        "With --wait, the exit code is 0 if the job succeeds, and 1 if it fails or is cancelled.\n\n"
        "  kubectl holdfast submit -f job.yaml\n"
@@ -87,8 +86,7 @@ const std::vector<Verb>& all_verbs() {
        {},
        "print the log of an attempt",
        "Prints the log of the job's last attempt, or of the attempt that you name. If the attempt\n"
-       "ran in a warm worker, it prints the worker's lines of this job. The log goes with the "
-       "pod.\n"
+       "ran in a warm worker, it prints the worker's lines of this job. The log goes with the pod.\n"
        "It is written as it is, with its escape sequences.\n\n"
        "  kubectl holdfast logs encode-7\n"
        "  kubectl holdfast logs encode-7 --attempt 2\n"
@@ -140,8 +138,7 @@ const std::vector<Verb>& all_verbs() {
        {"json", "yaml"},
        "turn a batch/v1 Job or CronJob into ours",
        "Prints the DurableJob for the Job or CronJob in FILE. On standard error it says what\n"
-       "differs, and why. It asks no API server. If no DurableJob can do what the Job does, it "
-       "says\n"
+       "differs, and why. It asks no API server. If no DurableJob can do what the Job does, it says\n"
        "so, and the exit code is 2.\n\n"
        "  kubectl holdfast convert -f job.yaml | kubectl apply -f -\n"},
       {"completion",
@@ -153,8 +150,7 @@ const std::vector<Verb>& all_verbs() {
        "print the completion for a shell",
        "  source <(kubectl holdfast completion bash)      # in ~/.bashrc\n"
        "  source <(kubectl holdfast completion zsh)       # in ~/.zshrc\n\n"
-       "kubectl completes `kubectl holdfast` itself, if it finds kubectl_complete-holdfast in "
-       "PATH:\n\n"
+       "kubectl completes `kubectl holdfast` itself, if it finds kubectl_complete-holdfast in PATH:\n\n"
        "  ln -s kubectl-holdfast \"$(dirname \"$(command -v kubectl-holdfast)\")/"
        "kubectl_complete-holdfast\"\n"},
       {"version", "", 0, 0, {}, {}, "print the version", ""},

@@ -110,8 +110,7 @@ void note_deadlines(const Json& spec, Conversion& conversion) {
       "disruptionLimit (default 50 for each run)");
   if (at(spec, "activeDeadlineSeconds").is_number()) {
     conversion.notes.push_back(
-        "activeDeadlineSeconds goes on after a resume, without the suspended time; batch/v1 starts "
-        "it again");
+        "activeDeadlineSeconds goes on after a resume, without the suspended time; batch/v1 starts it again");
   }
   conversion.notes.push_back(
       "pods have the label holdfast.dev/job-name instead of batch.kubernetes.io/job-name: change "
@@ -250,8 +249,7 @@ Conversion convert(const Json& object) {
     note_progress(object, conversion);
   } else if (kind == "List") {
     conversion.errors.emplace_back(
-        "this is a List: convert one object at a time, as `kubectl get job NAME -o yaml` prints "
-        "it");
+        "this is a List: convert one object at a time, as `kubectl get job NAME -o yaml` prints it");
   } else {
     conversion.errors.push_back("this is " + (kind.empty() ? "no object" : "a " + kind) +
                                 ", and convert reads a Job or a CronJob of batch/v1");

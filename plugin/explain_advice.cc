@@ -58,8 +58,7 @@ constexpr Entry kAdvice[] = {
       {kRetry}}},
     {Reason::kDeferLimitExceeded,
      {"a run said \"not yet\" more often in a row than deferLimit allows",
-      "Look at what it waits for. Then run the work again, with a higher deferLimit if the wait is "
-      "normal.",
+      "Look at what it waits for. Then run the work again, with a higher deferLimit if the wait is normal.",
       {kLogsOfAttempt, kRetry}}},
     {Reason::kDeferred,
      {"the last attempt ended with \"not yet\"",
@@ -67,8 +66,7 @@ constexpr Entry kAdvice[] = {
       {kLogs}}},
     {Reason::kDisruptionLimitExceeded,
      {"a run was lost more often than disruptionLimit forgives",
-      "Look at the nodes before you raise the limit: they, or what evicts pods, are the cause. "
-      "Then "
+      "Look at the nodes before you raise the limit: they, or what evicts pods, are the cause. Then "
       "run the work again.",
       {"kubectl get nodes", kRetry}}},
     {Reason::kDisruptionTarget,
@@ -92,8 +90,7 @@ constexpr Entry kAdvice[] = {
      {"the worker had to leave and gave the attempt back before it began", ""}},
     {Reason::kHeartbeatAwaited,
      {"the pod runs, and its agent has not renewed the job's Lease yet",
-      "If it stays: a line `holdfast: ...` in the log says why. Is the pod's service account in "
-      "the "
+      "If it stays: a line `holdfast: ...` in the log says why. Is the pod's service account in the "
       "chart's workerServiceAccounts? Does a NetworkPolicy keep it from the API server?",
       {"kubectl logs {pod} -n {ns}"}}},
     {Reason::kHolderSilent,
@@ -110,8 +107,7 @@ constexpr Entry kAdvice[] = {
       {kDescribePod}}},
     {Reason::kLeaseWriteRefused,
      {"the API server refuses the operator's write of the job's Lease",
-      "Ask who installed Holdfast: is {ns} among the chart's workerNamespaces? Or does a quota "
-      "forbid Leases?",
+      "Ask who installed Holdfast: is {ns} among the chart's workerNamespaces? Or does a quota forbid Leases?",
       {"kubectl get lease holdfast-{uid} -n {ns} -o yaml", "kubectl describe quota -n {ns}"}}},
     {Reason::kMaxFailedIndexesExceeded,
      {"more runs failed for good than maxFailedIndexes allows",
@@ -119,8 +115,7 @@ constexpr Entry kAdvice[] = {
       {kLogsOfRun, kRetryFailed}}},
     {Reason::kNoProgress,
      {"the program lives and reports no progress",
-      "Does it hang? Look now, because its log goes with the pod. If it is only slow, let it "
-      "report "
+      "Does it hang? Look now, because its log goes with the pod. If it is only slow, let it report "
       "(/holdfast/agent progress), or set a higher progressDeadlineSeconds in a new job.",
       {kLogs}}},
     {Reason::kNoScheduler,
@@ -133,8 +128,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl get nodes"}}},
     {Reason::kNodeSilent,
      {"the node's kubelet does not renew its Lease",
-      "Nothing: the node comes back, or the next attempt starts elsewhere. If you know that the "
-      "node "
+      "Nothing: the node comes back, or the next attempt starts elsewhere. If you know that the node "
       "is dead, cordon it, so that no pod goes there.",
       {"kubectl cordon {node}"}}},
     {Reason::kNotKnownToThisVersion,
@@ -148,8 +142,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl holdfast suspend {job} -n {ns}"}}},
     {Reason::kOldPodNotEnded,
      {"podReplacementPolicy is Failed, and the old pod may still run",
-      "If the node is gone for good, make sure that the machine is OFF, then delete its node "
-      "object. "
+      "If the node is gone for good, make sure that the machine is OFF, then delete its node object. "
       "If two pods may overlap, change the policy instead.",
       {"kubectl delete node {node}",
        "kubectl patch dj {job} -n {ns} --type=merge -p "
@@ -170,8 +163,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl patch dj {job} -n {ns} --type=merge -p '{\"spec\":{\"parallelism\":1}}'"}}},
     {Reason::kPodCreationQueued,
      {"other pods of the namespace are created first",
-      "If it stays, a slow admission webhook is the usual cause. Who runs it can lower its "
-      "timeoutSeconds.",
+      "If it stays, a slow admission webhook is the usual cause. Who runs it can lower its timeoutSeconds.",
       {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"}}},
     {Reason::kPodCreationRefused,
      {"the API server refuses the pod",
@@ -179,8 +171,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl describe quota -n {ns}", "kubectl get ns {ns} --show-labels"}}},
     {Reason::kPodCreationUnanswered,
      {"a pod of the job may still be created, and the job waits for it",
-      "Nothing: the operator stops the pod if it appears. A slow admission webhook is the usual "
-      "cause.",
+      "Nothing: the operator stops the pod if it appears. A slow admission webhook is the usual cause.",
       {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"}}},
     {Reason::kPodDeleted,
      {"somebody deleted the pod before it ended",
@@ -219,8 +210,7 @@ constexpr Entry kAdvice[] = {
      {"its pod runs", "Nothing is wrong. To read its log:", {kFollow, kLogsOfRun}}},
     {Reason::kPodStarting,
      {"its pod is being created, scheduled or started",
-      "Nothing yet. If it takes long, the pod's Events say what its node waits for: an image, a "
-      "volume, a Secret.",
+      "Nothing yet. If it takes long, the pod's Events say what its node waits for: an image, a volume, a Secret.",
       {kDescribePod}}},
     {Reason::kPodStuckTerminating,
      {"the pod was deleted and did not end in time",
@@ -266,8 +256,7 @@ constexpr Entry kAdvice[] = {
        "'{\"spec\":{\"retryBackoff\":{\"initialSeconds\":1,\"maxSeconds\":10}}}'"}}},
     {Reason::kRunsStopped,
      {"the outcome is decided, and the pods that still run are being stopped",
-      "Nothing: they end, or are given up at the time above. To have the work done again, retry "
-      "the "
+      "Nothing: they end, or are given up at the time above. To have the work done again, retry the "
       "job when it has ended.",
       {kDescribePod}}},
     {Reason::kStageStarting,
@@ -292,10 +281,8 @@ constexpr Entry kAdvice[] = {
       {kPool}}},
     {Reason::kWorkerOOMKilled,
      {"its worker ran out of memory with several attempts on it, and the kernel killed them all",
-      "Nothing: the next attempts of its run are alone on their workers, so the guilty one is "
-      "found. "
-      "If it happens often, raise resources.limits.memory of the pool's template, or lower "
-      "slotsPerWorker.",
+      "Nothing: the next attempts of its run are alone on their workers, so the guilty one is found. "
+      "If it happens often, raise resources.limits.memory of the pool's template, or lower slotsPerWorker.",
       {kPool}}},
     {Reason::kWorkerRunning,
      {"its command runs on a worker",
@@ -307,8 +294,7 @@ constexpr Entry kAdvice[] = {
       {kPool}}},
     {Reason::kWorkerStopped,
      {"the worker had to end, and stopped the command",
-      "Nothing, unless it happens often: then raise terminationGracePeriodSeconds of the pool's "
-      "template.",
+      "Nothing, unless it happens often: then raise terminationGracePeriodSeconds of the pool's template.",
       {kPool}}},
     {Reason::kWorkerStopping,
      {"the last attempt is being stopped on its worker",

@@ -10,7 +10,7 @@ namespace holdfast::plugin {
 namespace {
 
 constexpr std::size_t kLabel = 11;  // with the indent
-constexpr std::size_t kTextLimit = 2048;
+constexpr std::size_t kWordsLimit = 2048;
 
 // From the pod of the attempt, if it still exists.
 std::string words_in_pod(const Explaining& explaining, const EndText& end) {
@@ -20,7 +20,7 @@ std::string words_in_pod(const Explaining& explaining, const EndText& end) {
       for (const Json& container : at(at(pod, "status"), list)) {
         const Json& terminated = at(at(container, "state"), "terminated");
         if (int_at(terminated, "exitCode") == 0) continue;
-        const std::string words = last_lines(string_at(terminated, "message"), kTextLimit);
+        const std::string words = last_lines(string_at(terminated, "message"), kWordsLimit);
         if (!words.empty()) return words;
       }
     }
@@ -36,7 +36,7 @@ std::string words_in_events(const Explaining& explaining, const EndText& end) {
     const std::size_t found = note.find(start);
     if (found == std::string::npos) continue;
     const std::size_t words = note.find("): ", found);
-    if (words != std::string::npos) return clean_text(note.substr(words + 3), kTextLimit);
+    if (words != std::string::npos) return clean_text(note.substr(words + 3), kWordsLimit);
   }
   return "";
 }

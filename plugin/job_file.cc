@@ -8,8 +8,6 @@
 namespace holdfast::plugin {
 namespace {
 
-Error wrong(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
-
 bool is_batch(const Json& object) {
   const std::string kind = string_at(object, "kind");
   return string_at(object, "apiVersion").starts_with("batch/") &&
@@ -20,54 +18,54 @@ bool is_batch(const Json& object) {
 
 Result<Json> read_manifest(const Command& command, Terminal& terminal) {
   if (!command.has("filename")) {
-    return wrong("which file? kubectl holdfast " + command.verb +
-                 " -f FILE, or -f - for standard input");
+    return invalid("which file? kubectl holdfast " + command.verb +
+                   " -f FILE, or -f - for standard input");
   }
   const std::string path = command.text("filename");
   const std::string name = path == "-" ? "standard input" : path;
   const Result<std::string> text = terminal.read(path, kMaxManifestBytes);
   if (!text.ok()) {
     if (text.error().code == ErrorCode::kNotFound) {
-      return wrong("there is no file " + path + "; give another -f, or -f - for standard input");
+      return invalid("there is no file " + path + "; give another -f, or -f - for standard input");
     }
-    return wrong("this is no manifest that can be read: " + text.error().message);
+    return invalid("this is no manifest that can be read: " + text.error().message);
   }
   Result<std::vector<Json>> documents = kube::parse_manifest(*text);
   if (!documents.ok()) {
-    return wrong(name + ": " + documents.error().message + "; correct it there");
+    return invalid(name + ": " + documents.error().message + "; correct it there");
   }
-  if (documents->empty()) return wrong(name + " is empty; it must hold one object");
+  if (documents->empty()) return invalid(name + " is empty; it must hold one object");
   if (documents->size() > 1) {
-    return wrong(name + " holds " + std::to_string(documents->size()) +
-                 " objects; give one object for each call of " + command.verb);
+    return invalid(name + " holds " + std::to_string(documents->size()) +
+                   " objects; give one object for each call of " + command.verb);
   }
   return std::move((*documents)[0]);
 }
 
 Status check_job(const Json& object) {
   if (!object.is_object())
-    return wrong("this is no object; a DurableJob starts with apiVersion and kind");
+    return invalid("this is no object; a DurableJob starts with apiVersion and kind");
   if (is_batch(object)) {
-    return wrong("this is a batch/v1 " + string_at(object, "kind") +
-                 "; turn it into a DurableJob: kubectl holdfast convert -f FILE");
+    return invalid("this is a batch/v1 " + string_at(object, "kind") +
+                   "; turn it into a DurableJob: kubectl holdfast convert -f FILE");
   }
   const std::string kind = string_at(object, "kind");
   const std::string version = string_at(object, "apiVersion");
   if (kind != reconciler::kJobKind || !version.starts_with("holdfast.dev/")) {
-    return wrong("this is no DurableJob but '" + kind + "' of '" + version +
-                 "'; set apiVersion: " + reconciler::kJobApiVersion + " and kind: DurableJob");
+    return invalid("this is no DurableJob but '" + kind + "' of '" + version +
+                   "'; set apiVersion: " + reconciler::kJobApiVersion + " and kind: DurableJob");
   }
   if (version != reconciler::kJobApiVersion) {
-    return wrong("this version of a DurableJob is not known here: " + version +
-                 "; set apiVersion: " + reconciler::kJobApiVersion);
+    return invalid("this version of a DurableJob is not known here: " + version +
+                   "; set apiVersion: " + reconciler::kJobApiVersion);
   }
   for (const char* part : {"metadata", "spec"}) {
     const Json& member = at(object, part);
     if (!member.is_object() && !member.is_null()) {
-      return wrong(std::string(part) + " must be a mapping; correct it in the file");
+      return invalid(std::string(part) + " must be a mapping; correct it in the file");
     }
   }
-  if (at(object, "spec").is_null()) return wrong("the job has no spec; add one with a template");
+  if (at(object, "spec").is_null()) return invalid("the job has no spec; add one with a template");
   return Unit{};
 }
 

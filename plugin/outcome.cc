@@ -108,13 +108,13 @@ class Wait {
       if (is_there && has_ended(*now)) return ended(*now);
       if (is_there || (!now.ok() && now.error().code != ErrorCode::kNotFound)) return std::nullopt;
     }
-    return refuse(terminal_, command_,
-                  last != nullptr
-                      ? "somebody has deleted " + job_reference(name_) +
-                            " before it ended; submit it again if you need it"
-                      : job_reference(name_) +
-                            " is gone, and nobody has seen how it ended; submit it again if you "
-                            "need it");
+    return refuse(
+        terminal_, command_,
+        last != nullptr
+            ? "somebody has deleted " + job_reference(name_) +
+                  " before it ended; submit it again if you need it"
+            : job_reference(name_) +
+                  " is gone, and nobody has seen how it ended; submit it again if you need it");
   }
 
   int ended(const Json& job) {

@@ -19,8 +19,6 @@ constexpr std::size_t kMaxName = 51;
 constexpr int kMostRetries = 9999;
 constexpr std::size_t kHashWithDash = 6;  // of reconciler::pod_name()
 
-Error wrong(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
-
 // The parts of "encode-retry-2-2hw9r": "encode" and 2. Any other name has 0.
 std::pair<std::string, int> parts_of(const std::string& name) {
   const std::size_t mark = name.rfind(std::string(kMark) + "-");
@@ -37,22 +35,22 @@ std::pair<std::string, int> parts_of(const std::string& name) {
 Status keep_failed_indexes(const Json& source, Json& spec) {
   const std::string name = string_at(at(source, "metadata"), "name");
   if (string_at(spec, "completionMode") != "Indexed") {
-    return wrong(job_reference(name) + " has no indexes; leave out --failed-indexes");
+    return invalid(job_reference(name) + " has no indexes; leave out --failed-indexes");
   }
   const Json& status = at(source, "status");
   const std::string stage = string_at(status, "stage", "main");
   if (stage != "main") {
-    return wrong("the indexes that failed are those of stage " + stage +
-                 ", and a new job begins with main; leave out --failed-indexes");
+    return invalid("the indexes that failed are those of stage " + stage +
+                   ", and a new job begins with main; leave out --failed-indexes");
   }
   const std::string failed = string_at(status, "failedIndexes");
   if (failed.empty()) {
-    return wrong("no index of " + job_reference(name) +
-                 " failed for good; leave out --failed-indexes to run all again");
+    return invalid("no index of " + job_reference(name) +
+                   " failed for good; leave out --failed-indexes to run all again");
   }
   if (!IndexSet::parse(failed, IndexSet::kMost)) {
-    return wrong("status.failedIndexes of " + job_reference(name) +
-                 " is damaged: " + failed.substr(0, 80));
+    return invalid("status.failedIndexes of " + job_reference(name) +
+                   " is damaged: " + failed.substr(0, 80));
   }
   spec["indexes"] = failed;
   return Unit{};
@@ -74,8 +72,8 @@ Result<Json> retry_job(const Json& source, bool failed_indexes) {
   const Json& metadata = at(source, "metadata");
   const std::string name = string_at(metadata, "name");
   if (!has_ended(source)) {
-    return wrong(job_reference(name) + " has not ended, " + state_of(source) +
-                 "; wait for its end, or cancel it: kubectl holdfast cancel " + name);
+    return invalid(job_reference(name) + " has not ended, " + state_of(source) +
+                   "; wait for its end, or cancel it: kubectl holdfast cancel " + name);
   }
   Json spec = at(source, "spec");
   spec.erase("suspend");

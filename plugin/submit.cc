@@ -110,10 +110,10 @@ class Submit {
                         "name, or use --key to submit once");
     }
     if (string_at(annotations, kKeyAnnotation) != key_) {
-      return refuse(terminal_, command_,
-                    reference +
-                        " exists, and was not submitted with this key; delete it, or give "
-                        "another key");
+      return refuse(
+          terminal_, command_,
+          reference +
+              " exists, and was not submitted with this key; delete it, or give another key");
     }
     if (is_being_deleted(there)) {
       return refuse(terminal_, command_,

@@ -15,8 +15,7 @@ std::string not_found(const Error& error, const Subject& subject) {
   const bool is_object = error.reason == "NotFound" && error.message.find('"') != std::string::npos;
   if (!is_object && group.starts_with("/apis/holdfast.dev")) {
     return "this cluster knows no " + std::string(subject.resource.kind) +
-           ": install Holdfast (helm install holdfast charts/holdfast), or choose another "
-           "--context";
+           ": install Holdfast (helm install holdfast charts/holdfast), or choose another --context";
   }
   if (error.message.starts_with("namespaces ")) {
     return "there is no namespace " + subject.namespace_ + "; create it, or give another -n";
@@ -39,8 +38,7 @@ std::string advice(const Error& error, const Subject& subject) {
     case ErrorCode::kNotFound:
       return not_found(error, subject);
     case ErrorCode::kUnauthorized:
-      return "the API server does not accept your credentials; log in again, or choose another "
-             "--context";
+      return "the API server does not accept your credentials; log in again, or choose another --context";
     case ErrorCode::kForbidden:
       if (error.http_status != 403 || error.message.find("cannot ") == std::string::npos) break;
       return "you have no right to " + std::string(subject.verb) + " " + subject.resource.plural +

@@ -205,9 +205,9 @@ Result<Proxy> parse_proxy(const std::string& url) {
   } else if (scheme == "https") {
     proxy.kind = Proxy::Kind::kHttps;
   } else if (scheme != "http") {
-    return make_error(ErrorCode::kInvalid, "a proxy with the scheme \"" + scheme +
-                                               "\" is not supported; use http://, https:// or "
-                                               "socks5://");
+    return make_error(ErrorCode::kInvalid,
+                      "a proxy with the scheme \"" + scheme +
+                          "\" is not supported; use http://, https:// or socks5://");
   }
   const bool is_tls = proxy.kind == Proxy::Kind::kHttps;
   Result<Endpoint> at = parse_endpoint((is_tls ? "https://" : "http://") + rest);

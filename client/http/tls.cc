@@ -16,7 +16,7 @@ using openssl::Key;
 using openssl::reader;
 using openssl::Store;
 
-Error invalid(std::string message) {
+Error invalid_pem(std::string message) {
   ERR_clear_error();
   return make_error(ErrorCode::kInvalid, std::move(message));
 }
@@ -36,11 +36,11 @@ Status trust(X509_STORE* store, const std::string& ca) {
   int count = 0;
   while (const Certificate certificate = next_certificate(bio.get())) {
     if (X509_STORE_add_cert(store, certificate.get()) != 1) {
-      return invalid("a CA certificate cannot be used");
+      return invalid_pem("a CA certificate cannot be used");
     }
     ++count;
   }
-  if (count == 0 || !at_end()) return invalid("the CA is not a list of PEM certificates");
+  if (count == 0 || !at_end()) return invalid_pem("the CA is not a list of PEM certificates");
   ERR_clear_error();
   // A trusted certificate ends the chain even if it is not self-signed, as in Go.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
@@ -56,25 +56,25 @@ Status trust_only(SSL_CTX* context, const std::string& ca) {
 
 Status present(SSL_CTX* context, const TlsConfig& tls) {
   if (tls.client_certificate.empty() || tls.client_key.empty()) {
-    return invalid("a client certificate and its key must come together");
+    return invalid_pem("a client certificate and its key must come together");
   }
   const Bio certificates = reader(tls.client_certificate);
   const Certificate leaf = next_certificate(certificates.get());
   if (!leaf || SSL_CTX_use_certificate(context, leaf.get()) != 1) {
-    return invalid("the client certificate is not a PEM certificate");
+    return invalid_pem("the client certificate is not a PEM certificate");
   }
   while (const Certificate intermediate = next_certificate(certificates.get())) {
     if (SSL_CTX_add1_chain_cert(context, intermediate.get()) != 1) {
-      return invalid("an intermediate client certificate cannot be used");
+      return invalid_pem("an intermediate client certificate cannot be used");
     }
   }
-  if (!at_end()) return invalid("the client certificate has a malformed part");
+  if (!at_end()) return invalid_pem("the client certificate has a malformed part");
   ERR_clear_error();
   const Bio key_text = reader(tls.client_key);
   const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, no_password, nullptr));
-  if (!key) return invalid("the client key is not a PEM private key without a password");
+  if (!key) return invalid_pem("the client key is not a PEM private key without a password");
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
-    return invalid("the client key does not belong to the client certificate");
+    return invalid_pem("the client key does not belong to the client certificate");
   }
   return Unit{};
 }
@@ -86,7 +86,7 @@ Status expect_host(SSL_CTX* context, const std::string& host) {
   const int set = is_ip_literal(host)
                       ? X509_VERIFY_PARAM_set1_ip_asc(parameters, host.c_str())
                       : X509_VERIFY_PARAM_set1_host(parameters, host.data(), host.size());
-  if (set != 1) return invalid("\"" + host + "\" is no name that a certificate can carry");
+  if (set != 1) return invalid_pem("\"" + host + "\" is no name that a certificate can carry");
   return Unit{};
 }
 
@@ -95,13 +95,13 @@ Status expect_host(SSL_CTX* context, const std::string& host) {
 Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host) {
   ERR_clear_error();
   if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) {
-    return invalid("TLS 1.2 is not available");
+    return invalid_pem("TLS 1.2 is not available");
   }
   if (!tls.ca.empty()) {
     const Status trusted = trust_only(context, tls.ca);
     if (!trusted.ok()) return trusted;
   } else if (X509_STORE_set_default_paths(SSL_CTX_get_cert_store(context)) != 1) {
-    return invalid("the system's CAs cannot be read");
+    return invalid_pem("the system's CAs cannot be read");
   }
   if (!tls.client_certificate.empty() || !tls.client_key.empty()) {
     const Status presented = present(context, tls);
@@ -116,7 +116,7 @@ Status trust_too(SSL_CTX* context, const std::string& ca) {
 
 Status validate_tls(const TlsConfig& tls) {
   const Context context(SSL_CTX_new(TLS_client_method()));
-  if (!context) return invalid("OpenSSL gives no context");
+  if (!context) return invalid_pem("OpenSSL gives no context");
   return apply_tls(context.get(), tls, tls.server_name.empty() ? "host" : tls.server_name);
 }
 

@@ -14,8 +14,6 @@ constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/servicea
 constexpr std::size_t kMaxPemBytes = 1u << 20;
 constexpr std::size_t kMaxNamespaceBytes = 1u << 10;
 
-Error invalid(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
-
 std::string read_environment(const ConfigRequest& request, const std::string& name) {
   if (request.environment) return request.environment(name);
   const char* const value = std::getenv(name.c_str());

@@ -8,8 +8,6 @@
 namespace holdfast::kube {
 namespace {
 
-Error invalid(std::string message) { return make_error(ErrorCode::kInvalid, std::move(message)); }
-
 std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
 
 std::string resolve(const std::string& path, const std::string& kubeconfig_path) {
@@ -19,9 +17,9 @@ std::string resolve(const std::string& path, const std::string& kubeconfig_path)
 }
 
 // Reads members of one mapping and keeps the first error.
-class Reader {
+class Fields {
  public:
-  Reader(const Json& map, std::string where) : map_(map), where_(std::move(where)) {}
+  Fields(const Json& map, std::string where) : map_(map), where_(std::move(where)) {}
 
   bool has(const char* key) const {
     const Json& value = at(map_, key);
@@ -99,7 +97,7 @@ std::string known_contexts(const std::vector<Kubeconfig>& files) {
   return names.empty() ? "there is none" : "there are: " + names;
 }
 
-void read_cluster(Reader& cluster, const std::string& kubeconfig_path, ClusterConfig& config) {
+void read_cluster(Fields& cluster, const std::string& kubeconfig_path, ClusterConfig& config) {
   config.server = cluster.text("server");
   config.proxy_url = cluster.text("proxy-url");
   config.server_name = cluster.text("tls-server-name");
@@ -133,7 +131,7 @@ Json exec_cluster(const Json& cluster, const ClusterConfig& config) {
   return info;
 }
 
-void read_exec_environment(const Json& entries, Reader& exec, ExecConfig& config) {
+void read_exec_environment(const Json& entries, Fields& exec, ExecConfig& config) {
   if (entries.is_null()) return;
   if (!entries.is_array()) return exec.fail("env must be a list");
   for (const Json& entry : entries) {
@@ -145,7 +143,7 @@ void read_exec_environment(const Json& entries, Reader& exec, ExecConfig& config
   }
 }
 
-ExecConfig read_exec(const Json& map, Reader& exec, const std::string& kubeconfig_path) {
+ExecConfig read_exec(const Json& map, Fields& exec, const std::string& kubeconfig_path) {
   ExecConfig config;
   config.api_version = exec.text("apiVersion");
   config.command = exec.text("command");
@@ -176,7 +174,7 @@ ExecConfig read_exec(const Json& map, Reader& exec, const std::string& kubeconfi
   return config;
 }
 
-void refuse_unsupported(Reader& user) {
+void refuse_unsupported(Fields& user) {
   if (user.has("username") || user.has("password")) {
     user.fail(
         "username and password are not supported: API servers since Kubernetes 1.19 refuse "
@@ -190,13 +188,12 @@ void refuse_unsupported(Reader& user) {
   for (const char* const key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     if (user.has(key)) {
       user.fail(std::string(key) +
-                " (impersonation) is not supported; use credentials of the "
-                "user itself");
+                " (impersonation) is not supported; use credentials of the user itself");
     }
   }
 }
 
-void read_user(const Json& map, const Json& cluster, Reader& user, const std::string& path,
+void read_user(const Json& map, const Json& cluster, Fields& user, const std::string& path,
                ClusterConfig& config) {
   refuse_unsupported(user);
   config.certificate_data = user.bytes("client-certificate-data");
@@ -213,14 +210,14 @@ void read_user(const Json& map, const Json& cluster, Reader& user, const std::st
   config.token_file = resolve(user.text("tokenFile"), path);
   if (!user.has("exec")) return;
   const Json& exec_map = at(map, "exec");
-  Reader exec(exec_map, user.where() + ", exec");
+  Fields exec(exec_map, user.where() + ", exec");
   config.exec = read_exec(exec_map, exec, path);
   if (exec.error())
     return user.fail("exec: " + exec.error()->message.substr(exec.where().size() + 2));
   if (!config.token.empty() || !config.token_file.empty()) {
     user.fail("it has a token and an exec plugin; keep one of them");
   }
-  Reader flags(exec_map, user.where());
+  Fields flags(exec_map, user.where());
   if (flags.flag("provideClusterInfo")) config.exec->cluster = exec_cluster(cluster, config);
   if (flags.error()) user.fail("exec: provideClusterInfo must be true or false");
 }
@@ -278,7 +275,7 @@ Result<ClusterConfig> select_context(const std::vector<Kubeconfig>& files,
   }
   ClusterConfig config;
   config.origin = found.file->path + ", context " + in_quotes(name);
-  Reader chosen(*found.value, config.origin);
+  Fields chosen(*found.value, config.origin);
   const std::string cluster_name = chosen.text("cluster");
   const std::string user_name = chosen.text("user");
   config.namespace_ = chosen.text("namespace");
@@ -289,7 +286,7 @@ Result<ClusterConfig> select_context(const std::vector<Kubeconfig>& files,
   if (cluster.file == nullptr) {
     return invalid(config.origin + ": there is no cluster " + in_quotes(cluster_name));
   }
-  Reader cluster_reader(*cluster.value,
+  Fields cluster_reader(*cluster.value,
                         cluster.file->path + ", cluster " + in_quotes(cluster_name));
   read_cluster(cluster_reader, cluster.file->path, config);
   if (cluster_reader.error()) return *cluster_reader.error();
@@ -300,7 +297,7 @@ Result<ClusterConfig> select_context(const std::vector<Kubeconfig>& files,
   if (user.file == nullptr) {
     return invalid(config.origin + ": there is no user " + in_quotes(user_name));
   }
-  Reader user_reader(*user.value, user.file->path + ", user " + in_quotes(user_name));
+  Fields user_reader(*user.value, user.file->path + ", user " + in_quotes(user_name));
   read_user(*user.value, *cluster.value, user_reader, user.file->path, config);
   if (user_reader.error()) return *user_reader.error();
   return config;

@@ -22,9 +22,9 @@ struct Value {
 };
 
 // Reads a message's fields one by one.
-class Reader {
+class Wire {
  public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
+  explicit Wire(std::string_view bytes) : left_(bytes) {}
   bool is_malformed() const { return malformed_; }
 
   std::optional<Value> next() {
@@ -83,7 +83,7 @@ class Reader {
 
 // The last value of this field; none: absent or malformed.
 std::optional<Value> find(std::string_view message, std::uint32_t number) {
-  Reader reader(message);
+  Wire reader(message);
   std::optional<Value> found;
   while (const std::optional<Value> value = reader.next()) {
     if (value->number == number) found = value;
@@ -108,7 +108,7 @@ class Writer {
   // False: malformed.
   bool message(std::string_view bytes, const ProtobufMessage& table) {
     std::vector<Value> values;
-    Reader reader(bytes);
+    Wire reader(bytes);
     // A tenant's pod may have a million fields that nobody reads.
     while (const std::optional<Value> value = reader.next()) {
       if (has_field(table, value->number)) values.push_back(*value);

@@ -26,7 +26,7 @@ std::vector<std::string> decode_names(const JsonView& json) {
   return names;
 }
 
-std::string text_at(const JsonView& json, const char* key) {
+std::string notify_text(const JsonView& json, const char* key) {
   return utf8_prefix(string_at(json, key), reconciler::kNotifyTextLimit);
 }
 
@@ -58,8 +58,8 @@ void decode_outbox(const JsonView& status, reconciler::Status& decoded) {
     }
     entry.event = *event;
     entry.stage = string_at(json, "stage");
-    entry.reason = text_at(json, "reason");
-    entry.message = text_at(json, "message");
+    entry.reason = notify_text(json, "reason");
+    entry.message = notify_text(json, "message");
     outbox.push_back(std::move(entry));
   }
   const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };

@@ -95,9 +95,9 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
       if (pass->refused && !refused) refused = pass->refused;
       if (pass->left == 0) break;
       if (passes == kMostPasses) {
-        refused = make_error(ErrorCode::kConflict,
-                             "Jobs change as fast as they are failed: is an operator still "
-                             "running?");
+        refused =
+            make_error(ErrorCode::kConflict,
+                       "Jobs change as fast as they are failed: is an operator still running?");
         break;
       }
     }

@@ -12,7 +12,7 @@ namespace {
 // Other events of the namespace usually bring the version sooner.
 constexpr std::chrono::milliseconds kOtherEvents{200};
 // Before the next step of a comparison: the watch may bring what differs, and a request may fail.
-constexpr std::chrono::milliseconds kNextLook{200};
+constexpr std::chrono::milliseconds kCompareAgain{200};
 constexpr std::size_t kMostSeen = 200'000;
 
 }  // namespace
@@ -68,7 +68,7 @@ void CacheReach::compare() {
   for (const auto& [key, waiting] : waiting_) {
     if (loop_.now() - waiting.since >= kOtherEvents) namespaces.insert(tenant_of(key));
   }
-  timer_ = loop_.call_after(kNextLook, [this] { compare(); });
+  timer_ = loop_.call_after(kCompareAgain, [this] { compare(); });
   for (const std::string& ns : namespaces) check_.compare(ns);
 }
 

@@ -16,7 +16,7 @@ namespace {
 // they share one: so long for each entry. The first one does not wait.
 constexpr std::chrono::milliseconds kCollectionForEach{25};
 // A record is older than an entry, or the watch will bring what a conflict was about.
-constexpr std::chrono::milliseconds kNextLook{500};
+constexpr std::chrono::milliseconds kWorkerLookAgain{500};
 
 std::string lease_path(const std::string& ns, const std::string& name) {
   return kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, ns, name);
@@ -83,13 +83,14 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
     const Status done = co_await task;
     if (!done) result.error = done.error();
     if (!done && done.error().code == ErrorCode::kForbidden) tell_refused(*worker, done.error());
-    if (done && !result.wake_after) result.wake_after = kNextLook;
+    if (done && !result.wake_after) result.wake_after = kWorkerLookAgain;
     co_return result;
   }
   bool looks_again = false;
   std::optional<Work> next = next_work_of(*worker, looks_again);
   if (looks_again) {
-    result.wake_after = std::min<Duration>(result.wake_after.value_or(kNextLook), kNextLook);
+    result.wake_after =
+        std::min<Duration>(result.wake_after.value_or(kWorkerLookAgain), kWorkerLookAgain);
   }
   if (!next) co_return result;
   const auto entries = static_cast<int>(worker->work->work.entries.size());
@@ -164,7 +165,8 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
   ours.duration = worker->duration();
   if (decision.step == WorkerStep::kRevoke) {
     // Somebody changes the Lease again and again.
-    if (worker->last_revoke && loop_.now() - *worker->last_revoke < kNextLook) co_return Unit{};
+    if (worker->last_revoke && loop_.now() - *worker->last_revoke < kWorkerLookAgain)
+      co_return Unit{};
     worker->last_revoke = loop_.now();
   }
   if (!lease->refused.empty()) {

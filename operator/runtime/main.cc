@@ -9,11 +9,12 @@
 #include "operator/runtime/options.h"
 #include "operator/runtime/process.h"
 #include "operator/runtime/release_pods.h"
+#include "operator/runtime/signals.h"
 #include "operator/runtime/version.h"
 
 namespace {
 
-constexpr int kExitFailed = 1;
+using holdfast::runtime::kExitFailed;
 constexpr int kExitUsage = 2;
 
 }  // namespace

@@ -119,9 +119,9 @@ std::optional<Error> parse_qps(const Setting& setting, Options& options) {
   const auto [rest, error] = std::from_chars(setting.value.data(), end, options.qps);
   if (error != std::errc() || rest != end || !std::isfinite(options.qps) || options.qps < 0 ||
       std::signbit(options.qps) || (options.qps > 0 && options.qps < kLeastQps)) {
-    return wrong(setting,
-                 "is not a rate: give requests per second, e.g. 50 or 0.5, at least 0.1; 0 sets no "
-                 "limit");
+    return wrong(
+        setting,
+        "is not a rate: give requests per second, e.g. 50 or 0.5, at least 0.1; 0 sets no limit");
   }
   return std::nullopt;
 }
@@ -206,8 +206,7 @@ std::optional<Error> parse_duration(const Setting& setting, Duration& duration) 
     return std::nullopt;
   }
   return wrong(setting,
-               "is not a duration: give a whole number above 0 and a unit, e.g. 15s, "
-               "500ms or 1m");
+               "is not a duration: give a whole number above 0 and a unit, e.g. 15s, 500ms or 1m");
 }
 
 std::optional<Error> parse_lease_duration(const Setting& setting, Options& options) {
@@ -264,8 +263,7 @@ struct Flag {
 
 constexpr std::array<Flag, 17> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
-     "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, "
-     "else ~/.kube/config",
+     "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, else ~/.kube/config",
      parse_kubeconfig},
     {"--namespace", "HOLDFAST_NAMESPACE", "NAME",
      "Namespace of the operator's own objects. Default: the one it runs in, else holdfast-system",
@@ -297,8 +295,7 @@ constexpr std::array<Flag, 17> kFlags = {{
      "server's own API Priority and Fairness decides",
      parse_qps},
     {"--id", "HOLDFAST_ID", "NAME",
-     "This replica's name in Events, logs and Leases. Default: the host's (in a pod: the pod's) "
-     "name",
+     "This replica's name in Events, logs and Leases. Default: the host's (in a pod: the pod's) name",
      parse_id},
     {"--shards", "HOLDFAST_SHARDS", "NUMBER",
      "Number of shards of jobs, shared by the replicas, 1 to 1024; the same for all replicas, "
@@ -313,8 +310,7 @@ constexpr std::array<Flag, 17> kFlags = {{
      "lease duration. Default: 10s",
      parse_renew_deadline},
     {"--retry-period", "HOLDFAST_RETRY_PERIOD", "TIME",
-     "How often the member Lease is renewed and the others' are looked at, 100ms to 4s. Default: "
-     "2s",
+     "How often the member Lease is renewed and the others' are looked at, 100ms to 4s. Default: 2s",
      parse_retry_period},
     {"--deployment", "HOLDFAST_DEPLOYMENT", "NAME",
      "With release-pods: the replicas' Deployment, scaled to zero first", parse_deployment},
@@ -328,8 +324,7 @@ std::string help_text() {
   std::string text =
       "holdfast-operator: runs DurableJobs, and requeues them within a bound that is known "
       "beforehand\nwhen their pod, node or worker dies.\n\nUsage: holdfast-operator [FLAG]...\n"
-      "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no "
-      "replica "
+      "       holdfast-operator release-pods [FLAG]...   Before uninstalling: waits until no replica "
       "is\n"
       "           alive, and removes the operator's finalizer from all pods\n\n";
   const auto add = [&text](const std::string& head, const std::string& description) {

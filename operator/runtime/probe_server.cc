@@ -21,7 +21,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 
@@ -70,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void start() {
     stream_.expires_after(steady(shared_.limits.connection));
-    http::async_read_header(
+    beast_http::async_read_header(
         stream_, buffer_, parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_head(error); });
   }
@@ -87,21 +87,22 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   void on_head(error_code error) {
     if (closed_) return;
-    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    if (error == beast_http::error::header_limit || error == beast_http::error::buffer_overflow) {
       return reply({431, "the request's header is longer than 8 KB\n"});
     }
     // Parser errors are the client's fault. Other errors mean that the client has gone.
-    if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
-        error != http::error::end_of_stream && error != http::error::partial_message) {
+    if (error &&
+        error.category() == beast_http::make_error_code(beast_http::error::bad_method).category() &&
+        error != beast_http::error::end_of_stream && error != beast_http::error::partial_message) {
       return reply({400, "not an HTTP request\n"});
     }
     if (error) return close();
     const auto& request = parser_.get();
-    is_head_ = request.method() == http::verb::head;
+    is_head_ = request.method() == beast_http::verb::head;
     const std::string target(request.target().substr(0, request.target().find('?')));
     const auto found = shared_.handlers.find(target);
     if (found == shared_.handlers.end()) return reply({404, not_found()});
-    if (!is_head_ && request.method() != http::verb::get) {
+    if (!is_head_ && request.method() != beast_http::verb::get) {
       return reply({405, "only GET and HEAD are answered\n"});
     }
     if (target.starts_with("/debug/") && !from_this_host()) {
@@ -142,21 +143,21 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.emplace();
     response_->result(static_cast<unsigned>(answer.status));
     response_->version(11);
-    response_->set(http::field::content_type, answer.content_type);
-    response_->set(http::field::cache_control, "no-store");
+    response_->set(beast_http::field::content_type, answer.content_type);
+    response_->set(beast_http::field::cache_control, "no-store");
     response_->set("X-Content-Type-Options", "nosniff");
-    if (answer.status == 405) response_->set(http::field::allow, "GET, HEAD");
+    if (answer.status == 405) response_->set(beast_http::field::allow, "GET, HEAD");
     response_->keep_alive(false);
     response_->content_length(answer.body.size());
     if (!is_head_) response_->body() = std::move(answer.body);
-    http::async_write(
+    beast_http::async_write(
         stream_, *response_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_written(error); });
   }
 
   void on_written(error_code error) {
     if (closed_) return;
-    if (error && error != http::error::end_of_stream) return close();
+    if (error && error != beast_http::error::end_of_stream) return close();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     timer_.expires_after(kLinger);
@@ -179,8 +180,8 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   asio::steady_timer timer_;
   beast::flat_buffer buffer_;
-  http::request_parser<http::empty_body> parser_;
-  std::optional<http::response<http::string_body>> response_;
+  beast_http::request_parser<beast_http::empty_body> parser_;
+  std::optional<beast_http::response<beast_http::string_body>> response_;
   std::array<char, 4096> dropped_{};
   std::function<void(Session*)> on_close_;
   bool is_head_ = false;

@@ -19,7 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr int kExitFailed = 1;
 constexpr seconds kTick{1};
 constexpr minutes kTrim{1};
 constexpr minutes kSyncLimit{2};

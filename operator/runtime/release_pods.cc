@@ -27,10 +27,9 @@ constexpr seconds kPoll{1};
 // A clean stop takes 30 s at most. A dead replica is known to be dead after its Lease's duration.
 // So the limit is this, or the longest duration + 1 min, if that is longer. The chart's hook has 40
 // s more, for lists and patches.
-constexpr minutes kStopLimit{4};
+constexpr minutes kReplicasStopLimit{4};
 constexpr minutes kLeaseMargin{1};
 constexpr int kPageSize = 500;
-constexpr int kExitFailed = 1;
 constexpr seconds kSignalLimit{5};
 // The most passes: if somebody creates pods with our finalizer all the time, this must end.
 constexpr int kMostPasses = 20;
@@ -79,7 +78,7 @@ using Members = std::map<std::string, Seen>;
 Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string namespace_, Log log) {
   Loop& loop = client.loop();
   const SteadyTime began = loop.now();
-  Duration limit = kStopLimit;
+  Duration limit = kReplicasStopLimit;
   Members seen;
   std::string told;
   while (true) {

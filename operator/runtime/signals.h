@@ -16,6 +16,7 @@
 
 namespace holdfast::runtime {
 
+inline constexpr int kExitFailed = 1;
 // The exit code of such a forced end.
 inline constexpr int kExitCutShort = 3;
 

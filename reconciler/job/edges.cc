@@ -74,11 +74,10 @@ bool any_pod_lives(const Context& context) {
 }
 
 Waiting old_slot_waiting(const Context& context) {
-  return Waiting{Reason::kWorkerStopping,
-                 "the last attempt is being stopped on " + workers_left(context),
-                 "the next attempt starts when nothing of it runs there any more, or when the "
-                 "worker is cut off",
-                 active_deadline(context)};
+  return Waiting{
+      Reason::kWorkerStopping, "the last attempt is being stopped on " + workers_left(context),
+      "the next attempt starts when nothing of it runs there any more, or when the worker is cut off",
+      active_deadline(context)};
 }
 
 Waiting worker_waiting(const Context& context, const Status& status) {
@@ -99,14 +98,14 @@ Waiting worker_waiting(const Context& context, const Status& status) {
 
 Waiting empty_worker_waiting(const Context& context, const Status& status) {
   const std::string& pool = context.spec.pool->name;
-  return Waiting{Reason::kAwaitsEmptyWorker,
-                 "its last worker ran out of memory with several attempts on it, and no worker of "
-                 "the WorkerPool " +
-                     pool + " is empty",
-                 "attempt " + std::to_string(status.attempt + 1) +
-                     " starts alone on a worker once one has ended all that it runs; the oldest "
-                     "such job is first",
-                 active_deadline(context, status)};
+  return Waiting{
+      Reason::kAwaitsEmptyWorker,
+      "its last worker ran out of memory with several attempts on it, and no worker of "
+      "the WorkerPool " +
+          pool + " is empty",
+      "attempt " + std::to_string(status.attempt + 1) +
+          " starts alone on a worker once one has ended all that it runs; the oldest such job is first",
+      active_deadline(context, status)};
 }
 
 Waiting old_pod_waiting(const Context& context) {

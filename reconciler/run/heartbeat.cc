@@ -209,12 +209,12 @@ Duration longest_lease(const Context& context) {
 Waiting describe_deferrals(const RunContext& context, const PodView& pod) {
   std::int64_t told = 1;
   while (told * 2 <= context.seen.lease->deferrals) told *= 2;
-  return Waiting{Reason::kDeferred,
-                 "the worker in pod " + pod.name + " has said \"not yet\" " +
-                     (told == 1 ? "once" : "at least " + std::to_string(told) + " times"),
-                 "its agent runs the command again in the same pod, after the deferSeconds of the "
-                 "rule",
-                 context.deadline};
+  return Waiting{
+      Reason::kDeferred,
+      "the worker in pod " + pod.name + " has said \"not yet\" " +
+          (told == 1 ? "once" : "at least " + std::to_string(told) + " times"),
+      "its agent runs the command again in the same pod, after the deferSeconds of the rule",
+      context.deadline};
 }
 
 }  // namespace

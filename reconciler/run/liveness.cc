@@ -314,8 +314,7 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
                "container " + container->name + ": " + container->waiting_message +
                    "; other containers of pod " + pod.name + " run",
                attempt_text(context) +
-                   " ends when the pod does; no start deadline counts while a "
-                   "container runs",
+                   " ends when the pod does; no start deadline counts while a container runs",
                std::nullopt};
   } else {
     waiting = {Reason::kPodRunning, "pod " + pod.name + " runs on node " + pod.node_name,

@@ -105,8 +105,7 @@ Waiting refused_waiting(const RunContext& context, const CreationRefusal& refusa
     return Waiting{
         refusal.kind == Kind::kNameTaken ? Reason::kPodNameTaken : Reason::kPodCreationRefused,
         refusal.message,
-        "the operator retries the same pod every 5 to 30 s; no attempt and no "
-        "budget is spent",
+        "the operator retries the same pod every 5 to 30 s; no attempt and no budget is spent",
         context.deadline};
   }
   const Time until =
@@ -196,10 +195,10 @@ RunStep decide_no_pod(const RunContext& context) {
       existed
           ? verdict_of(Outcome::kLost, Reason::kPodGone, "pod " + run.pod_name + " is gone",
                        OrphanClass::kPodVanished)
-          : verdict_of(Outcome::kLost, Reason::kPodNeverCreated,
-                       "the attempt was recorded, but the replica that recorded it did not create "
-                       "its pod",
-                       OrphanClass::kIntentWithoutPod);
+          : verdict_of(
+                Outcome::kLost, Reason::kPodNeverCreated,
+                "the attempt was recorded, but the replica that recorded it did not create its pod",
+                OrphanClass::kIntentWithoutPod);
   return ended_when_confirmed(context, verdict, observed.no_pod_for);
 }
 

@@ -5,6 +5,7 @@
 
 #include "reconciler/run/liveness.h"
 #include "reconciler/run/pod_times.h"
+#include "reconciler/run/verdict.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -16,8 +17,6 @@ constexpr seconds kRunningNotice{3};
 constexpr seconds kStartNotice{5};
 
 std::string worker_of(const RunContext& context) { return "worker " + context.run.worker_name; }
-
-constexpr int kSigkillExit = 137;
 
 bool is_its_own_end(const SlotView& slot) { return slot.out_of_memory && !slot.beside_others; }
 
@@ -35,8 +34,7 @@ Verdict lost_end(const RunContext& context, const SlotView& slot) {
     return verdict_of(Outcome::kLost, Reason::kWorkerOOMKilled,
                       worker_of(context) +
                           " ran out of memory, and the kernel killed it with all "
-                          "that it ran; the run's next attempts are alone on "
-                          "their workers",
+                          "that it ran; the run's next attempts are alone on their workers",
                       OrphanClass::kPodDisrupted);
   }
   const std::string why =

@@ -12,8 +12,6 @@ namespace {
 constexpr seconds kClockSkew{30};
 // The kubelet's own word for an end that it did not see.
 constexpr const char* kUnseenEnd = "ContainerStatusUnknown";
-constexpr int kSigkillExit = 128 + 9;
-constexpr int kSigtermExit = 128 + 15;
 
 // The container that made the pod fail: the first regular container that ended badly, else the
 // first such init container. Sidecars do not count, because the kubelet stops them.
@@ -88,9 +86,9 @@ Verdict judge_failed_pod(const PodView& pod, EndOrder order, bool has_run) {
                    OrphanClass::kPodDisrupted);
   } else if (!pod.started() && has_run && !pod.out_of_time) {
     verdict = lost(pod, AnyReason(pod.reason.empty() ? kUnseenEnd : pod.reason),
-                   pod.message.empty() ? "the kubelet tells of no container any more, and did not "
-                                         "see how it ended"
-                                       : "",
+                   pod.message.empty()
+                       ? "the kubelet tells of no container any more, and did not see how it ended"
+                       : "",
                    OrphanClass::kPodDisrupted);
   } else if (!pod.started() && !has_run) {
     verdict = lost(pod, said_or(pod.reason, Reason::kPodRejected),

@@ -8,6 +8,10 @@
 
 namespace holdfast::reconciler {
 
+// What a container exits with that a signal ended.
+inline constexpr int kSigkillExit = 128 + 9;
+inline constexpr int kSigtermExit = 128 + 15;
+
 struct Verdict {
   Outcome outcome = Outcome::kFailed;
   AnyReason reason;              // CamelCase; a kubelet's too, e.g. "OOMKilled", "Evicted"

@@ -49,7 +49,7 @@ class Permits {
     bool stands = false;    // suspended, cancelled or paused: it starts nothing
     bool outlasts = false;  // podReplacementPolicy Failed: its pods keep its permit
     std::map<std::string, std::string> pods;  // that have not ended: names by UID
-    bool may_have_slots = false;  // an attempt that is over may still run on its worker
+    bool may_have_slots = false;              // an attempt that is over may still run on its worker
     bool given = false;
     Duration changed{0};  // it, or one of its pods
     bool may_outlast() const { return outlasts && (!pods.empty() || may_have_slots); }

@@ -16,8 +16,7 @@ using namespace holdfast;              // NOLINT: a program of its own
 using namespace holdfast::simulation;  // NOLINT
 
 constexpr const char* kUsage =
-    "holdfast-simulate [--seeds A..B | --seed N] [--profile NAME] [--minutes M] [--only "
-    "SELECTION]\n"
+    "holdfast-simulate [--seeds A..B | --seed N] [--profile NAME] [--minutes M] [--only SELECTION]\n"
     "                  [--trace FILE] [--log] [--shrink RUNS] [--keep-going] [--hashes] [--list]\n"
     "  --minutes   of simulated time until the faults stop (45)\n"
     "  --only      part of the script, as a failing run prints it\n"

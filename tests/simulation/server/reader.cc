@@ -123,9 +123,9 @@ Source source_of(const Storage& storage, const Table& table, const Target& targe
   if (!limit) {
     source.answer = bad_request("limit is not a number");
   } else if (!match.empty() && text.empty()) {
-    source.answer = query_refused("resourceVersionMatch",
-                                  "resourceVersionMatch is forbidden unless resourceVersion is "
-                                  "provided");
+    source.answer =
+        query_refused("resourceVersionMatch",
+                      "resourceVersionMatch is forbidden unless resourceVersion is provided");
   } else if (!match.empty() && !token.empty()) {
     source.answer = query_refused("resourceVersionMatch",
                                   "resourceVersionMatch is forbidden when continue is provided");

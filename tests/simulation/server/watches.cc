@@ -21,14 +21,14 @@ ApiAnswer options_refused(const std::string& field, const std::string& why) {
 ApiAnswer check_options(const Target& target, const std::optional<std::uint64_t>& version) {
   const std::string match = target.value("resourceVersionMatch");
   if (target.has("sendInitialEvents") && match != "NotOlderThan") {
-    return options_refused("resourceVersionMatch",
-                           "sendInitialEvents requires setting resourceVersionMatch to "
-                           "NotOlderThan");
+    return options_refused(
+        "resourceVersionMatch",
+        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   }
   if (!match.empty() && !target.has("sendInitialEvents")) {
-    return options_refused("resourceVersionMatch",
-                           "resourceVersionMatch is forbidden for watch unless sendInitialEvents "
-                           "is provided");
+    return options_refused(
+        "resourceVersionMatch",
+        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
   }
   if (!version) return failure(500, "", "Invalid value for resourceVersion");
   return {};

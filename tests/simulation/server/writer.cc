@@ -244,9 +244,9 @@ ApiAnswer Writer::update(const Target& target, const StoredPtr& old, Json object
     return version_missing(resource, target.name);
   }
   if (!unconditional && version != string_at(old_metadata, "resourceVersion")) {
-    return conflict(resource, target.name,
-                    "the object has been modified; please apply your changes to the latest "
-                    "version and try again");
+    return conflict(
+        resource, target.name,
+        "the object has been modified; please apply your changes to the latest version and try again");
   }
   prepare_update(resource, target.subresource, old->json(), object);
   Json& metadata = object["metadata"];

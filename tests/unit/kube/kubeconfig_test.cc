@@ -127,8 +127,7 @@ TEST(KubeconfigTest, AnExecPluginWithoutASlashIsLookedForInPath) {
 TEST(KubeconfigTest, AnotherContextCanBeAskedFor) {
   const std::string text =
       "current-context: a\ncontexts: [{name: a, context: {cluster: c}}, {name: b, context: "
-      "{cluster: d}}]\nclusters: [{name: c, cluster: {server: one}}, {name: d, cluster: {server: "
-      "two}}]";
+      "{cluster: d}}]\nclusters: [{name: c, cluster: {server: one}}, {name: d, cluster: {server: two}}]";
   ASSERT_TRUE(select(text, "b").ok());
   EXPECT_EQ(select(text, "b")->server, "two");
 }
@@ -186,8 +185,7 @@ const BadCase kBadCases[] = {
      "c, cluster: {server: s}}]",
      "there is no user \"u\""},
     {"NoServer",
-     "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\nclusters: [{name: c, "
-     "cluster: {}}]",
+     "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]",
      "names no server"},
     {"ServerIsAList",
      "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\nclusters: [{name: c, "

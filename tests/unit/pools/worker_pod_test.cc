@@ -107,9 +107,9 @@ TEST(WorkerPod, WhatStandsInTheAgentsWayIsRefusedWithAdvice) {
     const Json pod = made(given);
     return pod.is_string() ? pod.get<std::string>() : "";
   };
-  EXPECT_EQ(refusal("/spec/volumes", R"([{"name": "holdfast-agent", "emptyDir": {}}])"),
-            "the template has a volume called holdfast-agent, which the pool needs for its agent: "
-            "use another");
+  EXPECT_EQ(
+      refusal("/spec/volumes", R"([{"name": "holdfast-agent", "emptyDir": {}}])"),
+      "the template has a volume called holdfast-agent, which the pool needs for its agent: use another");
   EXPECT_EQ(refusal("/spec/containers/1/volumeMounts",
                     R"([{"name": "holdfast-credentials", "mountPath": "/m"}])"),
             "the template's container side mounts the volume holdfast-credentials, which belongs "

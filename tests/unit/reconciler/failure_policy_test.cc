@@ -323,8 +323,7 @@ TEST(FailurePolicy, FailIndexCountsWithoutALimitForEachIndex) {
   spec.pod_failure_policy = {on_codes(PolicyAction::kFailIndex, in({2})), fail_job(in({2}))};
   const PodView pod = failed({ended("main", 2)});
   const std::string message =
-      "Container main for pod ns/train-1 failed with exit code 2 matching FailIndex rule at index "
-      "0";
+      "Container main for pod ns/train-1 failed with exit code 2 matching FailIndex rule at index 0";
   PolicyMatch found = match_failure_policy(spec, "ns", pod);
   EXPECT_EQ(found.action, PolicyAction::kCount) << "and later rules stay unused";
   EXPECT_EQ(found.message, message);

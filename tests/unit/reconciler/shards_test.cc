@@ -32,8 +32,8 @@ std::vector<std::string> some_members(Random& random, int count) {
 TEST(ShardLabel, SaysAShardOfThisNumberOfShardsAndNothingElse) {
   EXPECT_EQ(shard_label(7, 32), "7-of-32");
   for (const int shard : {0, 7, 31}) EXPECT_EQ(labelled_shard(shard_label(shard, 32), 32), shard);
-  for (const char* const label : {"", "7", "7-of-16", "32-of-32", "-1-of-32", "07-of-32", "+7-of-32",
-                                  "7-of-32x", "99999999999-of-32", "of-32"}) {
+  for (const char* const label : {"", "7", "7-of-16", "32-of-32", "-1-of-32", "07-of-32",
+                                  "+7-of-32", "7-of-32x", "99999999999-of-32", "of-32"}) {
     EXPECT_EQ(labelled_shard(label, 32), std::nullopt) << label;
   }
 }

@@ -171,9 +171,9 @@ TEST_F(ProgramTest, HelpAndVersionEndWithZero) {
 TEST_F(ProgramTest, NonsenseEndsWithTwoBeforeAnythingElse) {
   Program program({"--workers=0", "--kubeconfig=" + kubeconfig()});
   EXPECT_EQ(program.exit_code(), 2);
-  EXPECT_EQ(program.output(),
-            "holdfast-operator: --workers: \"0\" is not a number of workers: give a whole number "
-            "from 1 to 1000\n");
+  EXPECT_EQ(
+      program.output(),
+      "holdfast-operator: --workers: \"0\" is not a number of workers: give a whole number from 1 to 1000\n");
 }
 
 TEST_F(ProgramTest, AKubeconfigThatIsNotThereEndsWithOneAndIsNamed) {

@@ -1,0 +1,1 @@
+// Without a source there is no precompiled header: CMakeLists.txt.
