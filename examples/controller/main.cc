@@ -9,7 +9,7 @@
 #include "client/cache/informer.h"
 #include "client/kube/connection.h"
 #include "core/real_loop.h"
-#include "operator/work/reconcile_pool.h"
+#include "client/controller/reconcile_pool.h"
 
 using namespace holdfast;
 

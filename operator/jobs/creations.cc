@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/work/fair_share.h"
+#include "client/controller/fair_share.h"
 
 namespace holdfast::controller {
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "client/controller/fair_line.h"
 #include "core/json.h"
 #include "core/task.h"
 #include "core/utf8.h"
@@ -12,7 +13,6 @@
 #include "operator/jobs/event_series.h"
 #include "operator/jobs/lru_map.h"
 #include "operator/jobs/writes.h"
-#include "operator/work/fair_line.h"
 
 namespace holdfast::controller {
 namespace {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client/controller/fair_share.h"
 #include "client/kube/client.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -20,7 +21,6 @@
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/ownership.h"
-#include "operator/work/fair_share.h"
 #include "reconciler/job/decide.h"
 
 namespace holdfast::controller {

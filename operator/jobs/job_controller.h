@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "client/controller/reconcile_pool.h"
 #include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
 #include "operator/jobs/executor.h"
@@ -38,7 +39,6 @@
 #include "operator/observe/namespace_looks.h"
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
-#include "operator/work/reconcile_pool.h"
 #include "reconciler/outage.h"
 #include "reconciler/shards.h"
 

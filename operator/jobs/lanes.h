@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-#include "operator/work/fair_share.h"
+#include "client/controller/fair_share.h"
 
 namespace holdfast::controller {
 

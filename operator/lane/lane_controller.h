@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "client/controller/reconcile_pool.h"
 #include "lane/decide.h"
 #include "operator/jobs/events.h"
 #include "operator/jobs/job_codec.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
-#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::controller {
 

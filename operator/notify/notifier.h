@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/controller/fair_line.h"
 #include "core/file_reader.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -30,7 +31,6 @@
 #include "operator/notify/message.h"
 #include "operator/notify/poster.h"
 #include "operator/notify/targets.h"
-#include "operator/work/fair_line.h"
 
 namespace holdfast::notify {
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "client/controller/reconcile_pool.h"
 #include "operator/jobs/events.h"
 #include "operator/jobs/places.h"
 #include "operator/jobs/telemetry.h"
@@ -29,7 +30,6 @@
 #include "operator/pools/cache_reach.h"
 #include "operator/pools/pool_workers.h"
 #include "operator/pools/worker_times.h"
-#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::controller {
 

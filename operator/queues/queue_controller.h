@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "client/controller/reconcile_pool.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
 #include "operator/queues/cache_check.h"
 #include "operator/queues/queue_book.h"
-#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::controller {
 

@@ -20,13 +20,13 @@
 #include <string>
 #include <vector>
 
+#include "client/controller/reconcile_pool.h"
 #include "client/kube/client.h"
 #include "core/time.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
-#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::runtime {
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "client/controller/reconcile_pool.h"
 #include "client/kube/client.h"
 #include "operator/runtime/metric_families.h"
-#include "operator/work/reconcile_pool.h"
 
 namespace holdfast::runtime {
 

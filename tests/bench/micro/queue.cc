@@ -1,5 +1,5 @@
 // A key through the work queue.
-#include "operator/work/work_queue.h"
+#include "client/controller/work_queue.h"
 
 #include <benchmark/benchmark.h>
 

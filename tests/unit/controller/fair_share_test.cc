@@ -1,4 +1,4 @@
-#include "operator/work/fair_share.h"
+#include "client/controller/fair_share.h"
 
 #include <gtest/gtest.h>
 

@@ -18,8 +18,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/controller/fair_share.h"
 #include "core/time.h"
-#include "operator/work/fair_share.h"
 
 namespace holdfast::controller {
 

@@ -1,4 +1,4 @@
-#include "operator/work/work_queue.h"
+#include "client/controller/work_queue.h"
 
 #include <gtest/gtest.h>
 

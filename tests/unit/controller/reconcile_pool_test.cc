@@ -1,4 +1,4 @@
-#include "operator/work/reconcile_pool.h"
+#include "client/controller/reconcile_pool.h"
 
 #include <gtest/gtest.h>
 

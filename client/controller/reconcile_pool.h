@@ -26,11 +26,11 @@
 #include <optional>
 #include <string>
 
+#include "client/controller/work_queue.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/result.h"
 #include "core/task.h"
-#include "operator/work/work_queue.h"
 
 namespace holdfast::controller {
 

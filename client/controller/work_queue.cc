@@ -1,4 +1,4 @@
-#include "operator/work/work_queue.h"
+#include "client/controller/work_queue.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "operator/work/fair_share.h"
+#include "client/controller/fair_share.h"
 
 namespace holdfast::controller {
 namespace {

@@ -1,11 +1,11 @@
-#include "operator/work/reconcile_pool.h"
+#include "client/controller/reconcile_pool.h"
 
 #include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
 
-#include "operator/work/fair_share.h"
+#include "client/controller/fair_share.h"
 
 namespace holdfast::controller {
 namespace {

@@ -1,3 +1,0 @@
-holdfast_test(fair_share_test SOURCES work/fair_share_test.cc LIBRARIES holdfast_work)
-holdfast_test(work_queue_test SOURCES work/work_queue_test.cc LIBRARIES holdfast_work)
-holdfast_test(reconcile_pool_test SOURCES work/reconcile_pool_test.cc LIBRARIES holdfast_work)
