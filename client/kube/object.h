@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json_view.h"
@@ -23,7 +24,18 @@ struct Object {
 
   std::string key() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
 };
+// Of a key; empty: it is cluster-scoped.
+inline std::string namespace_of(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  return key.substr(0, slash == std::string::npos ? 0 : slash);
+}
 using ObjectPtr = std::shared_ptr<const Object>;
+
+// An object of a list or a cache whose kind's decoder makes T.
+template <class T>
+std::shared_ptr<const T> as(ObjectPtr object) {
+  return std::static_pointer_cast<const T>(std::move(object));
+}
 
 // Fills the fields above from an object's JSON. False: no name, no uid or no numeric version.
 bool decode_meta(const JsonView& json, Object& object);

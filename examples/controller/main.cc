@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/view.h"
+#include "client/controller/reconcile_pool.h"
 #include "client/kube/connection.h"
 #include "core/real_loop.h"
-#include "client/controller/reconcile_pool.h"
 
 using namespace holdfast;
 
@@ -58,11 +58,12 @@ int main(int argc, char** argv) {
   kind.decode = decode;
   std::vector<std::string> namespaces;  // none: all
   if (argc > 2) namespaces.emplace_back(argv[2]);
-  cache::Informer config_maps({loop, client, random, log}, kind, namespaces);
+  cache::Informer informer({loop, client, random, log}, kind, namespaces);
+  const cache::View<ConfigMap> config_maps(informer);
 
   // Compares what is with what should be, and writes the difference. An error comes again later.
   const auto reconcile = [&](std::string key) -> Task<controller::ReconcileResult> {
-    const auto object = std::static_pointer_cast<const ConfigMap>(config_maps.store().get(key));
+    const std::shared_ptr<const ConfigMap> object = config_maps.get(key);
     controller::ReconcileResult result;
     if (!object || object->noted == object->bytes) co_return result;
     const Json annotations = {{kAnnotation, object->bytes}};
@@ -78,11 +79,11 @@ int main(int argc, char** argv) {
     co_return result;
   };
   controller::ReconcilePool pool({loop, log}, {}, reconcile);
-  config_maps.on_change([&](const cache::Change& change) {
+  config_maps.on_change([&](const auto& change) {
     if (change.after) pool.queue().add(change.after->key());
   });
   loop.post([&] {
-    config_maps.start();
+    informer.start();
     pool.start();
   });
   loop.run();

@@ -184,7 +184,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
     co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error(), setting);
   }
   // Created before, but the answer was lost: the pod has the mark of this intent.
-  const auto pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
+  const auto pod = decode_pod(*answer);
   AttemptMemory& known = setting.memory.attempts[write.attempt];
   const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent &&
                            !known.is_stranger(pod->uid);

@@ -72,7 +72,7 @@ Task<Result<JobTexts>> Executor::texts(const Setting& setting, Needs needs,
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   raise(setting.memory.job_version, *answer);
-  const auto live = std::static_pointer_cast<const CachedJob>(decode_job(*answer));
+  const auto live = decode_job(*answer);
   if (!live || live->uid != job.uid || live->job.generation != job.job.generation ||
       live->job.status.stage != job.job.status.stage) {
     co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");

@@ -410,7 +410,7 @@ void decode_lane(const JsonView& meta, CachedJob& cached) {
 
 }  // namespace
 
-kube::ObjectPtr decode_job(const JsonView& json) {
+JobPtr decode_job(const JsonView& json) {
   auto cached = std::make_shared<CachedJob>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   const JsonView meta = at(json, "metadata");
@@ -473,9 +473,8 @@ JobTexts decode_texts(const JsonView& json) {
                  shared_metadata(at(json, "metadata"))};
   texts.unknown = unknown_in_status(KnownKind::kDurableJob, at(json, "status"));
   if (!is_terminal(known_phase(at(json, "status")))) return texts;
-  if (const kube::ObjectPtr whole = decode_job(json)) {
-    texts.finished =
-        std::make_shared<const reconciler::Job>(static_cast<const CachedJob&>(*whole).job);
+  if (const JobPtr whole = decode_job(json)) {
+    texts.finished = std::make_shared<const reconciler::Job>(whole->job);
   }
   return texts;
 }

@@ -40,9 +40,10 @@ struct CachedJob : kube::Object {
   // Of a job that runs a batch/v1 Job: what it was made from (lane/durable_job.h). Else empty.
   std::string source;
 };
+using JobPtr = std::shared_ptr<const CachedJob>;
 
 // Null if the JSON is not a DurableJob that the schema accepts.
-kube::ObjectPtr decode_job(const JsonView& json);
+JobPtr decode_job(const JsonView& json);
 
 JobTexts decode_texts(const JsonView& json);
 

@@ -31,15 +31,14 @@ kube::Kind pod_kind() {
   return kind;
 }
 
-void add_pod_indexes(cache::Store& pods) {
-  pods.add_index(kByJob, [](const kube::Object& object) {
-    const auto& pod = static_cast<const CachedPod&>(object);
+void add_pod_indexes(const cache::View<CachedPod>& pods) {
+  pods.add_index(kByJob, [](const CachedPod& pod) {
     const std::string key = look_key(pod);
     if (key.empty()) return std::vector<std::string>{};
     return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
   });
-  pods.add_index(kByNode, [](const kube::Object& object) {
-    const auto& pod = static_cast<const CachedPod&>(object).pod;
+  pods.add_index(kByNode, [](const CachedPod& cached) {
+    const reconciler::PodView& pod = cached.pod;
     return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
                                                 : std::vector<std::string>{pod.node_name};
   });
@@ -72,9 +71,9 @@ JobController::JobController(Dependencies dependencies, Config config,
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
       strays_(stray_pods(), config_.namespaces) {
-  add_pod_indexes(pods_.store());
-  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
-  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
+  add_pod_indexes(pods_);
+  jobs_.on_change([this](const auto& change) { on_job(change); });
+  pods_.on_change([this](const auto& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });
   heartbeats_.on_change(
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
@@ -93,16 +92,14 @@ JobController::~JobController() {
 
 void JobController::begin() {
   started_ = true;
-  pods_.store().for_each([this](const kube::ObjectPtr& pod) { look_at_node(as_pod(pod)); });
+  pods_.for_each([this](const PodPtr& pod) { look_at_node(*pod); });
   pool_.start();
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
 void JobController::resync() {
-  jobs_.store().for_each(
-      [this](const kube::ObjectPtr& job) { pool_.queue().add(job->key(), Priority::kLow); });
-  pods_.store().for_each(
-      [this](const kube::ObjectPtr& pod) { look_at_job_of(as_pod(pod), Priority::kLow); });
+  jobs_.for_each([this](const JobPtr& job) { pool_.queue().add(job->key(), Priority::kLow); });
+  pods_.for_each([this](const PodPtr& pod) { look_at_job_of(*pod, Priority::kLow); });
   resync_timer_ = loop_.call_after(config_.resync, [this] { resync(); });
 }
 
@@ -113,7 +110,7 @@ StrayPods::Dependencies JobController::stray_pods() {
       log_,
       [this](int shard) { return membership_.claim_shard(shard); },
       [this](const std::string& namespace_, const std::string& name) {
-        return pods_.store().get(namespace_ + "/" + name) != nullptr;
+        return pods_.get(namespace_ + "/" + name) != nullptr;
       },
       [this](std::string namespace_, std::string name, std::string uid, Ownership::Claim claim) {
         return executor_.release_pod(std::move(namespace_), std::move(name), std::move(uid), claim,
@@ -222,9 +219,9 @@ void JobController::begin_pods(const std::set<int>& shards, const std::string& w
 }
 
 void JobController::look_at_all(const Gained& is_gained) {
-  jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    const auto& job = static_cast<const CachedJob&>(*object);
-    if (!is_gained(object->namespace_, shard_of(job))) return;
+  jobs_.for_each([&](const JobPtr& cached) {
+    const CachedJob& job = *cached;
+    if (!is_gained(job.namespace_, shard_of(job))) return;
     for (const reconciler::Run& run : job.job.status.runs) {
       if (run.open()) remember(job)->attempts[run.attempt].inherited = true;
     }
@@ -238,9 +235,8 @@ void JobController::look_at_all(const Gained& is_gained) {
     }
     pool_.queue().add(job.key(), Priority::kLow);
   });
-  pods_.store().for_each([&](const kube::ObjectPtr& object) {
-    const CachedPod& pod = as_pod(object);
-    if (is_gained(pod.namespace_, shard_of(pod))) look_at_job_of(pod, Priority::kLow);
+  pods_.for_each([&](const PodPtr& pod) {
+    if (is_gained(pod->namespace_, shard_of(*pod))) look_at_job_of(*pod, Priority::kLow);
   });
 }
 
@@ -250,30 +246,29 @@ void JobController::look_at_job_of(const CachedPod& pod, Priority priority) {
   if (const std::string key = look_key(pod); !key.empty()) pool_.queue().add(key, priority);
 }
 
-void JobController::on_job(const cache::Change& change) {
-  const std::string key = change.after ? change.after->key() : change.before->key();
-  const Priority priority =
-      change.after ? priority_of(static_cast<const CachedJob&>(*change.after)) : Priority::kFresh;
+void JobController::on_job(const cache::View<CachedJob>::Change& change) {
+  const std::string key = change.latest().key();
+  const Priority priority = change.after ? priority_of(*change.after) : Priority::kFresh;
   pool_.queue().add(key, change.initial ? Priority::kLow : priority);
   if (change.after) {
     const std::string& uid = change.after->uid;
-    const auto& job = static_cast<const CachedJob&>(*change.after);
+    const CachedJob& job = *change.after;
     census_.put(uid, shard_of(job), job.namespace_, job.job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
     job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
   } else {
-    job_windows_.gone(static_cast<const CachedJob&>(*change.before));
-    look_for_strays_of(static_cast<const CachedJob&>(*change.before));
+    job_windows_.gone(*change.before);
+    look_for_strays_of(*change.before);
     census_.erase(change.before->uid);
     heartbeats_.look_again_at_all(change.before->namespace_, change.before->name);
   }
 }
 
-void JobController::on_pod(const cache::Change& change) {
-  const CachedPod& pod = as_pod(change.after ? change.after : change.before);
+void JobController::on_pod(const cache::View<CachedPod>::Change& change) {
+  const CachedPod& pod = change.latest();
   const std::string key = job_key(pod);
   look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto job = jobs_.get(key);
   const reconciler::Run* const run =
       job && job->uid == pod.job_uid() ? job->job.status.run_of_pod(pod.name) : nullptr;
   if (run && job->job.spec.heartbeat) {
@@ -287,7 +282,7 @@ void JobController::on_pod(const cache::Change& change) {
     job_windows_.gone(pod);
   }
   if (!change.before || !change.after) return;
-  const CachedPod& before = as_pod(change.before);
+  const CachedPod& before = *change.before;
   if (before.job_name != pod.job_name) look_at_job_of(before);
   if (before.pod.ended() || !pod.pod.ended()) return;
   // It just ended: does its attempt still count?
@@ -309,7 +304,7 @@ void JobController::remember_pod(const std::string& key, const CachedPod& pod, b
   const auto found = memory_.find(key);
   if (found == memory_.end() || found->second->uid != pod.pod.owner_uid) return;
   JobMemory& memory = *found->second;
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto job = jobs_.get(key);
   const std::int64_t number = reconciler::attempt_in_name(pod.job_name, memory.uid, pod.name);
   if (job && job->uid == memory.uid) memory.remember_highest(job->job.status, number);
   const reconciler::Run* const run =
@@ -329,9 +324,7 @@ void JobController::look_at_node(const CachedPod& pod) {
 }
 
 void JobController::on_node(const std::string& node) {
-  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByNode, node)) {
-    look_at_job_of(as_pod(pod));
-  }
+  for (const PodPtr& pod : pods_.by_index(kByNode, node)) look_at_job_of(*pod);
 }
 
 // A renewal without new content needs no reconcile: the last one has set the next.
@@ -341,7 +334,7 @@ void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr&
   if (before && after) {
     const auto& a = before->lease;
     const auto& b = after->lease;
-    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto job = jobs_.get(key);
     const auto heartbeat = job ? job->job.spec.heartbeat : std::nullopt;
     const auto deadline = heartbeat ? heartbeat->progress_deadline : std::nullopt;
     const bool overdue = deadline && a.progress_age < *deadline && b.progress_age >= *deadline;
@@ -355,12 +348,10 @@ void JobController::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr&
 }
 
 bool JobController::is_worked_on(const CachedHeartbeat& lease) {
-  const auto job = std::static_pointer_cast<const CachedJob>(
-      jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
+  const auto job = jobs_.get(lease.namespace_ + "/" + lease.job_name);
   if (!job || job->uid != lease.owner_uid) return false;
   const std::string& holder = lease.lease.holder;
-  const auto pod = std::static_pointer_cast<const CachedPod>(
-      pods_.store().get(lease.namespace_ + "/" + holder.substr(0, holder.find('/'))));
+  const auto pod = pods_.get(lease.namespace_ + "/" + holder.substr(0, holder.find('/')));
   return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 

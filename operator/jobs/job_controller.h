@@ -20,7 +20,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/view.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
@@ -50,9 +50,6 @@ inline constexpr const char* kByJob = "job";
 inline std::string settled(const std::string& key) { return key + "/settled"; }
 inline constexpr const char* kByNode = "node";
 
-inline const CachedPod& as_pod(const kube::ObjectPtr& object) {
-  return static_cast<const CachedPod&>(*object);
-}
 // Empty: the pod names no job.
 inline std::string job_key(const CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
@@ -67,7 +64,7 @@ inline std::string look_key(const CachedPod& pod) {
 kube::Kind job_kind();
 kube::Kind pod_kind();
 void add_pod_indexes(cache::Store& pods);
-inline std::string namespace_of(const std::string& key) { return key.substr(0, key.find('/')); }
+using kube::namespace_of;
 
 // Jobs that wait to start never delay a verdict.
 inline Priority priority_of(const CachedJob& job) {
@@ -87,8 +84,8 @@ class JobController {
     Telemetry& telemetry;
     EventSink& events;
     // Shared with other controllers. `jobs` and `pods` are of job_kind() and pod_kind().
-    cache::Informer& jobs;
-    cache::Informer& pods;
+    cache::View<CachedJob> jobs;
+    cache::View<CachedPod> pods;
     NodeMonitor& nodes;
     HeartbeatMonitor& heartbeats;
     WindowKeeper& windows;
@@ -156,9 +153,9 @@ class JobController {
     bool may_be_over = false;   // the attempt is not open, and no pod of it comes any more
     bool may_not_come = false;  // no request for the pod can succeed any more
     std::string lease_name;     // empty: without heartbeat
-    std::shared_ptr<const CachedPod> pod;  // null: it does not exist
-    HeartbeatPtr lease;                    // null: it does not exist
-    bool read = false;                     // all of it
+    PodPtr pod;                 // null: it does not exist
+    HeartbeatPtr lease;         // null: it does not exist
+    bool read = false;          // all of it
   };
   // By the run's index; kNoRun: the last pod; below it: live_key() of an open creation's attempt.
   using Live = std::map<std::int64_t, LiveRun>;
@@ -168,8 +165,8 @@ class JobController {
   void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
   StrayPods::Dependencies stray_pods();
   void look_for_strays_of(const CachedJob& job);
-  void on_job(const cache::Change& change);
-  void on_pod(const cache::Change& change);
+  void on_job(const cache::View<CachedJob>::Change& change);
+  void on_pod(const cache::View<CachedPod>::Change& change);
   void remember_pod(const std::string& key, const CachedPod& pod, bool is_there);
   void on_node(const std::string& node);
   void look_at_node(const CachedPod& pod);
@@ -181,7 +178,7 @@ class JobController {
   WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
   WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
   WindowKeeper::Wanted lease_wanted(const std::string& key, Duration silent);
-  std::shared_ptr<const CachedJob> job_of(const CachedPod& pod);
+  JobPtr job_of(const CachedPod& pod);
 
   void begin_gained();
   // `key`: what decides the shard.
@@ -192,15 +189,13 @@ class JobController {
   void one_ended();
 
   // job_creation.cc
-  void begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                      std::shared_ptr<JobMemory> memory, Creations::Slot turn,
-                      const reconciler::CreatePod& write, const Log& log);
+  void begin_creation(JobPtr job, Ownership::Claim claim, std::shared_ptr<JobMemory> memory,
+                      Creations::Slot turn, const reconciler::CreatePod& write, const Log& log);
   bool is_over(const CachedJob& job, std::int64_t attempt) const;
   // Those in line whose attempts this status ends are not sent any more.
   void withdraw_creations(const reconciler::Status& next, JobMemory& memory);
-  Task<void> create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-                    std::shared_ptr<JobMemory> memory, Creations::Slot slot,
-                    reconciler::CreatePod write, Log log);
+  Task<void> create(JobPtr job, Ownership::Claim claim, std::shared_ptr<JobMemory> memory,
+                    Creations::Slot slot, reconciler::CreatePod write, Log log);
   using Meant = std::function<bool(int shard)>;
   void cancel_creations(const Meant& is_meant, bool hands_over);
   // The shard goes to another replica: its jobs begin nothing.
@@ -211,11 +206,10 @@ class JobController {
   std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
 
   Task<ReconcileResult> reconcile(std::string key);
-  Task<ReconcileResult> reconcile_claimed(std::string key, std::shared_ptr<const CachedJob> job,
-                                          Ownership::Claim claim, Look& look);
+  Task<ReconcileResult> reconcile_claimed(std::string key, JobPtr job, Ownership::Claim claim,
+                                          Look& look);
   // None: a refusal must be recorded at once; decide again.
-  Task<std::optional<ReconcileResult>> reconcile_job(std::shared_ptr<const CachedJob> job,
-                                                     Ownership::Claim claim,
+  Task<std::optional<ReconcileResult>> reconcile_job(JobPtr job, Ownership::Claim claim,
                                                      std::shared_ptr<JobMemory> memory);
   Task<Status> confirm(const CachedJob& job, const reconciler::Decision& decision,
                        JobMemory& memory, Live& live);
@@ -257,9 +251,8 @@ class JobController {
                      reconciler::JobView& view, std::size_t place);
   void observe_pod(const CachedJob& job, JobMemory& memory, reconciler::JobView& view,
                    std::size_t place, const reconciler::PodView* pod);
-  std::shared_ptr<const CachedPod> granted_pod(const std::string& namespace_,
-                                               const std::string& granted,
-                                               const LiveRun* live) const;
+  PodPtr granted_pod(const std::string& namespace_, const std::string& granted,
+                     const LiveRun* live) const;
   void observe_leases_over(const CachedJob& job, reconciler::JobView& view);
   std::vector<reconciler::OpenCreation> open_creations(
       const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods);
@@ -284,8 +277,8 @@ class JobController {
   Telemetry& telemetry_;
   Config config_;
   JobCensus census_;
-  cache::Informer& jobs_;
-  cache::Informer& pods_;
+  cache::View<CachedJob> jobs_;
+  cache::View<CachedPod> pods_;
   NodeMonitor& nodes_;
   HeartbeatMonitor& heartbeats_;
   Membership& membership_;

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kHandOverPatience{1};
 
 // True if the cache shows that the attempt has ended, or that its job is gone.
 bool JobController::is_over(const CachedJob& job, std::int64_t attempt) const {
-  const auto now = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job.key()));
+  const auto now = jobs_.get(job.key());
   if (!now || now->uid != job.uid || now->job.deleting) return true;
   const auto& runs = now->job.status.runs;
   return now->job.status.attempt >= attempt &&
@@ -32,7 +32,7 @@ void JobController::withdraw_creations(const reconciler::Status& next, JobMemory
   }
 }
 
-void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+void JobController::begin_creation(JobPtr job, Ownership::Claim claim,
                                    std::shared_ptr<JobMemory> memory, Creations::Slot turn,
                                    const reconciler::CreatePod& write, const Log& log) {
   memory->attempts[write.attempt].creation = Creation{claim, membership_.keep(claim.shard)};
@@ -42,7 +42,7 @@ void JobController::begin_creation(std::shared_ptr<const CachedJob> job, Ownersh
   spawn(create(std::move(job), claim, std::move(memory), std::move(turn), write, log));
 }
 
-Task<void> JobController::create(std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
+Task<void> JobController::create(JobPtr job, Ownership::Claim claim,
                                  std::shared_ptr<JobMemory> memory, Creations::Slot slot,
                                  reconciler::CreatePod write, Log log) {
   const std::string key = job->key();

@@ -44,7 +44,7 @@ JobController::Live JobController::runs_to_look_at(const CachedJob& job,
     one.attempt = job.job.status.attempt;
     return chosen;
   }
-  const std::uint64_t shown = pods_.version(job.namespace_);
+  const std::uint64_t shown = pods_->version(job.namespace_);
   const std::set<std::int64_t> wanted(runs.begin(), runs.end());
   std::set<std::int64_t> troubled;
   for (const reconciler::Run& run : job.job.status.runs) {
@@ -141,8 +141,7 @@ Task<Status> JobController::look(const CachedJob& job, const reconciler::Decisio
       continue;
     }
     // The reads may have taken long, and the watch may be newer by now.
-    const auto cached = std::static_pointer_cast<const CachedPod>(
-        pods_.store().get(job.namespace_ + "/" + one.pod_name));
+    const auto cached = pods_.get(job.namespace_ + "/" + one.pod_name);
     if (one.pod && cached && cached->uid == one.pod->uid && cached->version > one.pod->version) {
       one.pod = cached;
     }
@@ -167,7 +166,7 @@ Task<Status> JobController::look_at_run(const CachedJob& job, const JobMemory& m
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
-    live.pod = std::static_pointer_cast<const CachedPod>(decode_pod(*answer));
+    live.pod = decode_pod(*answer);
     const AttemptMemory* const known = memory.find_attempt(live.attempt);
     const bool was_the_jobs =
         live.pod && (live.pod->uid == live.pod_uid ||

@@ -24,10 +24,9 @@ const reconciler::HolderCount& JobController::count_holders() {
   if (holders_counted_ && steady - *holders_counted_ < kCountInterval) return holders_;
   holders_counted_ = steady;
   holders_ = {};
-  heartbeats_.leases().store().for_each([&](const kube::ObjectPtr& object) {
-    const auto& lease = static_cast<const CachedHeartbeat&>(*object);
-    const auto job = std::static_pointer_cast<const CachedJob>(
-        jobs_.store().get(lease.namespace_ + "/" + lease.job_name));
+  heartbeats_.cached().for_each([&](const HeartbeatPtr& cached) {
+    const CachedHeartbeat& lease = *cached;
+    const auto job = jobs_.get(lease.namespace_ + "/" + lease.job_name);
     if (!job || job->uid != lease.owner_uid || !job->job.spec.heartbeat) return;
     holders_.add(lease.lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
   });

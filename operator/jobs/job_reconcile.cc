@@ -59,7 +59,7 @@ class JobController::Look {
 };
 
 bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
-  return memory.job_version > jobs_.version(ns) || memory.pod_version > pods_.version(ns) ||
+  return memory.job_version > jobs_->version(ns) || memory.pod_version > pods_->version(ns) ||
          memory.lease_version > heartbeats_.leases().version(ns);
 }
 
@@ -74,9 +74,9 @@ Duration JobController::held(const std::string& key, const std::string& ns, JobM
   const Duration waited = now - memory.held_since;
   if (waited < kOwnWriteTimeout) return kOwnWriteTimeout - waited;
   memory.held_since = now;
-  cache::Informer& behind = memory.job_version > jobs_.version(ns)   ? jobs_
-                            : memory.pod_version > pods_.version(ns) ? pods_
-                                                                     : heartbeats_.leases();
+  cache::Informer& behind = memory.job_version > jobs_->version(ns)   ? *jobs_
+                            : memory.pod_version > pods_->version(ns) ? *pods_
+                                                                      : heartbeats_.leases();
   behind.watch_lags(ns, {{"job", key}, {"seen", "our own write"}});
   return kOwnWriteTimeout;
 }
@@ -104,7 +104,7 @@ void JobController::forget(const std::string& key) {
   const auto found = memory_.find(key);
   if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
   JobMemory& memory = *found->second;
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto job = jobs_.get(key);
   // An intent that was sent may still be applied, or may not show yet.
   const bool is_same = job && job->uid == memory.uid;
   const bool is_intent =
@@ -121,7 +121,7 @@ void JobController::forget(const std::string& key) {
   const bool awaits_pod =
       is_same &&
       std::any_of(memory.attempts.begin(), memory.attempts.end(), [&](const auto& entry) {
-        return entry.second.created_version > pods_.version(namespace_of(key));
+        return entry.second.created_version > pods_->version(namespace_of(key));
       });
   if (is_intent || awaits_pod || memory.creating()) return;
   drop_memory(found->second);
@@ -136,11 +136,11 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   Look look(creations_, key);
   // It is reconciled when its namespace has been read.
   if (!readings_.read(namespace_of(key))) co_return ReconcileResult{};
-  const kube::ObjectPtr before = jobs_.store().get(key);
+  const JobPtr before = jobs_.get(key);
   auto strangers = release_strangers(key, before ? before->uid : "");
   const Status released = co_await strangers;
   // The cache may have changed meanwhile, and held() judges its version.
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto job = jobs_.get(key);
   if (!job) {
     if (const auto known = memory_.find(key); known != memory_.end()) {
       drop_memory(known->second);
@@ -165,8 +165,7 @@ Task<ReconcileResult> JobController::reconcile(std::string key) {
   co_return result;
 }
 
-Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
-                                                       std::shared_ptr<const CachedJob> job,
+Task<ReconcileResult> JobController::reconcile_claimed(std::string key, JobPtr job,
                                                        Ownership::Claim claim, Look& look) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const auto memory = remember(*job);
@@ -201,7 +200,7 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key,
     }
     auto shown = own_writes_shown(current->namespace_, memory);
     co_await shown;
-    current = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    current = jobs_.get(key);
     const bool is_same = current && current->uid == memory->uid && membership_.holds(claim);
     if (!is_same || lags(current->namespace_, *memory)) {
       co_return again_after(std::chrono::milliseconds(1));
@@ -243,8 +242,7 @@ void JobController::tell_places(const CachedJob& job, const reconciler::Decision
 }
 
 Task<std::optional<ReconcileResult>> JobController::reconcile_job(
-    std::shared_ptr<const CachedJob> job, Ownership::Claim claim,
-    std::shared_ptr<JobMemory> memory) {
+    JobPtr job, Ownership::Claim claim, std::shared_ptr<JobMemory> memory) {
   const Log log = log_.with({{"reconcile", std::to_string(++reconciles_)},
                              {"job", job->key()},
                              {"uid", job->uid},
@@ -327,10 +325,10 @@ Task<std::optional<ReconcileResult>> JobController::reconcile_job(
 }
 
 Task<Status> JobController::release_strangers(std::string key, std::string uid) {
-  std::vector<kube::ObjectPtr> strangers;
-  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, key)) {
-    if (!as_pod(pod).pod.has_finalizer || as_pod(pod).names(uid)) continue;
-    if (membership_.claim_shard(shard_of(as_pod(pod)))) strangers.push_back(pod);
+  std::vector<PodPtr> strangers;
+  for (const PodPtr& pod : pods_.by_index(kByJob, key)) {
+    if (!pod->pod.has_finalizer || pod->names(uid)) continue;
+    if (membership_.claim_shard(shard_of(*pod))) strangers.push_back(pod);
   }
   if (strangers.empty()) co_return Unit{};
   // The cache of jobs may be behind the cache of pods: only a live read says that a job is gone.
@@ -347,10 +345,10 @@ Task<Status> JobController::release_strangers(std::string key, std::string uid) 
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> releases;
   releases.reserve(strangers.size());
-  for (const kube::ObjectPtr& pod : strangers) {
+  for (const PodPtr& pod : strangers) {
     releases.emplace_back([this, &ns, &live_uid, &pod, &failure]() -> Task<void> {
-      const auto claim = membership_.claim_shard(shard_of(as_pod(pod)));
-      if (failure || !claim || as_pod(pod).names(live_uid)) co_return;
+      const auto claim = membership_.claim_shard(shard_of(*pod));
+      if (failure || !claim || pod->names(live_uid)) co_return;
       const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
       auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
       const Status released = co_await task;

@@ -32,14 +32,14 @@ std::vector<reconciler::PodView> JobController::pods_of(const CachedJob& job,
     if (!pod.names(job.uid) || looked.count(pod.name) != 0) return;
     if (taken.insert(pod.name).second) pods.push_back(pod.pod);
   };
-  for (const kube::ObjectPtr& pod : pods_.store().by_index(kByJob, job.key())) add(as_pod(pod));
+  for (const PodPtr& pod : pods_.by_index(kByJob, job.key())) add(*pod);
   if (job.job.deleting && job.job.holds_outbox) {
-    for (const auto& pod : pods_.store().by_index(kByJob, settled(job.key()))) add(as_pod(pod));
+    for (const auto& pod : pods_.by_index(kByJob, settled(job.key()))) add(*pod);
   }
   for (const reconciler::Run& run : job.job.status.runs) {
     if (!run.open() || taken.count(run.pod_name) != 0) continue;
-    const kube::ObjectPtr pod = pods_.store().get(job.namespace_ + "/" + run.pod_name);
-    if (pod && job_key(as_pod(pod)) == job.key()) add(as_pod(pod));
+    const PodPtr pod = pods_.get(job.namespace_ + "/" + run.pod_name);
+    if (pod && job_key(*pod) == job.key()) add(*pod);
   }
   for (const auto& [index, run] : live) {
     if (run.pod) pods.push_back(run.pod->pod);
@@ -53,10 +53,9 @@ std::vector<reconciler::PodView> JobController::pods_of(const CachedJob& job,
 
 namespace {
 
-void remember_highest_of(const std::vector<kube::ObjectPtr>& pods, const CachedJob& job,
-                         JobMemory& memory) {
-  for (const kube::ObjectPtr& pod : pods) {
-    if (as_pod(pod).owner_uid != job.uid) continue;
+void remember_highest_of(const std::vector<PodPtr>& pods, const CachedJob& job, JobMemory& memory) {
+  for (const PodPtr& pod : pods) {
+    if (pod->owner_uid != job.uid) continue;
     memory.remember_highest(job.job.status,
                             reconciler::attempt_in_name(job.name, job.uid, pod->name));
   }
@@ -66,8 +65,8 @@ void remember_highest_of(const std::vector<kube::ObjectPtr>& pods, const CachedJ
 
 void JobController::learn_highest_attempt(const CachedJob& job, JobMemory& memory) const {
   if (std::exchange(memory.knows_highest, true)) return;
-  remember_highest_of(pods_.store().by_index(kByJob, job.key()), job, memory);
-  remember_highest_of(pods_.store().by_index(kByJob, settled(job.key())), job, memory);
+  remember_highest_of(pods_.by_index(kByJob, job.key()), job, memory);
+  remember_highest_of(pods_.by_index(kByJob, settled(job.key())), job, memory);
 }
 
 reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory, const Live& live) {
@@ -79,7 +78,7 @@ reconciler::JobView JobController::view(const CachedJob& job, JobMemory& memory,
   show_slots(job, view);
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
-  memory.keep_only(job.job.status, pods_.version(job.namespace_),
+  memory.keep_only(job.job.status, pods_->version(job.namespace_),
                    reconciler::podless_attempts(job.job.status, now()), loop_.now());
   const bool has_template = job.texts && !job.texts->pod_template.empty();
   const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
@@ -208,7 +207,7 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
                                                                      AttemptMemory& attempt,
                                                                      bool is_there) {
   const SteadyTime steady = loop_.now();
-  const bool is_unseen = attempt.created_version > pods_.version(job.namespace_);
+  const bool is_unseen = attempt.created_version > pods_->version(job.namespace_);
   // While the pod is there, no other of its name can be made.
   const bool is_others = attempt.others_may_create(steady);
   const bool is_own = attempt.unanswered_until > steady && !attempt.pod_was_the_unanswered();
@@ -218,7 +217,7 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
   if (is_unseen && steady - attempt.lag_told >= kOwnPodTimeout &&
       steady - attempt.created_at >= kOwnPodTimeout) {
     attempt.lag_told = steady;
-    pods_.watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
+    pods_->watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
   }
   reconciler::OpenCreation one;
   one.attempt = number;
@@ -240,14 +239,10 @@ std::optional<reconciler::OpenCreation> JobController::open_creation(const Cache
 }
 
 // The pod that was granted the Lease last: as just read, or as the cache has it.
-std::shared_ptr<const CachedPod> JobController::granted_pod(const std::string& namespace_,
-                                                            const std::string& granted,
-                                                            const LiveRun* live) const {
+PodPtr JobController::granted_pod(const std::string& namespace_, const std::string& granted,
+                                  const LiveRun* live) const {
   const std::string name = granted.substr(0, granted.find('/'));
-  const auto pod =
-      live && live->pod_name == name
-          ? live->pod
-          : std::static_pointer_cast<const CachedPod>(pods_.store().get(namespace_ + "/" + name));
+  const auto pod = live && live->pod_name == name ? live->pod : pods_.get(namespace_ + "/" + name);
   return pod && reconciler::holder_identity(pod->pod) == granted ? pod : nullptr;
 }
 

@@ -21,7 +21,7 @@ void want(Wanted& wanted, int shard, Duration most) {
 void JobController::keep_windows(WindowKeeper& windows) {
   const auto cancelling = [this](const std::string& key, Duration) {
     Wanted wanted;
-    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto job = jobs_.get(key);
     if (job) want(wanted, shard_of(*job), job->job.spec.lost_after);
     return wanted;
   };
@@ -36,8 +36,8 @@ void JobController::keep_windows(WindowKeeper& windows) {
   job_windows_.keep_windows(windows, clock, {still, going, cancelling});
 }
 
-std::shared_ptr<const CachedJob> JobController::job_of(const CachedPod& pod) {
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job_key(pod)));
+JobPtr JobController::job_of(const CachedPod& pod) {
+  const auto job = jobs_.get(job_key(pod));
   return job && job->uid == pod.job_uid() ? job : nullptr;
 }
 
@@ -45,10 +45,10 @@ std::shared_ptr<const CachedJob> JobController::job_of(const CachedPod& pod) {
 // attempt's pods: do they still live?
 Wanted JobController::node_wanted(const std::string& node, bool missing) {
   Wanted wanted;
-  for (const kube::ObjectPtr& object : pods_.store().by_index(kByNode, node)) {
-    const auto job = job_of(as_pod(object));
+  for (const PodPtr& object : pods_.by_index(kByNode, node)) {
+    const auto job = job_of(*object);
     if (!job || is_terminal(job->job.status.phase)) continue;
-    const reconciler::Run* const run = job->job.status.run_of_pod(as_pod(object).name);
+    const reconciler::Run* const run = job->job.status.run_of_pod(object->name);
     const bool waits = run && (missing || run->open());
     if (!waits && !(missing && is_stopping(job->job.status))) continue;
     want(wanted, shard_of(*job), (missing ? 1 : 2) * job->job.spec.lost_after);
@@ -58,14 +58,14 @@ Wanted JobController::node_wanted(const std::string& node, bool missing) {
 
 Wanted JobController::pod_wanted(const std::string& key, bool going) {
   Wanted wanted;
-  const kube::ObjectPtr pod = pods_.store().get(key);
-  const auto job = pod ? job_of(as_pod(pod)) : nullptr;
+  const PodPtr pod = pods_.get(key);
+  const auto job = pod ? job_of(*pod) : nullptr;
   if (!job) return wanted;
   const reconciler::Run* const run = job->job.status.run_of_pod(pod->name);
   const bool runs = run && run->open();
   if (!runs && !(going && is_stopping(job->job.status))) return wanted;
   // Until its first container runs, a pod's time counts from its binding.
-  if (!going && !as_pod(pod).pod.started() && !reconciler::recorded_start(*run)) return wanted;
+  if (!going && !pod->pod.started() && !reconciler::recorded_start(*run)) return wanted;
   const reconciler::Spec& spec = job->job.spec;
   want(wanted, shard_of(*job), going ? spec.lost_after : spec.start_deadline);
   return wanted;
@@ -75,11 +75,9 @@ Wanted JobController::pod_wanted(const std::string& key, bool going) {
 // whether it is late; they only decide whether to record its silence.
 Wanted JobController::lease_wanted(const std::string& key, Duration silent) {
   Wanted wanted;
-  const auto lease =
-      std::static_pointer_cast<const CachedHeartbeat>(heartbeats_.leases().store().get(key));
+  const auto lease = heartbeats_.cached().get(key);
   if (!lease) return wanted;
-  const auto job = std::static_pointer_cast<const CachedJob>(
-      jobs_.store().get(lease->namespace_ + "/" + lease->job_name));
+  const auto job = jobs_.get(lease->namespace_ + "/" + lease->job_name);
   if (!job || job->uid != lease->owner_uid || !job->job.spec.heartbeat) return wanted;
   if (is_terminal(job->job.status.phase)) return wanted;
   const Duration duration = job->job.spec.heartbeat->lease_duration;

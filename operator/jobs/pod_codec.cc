@@ -302,7 +302,7 @@ void keep_last_words(Json& spec, const char* list) {
 
 }  // namespace
 
-kube::ObjectPtr decode_pod(const JsonView& json) {
+PodPtr decode_pod(const JsonView& json) {
   auto cached = std::make_shared<CachedPod>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   const JsonView meta = at(json, "metadata");

@@ -22,8 +22,9 @@ struct CachedPod : kube::Object {
     return !a_job_uid.empty() && (owner_uid == a_job_uid || pod.job_uid_label == a_job_uid);
   }
 };
+using PodPtr = std::shared_ptr<const CachedPod>;
 
-kube::ObjectPtr decode_pod(const JsonView& json);
+PodPtr decode_pod(const JsonView& json);
 
 // Its end is on record, or somebody else removed our finalizer.
 inline bool is_settled(const reconciler::PodView& pod) { return pod.ended() && !pod.has_finalizer; }

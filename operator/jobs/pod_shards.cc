@@ -86,10 +86,10 @@ void PodShards::narrow() {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }
   deps_.pods.narrow(selector(selected_, shards_), [this](const kube::ObjectPtr& object) {
-    const auto& pod = static_cast<const CachedPod&>(*object);
-    const auto shard = reconciler::labelled_shard(pod.pod.shard_label, shards_);
+    const PodPtr pod = kube::as<CachedPod>(object);
+    const auto shard = reconciler::labelled_shard(pod->pod.shard_label, shards_);
     const bool stays = !shard || selected_.count(*shard) != 0;
-    if (!stays) deps_.on_drop(pod);
+    if (!stays) deps_.on_drop(*pod);
     return stays;
   });
 }

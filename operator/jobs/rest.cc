@@ -271,9 +271,9 @@ kube::ObjectPtr packed(const Cached& cached, Content content, kube::PackedObject
 }  // namespace
 
 kube::ObjectPtr decode_cached_job(const JsonView& json) {
-  kube::ObjectPtr object = decode_job(json);
+  JobPtr object = decode_job(json);
   if (!object) return nullptr;
-  const auto& cached = static_cast<const CachedJob&>(*object);
+  const CachedJob& cached = *object;
   if (!is_terminal(cached.job.status.phase)) return object;
   // The batch/v1 Job that it runs mirrors its conditions and counts. Its time to live is that
   // Job's.
@@ -292,9 +292,9 @@ kube::ObjectPtr decode_cached_job(const JsonView& json) {
 }
 
 kube::ObjectPtr decode_cached_pod(const JsonView& json) {
-  kube::ObjectPtr object = decode_pod(json);
+  PodPtr object = decode_pod(json);
   if (!object) return nullptr;
-  const auto& cached = static_cast<const CachedPod&>(*object);
+  const CachedPod& cached = *object;
   if (!is_settled(cached.pod)) return object;
   return packed(cached, cached, unpack_pod);
 }

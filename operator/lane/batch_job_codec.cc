@@ -22,7 +22,7 @@ kube::Kind batch_job_kind() {
   return kind;
 }
 
-kube::ObjectPtr decode_batch_job(const JsonView& json) {
+BatchJobPtr decode_batch_job(const JsonView& json) {
   auto cached = std::make_shared<CachedBatchJob>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   if (string_at(at(json, "spec"), "managedBy") != lane::kManager) return cached;

@@ -19,10 +19,11 @@ struct CachedBatchJob : kube::Object {
   // None: not ours, or too long for the cache (kMaxCachedTexts). Then it is read live.
   std::optional<lane::BatchJob> job;
 };
+using BatchJobPtr = std::shared_ptr<const CachedBatchJob>;
 
 kube::Kind batch_job_kind();
 // Null if the JSON is not an object.
-kube::ObjectPtr decode_batch_job(const JsonView& json);
+BatchJobPtr decode_batch_job(const JsonView& json);
 // Of a live read.
 std::optional<lane::BatchJob> decode_whole_batch_job(const JsonView& json);
 

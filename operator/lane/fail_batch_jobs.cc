@@ -54,8 +54,8 @@ Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
     }
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
-      const auto& job = static_cast<const CachedBatchJob&>(*object);
-      if (!job.ours || job.finished) continue;
+      const BatchJobPtr job = kube::as<CachedBatchJob>(object);
+      if (!job->ours || job->finished) continue;
       auto task = fail(client, object->namespace_, object->name);
       const Status done = co_await task;
       if (done) {

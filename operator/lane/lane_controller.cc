@@ -24,17 +24,10 @@ std::string in_namespace(const std::string& namespace_, const std::string& uid) 
   return namespace_ + "/" + uid;
 }
 
-const CachedBatchJob& as_batch_job(const kube::ObjectPtr& object) {
-  return static_cast<const CachedBatchJob&>(*object);
-}
-const CachedJob& as_job(const kube::ObjectPtr& object) {
-  return static_cast<const CachedJob&>(*object);
-}
-
 // As batch/v1 counts.
-bool counts_as_ready(const kube::ObjectPtr& object) {
-  if (!object) return false;
-  const reconciler::PodView& pod = static_cast<const CachedPod&>(*object).pod;
+bool counts_as_ready(const PodPtr& cached) {
+  if (!cached) return false;
+  const reconciler::PodView& pod = cached->pod;
   return pod.ready && !pod.deletion && !pod.ended();
 }
 
@@ -67,103 +60,97 @@ LaneController::LaneController(Dependencies dependencies)
       membership_(dependencies.membership),
       pool_({loop_, log_}, pool_config(),
             [this](std::string key) { return reconcile(std::move(key)); }) {
-  batch_jobs_.store().add_index(kByUid, [](const kube::Object& object) {
-    const auto& job = static_cast<const CachedBatchJob&>(object);
+  batch_jobs_.add_index(kByUid, [](const CachedBatchJob& job) {
     return job.ours ? std::vector<std::string>{in_namespace(job.namespace_, job.uid)}
                     : std::vector<std::string>{};
   });
-  jobs_.store().add_index(kByOwner, [](const kube::Object& object) {
-    const auto& job = static_cast<const CachedJob&>(object);
+  jobs_.add_index(kByOwner, [](const CachedJob& job) {
     return job.source.empty() || job.owner_uid.empty()
                ? std::vector<std::string>{}
                : std::vector<std::string>{in_namespace(job.namespace_, job.owner_uid)};
   });
-  batch_jobs_.on_change([this](const cache::Change& change) { on_batch_job(change); });
-  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
-  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
+  batch_jobs_.on_change([this](const auto& change) { on_batch_job(change); });
+  jobs_.on_change([this](const auto& change) { on_job(change); });
+  pods_.on_change([this](const auto& change) { on_pod(change); });
   if (namespaces_) {
     namespaces_->on_change([this](const cache::Change& change) { on_namespace(change); });
   }
 }
 
 void LaneController::look_at_all(const std::set<int>& shards) {
-  batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    const CachedBatchJob& job = as_batch_job(object);
-    if (!job.ours || shards.count(membership_.shard_of(shard_key(job))) == 0) return;
-    if (has_work(object)) pool_.queue().add(object->key(), Priority::kLow);
+  batch_jobs_.for_each([&](const BatchJobPtr& job) {
+    if (!job->ours || shards.count(membership_.shard_of(shard_key(*job))) == 0) return;
+    if (has_work(*job)) pool_.queue().add(job->key(), Priority::kLow);
   });
 }
 
 std::string LaneController::shard_key(const CachedBatchJob& job) const {
-  const std::vector<kube::ObjectPtr> all = owned(job.namespace_, job.uid);
+  const std::vector<JobPtr> all = owned(job.namespace_, job.uid);
   const auto first = std::min_element(
-      all.begin(), all.end(),
-      [](const kube::ObjectPtr& a, const kube::ObjectPtr& b) { return a->name < b->name; });
-  if (first != all.end()) return reconciler::shard_key(as_job(*first).job);
+      all.begin(), all.end(), [](const JobPtr& a, const JobPtr& b) { return a->name < b->name; });
+  if (first != all.end()) return reconciler::shard_key((*first)->job);
   return job.has_queue ? job.namespace_ : job.uid;
 }
 
 // ---- What the caches tell.
 
-std::vector<kube::ObjectPtr> LaneController::owned(const std::string& namespace_,
-                                                   const std::string& uid) const {
-  return jobs_.store().by_index(kByOwner, in_namespace(namespace_, uid));
+std::vector<JobPtr> LaneController::owned(const std::string& namespace_,
+                                          const std::string& uid) const {
+  return jobs_.by_index(kByOwner, in_namespace(namespace_, uid));
 }
 
-bool LaneController::has_work(const kube::ObjectPtr& job) const {
-  if (!as_batch_job(job).finished) return true;
-  const std::vector<kube::ObjectPtr> all = owned(job->namespace_, job->uid);
-  return std::any_of(all.begin(), all.end(), [](const kube::ObjectPtr& one) {
-    return !is_terminal(as_job(one).job.status.phase) && !as_job(one).job.deleting;
+bool LaneController::has_work(const CachedBatchJob& job) const {
+  if (!job.finished) return true;
+  const std::vector<JobPtr> all = owned(job.namespace_, job.uid);
+  return std::any_of(all.begin(), all.end(), [](const JobPtr& one) {
+    return !is_terminal(one->job.status.phase) && !one->job.deleting;
   });
 }
 
-void LaneController::on_batch_job(const cache::Change& change) {
-  const bool lives =
-      change.after && as_batch_job(change.after).ours && !as_batch_job(change.after).finished;
+void LaneController::on_batch_job(const cache::View<CachedBatchJob>::Change& change) {
+  const bool lives = change.after && change.after->ours && !change.after->finished;
   if (change.before && (!lives || change.before->uid != change.after->uid)) {
     memory_.erase(change.before->uid);
   }
-  if (!change.after || !as_batch_job(change.after).ours || !has_work(change.after)) return;
+  if (!change.after || !change.after->ours || !has_work(*change.after)) return;
   pool_.queue().add(change.after->key(), change.initial ? Priority::kLow : Priority::kFresh);
 }
 
-void LaneController::on_job(const cache::Change& change) {
-  const CachedJob& job = as_job(change.after ? change.after : change.before);
+void LaneController::on_job(const cache::View<CachedJob>::Change& change) {
+  const CachedJob& job = change.latest();
   if (job.source.empty()) return;
-  for (const kube::ObjectPtr& owner :
-       batch_jobs_.store().by_index(kByUid, in_namespace(job.namespace_, job.owner_uid))) {
-    if (!has_work(owner)) continue;
+  for (const BatchJobPtr& owner :
+       batch_jobs_.by_index(kByUid, in_namespace(job.namespace_, job.owner_uid))) {
+    if (!has_work(*owner)) continue;
     pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
   }
 }
 
 // Of the other changes of a pod the status of its DurableJob tells.
-void LaneController::on_pod(const cache::Change& change) {
+void LaneController::on_pod(const cache::View<CachedPod>::Change& change) {
   if (counts_as_ready(change.before) == counts_as_ready(change.after)) return;
-  const auto& pod = static_cast<const CachedPod&>(change.after ? *change.after : *change.before);
-  const kube::ObjectPtr job = jobs_.store().get(job_key(pod));
-  if (!job || as_job(job).source.empty()) return;
-  for (const kube::ObjectPtr& owner :
-       batch_jobs_.store().by_index(kByUid, in_namespace(job->namespace_, job->owner_uid))) {
-    if (!as_batch_job(owner).finished) pool_.queue().add(owner->key());
+  const JobPtr job = jobs_.get(job_key(change.latest()));
+  if (!job || job->source.empty()) return;
+  for (const BatchJobPtr& owner :
+       batch_jobs_.by_index(kByUid, in_namespace(job->namespace_, job->owner_uid))) {
+    if (!owner->finished) pool_.queue().add(owner->key());
   }
 }
 
 std::optional<std::int64_t> LaneController::ready_pods(const CachedJob& durable) const {
   const int shard = membership_.shard_of(reconciler::shard_key(durable.job));
   if (!pod_shards_.read(shard, durable.namespace_)) return std::nullopt;
-  const std::vector<kube::ObjectPtr> pods = pods_.store().by_index(kByJob, durable.key());
-  return std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
+  const std::vector<PodPtr> pods = pods_.by_index(kByJob, durable.key());
+  return std::count_if(pods.begin(), pods.end(), [&](const PodPtr& pod) {
     return pod->owner_uid == durable.uid && counts_as_ready(pod);
   });
 }
 
 void LaneController::on_namespace(const cache::Change& change) {
   if (!change.after || change.before) return;
-  batch_jobs_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (!as_batch_job(object).ours || object->namespace_ != change.after->name) return;
-    if (has_work(object)) pool_.queue().add(object->key(), Priority::kLow);
+  batch_jobs_.for_each([&](const BatchJobPtr& job) {
+    if (!job->ours || job->namespace_ != change.after->name) return;
+    if (has_work(*job)) pool_.queue().add(job->key(), Priority::kLow);
   });
 }
 
@@ -171,24 +158,21 @@ bool LaneController::is_selected(const std::string& ns) const {
   return !namespaces_ || namespaces_->store().get(ns) != nullptr;
 }
 
-std::shared_ptr<const CachedBatchJob> LaneController::cached(const std::string& key) const {
-  return std::static_pointer_cast<const CachedBatchJob>(batch_jobs_.store().get(key));
-}
+BatchJobPtr LaneController::cached(const std::string& key) const { return batch_jobs_.get(key); }
 
 std::optional<lane::DurableView> LaneController::durable(const std::string& ns,
                                                          const std::string& name,
-                                                         kube::ObjectPtr& keep) const {
-  keep = jobs_.store().get(ns + "/" + name);
+                                                         JobPtr& keep) const {
+  keep = jobs_.get(ns + "/" + name);
   if (!keep) return std::nullopt;
-  return lane::DurableView{&as_job(keep).job, keep->owner_uid,
-                           lane::parse_source(as_job(keep).source)};
+  return lane::DurableView{&keep->job, keep->owner_uid, lane::parse_source(keep->source)};
 }
 
 // ---- One reconcile of a Job.
 
 std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job, Memory& memory) {
   const bool job_lags = job.version < memory.job_version;
-  const bool durable_lags = memory.durable_version > jobs_.version(job.namespace_);
+  const bool durable_lags = memory.durable_version > jobs_->version(job.namespace_);
   if (!job_lags && !durable_lags) {
     memory.waits_since.reset();
     return std::nullopt;
@@ -197,13 +181,13 @@ std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job,
   const Duration left = *memory.waits_since + kLagLimit - loop_.now();
   if (left > Duration::zero()) return left;
   const Log::Fields seen = {{"job", job.key()}, {"seen", "our own write"}};
-  if (job_lags) batch_jobs_.watch_lags(job.namespace_, seen);
-  if (durable_lags) jobs_.watch_lags(job.namespace_, seen);
+  if (job_lags) batch_jobs_->watch_lags(job.namespace_, seen);
+  if (durable_lags) jobs_->watch_lags(job.namespace_, seen);
   return Duration(kLagLimit);
 }
 
 lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJob& job,
-                                const Memory& memory, kube::ObjectPtr& keep) const {
+                                const Memory& memory, JobPtr& keep) const {
   lane::View view{.job = job};
   view.now = now();
   view.keeps_rights = keeps_rights_;
@@ -215,7 +199,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   view.name_taken = is_known_taken || (view.durable && view.durable->owner_uid != job.uid);
   view.refusal = memory.refusal;
   view.refused = memory.refused;
-  if (view.durable) view.ready = ready_pods(as_job(keep));
+  if (view.durable) view.ready = ready_pods(*keep);
   if (memory.last_write) {
     view.ready_pause = *memory.last_write + shortest_pause(cached.bytes) - loop_.now();
   }
@@ -225,7 +209,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   return view;
 }
 
-Task<Result<lane::BatchJob>> LaneController::whole(std::shared_ptr<const CachedBatchJob> job) {
+Task<Result<lane::BatchJob>> LaneController::whole(BatchJobPtr job) {
   if (job->job) co_return *job->job;
   auto get = client_.get(
       kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job->namespace_, job->name));
@@ -270,7 +254,7 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
     result.error = cleared.error();
     co_return result;
   }
-  kube::ObjectPtr keep;
+  JobPtr keep;
   lane::View seen = view(*found, *job, *memory, keep);
   if (seen.is_gone) {
     auto left = pods_left(job->namespace_, lane::record_of(*job)->uid);

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/view.h"
 #include "client/controller/reconcile_pool.h"
 #include "lane/decide.h"
 #include "operator/jobs/events.h"
@@ -36,10 +36,10 @@ class LaneController {
     Log log;
     EventSink& events;
     // Of job_kind() and batch_job_kind().
-    cache::Informer& jobs;
-    cache::Informer& batch_jobs;
+    cache::View<CachedJob> jobs;
+    cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
-    cache::Informer& pods;
+    cache::View<CachedPod> pods;
     const PodShards& pod_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
@@ -71,9 +71,9 @@ class LaneController {
     std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
   };
 
-  void on_batch_job(const cache::Change& change);
-  void on_job(const cache::Change& change);
-  void on_pod(const cache::Change& change);
+  void on_batch_job(const cache::View<CachedBatchJob>::Change& change);
+  void on_job(const cache::View<CachedJob>::Change& change);
+  void on_pod(const cache::View<CachedPod>::Change& change);
   void on_namespace(const cache::Change& change);
   bool is_selected(const std::string& ns) const;
   // reconciler::shard_key() of its DurableJob, also before that is made.
@@ -81,20 +81,20 @@ class LaneController {
   // Pods of this DurableJob; none: they are not all in the cache.
   std::optional<std::int64_t> ready_pods(const CachedJob& durable) const;
   // The DurableJobs that this Job owns.
-  std::vector<kube::ObjectPtr> owned(const std::string& namespace_, const std::string& uid) const;
+  std::vector<JobPtr> owned(const std::string& namespace_, const std::string& uid) const;
   // False: it has finished, and no DurableJob of it runs.
-  bool has_work(const kube::ObjectPtr& job) const;
-  std::shared_ptr<const CachedBatchJob> cached(const std::string& key) const;
+  bool has_work(const CachedBatchJob& job) const;
+  BatchJobPtr cached(const std::string& key) const;
   // The DurableJob that bears this name.
   std::optional<lane::DurableView> durable(const std::string& ns, const std::string& name,
-                                           kube::ObjectPtr& keep) const;
+                                           JobPtr& keep) const;
 
   Task<ReconcileResult> reconcile(std::string key);
-  Task<Result<lane::BatchJob>> whole(std::shared_ptr<const CachedBatchJob> cached);
+  Task<Result<lane::BatchJob>> whole(BatchJobPtr cached);
   // None: act. Otherwise look again after that time.
   std::optional<Duration> awaits_caches(const CachedBatchJob& job, Memory& memory);
   lane::View view(const CachedBatchJob& cached, const lane::BatchJob& job, const Memory& memory,
-                  kube::ObjectPtr& keep) const;
+                  JobPtr& keep) const;
   // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
   // are of another shard than the Job.
   Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
@@ -113,8 +113,7 @@ class LaneController {
   Status await_watch(const lane::BatchJob& job, const JsonView& live, Memory& memory);
   Task<Status> look(const lane::BatchJob& job, std::shared_ptr<Memory> memory);
   Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
-  Task<ReconcileResult> delete_strays_of_finished(std::shared_ptr<const CachedBatchJob> found,
-                                                  Ownership::Claim claim);
+  Task<ReconcileResult> delete_strays_of_finished(BatchJobPtr found, Ownership::Claim claim);
   // The definition of DurableJobs, a policy or a webhook says no.
   static bool is_refusal(const Error& error) {
     return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kForbidden;
@@ -127,9 +126,9 @@ class LaneController {
   kube::Client& client_;
   Log log_;
   EventSink& events_;
-  cache::Informer& jobs_;
-  cache::Informer& batch_jobs_;
-  cache::Informer& pods_;
+  cache::View<CachedJob> jobs_;
+  cache::View<CachedBatchJob> batch_jobs_;
+  cache::View<CachedPod> pods_;
   const PodShards& pod_shards_;
   cache::Informer* const namespaces_;
   const bool keeps_rights_;

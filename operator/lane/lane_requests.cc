@@ -140,7 +140,7 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
 Status LaneController::await_watch(const lane::BatchJob& job, const JsonView& live,
                                    Memory& memory) {
   raise(memory.durable_version, live);
-  if (memory.durable_version <= jobs_.version(job.namespace_)) {
+  if (memory.durable_version <= jobs_->version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
   }
   pool_.queue().add(job.namespace_ + "/" + job.name);
@@ -192,8 +192,8 @@ Task<Status> LaneController::is_current(const lane::BatchJob& job) {
 }
 
 Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
-  for (const kube::ObjectPtr& one : owned(job.namespace_, job.uid)) {
-    if (!lane::is_stray(job, static_cast<const CachedJob&>(*one).job)) continue;
+  for (const JobPtr& one : owned(job.namespace_, job.uid)) {
+    if (!lane::is_stray(job, one->job)) continue;
     auto known = is_current(job);
     const Status current = co_await known;
     if (!current) co_return current.error();
@@ -208,10 +208,10 @@ Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership:
 }
 
 // The cache has only the name of a Job that has finished.
-Task<ReconcileResult> LaneController::delete_strays_of_finished(
-    std::shared_ptr<const CachedBatchJob> found, Ownership::Claim claim) {
+Task<ReconcileResult> LaneController::delete_strays_of_finished(BatchJobPtr found,
+                                                                Ownership::Claim claim) {
   ReconcileResult result;
-  if (!has_work(found)) co_return result;
+  if (!has_work(*found)) co_return result;
   auto read = whole(found);
   const Result<lane::BatchJob> job = co_await read;
   Status cleared = Unit{};

@@ -69,7 +69,7 @@ std::string lease_body(const LeaseWrite& write, const std::string& name, const c
 
 }  // namespace
 
-kube::ObjectPtr decode_lease(const JsonView& json) {
+LeasePtr decode_lease(const JsonView& json) {
   auto lease = std::make_shared<CachedLease>();
   if (!kube::decode_meta(json, *lease)) return nullptr;
   const JsonView meta = at(json, "metadata");

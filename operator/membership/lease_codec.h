@@ -34,9 +34,10 @@ struct CachedLease : kube::Object {
   std::optional<Time> acquired;
   std::string windows;
 };
+using LeasePtr = std::shared_ptr<const CachedLease>;
 
 // Null if label and name show neither kind.
-kube::ObjectPtr decode_lease(const JsonView& json);
+LeasePtr decode_lease(const JsonView& json);
 
 // Leases with this selector: kLeaseLabel for both kinds, or kLeaseLabel=<value> for one.
 kube::Kind lease_kind(std::string label_selector);

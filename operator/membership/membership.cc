@@ -47,9 +47,10 @@ Membership::Membership(const Dependencies& dependencies, Config config, Handlers
       config_(std::move(config)),
       handlers_(std::move(handlers)),
       leases_({loop_, client_, random_, log_}, lease_kind(kLeaseLabel), {config_.namespace_}),
+      cached_(leases_),
       self_(new_name()),
       shards_(static_cast<std::size_t>(config_.shards)) {
-  leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+  cached_.on_change([this](const auto& change) { on_lease(change); });
   leases_.on_progress([this] {
     update_clock();
     evaluate_soon();
@@ -147,7 +148,7 @@ void Membership::tell(const char* what, const Error& error) {
 // The replica that creates shard 0's Lease records the number of shards.
 Task<Status> Membership::check_shards() {
   const std::string name = shard_lease_name(0);
-  if (!leases_.store().get(config_.namespace_ + "/" + name)) {
+  if (!cached_.get(config_.namespace_ + "/" + name)) {
     const LeaseWrite write = lease_write("", config_.timings.lease_duration);
     auto post = client_.post(path(), shard_lease_body(write, 0));
     const Result<JsonDocument> created = co_await post;
@@ -157,7 +158,7 @@ Task<Status> Membership::check_shards() {
   auto get = client_.get(path(name));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
-  const auto lease = std::static_pointer_cast<const CachedLease>(decode_lease(*answer));
+  const auto lease = decode_lease(*answer);
   if (!lease) {
     co_return make_error(
         ErrorCode::kTerminal,

@@ -36,7 +36,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/view.h"
 #include "core/task.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/membership/ownership.h"
@@ -168,7 +168,7 @@ class Membership : public Ownership {
     bool pending = false;
     std::uint64_t tenure = 0;  // how often it was gained
     // The answer to our last write of its Lease. The cache counts once it is as new.
-    std::shared_ptr<const CachedLease> written;
+    LeasePtr written;
     std::string why;
     std::string planned;
     SteadyTime recorded_at{};  // when its windows were last written here
@@ -194,7 +194,7 @@ class Membership : public Ownership {
   std::string new_name();
   void update_clock();
 
-  void on_lease(const cache::Change& change);
+  void on_lease(const cache::View<CachedLease>::Change& change);
   bool evaluates() const;
   void evaluate_soon();
   void evaluate();
@@ -208,13 +208,12 @@ class Membership : public Ownership {
   void carry_out(int shard, const reconciler::ShardDecision& decision);
   void work_ended(int shard);
   // `before`: the Lease that the decision was based on; null: none.
-  Task<void> take(int shard, std::shared_ptr<const CachedLease> before);
+  Task<void> take(int shard, LeasePtr before);
   Task<void> take_over(int shard);
   Task<bool> holder_is_dead(std::string holder);
   Task<void> release(int shard);
   void keep_records();
-  Task<void> write_record(int shard, std::shared_ptr<const CachedLease> before,
-                          std::string windows);
+  Task<void> write_record(int shard, LeasePtr before, std::string windows);
   void note_written(Shard& ours, const JsonView& answer);
   std::string windows_of(int shard, const CachedLease* before) const;
   void tell_wanted();
@@ -223,7 +222,7 @@ class Membership : public Ownership {
   Task<void> delete_member(std::string name, std::string uid, std::uint64_t version);
   Task<void> say_goodbye();
 
-  std::shared_ptr<const CachedLease> shard_lease(int shard);
+  LeasePtr shard_lease(int shard);
   LeaseWrite lease_write(const std::string& holder, Duration duration) const;
   std::string path(const std::string& name = "") const;
   // The options of a request that must end within our tenure.
@@ -239,6 +238,7 @@ class Membership : public Ownership {
   const Config config_;
   Handlers handlers_;
   cache::Informer leases_;
+  const cache::View<CachedLease> cached_;
 
   State state_ = State::kStarting;
   std::string self_;  // "<id>-<random>": new for each member Lease

@@ -21,10 +21,6 @@ constexpr int kTidyDurations = 2;
 // deleted.
 constexpr int kMostDead = 16;
 
-std::shared_ptr<const CachedLease> as_lease(const kube::ObjectPtr& object) {
-  return std::static_pointer_cast<const CachedLease>(object);
-}
-
 }  // namespace
 
 int Membership::shard_of(const std::string& key) const {
@@ -81,9 +77,9 @@ int Membership::shards_held() const {
 
 void Membership::update_clock() { clock_.watch(leases_.synced() && leases_.live(), loop_.now()); }
 
-void Membership::on_lease(const cache::Change& change) {
+void Membership::on_lease(const cache::View<CachedLease>::Change& change) {
   update_clock();
-  const auto lease = as_lease(change.after ? change.after : change.before);
+  const LeasePtr& lease = change.after ? change.after : change.before;
   if (lease->kind == CachedLease::Kind::kMember) {
     if (change.after) {
       tracker_.seen(lease->name, lease->version, clock_.read(loop_.now()));
@@ -119,9 +115,8 @@ void Membership::evaluate_soon() {
   });
 }
 
-std::shared_ptr<const CachedLease> Membership::shard_lease(int shard) {
-  const auto cached =
-      as_lease(leases_.store().get(config_.namespace_ + "/" + shard_lease_name(shard)));
+LeasePtr Membership::shard_lease(int shard) {
+  const auto cached = cached_.get(config_.namespace_ + "/" + shard_lease_name(shard));
   const auto& written = shards_[static_cast<std::size_t>(shard)].written;
   return written && (!cached || cached->version < written->version) ? written : cached;
 }
@@ -148,8 +143,7 @@ reconciler::ShardsView Membership::view() {
   reconciler::ShardsView view;
   view.self = self_;
   view.acting = state_ == State::kActing && time_left() > Duration::zero();
-  leases_.store().for_each([&](const kube::ObjectPtr& object) {
-    const auto lease = as_lease(object);
+  cached_.for_each([&](const LeasePtr& lease) {
     if (lease->kind != CachedLease::Kind::kMember || lease->holder.empty()) return;
     view.members[lease->holder] = {member_alive(*lease), !lease->steps_aside.empty()};
   });
@@ -187,8 +181,7 @@ void Membership::evaluate() {
 void Membership::tell_wanted() {
   reconciler::ShardsView soon = view();
   bool is_other = false;
-  leases_.store().for_each([&](const kube::ObjectPtr& object) {
-    const auto lease = as_lease(object);
+  cached_.for_each([&](const LeasePtr& lease) {
     const auto member = soon.members.find(lease->holder);
     if (lease->kind != CachedLease::Kind::kMember || member == soon.members.end()) return;
     if (lease->holder == self_ || !is_soon_dead(*lease)) return;
@@ -255,7 +248,7 @@ void Membership::drop(int shard, const char* why) {
   handlers_.lost(shard, why);
 }
 
-Task<void> Membership::take(int shard, std::shared_ptr<const CachedLease> before) {
+Task<void> Membership::take(int shard, LeasePtr before) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
   reconciler::check_take(view(), before ? before->holder : "");
   ours.pending = true;
@@ -327,12 +320,12 @@ Task<void> Membership::take_over(int shard) {
 // The watch may lag, so read the verdict's evidence again.
 Task<bool> Membership::holder_is_dead(std::string holder) {
   const std::string name = member_lease_name(holder);
-  const auto judged = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
+  const auto judged = cached_.get(config_.namespace_ + "/" + name);
   auto get = client_.get(path(name), within_time());
   const Result<JsonDocument> answer = co_await get;
   heed_shards(answer);
   if (!answer) co_return answer.error().code == ErrorCode::kNotFound;
-  const auto live = as_lease(decode_lease(*answer));
+  const auto live = decode_lease(*answer);
   kube::Object bare;
   if (!live && kube::decode_meta(*answer, bare)) {
     // Somebody removed its label, so the watch does not show it. Live reads like this one do.
@@ -345,7 +338,7 @@ Task<bool> Membership::holder_is_dead(std::string holder) {
   if (live && judged && live->uid == judged->uid && live->version == judged->version) {
     co_return true;
   }
-  const auto cached = as_lease(leases_.store().get(config_.namespace_ + "/" + name));
+  const auto cached = cached_.get(config_.namespace_ + "/" + name);
   if (live && (!cached || cached->version < live->version)) {
     tracker_.seen(name, live->version, clock_.read(loop_.now()));
     leases_.watch_lags(config_.namespace_, {{"member", holder}});
@@ -375,7 +368,7 @@ Task<void> Membership::release(int shard) {
 }
 
 void Membership::note_written(Shard& ours, const JsonView& answer) {
-  ours.written = as_lease(decode_lease(answer));
+  ours.written = decode_lease(answer);
   ours.recorded_at = loop_.now();
 }
 
@@ -387,10 +380,9 @@ void Membership::tidy() {
     if (const auto lease = shard_lease(shard)) holders.insert(lease->holder);
   }
   const Duration live = clock_.read(loop_.now());
-  std::shared_ptr<const CachedLease> stale, dead;
+  LeasePtr stale, dead;
   int dead_count = 0;
-  leases_.store().for_each([&](const kube::ObjectPtr& object) {
-    const auto lease = as_lease(object);
+  cached_.for_each([&](const LeasePtr& lease) {
     if (lease->kind != CachedLease::Kind::kMember || lease->holder == self_) return;
     if (holders.count(lease->holder) != 0 || deleting_.count(lease->name) != 0) return;
     const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
@@ -424,8 +416,7 @@ OwnershipReport Membership::report() {
   if (renewed_at_ != SteadyTime{}) report.renewal_age = loop_.now() - renewed_at_;
   update_clock();
   const Duration live = clock_.read(loop_.now());
-  leases_.store().for_each([&](const kube::ObjectPtr& object) {
-    const auto lease = as_lease(object);
+  cached_.for_each([&](const LeasePtr& lease) {
     if (lease->kind != CachedLease::Kind::kMember) return;
     const auto silent = tracker_.silent_for(lease->name, live, clock_.epoch());
     report.members.push_back(

@@ -34,8 +34,7 @@ void Membership::keep_records() {
 
 // A compare-and-swap on the Lease that names us: a replica that has taken the shard meanwhile also
 // has the record. Failures need no handling: the next tick writes it again.
-Task<void> Membership::write_record(int shard, std::shared_ptr<const CachedLease> before,
-                                    std::string windows) {
+Task<void> Membership::write_record(int shard, LeasePtr before, std::string windows) {
   Shard& ours = shards_[static_cast<std::size_t>(shard)];
   ours.pending = true;
   LeaseWrite write = lease_write(self_, config_.timings.lease_duration);

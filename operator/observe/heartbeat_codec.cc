@@ -62,7 +62,7 @@ std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const 
   return is_ours ? std::optional(run) : std::nullopt;
 }
 
-kube::ObjectPtr decode_heartbeat(const JsonView& json) {
+HeartbeatPtr decode_heartbeat(const JsonView& json) {
   auto cached = std::make_shared<CachedHeartbeat>();
   if (!kube::decode_meta(json, *cached)) return nullptr;
   const JsonView meta = at(json, "metadata");

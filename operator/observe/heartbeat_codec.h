@@ -26,6 +26,7 @@ struct CachedHeartbeat : kube::Object {
   std::string job_name;  // of the DurableJob that owns it
   std::string mark;      // the progress annotation
 };
+using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
 // The name of the Lease of a run of this job.
 std::string lease_name(const reconciler::Job& job, std::int64_t run);
@@ -36,7 +37,7 @@ std::string lease_name(const reconciler::Job& job, const reconciler::WriteLease&
 std::optional<std::int64_t> run_in_lease_name(const std::string& job_uid, const std::string& name);
 
 // Null: not a Lease, or no DurableJob owns it.
-kube::ObjectPtr decode_heartbeat(const JsonView& json);
+HeartbeatPtr decode_heartbeat(const JsonView& json);
 
 // The body of the PUT, or of the POST if write.uid is empty. It drops the reports of earlier
 // holders, but for the checkpoint.

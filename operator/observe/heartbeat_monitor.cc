@@ -19,10 +19,6 @@ kube::Kind heartbeat_kind() {
 // The index of Leases by the key of their job.
 constexpr const char* kByOwner = "job";
 
-HeartbeatPtr as_heartbeat(const kube::ObjectPtr& object) {
-  return std::static_pointer_cast<const CachedHeartbeat>(object);
-}
-
 }  // namespace
 
 HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
@@ -32,19 +28,18 @@ HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependen
       leases_(dependencies, heartbeat_kind(), namespaces),
       worked_on_(std::move(worked_on)),
       records_(namespaces) {
-  leases_.store().add_index(kByOwner, [](const kube::Object& object) {
-    const auto& lease = static_cast<const CachedHeartbeat&>(object);
+  cached().add_index(kByOwner, [](const CachedHeartbeat& lease) {
     return std::vector<std::string>{lease.namespace_ + "/" + lease.job_name};
   });
   leases_.on_progress([this] { update_clock(); });
-  leases_.on_change([this](const cache::Change& change) {
+  cached().on_change([this](const auto& change) {
     update_clock();
     if (change.after) {
-      seen(*as_heartbeat(change.after));
+      seen(*change.after);
     } else {
       records_.gone(change.before->key());
     }
-    if (on_change_) on_change_(as_heartbeat(change.before), as_heartbeat(change.after));
+    if (on_change_) on_change_(change.before, change.after);
   });
 }
 
@@ -67,7 +62,7 @@ void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
 }
 
 void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& lease) {
-  const HeartbeatPtr found = as_heartbeat(leases_.store().get(namespace_ + "/" + lease));
+  const HeartbeatPtr found = cached().get(namespace_ + "/" + lease);
   if (!found) return;
   update_clock();
   seen(*found);
@@ -81,18 +76,13 @@ void HeartbeatMonitor::look_again_at_all(const std::string& namespace_, const st
 
 HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& lease,
                                    const std::string& job_uid) {
-  const auto found = as_heartbeat(leases_.store().get(namespace_ + "/" + lease));
+  const auto found = cached().get(namespace_ + "/" + lease);
   return found && found->owner_uid == job_uid ? found : nullptr;
 }
 
 std::vector<HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& namespace_,
                                                    const std::string& job) {
-  std::vector<HeartbeatPtr> leases;
-  const std::string owner = namespace_ + "/" + job;
-  for (const kube::ObjectPtr& object : leases_.store().by_index(kByOwner, owner)) {
-    leases.push_back(as_heartbeat(object));
-  }
-  return leases;
+  return cached().by_index(kByOwner, namespace_ + "/" + job);
 }
 
 reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& lease,
@@ -116,11 +106,11 @@ Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std
     if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();
     co_return answer.error();
   }
-  const HeartbeatPtr live = as_heartbeat(decode_heartbeat(*answer));
+  const HeartbeatPtr live = decode_heartbeat(*answer);
   if (!live || live->owner_uid != job_uid) co_return HeartbeatPtr();
   update_clock();
-  const kube::ObjectPtr cached = leases_.store().get(live->key());
-  if (!cached || cached->version < live->version) seen(*live);
+  const HeartbeatPtr known = cached().get(live->key());
+  if (!known || known->version < live->version) seen(*live);
   co_return live;
 }
 

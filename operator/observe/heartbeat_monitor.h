@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/view.h"
 #include "client/kube/client.h"
 #include "core/loop.h"
 #include "core/task.h"
@@ -16,8 +16,6 @@
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
-
-using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
 class HeartbeatMonitor {
  public:
@@ -57,6 +55,7 @@ class HeartbeatMonitor {
     records_.keep_windows(windows, loop_, wanted);
   }
 
+  cache::View<CachedHeartbeat> cached() { return leases_; }
   cache::Informer& leases() { return leases_; }
   const cache::Informer& leases() const { return leases_; }
 

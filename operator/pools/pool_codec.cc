@@ -100,7 +100,7 @@ kube::Kind pool_kind() {
   return kind;
 }
 
-kube::ObjectPtr decode_pool(const JsonView& json) {
+PoolPtr decode_pool(const JsonView& json) {
   auto pool = std::make_shared<CachedPool>();
   if (!kube::decode_meta(json, *pool)) return nullptr;
   const JsonView meta = at(json, "metadata");

@@ -26,12 +26,13 @@ struct CachedPool : kube::Object {
   // None: too long for the cache.
   std::optional<SharedTexts> texts;
 };
+using PoolPtr = std::shared_ptr<const CachedPool>;
 
 // What the cache of pools watches.
 kube::Kind pool_kind();
 
 // Null if the JSON is not an object.
-kube::ObjectPtr decode_pool(const JsonView& json);
+PoolPtr decode_pool(const JsonView& json);
 
 // spec.template as JSON text, from which the hash is made.
 std::string template_of(const JsonView& pool);

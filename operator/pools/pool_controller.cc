@@ -24,10 +24,7 @@ std::string pool_key(const CachedJob& job) {
 }
 
 // Empty: it has none in its current stage.
-std::string pool_key_of(const kube::Object& object) {
-  const auto& job = static_cast<const CachedJob&>(object);
-  return job.job.spec.pool ? pool_key(job) : "";
-}
+std::string pool_key_of(const CachedJob& job) { return job.job.spec.pool ? pool_key(job) : ""; }
 
 ReconcilePool::Config pool_config() {
   ReconcilePool::Config config;
@@ -51,18 +48,18 @@ PoolController::PoolController(Dependencies dependencies, Config config)
       look_at_(std::move(dependencies.look_at)),
       config_(std::move(config)),
       times_(config_.namespaces),
-      jobs_reach_(loop_, client_, jobs_, log_,
+      jobs_reach_(loop_, client_, *jobs_, log_,
                   [this](const std::string& key) { work_.queue().add(key); }),
-      pods_reach_(loop_, client_, pods_, log_,
+      pods_reach_(loop_, client_, *pods_, log_,
                   [this](const std::string& key) { work_.queue().add(key); }),
-      leases_reach_(loop_, client_, leases_, log_,
+      leases_reach_(loop_, client_, *leases_, log_,
                     [this](const std::string& key) { look_at_(key, Priority::kFresh); }),
       work_({loop_, log_}, pool_config(),
             [this](std::string key) { return reconcile(std::move(key)); }) {
-  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
-  pools_.on_change([this](const cache::Change& change) { on_pool(change); });
-  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
-  leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+  jobs_.on_change([this](const auto& change) { on_job(change); });
+  pools_.on_change([this](const auto& change) { on_pool(change); });
+  pods_.on_change([this](const auto& change) { on_pod(change); });
+  leases_.on_change([this](const auto& change) { on_lease(change); });
   keep_windows(dependencies.windows);
 }
 
@@ -88,19 +85,19 @@ void PoolController::look_at_all(int shard) {
   for (const auto& [key, worker] : workers_) {
     if (is_of_shard(key)) work_.queue().add(worker->queue_key());
   }
-  pools_.store().for_each([&](const kube::ObjectPtr& pool) {
+  pools_.for_each([&](const PoolPtr& pool) {
     if (is_of_shard(pool->key())) work_.queue().add(pool->key());
   });
 }
 
 void PoolController::proof() {
-  times_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
+  times_.watch([this](const std::string& watched) { return leases_->live(watched); }, loop_.now());
   times_.proof(loop_.now());
   watch_missing();
 }
 
 void PoolController::on_progress() {
-  times_.watch([this](const std::string& watched) { return leases_.live(watched); }, loop_.now());
+  times_.watch([this](const std::string& watched) { return leases_->live(watched); }, loop_.now());
   jobs_reach_.on_progress();
   pods_reach_.on_progress();
   leases_reach_.on_progress();
@@ -119,7 +116,7 @@ void PoolController::time_travelled() {
   for (const auto& [key, known] : all) {
     const auto& worker = known;  // a lambda captures it
     const auto again = [&](const std::string& name) {
-      return leases_.store().get(worker->namespace_ + "/" + name);
+      return leases_.get(worker->namespace_ + "/" + name);
     };
     if (!again(worker_lease_name(worker->pod_uid))) lease_is_gone(worker, /*is_work=*/false);
     if (!again(work_lease_name(worker->pod_uid))) lease_is_gone(worker, /*is_work=*/true);
@@ -135,7 +132,7 @@ void PoolController::time_travelled() {
 
 // As for queues: pools that cannot be read for long are as good as missing.
 bool PoolController::has_read_pools(const std::string& ns) const {
-  return pools_.version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
+  return pools_->version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
 }
 
 reconciler::PoolView PoolController::of(const CachedJob& job) {
@@ -146,7 +143,7 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
     view.no_pool = has_read_pools(job.namespace_);
     if (const auto pool = find_pool(key)) view.wait = pool->book.wait_of(job.uid, loop_.now());
     // Only of jobs in the cache: its change ends the entry.
-    const kube::ObjectPtr newest = jobs_.store().get(job.key());
+    const JobPtr newest = jobs_.get(job.key());
     if (!newest || newest->uid != job.uid || pool_key_of(*newest) != key) return view;
     Lacking& lacking = lacking_[key];
     lacking.was_read = view.no_pool;
@@ -191,7 +188,7 @@ void PoolController::look_at_unread() {
 
 void PoolController::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) {
   // It decided on this version, and a newer one may have come meanwhile.
-  const kube::ObjectPtr newest = jobs_.store().get(job.key());
+  const JobPtr newest = jobs_.get(job.key());
   if (!newest || newest->uid != job.uid || newest->version != job.version) return;
   const std::string key = pool_key(job);
   const std::shared_ptr<Pool> pool = pool_of(key);
@@ -222,7 +219,7 @@ void PoolController::not_placed(const CachedJob& job) {
 void PoolController::watch_missing() {
   for (const auto& [key, pool] : books_) {
     const std::string ns = namespace_of(key);
-    if (leases_.version(ns) == 0) continue;
+    if (leases_->version(ns) == 0) continue;
     for (const std::string& uid : pool->book.missing()) {
       times_.missing_for(ns + "/" + uid, loop_.now());
     }
@@ -264,11 +261,11 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     slot.left = has_left(id, view);
     return run.open() ? is_empty(slot.at) : slot.left;
   };
-  const Moment needed = leases_reach_.since(job.uid, job.version);
+  const cache::Moment needed = leases_reach_.since(job.uid, job.version);
   // What this process wrote itself comes back by the watch.
   const std::uint64_t version = worker.lease->version;
   const bool is_new =
-      leases_.version(job.namespace_) >= version && leases_reach_.has(job.namespace_, needed);
+      leases_->version(job.namespace_) >= version && leases_reach_.has(job.namespace_, needed);
   // The job waits for newer Leases only if they can change something.
   if (!look(is_new) && !is_new && look(true)) {
     leases_reach_.has(job.namespace_, needed, job.key(), version);
@@ -282,7 +279,7 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     slot.out_of_memory = view.out_of_memory;
     slot.beside_others = reconciler::attempts_at_end(view) > 1;
   }
-  slot.is_known = is_new && leases_.live(job.namespace_) && worker.is_readable() &&
+  slot.is_known = is_new && leases_->live(job.namespace_) && worker.is_readable() &&
                   worker.lease->is() == reconciler::WorkerIs::kLive;
   if (slot.at == reconciler::AtPlace::kUnknown && slot.is_known && run.start_time &&
       now() - *run.start_time >= job.job.spec.start_deadline) {

@@ -21,13 +21,13 @@
 #include <utility>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/reach.h"
+#include "client/cache/view.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/events.h"
 #include "operator/jobs/places.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
-#include "operator/pools/cache_reach.h"
 #include "operator/pools/pool_workers.h"
 #include "operator/pools/worker_times.h"
 
@@ -54,10 +54,10 @@ class PoolController : public Places {
     Telemetry& telemetry;
     EventSink& events;
     // Of job_kind(), pool_kind(), worker_pod_kind() and worker_lease_kind().
-    cache::Informer& jobs;
-    cache::Informer& pools;
-    cache::Informer& pods;
-    cache::Informer& leases;
+    cache::View<CachedJob> jobs;
+    cache::View<CachedPool> pools;
+    cache::View<CachedWorkerPod> pods;
+    cache::View<CachedWorkerLease> leases;
     WindowKeeper& windows;
     Membership& membership;
     // Look at the job with this key ("namespace/name") again.
@@ -91,12 +91,12 @@ class PoolController : public Places {
 
  private:
   // pool_events.cc: what the caches tell.
-  void on_job(const cache::Change& change);
-  void on_pool(const cache::Change& change);
-  void on_pod(const cache::Change& change);
-  void on_lease(const cache::Change& change);
+  void on_job(const cache::View<CachedJob>::Change& change);
+  void on_pool(const cache::View<CachedPool>::Change& change);
+  void on_pod(const cache::View<CachedWorkerPod>::Change& change);
+  void on_lease(const cache::View<CachedWorkerLease>::Change& change);
   // `is_own`: the answer to a write or read of ours, which may be newer than the watch, or older.
-  void show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool is_own);
+  void show_pod(WorkerPodPtr pod, bool is_own);
   void pod_is_gone(const WorkerPtr& worker);
   void show_lease(WorkerLeasePtr lease, bool is_own);
   void lease_is_gone(const WorkerPtr& worker, bool is_work);
@@ -116,7 +116,7 @@ class PoolController : public Places {
   void forget_if_empty(const WorkerPtr& worker);
   std::shared_ptr<Pool> pool_of(const std::string& key);
   std::shared_ptr<Pool> find_pool(const std::string& key) const;
-  std::shared_ptr<const CachedPool> cached(const std::string& key) const;
+  PoolPtr cached(const std::string& key) const;
   bool has_read_pools(const std::string& ns) const;
   // Its slots and what it may take, into the book.
   reconciler::WorkerDecision refresh(Worker& worker);
@@ -157,7 +157,7 @@ class PoolController : public Places {
   reconciler::PoolState state_of(const CachedPool& cached, Pool& pool);
   std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
                                       std::int64_t count);
-  Task<Status> create_pods(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,
+  Task<Status> create_pods(PoolPtr cached, std::shared_ptr<Pool> pool,
                            std::vector<std::string> names, Ownership::Claim claim);
   struct Removed {
     std::size_t gone = 0;
@@ -166,8 +166,8 @@ class PoolController : public Places {
   Task<Removed> remove_pods(std::shared_ptr<Pool> pool, std::vector<std::string> uids,
                             Ownership::Claim claim, ReconcileResult& result);
   Task<Status> remove_pod(WorkerPtr worker, Ownership::Claim claim);
-  Task<Result<std::string>> template_of(std::shared_ptr<const CachedPool> cached);
-  Task<Status> write_status(std::shared_ptr<const CachedPool> cached, std::shared_ptr<Pool> pool,
+  Task<Result<std::string>> template_of(PoolPtr cached);
+  Task<Status> write_status(PoolPtr cached, std::shared_ptr<Pool> pool,
                             reconciler::PoolStatus status, Ownership::Claim claim);
   void tell_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
   bool knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder);
@@ -182,18 +182,18 @@ class PoolController : public Places {
   Log log_;
   Telemetry& telemetry_;
   EventSink& events_;
-  cache::Informer& jobs_;
-  cache::Informer& pools_;
-  cache::Informer& pods_;
-  cache::Informer& leases_;
+  cache::View<CachedJob> jobs_;
+  cache::View<CachedPool> pools_;
+  cache::View<CachedWorkerPod> pods_;
+  cache::View<CachedWorkerLease> leases_;
   Membership& membership_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
   const Config config_;
   // The clocks and the caches' versions, which a look at a job may only ask.
   mutable WorkerTimes times_;
-  mutable CacheReach jobs_reach_;
-  mutable CacheReach pods_reach_;
-  mutable CacheReach leases_reach_;
+  mutable cache::Reach jobs_reach_;
+  mutable cache::Reach pods_reach_;
+  mutable cache::Reach leases_reach_;
   mutable ReconcilePool work_;
   std::unordered_map<std::string, std::shared_ptr<Pool>> books_;  // by the pool's key
   std::unordered_map<std::string, WorkerPtr> workers_;            // by namespace and pod UID

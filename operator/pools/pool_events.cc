@@ -13,11 +13,7 @@ constexpr std::chrono::milliseconds kPoolPause{100};
 // A Lease stays this long after the cut-off: an intent may be under way that names the worker.
 constexpr std::chrono::seconds kLeaseStays{10};
 
-const CachedJob* as_job(const kube::ObjectPtr& object) {
-  return static_cast<const CachedJob*>(object.get());
-}
-
-std::string pool_key_of(const CachedJob* job) {
+std::string pool_key_of(const JobPtr& job) {
   return job && job->job.spec.pool ? job->namespace_ + "/" + job->job.spec.pool->name : "";
 }
 
@@ -54,9 +50,7 @@ std::shared_ptr<Pool> PoolController::find_pool(const std::string& key) const {
   return found == books_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const CachedPool> PoolController::cached(const std::string& key) const {
-  return std::static_pointer_cast<const CachedPool>(pools_.store().get(key));
-}
+PoolPtr PoolController::cached(const std::string& key) const { return pools_.get(key); }
 
 WorkerPtr PoolController::find_worker(const std::string& ns, const std::string& pod_uid) const {
   const auto found = workers_.find(ns + "/" + pod_uid);
@@ -84,9 +78,9 @@ void PoolController::forget_if_empty(const WorkerPtr& worker) {
 
 // ---- Jobs.
 
-void PoolController::on_job(const cache::Change& change) {
-  const CachedJob* const before = as_job(change.before);
-  const CachedJob* const after = as_job(change.after);
+void PoolController::on_job(const cache::View<CachedJob>::Change& change) {
+  const JobPtr& before = change.before;
+  const JobPtr& after = change.after;
   const std::string key_before = pool_key_of(before);
   const std::string key = pool_key_of(after);
   const bool is_same = before && after && before->uid == after->uid && key_before == key;
@@ -97,7 +91,7 @@ void PoolController::on_job(const cache::Change& change) {
       if (pool->book.empty() && pool->workers.empty()) books_.erase(key_before);
     }
   }
-  if (!is_same) lacks_no_more(key_before, before);
+  if (!is_same) lacks_no_more(key_before, before.get());
   if (key.empty()) return;
   const std::shared_ptr<Pool> pool = pool_of(key);
   look_at_workers(key, pool->book.put(*after, loop_.now()));
@@ -137,8 +131,8 @@ void PoolController::wake(const std::string& key, Pool& pool) {
 
 // ---- Pools.
 
-void PoolController::on_pool(const cache::Change& change) {
-  const std::string key = change.after ? change.after->key() : change.before->key();
+void PoolController::on_pool(const cache::View<CachedPool>::Change& change) {
+  const std::string key = change.latest().key();
   work_.queue().add(key);
   if (const auto pool = find_pool(key)) {
     for (const auto& [uid, worker] : pool->workers) {
@@ -157,16 +151,16 @@ void PoolController::on_pool(const cache::Change& change) {
 
 // ---- Workers' pods.
 
-void PoolController::on_pod(const cache::Change& change) {
+void PoolController::on_pod(const cache::View<CachedWorkerPod>::Change& change) {
   if (change.after) {
-    show_pod(std::static_pointer_cast<const CachedWorkerPod>(change.after), /*is_own=*/false);
+    show_pod(change.after, /*is_own=*/false);
     return;
   }
   const WorkerPtr worker = find_worker(change.before->namespace_, change.before->uid);
   if (worker) pod_is_gone(worker);
 }
 
-void PoolController::show_pod(std::shared_ptr<const CachedWorkerPod> pod, bool is_own) {
+void PoolController::show_pod(WorkerPodPtr pod, bool is_own) {
   const WorkerPtr worker = worker_of(pod->namespace_, pod->pool_name, pod->uid);
   if (!worker || is_old(worker->pod, *pod, worker->own_pod, is_own)) return;
   see_placement(*worker, pod->placement, now());
@@ -191,8 +185,8 @@ void PoolController::pod_is_gone(const WorkerPtr& worker) {
 void PoolController::forget_unseen_pods(Pool& pool) {
   std::vector<WorkerPtr> gone;
   for (const auto& [uid, worker] : pool.workers) {
-    if (!worker->pod || pods_.version(worker->namespace_) < worker->pod->version) continue;
-    const kube::ObjectPtr cached = pods_.store().get(worker->pod->key());
+    if (!worker->pod || pods_->version(worker->namespace_) < worker->pod->version) continue;
+    const WorkerPodPtr cached = pods_.get(worker->pod->key());
     if (!cached || cached->uid != uid) gone.push_back(worker);
   }
   for (const WorkerPtr& worker : gone) pod_is_gone(worker);
@@ -215,12 +209,12 @@ reconciler::PodIs PoolController::pod_is(const Worker& worker) {
 
 // ---- Workers' Leases.
 
-void PoolController::on_lease(const cache::Change& change) {
+void PoolController::on_lease(const cache::View<CachedWorkerLease>::Change& change) {
   if (change.after) {
-    show_lease(std::static_pointer_cast<const CachedWorkerLease>(change.after), /*is_own=*/false);
+    show_lease(change.after, /*is_own=*/false);
     return;
   }
-  const auto& lease = static_cast<const CachedWorkerLease&>(*change.before);
+  const CachedWorkerLease& lease = *change.before;
   const WorkerPtr worker = find_worker(lease.namespace_, lease.pod_uid);
   if (!worker) return;
   const WorkerLeasePtr& known = lease.is_work ? worker->work : worker->lease;
@@ -352,7 +346,7 @@ bool PoolController::is_needed(const Worker& worker) {
     work_.queue().add_after(worker.queue_key(), *worker.cut_off_seen + kLeaseStays - loop_.now());
     return true;
   }
-  const Moment seen = jobs_reach_.since(worker.lease->uid, worker.lease->version);
+  const cache::Moment seen = jobs_reach_.since(worker.lease->uid, worker.lease->version);
   return !jobs_reach_.has(worker.namespace_, seen, worker.queue_key());
 }
 

@@ -84,7 +84,7 @@ Task<ReconcileResult> PoolController::reconcile_pool(std::string key) {
     co_return result;
   }
   // Before the first lists are there, all workers would be missing.
-  const bool is_read = pods_.version(ns) > 0 && leases_.version(ns) > 0 && jobs_.version(ns) > 0;
+  const bool is_read = pods_->version(ns) > 0 && leases_->version(ns) > 0 && jobs_->version(ns) > 0;
   if (!is_read) {
     wake_in(result, kUnreadPause);
     co_return result;
@@ -175,7 +175,7 @@ Task<Status> PoolController::read_missing(std::string key, std::shared_ptr<Pool>
     const std::string uid = string_at(holdfast::at(item, "metadata"), "uid");
     if (wanted.count(uid) == 0) continue;
     found.insert(uid);
-    const auto lease = std::static_pointer_cast<const CachedWorkerLease>(decode_worker_lease(item));
+    const auto lease = decode_worker_lease(item);
     if (!lease) continue;
     auto ours = std::make_shared<CachedWorkerLease>(*lease);
     ours->pool_name = key.substr(ns.size() + 1);
@@ -269,7 +269,7 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
 
 // ---- Its pods.
 
-Task<Result<std::string>> PoolController::template_of(std::shared_ptr<const CachedPool> cached) {
+Task<Result<std::string>> PoolController::template_of(PoolPtr cached) {
   if (cached->pod_template) co_return *cached->pod_template;
   auto get = client_.get(pool_path(*cached));
   const Result<JsonDocument> answer = co_await get;
@@ -292,9 +292,8 @@ std::vector<std::string> PoolController::free_names(const CachedPool& cached, co
   return free_worker_names(cached.name, cached.uid, taken, count);
 }
 
-Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cached,
-                                         std::shared_ptr<Pool> pool, std::vector<std::string> names,
-                                         Ownership::Claim claim) {
+Task<Status> PoolController::create_pods(PoolPtr cached, std::shared_ptr<Pool> pool,
+                                         std::vector<std::string> names, Ownership::Claim claim) {
   auto read = template_of(cached);
   const Result<std::string> pod_template = co_await read;
   if (!pod_template) co_return pod_template.error();
@@ -302,42 +301,42 @@ Task<Status> PoolController::create_pods(std::shared_ptr<const CachedPool> cache
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> creations;
   for (const std::string& name : names) {
-    creations.emplace_back([this, name, &owner, &pod_template, &failure, &claim,
-                            &pool]() -> Task<void> {
-      if (failure) co_return;
-      const Result<std::string> body =
-          worker_pod_body(owner, *pod_template, name, config_.agent_image);
-      kube::CallOptions options;
-      std::optional<Error> refused = may_write(claim, options);
-      if (!body) refused = body.error();
-      if (!refused) {
-        auto post = client_.post(kube::collection_path("/api/v1", "pods", owner.namespace_), *body,
-                                 options);
-        const Result<JsonDocument> answer = co_await post;
-        if (answer) {
-          pool->refusal.reset();
-          auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*answer));
-          if (pod) show_pod(std::move(pod), /*is_own=*/true);
-          co_return;
-        }
-        if (answer.error().code == ErrorCode::kAlreadyExists) {
-          // If it is ours, it counts from now on. The watch may bring it after the next plan. As
-          // long as nobody knows whose it is, another name would be one worker too many.
-          auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
-          const Result<JsonDocument> there = co_await get;
-          if (!there && there.error().code != ErrorCode::kNotFound) failure = there.error();
-          if (!there) co_return;
-          std::erase_if(pool->taken_names,
-                        [&](const auto& one) { return one.second <= loop_.now(); });
-          pool->taken_names[name] = loop_.now() + kTakenName;
-          auto pod = std::static_pointer_cast<const CachedWorkerPod>(decode_worker_pod(*there));
-          if (pod) show_pod(std::move(pod), /*is_own=*/true);
-          co_return;
-        }
-        refused = answer.error();
-      }
-      failure = refused;
-    });
+    creations.emplace_back(
+        [this, name, &owner, &pod_template, &failure, &claim, &pool]() -> Task<void> {
+          if (failure) co_return;
+          const Result<std::string> body =
+              worker_pod_body(owner, *pod_template, name, config_.agent_image);
+          kube::CallOptions options;
+          std::optional<Error> refused = may_write(claim, options);
+          if (!body) refused = body.error();
+          if (!refused) {
+            auto post = client_.post(kube::collection_path("/api/v1", "pods", owner.namespace_),
+                                     *body, options);
+            const Result<JsonDocument> answer = co_await post;
+            if (answer) {
+              pool->refusal.reset();
+              auto pod = decode_worker_pod(*answer);
+              if (pod) show_pod(std::move(pod), /*is_own=*/true);
+              co_return;
+            }
+            if (answer.error().code == ErrorCode::kAlreadyExists) {
+              // If it is ours, it counts from now on. The watch may bring it after the next plan. As
+              // long as nobody knows whose it is, another name would be one worker too many.
+              auto get = client_.get(kube::object_path("/api/v1", "pods", owner.namespace_, name));
+              const Result<JsonDocument> there = co_await get;
+              if (!there && there.error().code != ErrorCode::kNotFound) failure = there.error();
+              if (!there) co_return;
+              std::erase_if(pool->taken_names,
+                            [&](const auto& one) { return one.second <= loop_.now(); });
+              pool->taken_names[name] = loop_.now() + kTakenName;
+              auto pod = decode_worker_pod(*there);
+              if (pod) show_pod(std::move(pod), /*is_own=*/true);
+              co_return;
+            }
+            refused = answer.error();
+          }
+          failure = refused;
+        });
   }
   auto together = side_by_side(loop_, kPodsAtOnce, std::move(creations));
   co_await together;
@@ -403,9 +402,8 @@ Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim
 
 // ---- Its status.
 
-Task<Status> PoolController::write_status(std::shared_ptr<const CachedPool> cached,
-                                          std::shared_ptr<Pool> pool, PoolStatus status,
-                                          Ownership::Claim claim) {
+Task<Status> PoolController::write_status(PoolPtr cached, std::shared_ptr<Pool> pool,
+                                          PoolStatus status, Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = may_write(claim, options)) co_return *error;
   SharedTexts texts = cached->texts.value_or(SharedTexts{});

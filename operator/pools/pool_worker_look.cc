@@ -22,10 +22,6 @@ std::string lease_path(const std::string& ns, const std::string& name) {
   return kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, ns, name);
 }
 
-WorkerLeasePtr as_lease(const JsonView& json) {
-  return std::static_pointer_cast<const CachedWorkerLease>(decode_worker_lease(json));
-}
-
 // Its Leases have the duration with which its agent runs, whatever the pool has by now.
 WorkerPool owner_of(const Worker& worker, const CachedPool& pool) {
   WorkerPool owner{pool.name, pool.namespace_, pool.uid, pool.hash, pool.spec};
@@ -64,7 +60,7 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   const auto claim = membership_.claim(worker->namespace_);
   // Without the Leases nothing is known of it. It is looked at again when they are there.
   if (!claim) co_return ReconcileResult{};
-  if (leases_.version(worker->namespace_) == 0) co_return with(std::chrono::seconds(1));
+  if (leases_->version(worker->namespace_) == 0) co_return with(std::chrono::seconds(1));
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   if (worker->wants_read) {
     auto look = look_live(worker);
@@ -198,7 +194,8 @@ Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::str
     auto read = read_lease(worker, is_work);
     co_return co_await read;
   }
-  if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease), /*is_own=*/true);
+  if (WorkerLeasePtr lease = decode_worker_lease(*answer))
+    show_lease(std::move(lease), /*is_own=*/true);
   co_return Unit{};
 }
 
@@ -208,7 +205,8 @@ Task<Status> PoolController::read_lease(WorkerPtr worker, bool is_work) {
   auto get = client_.get(lease_path(worker->namespace_, name));
   const Result<JsonDocument> answer = co_await get;
   if (answer) {
-    if (WorkerLeasePtr lease = as_lease(*answer)) show_lease(std::move(lease), /*is_own=*/true);
+    if (WorkerLeasePtr lease = decode_worker_lease(*answer))
+      show_lease(std::move(lease), /*is_own=*/true);
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
@@ -235,7 +233,8 @@ Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, s
   auto put = client_.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
   const Result<JsonDocument> answer = co_await put;
   if (answer) {
-    if (WorkerLeasePtr written = as_lease(*answer)) show_lease(std::move(written), /*is_own=*/true);
+    if (WorkerLeasePtr written = decode_worker_lease(*answer))
+      show_lease(std::move(written), /*is_own=*/true);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;
@@ -309,9 +308,9 @@ reconciler::RecordSays PoolController::record(const Worker& worker, const Attemp
                                               const std::string& job_name) {
   using reconciler::RecordSays;
   const std::string key = worker.namespace_ + "/" + job_name;
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+  const auto job = jobs_.get(key);
   if (!job || job->uid != id.job_uid) {
-    const Moment seen = jobs_reach_.since(worker.work->uid, worker.work->version);
+    const cache::Moment seen = jobs_reach_.since(worker.work->uid, worker.work->version);
     const bool is_gone = jobs_reach_.has(worker.namespace_, seen, worker.queue_key());
     return is_gone ? RecordSays::kOver : RecordSays::kUnknown;
   }

@@ -22,8 +22,6 @@
 
 namespace holdfast::controller {
 
-using WorkerLeasePtr = std::shared_ptr<const CachedWorkerLease>;
-
 struct Worker {
   std::string namespace_;
   std::string pool_name;
@@ -32,7 +30,7 @@ struct Worker {
   std::string pool_uid;  // as its Leases last had it; empty: not known
 
   // Null: none is there, as far as is known.
-  std::shared_ptr<const CachedWorkerPod> pod;
+  WorkerPodPtr pod;
   WorkerLeasePtr lease;
   WorkerLeasePtr work;
   // The versions that answers to our own writes have shown. The watch may be behind them.
@@ -105,7 +103,7 @@ struct Pool {
   SteadyTime planned_since{};
   std::uint64_t outdated = 0;  // a conflict has shown that there is a newer version than this one
   std::optional<reconciler::PoolState::Refusal> refusal;
-  // Who was last seen on record (see PoolStatus::holder), at which moment (CacheReach) that was,
+  // Who was last seen on record (see PoolStatus::holder), at which moment (cache::Reach) that was,
   // and whether we have seen all pods that were made before.
   struct Owner {
     std::string holder;

@@ -142,7 +142,7 @@ kube::Kind worker_lease_kind() {
   return kind;
 }
 
-kube::ObjectPtr decode_worker_lease(const JsonView& json) {
+WorkerLeasePtr decode_worker_lease(const JsonView& json) {
   auto lease = std::make_shared<CachedWorkerLease>();
   if (!kube::decode_meta(json, *lease)) return nullptr;
   lease->pod_uid = pod_uid_in_lease_name(lease->name);

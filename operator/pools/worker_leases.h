@@ -61,12 +61,13 @@ struct CachedWorkerLease : kube::Object {
   // The work Lease.
   Work work;
 };
+using WorkerLeasePtr = std::shared_ptr<const CachedWorkerLease>;
 
 // What the cache of both watches.
 kube::Kind worker_lease_kind();
 
 // Null: no Lease with one of the two names.
-kube::ObjectPtr decode_worker_lease(const JsonView& json);
+WorkerLeasePtr decode_worker_lease(const JsonView& json);
 
 // The body of the POST of the worker Lease. `holder`: worker_holder(), or kRevokedHolder if the
 // Lease was deleted and is made again.

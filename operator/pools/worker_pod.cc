@@ -220,9 +220,9 @@ kube::Kind worker_pod_kind() {
   return kind;
 }
 
-kube::ObjectPtr decode_worker_pod(const JsonView& json) {
+WorkerPodPtr decode_worker_pod(const JsonView& json) {
   const JsonView meta = at(json, "metadata");
-  const auto decoded = std::static_pointer_cast<const CachedPod>(decode_pod(json));
+  const auto decoded = decode_pod(json);
   const std::string pool_name = pool_that_owns(meta);
   if (!decoded || pool_name.empty()) return nullptr;
   auto cached = std::make_shared<CachedWorkerPod>();

@@ -66,11 +66,12 @@ struct CachedWorkerPod : kube::Object {
   reconciler::Placement placement = reconciler::Placement::kUnseen;
   std::optional<Time> placed;
 };
+using WorkerPodPtr = std::shared_ptr<const CachedWorkerPod>;
 
 // What the cache of workers' pods watches.
 kube::Kind worker_pod_kind();
 
 // Null: not a pod, or no WorkerPool owns it.
-kube::ObjectPtr decode_worker_pod(const JsonView& json);
+WorkerPodPtr decode_worker_pod(const JsonView& json);
 
 }  // namespace holdfast::controller

@@ -70,7 +70,7 @@ kube::Kind queue_kind() {
   return kind;
 }
 
-kube::ObjectPtr decode_queue(const JsonView& json) {
+QueuePtr decode_queue(const JsonView& json) {
   auto queue = std::make_shared<CachedQueue>();
   if (!kube::decode_meta(json, *queue)) return nullptr;
   queue->generation = int_at(at(json, "metadata"), "generation");

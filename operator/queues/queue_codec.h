@@ -19,12 +19,13 @@ struct CachedQueue : kube::Object {
   // None: too long for the cache.
   std::optional<SharedTexts> texts;
 };
+using QueuePtr = std::shared_ptr<const CachedQueue>;
 
 // What the cache of queues watches.
 kube::Kind queue_kind();
 
 // Null if the JSON is not an object.
-kube::ObjectPtr decode_queue(const JsonView& json);
+QueuePtr decode_queue(const JsonView& json);
 
 SharedTexts decode_queue_texts(const JsonView& json);
 

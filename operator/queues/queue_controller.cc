@@ -23,10 +23,6 @@ constexpr std::chrono::milliseconds kNextLook{200};
 
 std::string queue_key(const CachedJob& job) { return job.namespace_ + "/" + job.job.queue->name; }
 
-const CachedJob& as_job(const kube::ObjectPtr& object) {
-  return static_cast<const CachedJob&>(*object);
-}
-
 ReconcilePool::Config pool_config() {
   ReconcilePool::Config config;
   config.workers = kQueueWorkers;
@@ -47,13 +43,13 @@ QueueController::QueueController(Dependencies dependencies)
       pod_shards_(dependencies.pod_shards),
       look_at_(std::move(dependencies.look_at)),
       has_left_(std::move(dependencies.has_left)),
-      jobs_check_(client_, jobs_, moments_, log_, [this] { on_progress(); }),
-      pods_check_(client_, pods_, moments_, log_, [this] { on_progress(); }),
+      jobs_check_(client_, *jobs_, moments_, log_, [this] { on_progress(); }),
+      pods_check_(client_, *pods_, moments_, log_, [this] { on_progress(); }),
       pool_({loop_, log_}, pool_config(),
             [this](std::string key) { return reconcile(std::move(key)); }) {
-  jobs_.on_change([this](const cache::Change& change) { on_job(change); });
-  pods_.on_change([this](const cache::Change& change) { on_pod(change); });
-  queues_.on_change([this](const cache::Change& change) { on_queue(change); });
+  jobs_.on_change([this](const auto& change) { on_job(change); });
+  pods_.on_change([this](const auto& change) { on_pod(change); });
+  queues_.on_change([this](const auto& change) { on_queue(change); });
 }
 
 void QueueController::look_at_all(int shard) {
@@ -61,7 +57,7 @@ void QueueController::look_at_all(int shard) {
     if (membership_.shard_of(namespace_of(key)) == shard) pool_.queue().add(key);
   };
   for (const auto& [key, book] : books_) look_at(key);
-  queues_.store().for_each([&](const kube::ObjectPtr& object) { look_at(object->key()); });
+  queues_.for_each([&](const auto& object) { look_at(object->key()); });
 }
 
 // What was known of the jobs' old pods may be from before these pods left the cache.
@@ -75,7 +71,7 @@ void QueueController::begin_pods(const std::set<int>& shards, const std::string&
         [&, &ns = ns](const reconciler::QueuedJob& job) { keys.push_back(ns + "/" + job.name); });
   }
   for (const std::string& key : keys) {
-    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto job = jobs_.get(key);
     if (job && job->job.queue) put(*job);
   }
   for (const int shard : shards) look_at_all(shard);
@@ -89,18 +85,16 @@ std::shared_ptr<QueueBook> QueueController::book_of(const std::string& key) {
   return book;
 }
 
-std::shared_ptr<const CachedQueue> QueueController::queue(const std::string& key) const {
-  return std::static_pointer_cast<const CachedQueue>(queues_.store().get(key));
-}
+QueuePtr QueueController::queue(const std::string& key) const { return queues_.get(key); }
 
 // While the namespace's queues have not been read, nobody knows. Queues that cannot be read for
 // long are as good as missing: the jobs must say why they wait.
 bool QueueController::has_read_queues(const std::string& ns) const {
-  return queues_.version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
+  return queues_->version(ns) > 0 || loop_.now() - began_ >= kReadingTime;
 }
 
 bool QueueController::is_missing(const std::string& key) const {
-  return !queues_.store().get(key) && has_read_queues(namespace_of(key));
+  return !queues_.get(key) && has_read_queues(namespace_of(key));
 }
 
 void QueueController::look_at_waiting(const std::string& key) {
@@ -145,9 +139,9 @@ OldPods QueueController::old_pods(const CachedJob& job) {
     forget_rest(job);
     return OldPods::kThere;
   }
-  const auto pods = pods_.store().by_index(kByJob, job.key());
-  const bool is_there = std::any_of(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
-    return as_pod(pod).names(job.uid) && !as_pod(pod).pod.ended();
+  const auto pods = pods_.by_index(kByJob, job.key());
+  const bool is_there = std::any_of(pods.begin(), pods.end(), [&](const auto& pod) {
+    return pod->names(job.uid) && !pod->pod.ended();
   });
   const reconciler::Status& status = job.job.status;
   const bool rests =
@@ -161,7 +155,7 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   // Its later writes change nothing of that.
   const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
   if (is_new) rested->second = moments_.next();
-  const Moment since = rested->second;
+  const cache::Moment since = rested->second;
   if (pods_check_.shown(job.namespace_) >= since) {
     unsure_[job.namespace_].since.erase(job.key());
     return OldPods::kNone;
@@ -228,7 +222,7 @@ void QueueController::look_at_unsure() {
     std::vector<std::string> keys;
     for (const auto& [key, since] : unsure.since) keys.push_back(key);
     for (const std::string& key : keys) {
-      const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+      const auto job = jobs_.get(key);
       if (!job || !job->job.queue) {
         unsure.since.erase(key);
         continue;
@@ -271,7 +265,7 @@ std::optional<Duration> QueueController::look_at_coming(const std::string& ns) {
     }
   }
   for (const std::string& key : over) {
-    const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(key));
+    const auto job = jobs_.get(key);
     if (!job || !job->job.queue) continue;
     put(*job);
     pool_.queue().add(queue_key(*job));
@@ -283,32 +277,32 @@ void QueueController::put(const CachedJob& job) {
   book_of(queue_key(job))->put(job, old_pods(job), now());
 }
 
-void QueueController::on_job(const cache::Change& change) {
-  const bool is_gone = change.before && as_job(change.before).job.queue &&
+void QueueController::on_job(const cache::View<CachedJob>::Change& change) {
+  const bool is_gone = change.before && change.before->job.queue &&
                        (!change.after || change.after->uid != change.before->uid);
   if (is_gone) {
-    const CachedJob& job = as_job(change.before);
+    const CachedJob& job = *change.before;
     book_of(queue_key(job))->erase(job.uid);
     forget_coming(job);
     forget_rest(job);
     pool_.queue().add(queue_key(job));
   }
-  if (!change.after || !as_job(change.after).job.queue) return;
-  put(as_job(change.after));
-  pool_.queue().add(queue_key(as_job(change.after)));
+  if (!change.after || !change.after->job.queue) return;
+  put(*change.after);
+  pool_.queue().add(queue_key(*change.after));
 }
 
-void QueueController::on_pod(const cache::Change& change) {
-  const CachedPod& pod = as_pod(change.after ? change.after : change.before);
-  const auto job = std::static_pointer_cast<const CachedJob>(jobs_.store().get(job_key(pod)));
+void QueueController::on_pod(const cache::View<CachedPod>::Change& change) {
+  const CachedPod& pod = change.latest();
+  const auto job = jobs_.get(job_key(pod));
   if (!job || !job->job.queue) return;
   if (job->job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) return;
   put(*job);
   pool_.queue().add(queue_key(*job));
 }
 
-void QueueController::on_queue(const cache::Change& change) {
-  const std::string key = change.after ? change.after->key() : change.before->key();
+void QueueController::on_queue(const cache::View<CachedQueue>::Change& change) {
+  const std::string key = change.latest().key();
   pool_.queue().add(key);
   if (change.before && change.after) return;
   look_at_waiting(key);  // jobs say whether their queue is there
@@ -358,7 +352,7 @@ reconciler::PermitView QueueController::of(const CachedJob& job) const {
 
 void QueueController::ask(const CachedJob& job, bool wants, bool pod_may_come) {
   // It decided on this version, and a newer one may have come meanwhile.
-  const kube::ObjectPtr cached = jobs_.store().get(job.key());
+  const JobPtr cached = jobs_.get(job.key());
   if (!cached || cached->uid != job.uid || cached->version != job.version) return;
   const std::shared_ptr<QueueBook> book = book_of(queue_key(job));
   const auto holds = [&] {
@@ -377,7 +371,7 @@ void QueueController::ask(const CachedJob& job, bool wants, bool pod_may_come) {
 std::vector<QueueCount> QueueController::counts() const {
   std::vector<QueueCount> all;
   for (const auto& [key, book] : books_) {
-    if (!membership_.holds(namespace_of(key)) || !queues_.store().get(key)) continue;
+    if (!membership_.holds(namespace_of(key)) || !queues_.get(key)) continue;
     QueueCount count;
     count.namespace_ = namespace_of(key);
     count.name = key.substr(count.namespace_.size() + 1);
@@ -411,7 +405,7 @@ std::optional<Duration> QueueController::renew_caches(const std::string& key, Qu
   const Duration patience = is_urgent ? Duration(kOtherEvents) : Duration(kNoHurry);
   const Duration left =
       book.last_write ? *book.last_write + patience - loop_.now() : Duration::zero();
-  const auto renew = [&](CacheCheck& check) {
+  const auto renew = [&](cache::CacheCheck& check) {
     if (book.tenure.may_count(check.shown(ns))) return;
     if (left <= Duration::zero()) {
       check.compare(ns);
@@ -495,7 +489,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
   co_return result;
 }
 
-Task<Status> QueueController::write(std::shared_ptr<const CachedQueue> queue, std::uint64_t version,
+Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
                                     reconciler::QueueStatus status, Ownership::Claim claim,
                                     std::uint64_t& written) {
   kube::CallOptions options;

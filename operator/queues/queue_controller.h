@@ -18,13 +18,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "client/cache/informer.h"
+#include "client/cache/cache_check.h"
+#include "client/cache/view.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
-#include "operator/queues/cache_check.h"
 #include "operator/queues/queue_book.h"
 
 namespace holdfast::controller {
@@ -50,9 +50,9 @@ class QueueController : public Permits {
     Log log;
     Telemetry& telemetry;
     // Of job_kind(), pod_kind() (with the index kByJob) and queue_kind().
-    cache::Informer& jobs;
-    cache::Informer& pods;
-    cache::Informer& queues;
+    cache::View<CachedJob> jobs;
+    cache::View<CachedPod> pods;
+    cache::View<CachedQueue> queues;
     Membership& membership;
     const PodShards& pod_shards;
     // Look at the job with this key ("namespace/name") again.
@@ -83,9 +83,9 @@ class QueueController : public Permits {
   std::vector<QueueCount> counts() const;
 
  private:
-  void on_job(const cache::Change& change);
-  void on_pod(const cache::Change& change);
-  void on_queue(const cache::Change& change);
+  void on_job(const cache::View<CachedJob>::Change& change);
+  void on_pod(const cache::View<CachedPod>::Change& change);
+  void on_queue(const cache::View<CachedQueue>::Change& change);
   void put(const CachedJob& job);
   OldPods old_pods(const CachedJob& job);
   bool any_slot_is_taken(const CachedJob& job) const;
@@ -99,7 +99,7 @@ class QueueController : public Permits {
   void forget_coming(const CachedJob& job);
   std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
-  std::shared_ptr<const CachedQueue> queue(const std::string& key) const;
+  QueuePtr queue(const std::string& key) const;
   bool has_read_queues(const std::string& ns) const;
   bool is_missing(const std::string& key) const;
   void look_at_waiting(const std::string& key);
@@ -111,9 +111,8 @@ class QueueController : public Permits {
                              std::uint64_t& version);
   bool caches_are_new(const std::string& ns, const QueueBook& book) const;
   std::optional<Duration> renew_caches(const std::string& key, QueueBook& book);
-  Task<Status> write(std::shared_ptr<const CachedQueue> queue, std::uint64_t version,
-                     reconciler::QueueStatus status, Ownership::Claim claim,
-                     std::uint64_t& written);
+  Task<Status> write(QueuePtr queue, std::uint64_t version, reconciler::QueueStatus status,
+                     Ownership::Claim claim, std::uint64_t& written);
   void look_at_admitted(const CachedQueue& queue, QueueBook& book);
   void tell_admitted(const CachedQueue& queue, QueueBook& book,
                      const std::vector<std::string>& uids);
@@ -123,16 +122,16 @@ class QueueController : public Permits {
   kube::Client& client_;
   Log log_;
   Telemetry& telemetry_;
-  cache::Informer& jobs_;
-  cache::Informer& pods_;
-  cache::Informer& queues_;
+  cache::View<CachedJob> jobs_;
+  cache::View<CachedPod> pods_;
+  cache::View<CachedQueue> queues_;
   Membership& membership_;
   const PodShards& pod_shards_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
   std::function<bool(const CachedJob& job, const reconciler::Run& run)> has_left_;
-  Moments moments_;
-  CacheCheck jobs_check_;
-  CacheCheck pods_check_;
+  cache::Moments moments_;
+  cache::CacheCheck jobs_check_;
+  cache::CacheCheck pods_check_;
   ReconcilePool pool_;
   std::unordered_map<std::string, std::shared_ptr<QueueBook>> books_;  // by the queue's key
   std::unordered_set<std::string> behind_;  // queues that wait for the caches
@@ -141,9 +140,9 @@ class QueueController : public Permits {
   SteadyTime began_{};
   // Jobs with podReplacementPolicy Failed of which no attempt runs: when that was first seen, by
   // UID. Until the cache of pods is shown to be as new, they keep their permits.
-  std::unordered_map<std::string, Moment> rested_;
+  std::unordered_map<std::string, cache::Moment> rested_;
   struct Unsure {
-    Moment looked_at = 0;                               // the cache was this new
+    cache::Moment looked_at = 0;                        // the cache was this new
     std::unordered_map<std::string, SteadyTime> since;  // by the job's key
   };
   std::unordered_map<std::string, Unsure> unsure_;  // by namespace

@@ -204,7 +204,7 @@ Task<Result<Pass>> release_all_in(kube::Client& client, Releases what, std::stri
     }
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
-      const auto held = std::static_pointer_cast<const Held>(object);
+      const auto held = kube::as<Held>(object);
       if (!held->ours) continue;
       ++pass.found;
       auto task = release(client, what, held);

@@ -1,12 +1,10 @@
-#include "operator/pools/cache_reach.h"
+#include "client/cache/reach.h"
 
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "client/controller/fair_share.h"
-
-namespace holdfast::controller {
+namespace holdfast::cache {
 namespace {
 
 // Other events of the namespace usually bring the version sooner.
@@ -17,21 +15,21 @@ constexpr std::size_t kMostSeen = 200'000;
 
 }  // namespace
 
-CacheReach::CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake)
+Reach::Reach(Loop& loop, kube::Client& client, Informer& cache, Log log, Wake wake)
     : loop_(loop),
       cache_(cache),
       wake_(std::move(wake)),
       check_(client, cache, moments_, std::move(log), [this] { look(); }) {}
 
-Moment CacheReach::since(const std::string& uid, std::uint64_t version) {
+Moment Reach::since(const std::string& uid, std::uint64_t version) {
   if (seen_.size() >= kMostSeen && seen_.count(uid) == 0) seen_.clear();
   Seen& seen = seen_[uid];
   if (seen.moment == 0 || seen.version != version) seen = {version, moments_.next()};
   return seen.moment;
 }
 
-bool CacheReach::has(const std::string& ns, Moment moment, const std::string& key,
-                     std::uint64_t version) {
+bool Reach::has(const std::string& ns, Moment moment, const std::string& key,
+                std::uint64_t version) {
   if (has(ns, moment) && cache_.version(ns) >= version) return true;
   Waiting& waiting = waiting_.try_emplace(key, Waiting{0, 0, loop_.now()}).first->second;
   waiting.moment = moment;
@@ -42,15 +40,15 @@ bool CacheReach::has(const std::string& ns, Moment moment, const std::string& ke
   return false;
 }
 
-void CacheReach::on_progress() {
+void Reach::on_progress() {
   check_.on_progress();
   look();
 }
 
-void CacheReach::look() {
+void Reach::look() {
   std::vector<std::string> reached;
   for (auto one = waiting_.begin(); one != waiting_.end();) {
-    const std::string ns = tenant_of(one->first);
+    const std::string ns = kube::namespace_of(one->first);
     if (!has(ns, one->second.moment) || cache_.version(ns) < one->second.version) {
       ++one;
       continue;
@@ -61,27 +59,27 @@ void CacheReach::look() {
   for (const std::string& key : reached) wake_(key);
 }
 
-void CacheReach::compare() {
+void Reach::compare() {
   timer_ = 0;
   std::set<std::string> namespaces;
   if (waiting_.empty() || stopped_) return;
   for (const auto& [key, waiting] : waiting_) {
-    if (loop_.now() - waiting.since >= kOtherEvents) namespaces.insert(tenant_of(key));
+    if (loop_.now() - waiting.since >= kOtherEvents) namespaces.insert(kube::namespace_of(key));
   }
   timer_ = loop_.call_after(kCompareAgain, [this] { compare(); });
   for (const std::string& ns : namespaces) check_.compare(ns);
 }
 
-void CacheReach::time_travelled() {
+void Reach::time_travelled() {
   check_.time_travelled();
   seen_.clear();
   for (auto& [key, waiting] : waiting_) waiting.moment = waiting.version = 0;
   look();
 }
 
-void CacheReach::stop() {
+void Reach::stop() {
   stopped_ = true;
   loop_.cancel(std::exchange(timer_, 0));
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::cache

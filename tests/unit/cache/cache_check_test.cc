@@ -1,6 +1,6 @@
 // When a cache is known to have everything of a moment, on the real client and a scripted
 // transport.
-#include "operator/queues/cache_check.h"
+#include "client/cache/cache_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
 
-namespace holdfast::controller {
+namespace holdfast::cache {
 namespace {
 
 using holdfast::test::FakeTransport;
@@ -59,8 +59,8 @@ class CacheCheckTest : public ::testing::Test {
     ASSERT_FALSE(is_shown());
   }
   bool is_shown(const std::string& ns = "ns") const { return check.shown(ns) >= seen; }
-  cache::Informer::Dependencies dependencies() {
-    cache::Informer::Dependencies of{loop, client, random, Log()};
+  Informer::Dependencies dependencies() {
+    Informer::Dependencies of{loop, client, random, Log()};
     of.streaming_lists = false;
     return of;
   }
@@ -89,7 +89,7 @@ class CacheCheckTest : public ::testing::Test {
   FakeTransport transport{loop};
   NoCredentials credentials{loop};
   kube::Client client{{loop, transport, credentials, random, Log(), {}}};
-  cache::Informer informer{dependencies(), jobs(), {}};
+  Informer informer{dependencies(), jobs(), {}};
   int compared = 0;
   Moments moments;
   CacheCheck check{client, informer, moments, Log(), [this] { ++compared; }};
@@ -215,4 +215,4 @@ TEST_F(CacheCheckTest, AListFromBeforeATimeTravelProvesNothing) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::cache

@@ -13,16 +13,16 @@
 #include <string>
 #include <unordered_map>
 
+#include "client/cache/cache_check.h"
 #include "core/loop.h"
-#include "operator/queues/cache_check.h"
 
-namespace holdfast::controller {
+namespace holdfast::cache {
 
-class CacheReach {
+class Reach {
  public:
   using Wake = std::function<void(const std::string& key)>;
-  CacheReach(Loop& loop, kube::Client& client, cache::Informer& cache, Log log, Wake wake);
-  ~CacheReach() { stop(); }
+  Reach(Loop& loop, kube::Client& client, Informer& cache, Log log, Wake wake);
+  ~Reach() { stop(); }
 
   // The moment when this process first asked about this version of an object of another resource.
   // Forgetting it costs another request.
@@ -47,7 +47,7 @@ class CacheReach {
   void compare();
 
   Loop& loop_;
-  cache::Informer& cache_;
+  Informer& cache_;
   Wake wake_;
   Moments moments_;
   CacheCheck check_;
@@ -66,4 +66,4 @@ class CacheReach {
   bool stopped_ = false;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::cache

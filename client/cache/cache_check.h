@@ -25,7 +25,7 @@
 #include "core/log.h"
 #include "core/task.h"
 
-namespace holdfast::controller {
+namespace holdfast::cache {
 
 // Moments in the life of this process, in their order. Zero: before all of them.
 using Moment = std::uint64_t;
@@ -40,7 +40,7 @@ class Moments {
 class CacheCheck {
  public:
   // `moments`: those that `shown` is compared with. `compared` runs when an answer has come.
-  CacheCheck(kube::Client& client, cache::Informer& cache, Moments& moments, Log log,
+  CacheCheck(kube::Client& client, Informer& cache, Moments& moments, Log log,
              std::function<void()> compared);
 
   // The cache has everything that the API server had at this moment.
@@ -88,7 +88,7 @@ class CacheCheck {
   void settle(const std::string& ns, State& state);
 
   kube::Client& client_;
-  cache::Informer& cache_;
+  Informer& cache_;
   Moments& moments_;
   Log log_;
   std::function<void()> compared_;
@@ -96,4 +96,4 @@ class CacheCheck {
   int age_ = 0;  // how often the data was set back
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::cache

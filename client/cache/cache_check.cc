@@ -1,11 +1,11 @@
-#include "operator/queues/cache_check.h"
+#include "client/cache/cache_check.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "client/cache/list_query.h"
 
-namespace holdfast::controller {
+namespace holdfast::cache {
 namespace {
 
 // Of one answer. The metadata of a job takes about 1 KB.
@@ -15,7 +15,7 @@ constexpr int kSkippedAfterFailure = 3;
 
 }  // namespace
 
-CacheCheck::CacheCheck(kube::Client& client, cache::Informer& cache, Moments& moments, Log log,
+CacheCheck::CacheCheck(kube::Client& client, Informer& cache, Moments& moments, Log log,
                        std::function<void()> compared)
     : client_(client),
       cache_(cache),
@@ -64,7 +64,7 @@ Task<void> CacheCheck::ask(std::string ns) {
   const Moment begun = moments_.next();
   kube::Kind kind = bare_kind();
   kind.label_selector.clear();
-  auto page = client_.list(kind, ns, cache::list_query(cache::Freshness::kConsistent, 0, "", 1));
+  auto page = client_.list(kind, ns, list_query(Freshness::kConsistent, 0, "", 1));
   const Result<kube::ListPage> answer = co_await page;
   if (age != age_) co_return;
   if (!answer) co_return failed(ns, answer.error().message);
@@ -85,8 +85,7 @@ Task<void> CacheCheck::list(std::string ns) {
   // The cache may get another selector meanwhile. Then list and cache have different objects.
   const kube::Kind kind = bare_kind();
   do {
-    auto page =
-        client_.list(kind, ns, cache::list_query(cache::Freshness::kConsistent, 0, token, kPage));
+    auto page = client_.list(kind, ns, list_query(Freshness::kConsistent, 0, token, kPage));
     const Result<kube::ListPage> answer = co_await page;
     if (age != age_) co_return;
     if (!answer) co_return failed(ns, answer.error().message);
@@ -150,4 +149,4 @@ void CacheCheck::on_progress() {
   for (auto& [ns, state] : namespaces_) settle(ns, state);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::cache
