@@ -26,7 +26,7 @@ Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
 
 Status Executor::may_write(const Ownership::Claim& claim) const {
   if (ownership_.holds(claim)) return Unit{};
-  return make_error(ErrorCode::kCancelled, "this replica no longer holds the job's shard");
+  return make_error(ErrorCode::kCancelled, "this replica no longer holds the shard");
 }
 
 void Executor::check_claim(const Ownership::Claim& claim, const CachedJob& job) const {

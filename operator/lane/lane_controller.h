@@ -118,7 +118,6 @@ class LaneController {
   static bool is_refusal(const Error& error) {
     return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kForbidden;
   }
-  std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;
   void tell(const lane::BatchJob& job, const lane::Event& event);
   Time now() const { return client_.server_clock().now(loop_.now()); }
 

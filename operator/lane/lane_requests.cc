@@ -23,20 +23,11 @@ std::string durable_path(const std::string& ns, const std::string& name) {
 
 }  // namespace
 
-std::optional<Error> LaneController::may_write(const Ownership::Claim& claim,
-                                               kube::CallOptions& options) const {
-  if (!membership_.holds(claim)) {
-    return make_error(ErrorCode::kCancelled, "this replica no longer holds the Job's shard");
-  }
-  options.timeout = std::min(options.timeout, membership_.time_left());
-  return std::nullopt;
-}
-
 Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
                                           std::shared_ptr<Memory> memory, Ownership::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   auto put = client_.put(kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural,
                                            job.namespace_, job.name, "status"),
                          batch_status_body(job, write.metadata, write.status), options);
@@ -53,7 +44,7 @@ Task<Status> LaneController::send(const lane::BatchJob& job, std::string name,
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   auto call = client_.patch(durable_path(job.namespace_, name),
                             lane::patch_body(version, source, fields), options);
   const Result<JsonDocument> answer = co_await call;
@@ -100,7 +91,7 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
                                     std::shared_ptr<Memory> memory, Ownership::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   auto post = client_.post(
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
       creation.body, options);
@@ -198,7 +189,7 @@ Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership:
     const Status current = co_await known;
     if (!current) co_return current.error();
     kube::CallOptions options;
-    if (auto error = may_write(claim, options)) co_return *error;
+    if (auto error = membership_.may_write(claim, options)) co_return *error;
     auto call = client_.del(durable_path(one->namespace_, one->name),
                             preconditions(one->uid, one->version), options);
     const Result<JsonDocument> answer = co_await call;

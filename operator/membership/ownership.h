@@ -1,10 +1,13 @@
 // Which jobs belong to this replica, and until when it may act on them. Loop only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "client/kube/client.h"
+#include "core/result.h"
 #include "core/time.h"
 
 namespace holdfast::controller {
@@ -36,6 +39,15 @@ class Ownership {
   // The time until the renew deadline; zero or less: it has passed. A request under a claim must
   // end within this time.
   virtual Duration time_left() const = 0;
+
+  // Before each write: an error if the claim no longer holds. Else the request ends in time.
+  std::optional<Error> may_write(const Claim& claim, kube::CallOptions& options) const {
+    if (!holds(claim)) {
+      return make_error(ErrorCode::kCancelled, "this replica no longer holds the shard");
+    }
+    options.timeout = std::min(options.timeout, time_left());
+    return std::nullopt;
+  }
 };
 
 }  // namespace holdfast::controller

@@ -174,7 +174,6 @@ class PoolController : public Places {
   Task<Status> read_missing(std::string key, std::shared_ptr<Pool> pool);
   std::optional<Duration> look_for_missing(const std::string& key, Pool& pool);
   void forget_unseen_pods(Pool& pool);
-  std::optional<Error> may_write(const Ownership::Claim& claim, kube::CallOptions& options) const;
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;

@@ -307,7 +307,7 @@ Task<Status> PoolController::create_pods(PoolPtr cached, std::shared_ptr<Pool> p
           const Result<std::string> body =
               worker_pod_body(owner, *pod_template, name, config_.agent_image);
           kube::CallOptions options;
-          std::optional<Error> refused = may_write(claim, options);
+          std::optional<Error> refused = membership_.may_write(claim, options);
           if (!body) refused = body.error();
           if (!refused) {
             auto post = client_.post(kube::collection_path("/api/v1", "pods", owner.namespace_),
@@ -383,7 +383,7 @@ Task<PoolController::Removed> PoolController::remove_pods(std::shared_ptr<Pool> 
 Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim) {
   if (!worker->pod || worker->removed) co_return Unit{};
   kube::CallOptions options;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   // From now on it gets no attempt: the request may take its time.
   worker->removed = true;
   refresh(*worker);
@@ -405,7 +405,7 @@ Task<Status> PoolController::remove_pod(WorkerPtr worker, Ownership::Claim claim
 Task<Status> PoolController::write_status(PoolPtr cached, std::shared_ptr<Pool> pool,
                                           PoolStatus status, Ownership::Claim claim) {
   kube::CallOptions options;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   SharedTexts texts = cached->texts.value_or(SharedTexts{});
   if (!cached->texts) {
     auto get = client_.get(pool_path(*cached));

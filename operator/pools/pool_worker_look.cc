@@ -111,15 +111,6 @@ void PoolController::tell_refused(const Worker& worker, const Error& error) {
 
 // ---- Its Leases.
 
-std::optional<Error> PoolController::may_write(const Ownership::Claim& claim,
-                                               kube::CallOptions& options) const {
-  if (!membership_.holds(claim)) {
-    return make_error(ErrorCode::kCancelled, "this replica no longer holds the pool's shard");
-  }
-  options.timeout = std::min(options.timeout, membership_.time_left());
-  return std::nullopt;
-}
-
 Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
                                        Ownership::Claim claim) {
   using reconciler::WorkerStep;
@@ -184,7 +175,7 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
 Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::string body,
                                         Ownership::Claim claim) {
   kube::CallOptions options;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   auto post = client_.post(
       kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, worker->namespace_),
       std::move(body), options);
@@ -229,7 +220,7 @@ Task<Status> PoolController::look_live(WorkerPtr worker) {
 Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
                                        Ownership::Claim claim) {
   kube::CallOptions options;
-  if (auto error = may_write(claim, options)) co_return *error;
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   auto put = client_.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
   const Result<JsonDocument> answer = co_await put;
   if (answer) {
@@ -252,7 +243,7 @@ Task<Status> PoolController::forget_leases(WorkerPtr worker, Ownership::Claim cl
     const WorkerLeasePtr lease = is_work ? worker->work : worker->lease;
     if (!lease) continue;
     kube::CallOptions options;
-    if (auto error = may_write(claim, options)) co_return *error;
+    if (auto error = membership_.may_write(claim, options)) co_return *error;
     auto del = client_.del(lease_path(lease->namespace_, lease->name),
                            preconditions(lease->uid, lease->version), options);
     const Result<JsonDocument> answer = co_await del;

@@ -502,10 +502,7 @@ Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
     if (!live) co_return live.error();
     texts = decode_queue_texts(*live);
   }
-  if (!membership_.holds(claim)) {
-    co_return make_error(ErrorCode::kCancelled, "this replica no longer holds the queue's shard");
-  }
-  options.timeout = std::min(options.timeout, membership_.time_left());
+  if (auto error = membership_.may_write(claim, options)) co_return *error;
   options.answer_with_metadata = true;
   auto put =
       client_.put(path + "/status", queue_status_body(*queue, version, texts, status), options);
