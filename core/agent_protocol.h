@@ -6,6 +6,9 @@
 
 namespace holdfast {
 
+// The start of the worker's command, before "run" or "serve".
+inline constexpr const char* kAgentProgram = "/holdfast/agent";
+
 // The operator's: the last pod that the Lease was granted to.
 inline constexpr const char* kGrantedAnnotation = "holdfast.dev/granted";
 // The agent's reports.

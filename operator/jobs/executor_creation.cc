@@ -1,8 +1,9 @@
 // The executor's creations of pods: the meaning of refusals, and the owner of an existing name.
 #include <algorithm>
 
+#include "operator/codecs/pod_codec.h"
+#include "operator/injection/pod_body.h"
 #include "operator/jobs/executor.h"
-#include "operator/jobs/pod_codec.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/run/running.h"
 

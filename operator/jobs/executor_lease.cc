@@ -6,9 +6,9 @@
 
 #include "client/kube/lease_resource.h"
 #include "core/agent_protocol.h"
+#include "operator/codecs/heartbeat_codec.h"
 #include "operator/jobs/writes.h"
 #include "operator/membership/lease_codec.h"
-#include "operator/observe/heartbeat_codec.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {

@@ -1,6 +1,6 @@
 #include "operator/jobs/job_controller.h"
-#include "operator/jobs/pod_protobuf.h"
-#include "operator/jobs/rest.h"
+#include "operator/codecs/pod_protobuf.h"
+#include "operator/codecs/rest.h"
 
 #include <algorithm>
 

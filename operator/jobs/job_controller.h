@@ -21,17 +21,18 @@
 #include <vector>
 
 #include "client/cache/view.h"
+#include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
 #include "operator/jobs/executor.h"
 #include "operator/jobs/job_census.h"
-#include "operator/jobs/job_codec.h"
 #include "operator/jobs/job_memory.h"
 #include "operator/jobs/job_windows.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/places.h"
-#include "operator/jobs/pod_codec.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/stray_pods.h"
 #include "operator/membership/membership.h"
@@ -74,7 +75,7 @@ inline Priority priority_of(const CachedJob& job) {
   return starts && !job.job.spec.cancel ? Priority::kStart : Priority::kFresh;
 }
 
-class JobController {
+class JobController : public Controller {
  public:
   struct Dependencies {
     Loop& loop;
@@ -106,7 +107,7 @@ class JobController {
   ~JobController();
 
   // The caches are synced: it works on the jobs of this replica's shards from now on.
-  void begin();
+  void begin() override;
   // Call it after Membership::take_no_more(). Creations of pods are handed over as when shards
   // move: those that are slow are cancelled, and put on record, so that they cost no attempt. All
   // that may take kHandOverLimit; without creations it takes kStopGrace at most. Then no reconcile
@@ -114,11 +115,11 @@ class JobController {
   // after the last.
   static constexpr std::chrono::seconds kHandOverLimit{5};
   static constexpr std::chrono::milliseconds kStopGrace{500};
-  void stop(std::function<void()> idle);
+  void stop(std::function<void()> idle) override;
 
   // The shard's jobs are due: it was gained, or kept although it should have been handed over.
   // Forgets earlier knowledge about them.
-  void look_at_all(int shard);
+  void look_at_all(int shard) override;
   void lost(int shard);
   // A shard will be handed over once its work in hand has ended.
   void hand_over_soon();
@@ -129,9 +130,9 @@ class JobController {
   // The pod has left the cache, but is not deleted.
   void drop_pod(const CachedPod& pod) { job_windows_.gone(pod); }
   // A cache has advanced. Call it after time_travelled(), if both are due.
-  void on_progress();
+  void on_progress() override;
   // The API server's data was set back: the versions of our own writes no longer count.
-  void time_travelled();
+  void time_travelled() override;
   // A known worker should renew the Lease.
   bool is_worked_on(const CachedHeartbeat& lease);
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/pod_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/observe/window_keeper.h"
 #include "reconciler/staleness.h"
 

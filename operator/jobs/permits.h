@@ -2,7 +2,7 @@
 // Loop only. operator/queues implements it.
 #pragma once
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

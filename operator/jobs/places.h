@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

@@ -21,7 +21,7 @@
 
 #include "client/cache/informer.h"
 #include "core/loop.h"
-#include "operator/jobs/pod_codec.h"
+#include "operator/codecs/pod_codec.h"
 
 namespace holdfast::controller {
 

@@ -9,7 +9,7 @@
 #include "core/pause.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "operator/jobs/events.h"
+#include "operator/events/events.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

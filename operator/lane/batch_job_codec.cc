@@ -1,6 +1,6 @@
 #include "operator/lane/batch_job_codec.h"
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 
 namespace holdfast::controller {
 namespace {

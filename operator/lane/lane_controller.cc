@@ -77,7 +77,7 @@ LaneController::LaneController(Dependencies dependencies)
   }
 }
 
-void LaneController::look_at_all(const std::set<int>& shards) {
+void LaneController::look_at_all_of(const std::set<int>& shards) {
   batch_jobs_.for_each([&](const BatchJobPtr& job) {
     if (!job->ours || shards.count(membership_.shard_of(shard_key(*job))) == 0) return;
     if (has_work(*job)) pool_.queue().add(job->key(), Priority::kLow);

@@ -18,17 +18,18 @@
 #include <vector>
 
 #include "client/cache/view.h"
+#include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
 #include "lane/decide.h"
-#include "operator/jobs/events.h"
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/events/events.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
 
 namespace holdfast::controller {
 
-class LaneController {
+class LaneController : public Controller {
  public:
   struct Dependencies {
     Loop& loop;
@@ -49,12 +50,13 @@ class LaneController {
   };
   explicit LaneController(Dependencies dependencies);
 
-  void begin() { pool_.start(); }
-  void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
+  void begin() override { pool_.start(); }
+  void stop(std::function<void()> idle) override { pool_.stop(std::move(idle)); }
 
   // The shards were gained or kept, or their pods are in the cache now.
-  void look_at_all(const std::set<int>& shards);
-  void time_travelled() { memory_.clear(); }
+  void look_at_all(int shard) override { look_at_all_of({shard}); }
+  void look_at_all_of(const std::set<int>& shards);
+  void time_travelled() override { memory_.clear(); }
 
  private:
   // What this process knows of one Job beside the caches.

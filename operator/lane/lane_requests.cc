@@ -1,5 +1,5 @@
 // The requests of one reconcile.
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/jobs/writes.h"
 #include "operator/lane/lane_controller.h"
 #include "reconciler/names.h"

@@ -11,7 +11,7 @@
 #include "client/kube/client.h"
 #include "core/loop.h"
 #include "core/task.h"
-#include "operator/observe/heartbeat_codec.h"
+#include "operator/codecs/heartbeat_codec.h"
 #include "operator/observe/heartbeat_records.h"
 #include "reconciler/types.h"
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "core/time.h"
-#include "operator/observe/heartbeat_codec.h"
+#include "operator/codecs/heartbeat_codec.h"
 #include "operator/observe/namespace_clocks.h"
 #include "operator/observe/window_keeper.h"
 #include "reconciler/staleness.h"

@@ -17,7 +17,7 @@
 
 #include "core/time.h"
 #include "core/worker_protocol.h"
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/pools/slot_line.h"
 #include "reconciler/pool/pool.h"
 #include "reconciler/pool/work.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/json_time.h"
-#include "operator/jobs/condition_codec.h"
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/condition_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/pools/worker_pod.h"
 #include "reconciler/names.h"
 

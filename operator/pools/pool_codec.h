@@ -6,7 +6,7 @@
 #include <string>
 
 #include "client/kube/object.h"
-#include "operator/jobs/known_fields.h"
+#include "operator/codecs/known_fields.h"
 #include "reconciler/pool/pool.h"
 
 namespace holdfast::controller {

@@ -23,8 +23,9 @@
 
 #include "client/cache/reach.h"
 #include "client/cache/view.h"
+#include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
-#include "operator/jobs/events.h"
+#include "operator/events/events.h"
 #include "operator/jobs/places.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
@@ -45,7 +46,7 @@ struct PoolCount {
 };
 inline constexpr const char* kWorkerStates[] = {"starting", "idle", "busy", "draining", "cut_off"};
 
-class PoolController : public Places {
+class PoolController : public Controller, public Places {
  public:
   struct Dependencies {
     Loop& loop;
@@ -69,16 +70,16 @@ class PoolController : public Places {
   };
   PoolController(Dependencies dependencies, Config config);
 
-  void begin();
-  void stop(std::function<void()> idle);
+  void begin() override;
+  void stop(std::function<void()> idle) override;
 
   // The shard was gained, or kept.
-  void look_at_all(int shard);
+  void look_at_all(int shard) override;
   // A cache has advanced.
-  void on_progress();
+  void on_progress() override;
   // A write of ours, or a consistent read, succeeded.
   void proof();
-  void time_travelled();
+  void time_travelled() override;
 
   reconciler::PoolView of(const CachedJob& job) override;
   void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) override;

@@ -4,6 +4,7 @@
 
 #include "operator/jobs/job_controller.h"
 #include "operator/pools/pool_controller.h"
+#include "operator/pools/worker_facts.h"
 
 namespace holdfast::controller {
 namespace {
@@ -309,30 +310,12 @@ void PoolController::look_at_places(const Worker& worker, const std::string& lea
 // ---- What follows for a worker.
 
 reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
-  reconciler::WorkerFacts facts;
-  const auto pool = cached(worker.pool_key());
-  facts.pod = pod_is(worker);
-  facts.out_of_memory = worker.pod && worker.pod->out_of_memory;
-  facts.has_pool = pool && !pool->deleting && (!worker.pod || worker.pod->owner_uid == pool->uid);
-  facts.has_work = worker.work != nullptr;
-  facts.duration = worker.duration();
-  facts.has_lease = worker.lease != nullptr;
-  if (!worker.lease) {
-    facts.is_needed = false;
-    return facts;
-  }
-  const CachedWorkerLease& lease = *worker.lease;
-  facts.is = lease.refused.empty() ? lease.is() : reconciler::WorkerIs::kLive;
-  // What is not understood matters no more once the worker is revoked.
-  const bool is_live = facts.is == reconciler::WorkerIs::kLive;
-  const bool work_is_clean =
-      !worker.work || (worker.work->refused.empty() && worker.work->error.empty());
-  facts.is_ours = lease.refused.empty() && (!is_live || (lease.error.empty() && work_is_clean));
-  facts.renewed = lease.renewed.has_value();
-  facts.is_marked = !lease.report.life.empty();
+  const PoolPtr pool = cached(worker.pool_key());
+  reconciler::WorkerFacts facts = worker_facts(worker, pool.get(), pod_is(worker));
+  if (!facts.has_lease) return facts;
   facts.silent_for = times_.silent_for(worker.key(), facts.duration, loop_.now());
   facts.lags_for = times_.lags_for(worker.key(), facts.duration, loop_.now());
-  if (is_live && facts.silent_for >= facts.duration) {
+  if (facts.is == reconciler::WorkerIs::kLive && facts.silent_for >= facts.duration) {
     facts.held_back = times_.held_back(worker.key(), facts.duration, loop_.now());
   }
   if (facts.is == reconciler::WorkerIs::kCutOff) facts.is_needed = is_needed(worker);

@@ -6,8 +6,10 @@
 #include <system_error>
 #include <utility>
 
-#include "operator/jobs/agent_container.h"
-#include "operator/jobs/pod_codec.h"
+#include "core/agent_protocol.h"
+#include "operator/codecs/pod_codec.h"
+#include "operator/injection/agent_container.h"
+#include "operator/injection/pod_body.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/queues/queue_codec.h"
 #include "reconciler/queue/admission.h"
 #include "reconciler/queue/line.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/json_time.h"
-#include "operator/jobs/condition_codec.h"
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/known_fields.h"
+#include "operator/codecs/condition_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/known_fields.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "client/kube/object.h"
-#include "operator/jobs/known_fields.h"
+#include "operator/codecs/known_fields.h"
 #include "reconciler/queue/queue.h"
 
 namespace holdfast::controller {

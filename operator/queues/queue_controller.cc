@@ -7,7 +7,6 @@
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 #include "reconciler/refusals.h"
-#include "reconciler/run/creations.h"
 
 namespace holdfast::controller {
 namespace {
@@ -147,11 +146,11 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   const bool rests =
       status.attempt > 0 && !holds_permit(status.phase) && !is_terminal(status.phase);
   if (is_there || !rests) {
-    forget_coming(job);
+    coming_.forget(job);
     forget_rest(job);
     return is_there ? OldPods::kThere : OldPods::kNone;
   }
-  if (pod_may_come(job)) return OldPods::kThere;
+  if (coming_.may_come(job, now(), loop_.now())) return OldPods::kThere;
   // Its later writes change nothing of that.
   const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
   if (is_new) rested->second = moments_.next();
@@ -163,48 +162,6 @@ OldPods QueueController::old_pods(const CachedJob& job) {
   unsure_[job.namespace_].since.try_emplace(job.key(), loop_.now());
   pods_check_.begin(job.namespace_);
   return OldPods::kUnknown;
-}
-
-// Whether a request for a pod of an ended attempt may still be applied, as far as the record says.
-// The controller of jobs may know better, see no_pod_comes(). The time is taken once for each
-// attempt.
-bool QueueController::pod_may_come(const CachedJob& job) {
-  const reconciler::Status& status = job.job.status;
-  if (const Coming* const known = find_coming(job)) return known->until > loop_.now();
-  forget_coming(job);
-  Duration longest{0};
-  for (const auto& one : reconciler::podless_attempts(status, now())) {
-    if (one.closed) longest = std::max(longest, *one.closed + reconciler::kCreationLimit - now());
-  }
-  if (longest <= Duration::zero()) return false;
-  longest = std::min<Duration>(longest, reconciler::kCreationLimit);
-  coming_[job.namespace_][job.key()] = {status.attempt, loop_.now() + longest};
-  return true;
-}
-
-// True: that is news.
-bool QueueController::no_pod_comes(const CachedJob& job) {
-  Coming* const known = find_coming(job);
-  if (!known) return false;
-  known->until = std::min(known->until, loop_.now());
-  return !std::exchange(known->is_over, true);
-}
-
-// Of the job's last attempt; null: nothing is known.
-QueueController::Coming* QueueController::find_coming(const CachedJob& job) {
-  const auto jobs = coming_.find(job.namespace_);
-  if (jobs == coming_.end()) return nullptr;
-  const auto known = jobs->second.find(job.key());
-  const bool is_same =
-      known != jobs->second.end() && known->second.attempt == job.job.status.attempt;
-  return is_same ? &known->second : nullptr;
-}
-
-void QueueController::forget_coming(const CachedJob& job) {
-  const auto jobs = coming_.find(job.namespace_);
-  if (jobs == coming_.end()) return;
-  jobs->second.erase(job.key());
-  if (jobs->second.empty()) coming_.erase(jobs);
 }
 
 void QueueController::forget_rest(const CachedJob& job) {
@@ -247,30 +204,16 @@ std::optional<Duration> QueueController::renew_pods(const std::string& ns) {
   return look;
 }
 
-// As renew_pods(), for jobs whose pods may still be created: those whose time is over give their
-// permits back.
+// Jobs whose pods come no more give their permits back. Returns when to look again.
 std::optional<Duration> QueueController::look_at_coming(const std::string& ns) {
-  std::optional<Duration> look;
-  std::vector<std::string> over;
-  const auto jobs = coming_.find(ns);
-  if (jobs == coming_.end()) return look;
-  for (auto& [key, coming] : jobs->second) {
-    if (coming.is_over) continue;
-    const Duration left = coming.until - loop_.now();
-    coming.is_over = left <= Duration::zero();
-    if (coming.is_over) {
-      over.push_back(key);
-    } else {
-      look = std::min(look.value_or(left), left);
-    }
-  }
-  for (const std::string& key : over) {
+  const ComingPods::Look look = coming_.look(ns, loop_.now());
+  for (const std::string& key : look.over) {
     const auto job = jobs_.get(key);
     if (!job || !job->job.queue) continue;
     put(*job);
     pool_.queue().add(queue_key(*job));
   }
-  return look;
+  return look.next;
 }
 
 void QueueController::put(const CachedJob& job) {
@@ -283,7 +226,7 @@ void QueueController::on_job(const cache::View<CachedJob>::Change& change) {
   if (is_gone) {
     const CachedJob& job = *change.before;
     book_of(queue_key(job))->erase(job.uid);
-    forget_coming(job);
+    coming_.forget(job);
     forget_rest(job);
     pool_.queue().add(queue_key(job));
   }
@@ -360,7 +303,7 @@ void QueueController::ask(const CachedJob& job, bool wants, bool pod_may_come) {
     return found && found->holds;
   };
   const bool held = holds();
-  const bool is_news = !pod_may_come && no_pod_comes(job);
+  const bool is_news = !pod_may_come && coming_.none_comes(job, loop_.now());
   if (is_news) put(job);
   book->ask(job, wants, old_pods(job), loop_.now(), now());
   // The job is looked at whenever the place of one of its attempts may have become empty.

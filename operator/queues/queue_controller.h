@@ -20,11 +20,13 @@
 
 #include "client/cache/cache_check.h"
 #include "client/cache/view.h"
+#include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
+#include "operator/queues/coming_pods.h"
 #include "operator/queues/queue_book.h"
 
 namespace holdfast::controller {
@@ -42,7 +44,7 @@ struct QueueCount {
   Duration lag{0};  // for how long a job could have been admitted and was not
 };
 
-class QueueController : public Permits {
+class QueueController : public Controller, public Permits {
  public:
   struct Dependencies {
     Loop& loop;
@@ -62,19 +64,19 @@ class QueueController : public Permits {
   };
   explicit QueueController(Dependencies dependencies);
 
-  void begin() {
+  void begin() override {
     began_ = loop_.now();
     pool_.start();
   }
-  void stop(std::function<void()> idle) { pool_.stop(std::move(idle)); }
+  void stop(std::function<void()> idle) override { pool_.stop(std::move(idle)); }
 
   // The shard was gained, or kept.
-  void look_at_all(int shard);
+  void look_at_all(int shard) override;
   // The pods of these shards in this watched namespace were read; "" means all.
   void begin_pods(const std::set<int>& shards, const std::string& watched);
   // A cache has advanced.
-  void on_progress();
-  void time_travelled();
+  void on_progress() override;
+  void time_travelled() override;
 
   reconciler::PermitView of(const CachedJob& job) const override;
   void ask(const CachedJob& job, bool wants, bool pod_may_come) override;
@@ -92,11 +94,6 @@ class QueueController : public Permits {
   void forget_rest(const CachedJob& job);
   void look_at_unsure();
   std::optional<Duration> renew_pods(const std::string& ns);
-  bool pod_may_come(const CachedJob& job);
-  bool no_pod_comes(const CachedJob& job);
-  struct Coming;
-  Coming* find_coming(const CachedJob& job);
-  void forget_coming(const CachedJob& job);
   std::optional<Duration> look_at_coming(const std::string& ns);
   std::shared_ptr<QueueBook> book_of(const std::string& key);
   QueuePtr queue(const std::string& key) const;
@@ -146,14 +143,7 @@ class QueueController : public Permits {
     std::unordered_map<std::string, SteadyTime> since;  // by the job's key
   };
   std::unordered_map<std::string, Unsure> unsure_;  // by namespace
-  // Likewise of jobs of which a pod may still be created.
-  struct Coming {
-    std::int64_t attempt = 0;  // the job's last one
-    SteadyTime until{};
-    bool is_over = false;  // and the job was looked at since
-  };
-  using ComingOfJobs = std::unordered_map<std::string, Coming>;  // by the job's key
-  std::unordered_map<std::string, ComingOfJobs> coming_;         // by namespace
+  ComingPods coming_;
 };
 
 }  // namespace holdfast::controller

@@ -32,7 +32,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                                 {"pods", std::to_string(pods_.store().size())}});
                      queue_controller_.begin_pods(shards, watched);
                      job_controller_.begin_pods(shards, watched);
-                     if (lane_controller_) lane_controller_->look_at_all(shards);
+                     if (lane_controller_) lane_controller_->look_at_all_of(shards);
                    },
                    [this](const controller::CachedPod& pod) { job_controller_.drop_pod(pod); }},
                   config.membership.shards, config.namespaces),
@@ -82,6 +82,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        queue_controller_, &pool_controller_, &notifier_},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
+  controllers_ = {&queue_controller_, &pool_controller_, &job_controller_};
   if (config.batch_jobs) make_lane(deps, *config.batch_jobs, config.namespaces);
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   nodes_.on_answers_again([this] {
@@ -90,9 +91,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
   for (cache::Informer* informer : {&jobs_, &pods_, &heartbeats_.leases()}) {
     informer->on_progress([this] {
       look_for_time_travel();
-      job_controller_.on_progress();
-      queue_controller_.on_progress();
-      pool_controller_.on_progress();
+      for (controller::Controller* one : controllers_) one->on_progress();
     });
   }
   queues_.on_progress([this] { look_for_time_travel(); });
@@ -116,6 +115,7 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
       std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, jobs_, *batch_jobs_, pods_, pod_shards_,
           batch_job_namespaces_.get(), membership_, namespaces.empty()});
+  controllers_.push_back(lane_controller_.get());
 }
 
 controller::OwnershipReport Manager::ownership() {
@@ -168,10 +168,7 @@ void Manager::begin() {
   log_.info("caches are synced", {{"jobs", std::to_string(jobs_.store().size())},
                                   {"pods", std::to_string(pods_.store().size())}});
   membership_.join();
-  job_controller_.begin();
-  queue_controller_.begin();
-  pool_controller_.begin();
-  if (lane_controller_) lane_controller_->begin();
+  for (controller::Controller* one : controllers_) one->begin();
 }
 
 void Manager::stop(std::function<void()> stopped) {
@@ -179,7 +176,7 @@ void Manager::stop(std::function<void()> stopped) {
   readings_.stop();
   notifier_.stop();
   membership_.take_no_more();
-  to_stop_ = lane_controller_ ? 4 : 3;
+  to_stop_ = controllers_.size();
   const auto one_stopped = [this, stopped = std::move(stopped)] {
     if (--to_stop_ > 0) return;
     membership_.leave([this, stopped] {
@@ -187,10 +184,7 @@ void Manager::stop(std::function<void()> stopped) {
       stopped();
     });
   };
-  if (lane_controller_) lane_controller_->stop(one_stopped);
-  queue_controller_.stop(one_stopped);
-  pool_controller_.stop(one_stopped);
-  job_controller_.stop(one_stopped);
+  for (controller::Controller* one : controllers_) one->stop(one_stopped);
 }
 
 controller::Membership::Handlers Manager::membership_handlers(std::function<void(Error)> refuse) {
@@ -225,10 +219,7 @@ controller::Membership::Handlers Manager::membership_handlers(std::function<void
 }
 
 void Manager::look_at_all(int shard) {
-  queue_controller_.look_at_all(shard);
-  pool_controller_.look_at_all(shard);
-  job_controller_.look_at_all(shard);
-  if (lane_controller_) lane_controller_->look_at_all({shard});
+  for (controller::Controller* one : controllers_) one->look_at_all(shard);
 }
 
 void Manager::refresh(std::function<void()> done) {
@@ -258,10 +249,7 @@ void Manager::look_for_time_travel() {
 void Manager::on_time_travel() {
   log_.error(
       "the API server's data was set back (restored from a snapshot?); checking all jobs again");
-  job_controller_.time_travelled();
-  queue_controller_.time_travelled();
-  pool_controller_.time_travelled();
-  if (lane_controller_) lane_controller_->time_travelled();
+  for (controller::Controller* one : controllers_) one->time_travelled();
   membership_.time_travelled();
   for (cache::Informer* informer : informers()) {
     std::uint64_t& seen = travelled_[informer];

@@ -125,11 +125,13 @@ class Manager {
   std::unique_ptr<cache::Informer> batch_jobs_;
   std::unique_ptr<cache::Informer> batch_job_namespaces_;  // null also: all namespaces
   std::unique_ptr<controller::LaneController> lane_controller_;
+  // In the order in which they hear of what changed.
+  std::vector<controller::Controller*> controllers_;
   std::uint64_t time_travels_ = 0;
   std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
   bool started_ = false;
   bool stopping_ = false;
-  int to_stop_ = 0;  // controllers
+  std::size_t to_stop_ = 0;  // controllers
 };
 
 }  // namespace holdfast::runtime

@@ -17,7 +17,7 @@
 #include "core/log.h"
 #include "core/random.h"
 #include "core/real_loop.h"
-#include "operator/jobs/events.h"
+#include "operator/events/events.h"
 #include "operator/notify/https_poster.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/manager.h"

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "client/kube/object.h"
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/pod_codec.h"
-#include "operator/jobs/pod_protobuf.h"
-#include "operator/jobs/rest.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
+#include "operator/codecs/pod_protobuf.h"
+#include "operator/codecs/rest.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/queues/queue_codec.h"
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/jobs/stray_pods.h"
 #include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/pod_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/job/edges.h"
 #include "reconciler/job/job_clock.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/pod_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 #include "reconciler/types.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"

@@ -11,7 +11,7 @@
 #include "client/kube/client.h"
 #include "client/kube/credentials.h"
 #include "core/random.h"
-#include "operator/jobs/events.h"
+#include "operator/events/events.h"
 #include "operator/runtime/manager.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/receivers.h"

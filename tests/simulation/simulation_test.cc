@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "tests/simulation/run.h"
 #include "tests/support/json_document.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "operator/jobs/job_codec.h"
-#include "operator/jobs/pod_codec.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 
 namespace holdfast::bench {
 

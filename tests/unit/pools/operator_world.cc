@@ -8,7 +8,7 @@
 #include "core/file_reader.h"
 #include "core/json_time.h"
 #include "core/random.h"
-#include "operator/jobs/events.h"
+#include "operator/events/events.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/pools/worker_leases.h"
 #include "operator/runtime/manager.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/jobs/agent_container.h"
+#include "operator/injection/agent_container.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::controller {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/jobs/job_codec.h"
+#include "operator/codecs/job_codec.h"
 #include "tests/support/json_document.h"
 
 namespace holdfast::controller {

@@ -78,7 +78,7 @@ void draw_many_runs(Spec& spec, Rng& rng) {
   }
 }
 
-// As operator/jobs/spec_codec.cc decodes a job with workerPool.
+// As operator/codecs/spec_codec.cc decodes a job with workerPool.
 void draw_pool(Job& job, Rng& rng) {
   Spec& spec = job.spec;
   spec.pool = PoolRef{"thumbnails", "", std::nullopt};

@@ -1,0 +1,30 @@
+// The pod of an attempt, as it is created. Pure.
+#pragma once
+
+#include <string>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "reconciler/job/decide.h"
+#include "reconciler/types.h"
+
+namespace holdfast::controller {
+
+// The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
+// finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
+// template's own variables can refer to them. With `heartbeat` it also has the agent from
+// `agent_image`. `shard_label`: reconciler::shard_label().
+Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
+                             const reconciler::CreatePod& pod, const std::string& agent_image,
+                             const std::string& shard_label);
+
+// The labels or annotations of a template, but for those under holdfast.dev/.
+Json without_our_keys(const Json& map);
+// The finalizers of a template, as batch/v1 puts them on pods, but for those under holdfast.dev/.
+Json finalizers_of(const Json& template_metadata);
+
+// The body of a PodTemplate with that pod's content. The API server checks it like a pod, but calls
+// no webhooks for pods.
+std::string bare_template_body(const std::string& pod_body);
+
+}  // namespace holdfast::controller

@@ -1,0 +1,45 @@
+// Jobs with podReplacementPolicy Failed of which no attempt runs, but a pod may still come: a
+// request to create it had no answer. Until its time is over, such a job keeps its permit.
+//
+// Without I/O: times are parameters. Loop only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/time.h"
+#include "operator/codecs/job_codec.h"
+
+namespace holdfast::controller {
+
+class ComingPods {
+ public:
+  // Whether a request for a pod of an ended attempt may still be applied, as far as the record
+  // says. The time is taken once for each attempt.
+  bool may_come(const CachedJob& job, Time now, SteadyTime steady);
+  // The controller of jobs knows better: none comes. True: that is news.
+  bool none_comes(const CachedJob& job, SteadyTime steady);
+  void forget(const CachedJob& job);
+  void clear() { by_namespace_.clear(); }
+
+  struct Look {
+    std::vector<std::string> over;  // keys of jobs whose time is over; each is told once
+    std::optional<Duration> next;   // when to look again
+  };
+  Look look(const std::string& namespace_, SteadyTime steady);
+
+ private:
+  struct Coming {
+    std::int64_t attempt = 0;  // the job's last one
+    SteadyTime until{};
+    bool is_over = false;  // and that was told
+  };
+  Coming* find(const CachedJob& job);
+
+  std::unordered_map<std::string, std::unordered_map<std::string, Coming>> by_namespace_;
+};
+
+}  // namespace holdfast::controller
