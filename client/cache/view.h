@@ -18,6 +18,14 @@
 
 namespace holdfast::cache {
 
+// See Store. The store is of a kind whose decoder makes T, and `function` gets a const T&.
+template <class T, class Function>
+void add_index(Store& store, const std::string& index, Function function) {
+  store.add_index(index, [function](const kube::Object& object) {
+    return function(static_cast<const T&>(object));
+  });
+}
+
 template <class T>
 class View {
  public:
@@ -52,13 +60,11 @@ class View {
     informer_->store().for_each([&](const ObjectPtr& object) { visit(typed(object)); });
   }
 
-  // See Informer and Store. `function` gets a const T&.
   template <class Function>
   void add_index(const std::string& index, Function function) const {
-    informer_->store().add_index(index, [function](const kube::Object& object) {
-      return function(static_cast<const T&>(object));
-    });
+    cache::add_index<T>(informer_->store(), index, std::move(function));
   }
+  // See Informer.
   void on_change(std::function<void(const Change&)> handler) const {
     informer_->on_change([handler = std::move(handler)](const cache::Change& change) {
       handler({typed(change.before), typed(change.after), change.initial});

@@ -5,6 +5,7 @@
 #include "client/kube/packed.h"
 #include "core/pack.h"
 #include "operator/codecs/pod_codec.h"
+#include "operator/codecs/pod_protobuf.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -297,6 +298,26 @@ kube::ObjectPtr decode_cached_pod(const JsonView& json) {
   const CachedPod& cached = *object;
   if (!is_settled(cached.pod)) return object;
   return packed(cached, cached, unpack_pod);
+}
+
+kube::Kind job_kind() {
+  kube::Kind kind;
+  kind.name = "durablejobs";
+  kind.group_path = reconciler::kJobGroupPath;
+  kind.plural = reconciler::kJobPlural;
+  kind.decode = decode_cached_job;
+  return kind;
+}
+
+kube::Kind pod_kind() {
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = reconciler::kJobUidLabel;
+  kind.protobuf = &kPodProtobuf;
+  kind.decode = decode_cached_pod;
+  return kind;
 }
 
 }  // namespace holdfast::controller

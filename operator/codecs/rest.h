@@ -15,4 +15,8 @@ namespace holdfast::controller {
 kube::ObjectPtr decode_cached_job(const JsonView& json);
 kube::ObjectPtr decode_cached_pod(const JsonView& json);
 
+// What the caches of jobs and pods watch.
+kube::Kind job_kind();
+kube::Kind pod_kind();
+
 }  // namespace holdfast::controller

@@ -1,6 +1,4 @@
 #include "operator/jobs/job_controller.h"
-#include "operator/codecs/pod_protobuf.h"
-#include "operator/codecs/rest.h"
 
 #include <algorithm>
 
@@ -11,33 +9,13 @@
 
 namespace holdfast::controller {
 
-kube::Kind job_kind() {
-  kube::Kind kind;
-  kind.name = "durablejobs";
-  kind.group_path = reconciler::kJobGroupPath;
-  kind.plural = reconciler::kJobPlural;
-  kind.decode = decode_cached_job;
-  return kind;
-}
-
-kube::Kind pod_kind() {
-  kube::Kind kind;
-  kind.name = "pods";
-  kind.group_path = "/api/v1";
-  kind.plural = "pods";
-  kind.label_selector = reconciler::kJobUidLabel;
-  kind.protobuf = &kPodProtobuf;
-  kind.decode = decode_cached_pod;
-  return kind;
-}
-
-void add_pod_indexes(const cache::View<CachedPod>& pods) {
-  pods.add_index(kByJob, [](const CachedPod& pod) {
+void add_pod_indexes(cache::Store& pods) {
+  cache::add_index<CachedPod>(pods, kByJob, [](const CachedPod& pod) {
     const std::string key = look_key(pod);
     if (key.empty()) return std::vector<std::string>{};
     return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
   });
-  pods.add_index(kByNode, [](const CachedPod& cached) {
+  cache::add_index<CachedPod>(pods, kByNode, [](const CachedPod& cached) {
     const reconciler::PodView& pod = cached.pod;
     return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
                                                 : std::vector<std::string>{pod.node_name};
@@ -71,7 +49,7 @@ JobController::JobController(Dependencies dependencies, Config config,
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
       strays_(stray_pods(), config_.namespaces) {
-  add_pod_indexes(pods_);
+  add_pod_indexes(pods_->store());
   jobs_.on_change([this](const auto& change) { on_job(change); });
   pods_.on_change([this](const auto& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });

@@ -25,6 +25,7 @@
 #include "client/controller/reconcile_pool.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
+#include "operator/codecs/rest.h"
 #include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
 #include "operator/jobs/executor.h"
@@ -61,9 +62,6 @@ inline std::string look_key(const CachedPod& pod) {
   const bool is_nobodys = pod.job_name.empty() && pod.pod.has_finalizer;
   return is_nobodys ? pod.namespace_ + "/" : job_key(pod);
 }
-// What the caches of jobs and pods watch.
-kube::Kind job_kind();
-kube::Kind pod_kind();
 void add_pod_indexes(cache::Store& pods);
 using kube::namespace_of;
 

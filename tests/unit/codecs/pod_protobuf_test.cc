@@ -6,7 +6,7 @@
 #include "client/kube/base64.h"
 #include "client/kube/errors.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/jobs/job_controller.h"
+#include "operator/codecs/rest.h"
 #include "tests/unit/codecs/pod_events.h"
 
 namespace holdfast::controller {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/agent_protocol.h"
 #include "operator/injection/agent_container.h"
 #include "tests/support/json_document.h"
 
