@@ -115,8 +115,8 @@ void observe(fuzz::Input input, reconciler::JobView& view) {
   observe_places(input, view);
 }
 
-kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),
-                       const Result<JsonDocument>& json) {
+template <class Ptr>
+Ptr decode(Ptr (*decoder)(const JsonView&), const Result<JsonDocument>& json) {
   if (!json.ok()) return nullptr;
   try {
     return decoder(*json);
@@ -130,16 +130,18 @@ kube::ObjectPtr decode(kube::ObjectPtr (*decoder)(const JsonView&),
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::string seen = input.line();
-  const kube::ObjectPtr object = decode(controller::decode_job, JsonDocument::parse(input.line()));
+  const controller::JobPtr object =
+      decode(controller::decode_job, JsonDocument::parse(input.line()));
   if (!object) return 0;
   reconciler::JobView view;
-  view.job = static_cast<const CachedJob&>(*object).job;
+  view.job = object->job;
   if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
   std::set<std::string> uids;  // the API server gives each to one pod
   while (!input.empty()) {
-    const kube::ObjectPtr pod = decode(controller::decode_pod, JsonDocument::parse(input.line()));
+    const controller::PodPtr pod =
+        decode(controller::decode_pod, JsonDocument::parse(input.line()));
     if (!pod || !uids.insert(pod->uid).second) continue;
-    view.pods.push_back(static_cast<const CachedPod&>(*pod).pod);
+    view.pods.push_back(pod->pod);
   }
   observe(fuzz::Input(reinterpret_cast<const std::uint8_t*>(seen.data()), seen.size()), view);
   const Time now = *parse_time("2026-06-01T12:00:00.25Z");

@@ -2,6 +2,7 @@
 // takes: its pod's body, and the status update.
 #include "client/kube/packed.h"
 #include "operator/codecs/rest.h"
+#include "operator/injection/pod_body.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,7 @@
 // The bodies of the writes.
 #include <benchmark/benchmark.h>
 
+#include "operator/injection/pod_body.h"
 #include "tests/bench/micro/samples.h"
 
 namespace holdfast::bench {
