@@ -12,8 +12,6 @@
 #include "tests/unit/reconciler/rules.h"
 
 using namespace holdfast;
-using controller::CachedJob;
-using controller::CachedPod;
 using reconciler::seconds;
 
 namespace {
