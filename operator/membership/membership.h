@@ -106,9 +106,9 @@ class Membership : public Ownership {
     std::function<void(Error error)> refuse;
     // The shards that this member has or may have soon. Runs when they change. May be null.
     std::function<void(const std::set<int>& shards)> wanted = nullptr;
-    // record: the windows to write into a shard's Lease; none: not known, so keep those that stand
-    // there. recorded: the windows that another member wrote there (window_keeper.h). Either may be
-    // null.
+    // record: the windows to write into a shard's Lease; none: not known, so keep the old ones. The
+    // handler `recorded` gets the windows that another member wrote there (window_keeper.h). Either
+    // may be null.
     std::function<std::optional<std::string>(int shard)> record = nullptr;
     std::function<void(const std::string& windows)> recorded = nullptr;
   };

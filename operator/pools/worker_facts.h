@@ -7,9 +7,8 @@
 
 namespace holdfast::controller {
 
-// `pool`: the pool of this name; null: there is none. `silent_for`, `lags_for`, `held_back` and
-// `is_needed` are for the caller to add, where the worker has a Lease: they depend on clocks and on
-// other objects.
+// `pool`: the pool of this name; null: it does not exist. If the worker has a Lease, the caller adds
+// `silent_for`, `lags_for`, `held_back` and `is_needed`. They depend on clocks and on other objects.
 reconciler::WorkerFacts worker_facts(const Worker& worker, const CachedPool* pool,
                                      reconciler::PodIs pod);
 
