@@ -1,6 +1,7 @@
 // The executor's writes to pods that exist: stop, release, relabel.
 #include <algorithm>
 
+#include "core/json.h"
 #include "operator/jobs/executor.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"

@@ -1,4 +1,5 @@
 // Which pods a replica watches, on the real informer and a scripted transport.
+#include "core/json.h"
 #include "operator/jobs/pod_shards.h"
 
 #include <gmock/gmock.h>
