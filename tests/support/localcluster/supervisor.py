@@ -210,7 +210,7 @@ class Supervisor:
 
 
 def main():
-    parser = argparse.ArgumentParser(description="internal to hack/localcluster")
+    parser = argparse.ArgumentParser(description="internal to tests/support/localcluster")
     parser.add_argument("folder")
     parser.add_argument("--owner-fd", type=int)
     parser.add_argument("--remove-folder", action="store_true")

@@ -23,7 +23,7 @@ import threading
 import time
 from pathlib import Path
 
-TOOLS_DIR = Path(__file__).resolve().parent.parent / "tools"
+TOOLS_DIR = Path(__file__).resolve().parents[3] / "hack/tools"
 # What the CRD's schema is generated from.
 PINNED_K8S_VERSION = "1.34.4"
 # `make test K8S=1.36.3`: the same on another version.
