@@ -35,6 +35,7 @@ add_library(simulation_world STATIC
 target_link_libraries(simulation_world PUBLIC simulation_server reconciler_rules holdfast_manager
                                               holdfast_agent_parts)
 target_compile_options(simulation_world PRIVATE -O2)
+set_target_properties(simulation_world PROPERTIES UNITY_BUILD ON)
 
 add_executable(holdfast-simulate simulate.cc)
 target_link_libraries(holdfast-simulate PRIVATE simulation_world)

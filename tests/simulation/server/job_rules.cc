@@ -10,18 +10,6 @@
 namespace holdfast::simulation {
 namespace {
 
-void forbid(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueForbidden", field, std::string("Forbidden: ") + message});
-}
-
-void require(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueRequired", field, std::string("Required value: ") + message});
-}
-
-void refuse(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
-}
-
 // By which one write may raise it.
 constexpr std::int64_t kMostAttempts = 10000;
 
