@@ -1,15 +1,16 @@
-// The parts of the executor's writes: versions from answers, references, preconditions and paths.
-// Pure.
+// What the controllers' writes have in common: versions from answers, references, Events, options
+// and paths.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "client/controller/writer.h"
 #include "core/json_view.h"
 #include "core/pause.h"
-#include "core/result.h"
-#include "core/time.h"
 #include "operator/events/events.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
@@ -19,8 +20,12 @@ void raise(std::uint64_t& mark, const JsonView& object);
 
 ObjectReference reference(const reconciler::Job& job);
 
-// The body of a DELETE of exactly this object at this version.
-std::string preconditions(const std::string& uid, std::uint64_t version);
+// An Event about the job; none: nothing to record.
+void record(EventSink& events, const reconciler::Job& job,
+            const std::optional<reconciler::Event>& event);
+
+// The watch shows the written object. Only the version in the answer counts.
+kube::CallOptions for_its_version(std::string content_type = "application/json");
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
 
