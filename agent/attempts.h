@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/readings.h"
 #include "agent/slot_orders.h"
 #include "core/random.h"
 #include "core/time.h"

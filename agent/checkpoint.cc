@@ -8,7 +8,6 @@
 #include <random>
 
 #include "agent/files.h"
-#include "agent/settings.h"
 #include "agent/state_file.h"
 #include "core/agent_protocol.h"
 #include "core/steady_now.h"

@@ -4,21 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
 
+#include "agent/exit_codes.h"
 #include "agent/process_table.h"
 #include "core/steady_now.h"
 
 namespace holdfast::agent {
 namespace {
-
-// Not handled: signals of the agent's own faults, and signals that cannot or must not be caught.
-constexpr std::array kNotHandled = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
-                                    SIGSYS,  SIGPIPE, SIGKILL, SIGSTOP, SIGTTIN, SIGTTOU};
 
 void say_cannot_run(const char* first, const char* second, const char* third) {
   for (const char* const part : {"holdfast: cannot run \"", first, second, third, "\n"}) {
@@ -50,19 +47,6 @@ void say_cannot_run(const char* first, const char* second, const char* third) {
 }
 
 }  // namespace
-
-sigset_t handled_signals() {
-  sigset_t set;
-  sigfillset(&set);
-  for (const int number : kNotHandled) sigdelset(&set, number);
-  return set;
-}
-
-void block_signals() {
-  const sigset_t set = handled_signals();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-}
 
 Child::Child() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -7,7 +7,6 @@
 
 #include <sys/types.h>
 
-#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,16 +14,6 @@
 #include "core/time.h"
 
 namespace holdfast::agent {
-
-// The exit codes of a shell, and so of the agent: there is no such command, and it cannot be run.
-inline constexpr int kNotFound = 127;
-inline constexpr int kCannotRun = 126;
-
-// The signals that the agent reads from a descriptor: the signals that it forwards to the child,
-// and SIGCHLD.
-sigset_t handled_signals();
-// Blocks these signals, and ignores SIGPIPE (a lost reader of stderr must not end the agent).
-void block_signals();
 
 class Child {
  public:

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/lease_answer.h"
 #include "core/random.h"
 #include "core/time.h"
 
@@ -47,37 +48,6 @@ struct GuardSettings {
   std::string holder;  // "<pod name>/<pod UID>"
   std::vector<Deferral> deferrals = {};
   std::int64_t deferred_before = 0;  // in a row, by earlier attempts
-};
-
-struct LeaseView {
-  std::string uid;
-  std::string holder;
-  std::int64_t attempt = 0;
-};
-
-// The result of a request. Only the first four say something about the Lease.
-struct Answer {
-  enum class Kind {
-    kLease,     // 200: the Lease as it is now
-    kConflict,  // 409: somebody else has written the Lease since it was read
-    kGone,      // 404
-    kFenced,    // 403 by the fence in the API server
-    kNone,      // anything else: no verdict, try again
-  };
-  Kind kind = Kind::kNone;
-  LeaseView lease;  // kLease
-  std::string why;  // for humans; all other kinds
-  // The API server asked for this pause (Retry-After); only of kNone.
-  std::optional<Duration> retry_after = std::nullopt;
-};
-
-struct Renewal {
-  std::int64_t mark = 0;  // how often the worker made progress
-  std::int64_t age_seconds = 0;
-  std::string message;
-  std::optional<int> ended;    // the child's exit code; set in the last renewal only
-  std::int64_t deferrals = 0;  // of this attempt
-  std::optional<std::string> checkpoint = std::nullopt;  // none: the Lease keeps what it has
 };
 
 struct Orders {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/slot_orders.h"
+#include "agent/readings.h"
 
 namespace holdfast::agent {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/lease_body.h"
+#include "agent/progress.h"
 #include "core/agent_protocol.h"
 #include "core/utf8.h"
 

@@ -12,14 +12,11 @@
 #include <string>
 #include <string_view>
 
-#include "agent/guard.h"
+#include "agent/lease_answer.h"
 #include "core/json.h"
 #include "core/time.h"
 
 namespace holdfast::agent {
-
-// The limit of a progress message.
-inline constexpr std::size_t kMaxMessageBytes = 256;
 
 class LeaseRecord {
  public:

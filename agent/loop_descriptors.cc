@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <system_error>
 
-#include "agent/child.h"
+#include "agent/signals.h"
 
 namespace holdfast::agent {
 namespace {
@@ -37,10 +36,6 @@ void set_timer(int timer, SteadyTime due) {
 int make_signals() {
   const sigset_t set = handled_signals();
   return checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-}
-
-bool asks_to_end(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 }  // namespace holdfast::agent

@@ -11,6 +11,5 @@ int make_timer();
 void set_timer(int timer, SteadyTime due);
 // The signals of handled_signals(). Throws std::system_error.
 int make_signals();
-bool asks_to_end(int signal);
 
 }  // namespace holdfast::agent

@@ -14,6 +14,7 @@
 #include "agent/lease_times.h"
 #include "agent/loop_descriptors.h"
 #include "agent/process_table.h"
+#include "agent/signals.h"
 #include "core/agent_protocol.h"
 #include "core/steady_now.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/slot_orders.h"
+#include "agent/readings.h"
 #include "core/json.h"
 #include "core/time.h"
 

@@ -1,7 +1,6 @@
 #include "agent/progress.h"
 
 #include "agent/files.h"
-#include "agent/lease.h"
 #include "core/utf8.h"
 
 namespace holdfast::agent {

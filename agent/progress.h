@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,9 @@
 #include "core/result.h"
 
 namespace holdfast::agent {
+
+// The limit of a progress message.
+inline constexpr std::size_t kMaxMessageBytes = 256;
 
 // The command `progress MESSAGE`.
 Status tell_progress(const std::string& path, const std::string& message);

@@ -89,6 +89,4 @@ Result<std::string> read_progress_file(const Environment& environment) {
   return path;
 }
 
-std::string state_file_of(const std::string& progress_file) { return progress_file + ".agent"; }
-
 }  // namespace holdfast::agent

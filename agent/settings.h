@@ -30,7 +30,4 @@ std::string termination_log_of(const Environment& environment);
 // The one setting that `progress` and `check` need.
 Result<std::string> read_progress_file(const Environment& environment);
 
-// The file that `check` reads, next to the progress file.
-std::string state_file_of(const std::string& progress_file);
-
 }  // namespace holdfast::agent

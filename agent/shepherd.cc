@@ -16,7 +16,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "agent/child.h"
+#include "agent/exit_codes.h"
 #include "agent/process_table.h"
 #include "core/steady_now.h"
 

@@ -14,7 +14,6 @@
 
 #include "agent/files.h"
 #include "agent/lease_times.h"
-#include "agent/settings.h"
 #include "agent/slot_files.h"
 #include "agent/state_file.h"
 #include "core/agent_protocol.h"

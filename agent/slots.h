@@ -46,6 +46,7 @@
 #include <string>
 
 #include "agent/attempts.h"
+#include "agent/readings.h"
 #include "agent/slot_orders.h"
 #include "core/random.h"
 #include "core/time.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <string_view>
 
@@ -20,6 +21,8 @@ const char* word_of(Phase phase) {
 }
 
 }  // namespace
+
+std::string state_file_of(const std::string& progress_file) { return progress_file + ".agent"; }
 
 std::string format_state(const AgentState& state) {
   return std::string(word_of(state.phase)) + " " +

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "agent/guard.h"
 #include "core/time.h"
 
 namespace holdfast::agent {
@@ -22,6 +21,9 @@ struct AgentState {
   std::optional<SteadyTime> renewed;
   Duration duration{};  // the Lease's
 };
+
+// The file that `check` reads, next to the progress file.
+std::string state_file_of(const std::string& progress_file);
 
 std::string format_state(const AgentState& state);
 std::optional<AgentState> parse_state(const std::string& text);

@@ -9,9 +9,11 @@
 
 #include <boost/asio/post.hpp>
 
+#include "agent/exit_codes.h"
 #include "agent/files.h"
 #include "agent/lease_times.h"
 #include "agent/loop_descriptors.h"
+#include "agent/signals.h"
 #include "agent/state_file.h"
 #include "core/agent_protocol.h"
 #include "core/steady_now.h"

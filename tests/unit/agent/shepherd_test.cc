@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/child.h"
 #include "agent/process_table.h"
+#include "agent/signals.h"
 #include "core/steady_now.h"
 #include "tests/unit/kube/temporary_folder.h"
 
