@@ -41,8 +41,8 @@ std::string pool_path(const CachedPool& pool) {
 
 // More than how much is done and waits.
 bool is_urgent(const PoolStatus& a, const PoolStatus& b) {
-  return a.workers != b.workers || a.holder != b.holder || a.conditions != b.conditions ||
-         a.failed_starts != b.failed_starts || a.next_start != b.next_start ||
+  return a.workers.total != b.workers.total || a.holder != b.holder ||
+         a.conditions != b.conditions || a.starts != b.starts ||
          a.observed_generation != b.observed_generation;
 }
 
@@ -243,16 +243,16 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   state.asking = std::max(Duration::zero(), pool.planned_since + kJobsAsk - loop_.now());
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
-    reconciler::PoolWorker seen = worker->pod->worker;
+    reconciler::PoolWorker seen;
+    seen.pod = worker->pod->worker;
     if (worker->pod->placement == reconciler::Placement::kBound) {
-      seen.bound =
-          reconciler::placed_since(seen.created, worker->pod->placed, worker->sightings, state.now);
+      seen.bound = reconciler::placed_since(seen.pod.created, worker->pod->placed,
+                                            worker->sightings, state.now);
     }
     seen.state = worker->state();
-    seen.deleting = seen.deleting || worker->removed;
+    seen.pod.deleting = seen.pod.deleting || worker->removed;
     seen.stays = worker->failed_removals > 0;
     seen.marking = worker->marking;
-    seen.out_of_memory = worker->pod->out_of_memory;
     if (worker->lease) {
       seen.served = !worker->lease->report.life.empty();
       seen.attempts = pool.book.attempts(worker->lease->uid);
@@ -425,7 +425,7 @@ Task<Status> PoolController::write_status(PoolPtr cached, std::shared_ptr<Pool> 
     co_return answer.error();
   }
   if (pool->uid != cached->uid) co_return Unit{};
-  if (status.failed_starts > pool->written.failed_starts && status.failed_starts > 0) {
+  if (status.starts.failed > pool->written.starts.failed && status.starts.failed > 0) {
     tell_failed_start(*cached, status);
   }
   pool->written = std::move(status);
