@@ -9,19 +9,6 @@
 
 namespace holdfast::controller {
 
-void add_pod_indexes(cache::Store& pods) {
-  cache::add_index<CachedPod>(pods, kByJob, [](const CachedPod& pod) {
-    const std::string key = look_key(pod);
-    if (key.empty()) return std::vector<std::string>{};
-    return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
-  });
-  cache::add_index<CachedPod>(pods, kByNode, [](const CachedPod& cached) {
-    const reconciler::PodView& pod = cached.pod;
-    return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
-                                                : std::vector<std::string>{pod.node_name};
-  });
-}
-
 JobController::JobController(Dependencies dependencies, Config config,
                              ReconcilePool::Metrics metrics)
     : loop_(dependencies.loop),
@@ -40,6 +27,9 @@ JobController::JobController(Dependencies dependencies, Config config,
       permits_(dependencies.permits),
       places_(dependencies.places),
       courier_(dependencies.courier),
+      caches_(jobs_, pods_, heartbeats_, membership_, readings_, pod_shards_),
+      silences_(loop_, client_, caches_, nodes_),
+      lost_holders_(loop_, client_, caches_),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       namespace_looks_(loop_,
                        [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }),
@@ -52,13 +42,12 @@ JobController::JobController(Dependencies dependencies, Config config,
       own_writes_(
           loop_, [this](const std::string& key) { return shows_writes_for(key); },
           [this](const std::string& key) { pool_.queue().add(key); }) {
-  add_pod_indexes(pods_->store());
   jobs_.on_change([this](const auto& change) { on_job(change); });
   pods_.on_change([this](const auto& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });
   heartbeats_.on_change(
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
-  keep_windows(dependencies.windows);
+  silences_.keep_windows(dependencies.windows);
 }
 
 JobController::~JobController() {
@@ -235,9 +224,9 @@ void JobController::on_job(const cache::View<CachedJob>::Change& change) {
     const CachedJob& job = *change.after;
     census_.put(uid, shard_of(job), job.namespace_, job.job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
-    job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
+    silences_.see(job);
   } else {
-    job_windows_.gone(*change.before);
+    silences_.gone(*change.before);
     look_for_strays_of(*change.before);
     census_.erase(change.before->uid);
     heartbeats_.look_again_at_all(change.before->namespace_, change.before->name);
@@ -256,10 +245,10 @@ void JobController::on_pod(const cache::View<CachedPod>::Change& change) {
   }
   remember_pod(key, pod, change.after != nullptr);
   if (change.after) {
-    job_windows_.see(pod, nodes_.pods_time(pod.namespace_));
+    silences_.see(pod);
     if (started_) look_at_node(pod);
   } else {
-    job_windows_.gone(pod);
+    silences_.gone(pod);
   }
   if (!change.before || !change.after) return;
   const CachedPod& before = *change.before;
