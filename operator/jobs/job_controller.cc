@@ -48,7 +48,10 @@ JobController::JobController(Dependencies dependencies, Config config,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
-      strays_(stray_pods(), config_.namespaces) {
+      strays_(stray_pods(), config_.namespaces),
+      own_writes_(
+          loop_, [this](const std::string& key) { return shows_writes_for(key); },
+          [this](const std::string& key) { pool_.queue().add(key); }) {
   add_pod_indexes(pods_->store());
   jobs_.on_change([this](const auto& change) { on_job(change); });
   pods_.on_change([this](const auto& change) { on_pod(change); });
@@ -140,8 +143,7 @@ void JobController::end_work() {
   loop_.cancel(std::exchange(grace_timer_, 0));
   loop_.cancel(std::exchange(hand_over_timer_, 0));
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
-    stopped_hard_ = true;
-    wake_waiters(/*all=*/true);
+    own_writes_.stop();
     client_.wind_down();
   });
   to_end_ = 2;
@@ -333,19 +335,7 @@ bool JobController::is_worked_on(const CachedHeartbeat& lease) {
   return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 
-void JobController::on_progress() {
-  wake_waiters(/*all=*/false);
-  for (auto key = held_.begin(); key != held_.end();) {
-    const auto memory = memory_.find(*key);
-    const std::string ns = namespace_of(*key);
-    if (memory != memory_.end() && lags(ns, *memory->second)) {
-      ++key;
-      continue;
-    }
-    pool_.queue().add(*key);
-    key = held_.erase(key);
-  }
-}
+void JobController::on_progress() { own_writes_.on_progress(); }
 
 void JobController::time_travelled() {
   for (auto& [key, memory] : memory_) {

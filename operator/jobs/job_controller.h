@@ -10,7 +10,6 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 
 #include "client/cache/view.h"
 #include "client/controller/controller.h"
+#include "client/controller/own_writes.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
@@ -226,12 +226,12 @@ class JobController : public Controller {
   // cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
 
-  // Waits until the caches show our own writes, or until it has waited long enough.
-  Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
-  void wake_waiters(bool all);
   Duration collects(const CachedJob& job, const JobMemory& memory) const;
+  // How long the job waits for the caches to show our own writes.
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
-  bool lags(const std::string& namespace_, const JobMemory& memory) const;
+  // The first cache that does not show them all; null: all do.
+  cache::Informer* behind(const std::string& namespace_, const JobMemory& memory) const;
+  bool shows_writes_for(const std::string& key) const;
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
   void forget(const std::string& key);
   void drop_deliveries(const std::string& key);
@@ -293,16 +293,9 @@ class JobController : public Controller {
   Creations creations_;
   StrayPods strays_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
-  std::unordered_set<std::string> held_;
+  OwnWrites own_writes_;
   // Jobs with a creation in progress, or one that has ended and is not on record.
   std::unordered_set<std::shared_ptr<JobMemory>> creating_;
-  struct Waiter {
-    std::string namespace_;
-    std::shared_ptr<JobMemory> memory;
-    std::function<void(Unit)> shown;
-    TimerId timer = 0;
-  };
-  std::list<Waiter> waiters_;
   std::set<int> gained_;                 // shards whose jobs must still be queued
   std::map<int, SteadyTime> gained_at_;  // shards that are held, and since when
   std::uint64_t reconciles_ = 0;         // names each one in the log
@@ -311,11 +304,10 @@ class JobController : public Controller {
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
-  bool handed_over_ = false;   // nothing more is to be put on record before the stop
-  bool stopped_hard_ = false;  // all waits are cancelled
-  int to_end_ = 0;             // of the pool and the creations, when it stops
-  TimerId limit_timer_ = 0;    // kHandOverLimit
-  TimerId grace_timer_ = 0;    // kStopGrace
+  bool handed_over_ = false;  // nothing more is to be put on record before the stop
+  int to_end_ = 0;            // of the pool and the creations, when it stops
+  TimerId limit_timer_ = 0;   // kHandOverLimit
+  TimerId grace_timer_ = 0;   // kStopGrace
   TimerId hand_over_timer_ = 0;
   std::function<void()> idle_;
 };

@@ -1,16 +1,9 @@
 #include "operator/jobs/writes.h"
 
-#include <algorithm>
-
 #include "client/kube/object.h"
 #include "core/json.h"
 
 namespace holdfast::controller {
-
-void raise(std::uint64_t& mark, const JsonView& object) {
-  kube::Object meta;
-  if (kube::decode_meta(object, meta)) mark = std::max(mark, meta.version);
-}
 
 ObjectReference reference(const reconciler::Job& job) {
   ObjectReference reference;

@@ -1,11 +1,10 @@
-// The parts of the executor's writes: versions from answers, references, preconditions and paths.
-// Pure.
+// The parts of the executor's writes: references, preconditions and paths. Pure.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "core/json_view.h"
+#include "client/controller/own_writes.h"
 #include "core/pause.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -13,9 +12,6 @@
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
-
-// Raises `mark` to the version of the object in an answer. `mark` never falls.
-void raise(std::uint64_t& mark, const JsonView& object);
 
 ObjectReference reference(const reconciler::Job& job);
 
