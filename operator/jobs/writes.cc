@@ -1,16 +1,10 @@
 #include "operator/jobs/writes.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "client/kube/object.h"
-#include "core/json.h"
 
 namespace holdfast::controller {
-
-void raise(std::uint64_t& mark, const JsonView& object) {
-  kube::Object meta;
-  if (kube::decode_meta(object, meta)) mark = std::max(mark, meta.version);
-}
 
 ObjectReference reference(const reconciler::Job& job) {
   ObjectReference reference;
@@ -20,13 +14,17 @@ ObjectReference reference(const reconciler::Job& job) {
   return reference;
 }
 
-std::string preconditions(const std::string& uid, std::uint64_t version) {
-  const Json body = {
-      {"apiVersion", "v1"},
-      {"kind", "DeleteOptions"},
-      {"propagationPolicy", "Background"},
-      {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
-  return body.dump();
+void record(EventSink& events, const reconciler::Job& job,
+            const std::optional<reconciler::Event>& event) {
+  if (!event) return;
+  events.record(reference(job), event->warning, event->reason, event->action, event->note);
+}
+
+kube::CallOptions for_its_version(std::string content_type) {
+  kube::CallOptions options;
+  options.content_type = std::move(content_type);
+  options.answer_with_metadata = true;
+  return options;
 }
 
 std::string pod_path(const std::string& namespace_, const std::string& name) {
