@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "operator/codecs/rest.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -79,7 +80,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                 targets_),
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
                        pods_, nodes_, heartbeats_, windows_, membership_, readings_, pod_shards_,
-                       queue_controller_.permits(), &pool_controller_, &notifier_},
+                        controller::JobNeighbours(queue_controller_.permits(), &pool_controller_, &notifier_)},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
   controllers_ = {&queue_controller_, &pool_controller_, &job_controller_};
