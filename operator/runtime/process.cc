@@ -126,8 +126,8 @@ Status Process::connect() {
   Result<notify::Targets> targets = read_targets();
   if (!targets.ok()) return targets.error();
   kube::ConnectOptions options;
-  options.kubeconfig = options_.kubeconfig;
-  options.qps = options_.qps;
+  options.kubeconfig = options_.api.kubeconfig;
+  options.qps = options_.api.qps;
   options.max_in_flight = ordinary_requests(options_);
   options.user_agent = std::string("holdfast-operator/") + kVersion;
   auto connection = kube::Connection::connect({loop_, random_, log_, request_observer()}, options);
@@ -141,13 +141,14 @@ Status Process::connect() {
   }
 
   kube::Client& client = connection_->client();
-  events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.id, log_);
+  events_ = std::make_unique<controller::EventRecorder>(loop_, client, options_.replica.id, log_);
   poster_ = std::make_unique<notify::HttpsPoster>(loop_, system_files());
   metrics_->name_targets(targets->names());
   Manager::Config config;
   config.targets = std::move(*targets);
   config.namespaces = options_.watch_namespaces;
-  config.membership = {options_.namespace_, options_.id, options_.shards, options_.timings};
+  config.membership = {options_.replica.namespace_, options_.replica.id, options_.replica.shards,
+                       options_.replica.timings};
   if (!options_.batch_jobs.empty()) {
     const std::string selector = options_.batch_jobs == "all" ? "" : options_.batch_jobs;
     config.batch_jobs = Manager::Config::BatchJobs{selector};
