@@ -36,8 +36,8 @@ std::string in_words(const Answer& answer) {
 
 }  // namespace
 
-Notifier::Notifier(Dependencies dependencies, const Targets& targets)
-    : deps_(std::move(dependencies)), targets_(targets) {}
+Notifier::Notifier(Dependencies dependencies, Targets targets)
+    : deps_(std::move(dependencies)), targets_(std::move(targets)) {}
 
 Notifier::~Notifier() {
   *alive_ = false;

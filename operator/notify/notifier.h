@@ -52,7 +52,7 @@ class Notifier : public controller::Courier {
     Poster& poster;
     const FileReader& files;
   };
-  Notifier(Dependencies dependencies, const Targets& targets);
+  Notifier(Dependencies dependencies, Targets targets);
   ~Notifier() override;
 
   reconciler::NotifyView of(const controller::CachedJob& job) const override;
@@ -115,7 +115,7 @@ class Notifier : public controller::Courier {
   Time now() const { return deps_.clock.now(deps_.loop.now()); }
 
   Dependencies deps_;
-  const Targets& targets_;
+  const Targets targets_;
   std::map<std::string, JobRecord> jobs_;   // by key
   std::map<std::string, Line> lines_;       // by target
   std::map<std::string, SteadyTime> told_;  // when a failure of the target was logged last
