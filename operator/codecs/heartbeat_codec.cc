@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/agent_protocol.h"
+#include "core/json.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 #include "reconciler/names.h"
@@ -122,7 +123,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   if (!write.holder.empty()) {
     spec["holderIdentity"] = write.holder;
     spec["acquireTime"] = format_time_micros(now);
-    // Makes the API server drop its record of field owners, as at renewals (agent/lease.cc). This
+    // Makes the API server drop its record of field owners, as at renewals (agent/wire/lease_body.cc). This
     // does not work at a creation.
     if (!write.uid.empty()) meta["managedFields"] = Json::array({Json::object()});
   }

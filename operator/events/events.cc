@@ -13,17 +13,15 @@
 #include "operator/events/event_paces.h"
 #include "operator/events/event_series.h"
 #include "operator/events/lru_map.h"
+#include "operator/events/series_writer.h"
 
 namespace holdfast::controller {
 namespace {
-
-constexpr const char* kGroupPath = "/apis/events.k8s.io/v1";
 
 // Objects and series remembered; both of client-go's caches have 4096 entries.
 constexpr std::size_t kRemembered = 4096;
 // Series of one namespace that wait to be written.
 constexpr int kMaxQueue = 1000;
-constexpr Duration kWriteTimeout = std::chrono::seconds(10);
 // Events must cost the API server little: one write at a time for each namespace, and this many in
 // all.
 constexpr int kMostInFlight = 8;
@@ -36,28 +34,31 @@ constexpr Duration kTellOverflow = std::chrono::minutes(1);
 }  // namespace
 
 struct EventRecorder::State : std::enable_shared_from_this<State> {
-  State(Loop& the_loop, kube::Client& the_client, const std::string& the_instance, Log the_log)
+  State(Loop& the_loop, kube::Client& client, const std::string& instance, Log the_log)
       : loop(the_loop),
-        client(the_client),
-        instance(clean_text(the_instance, kMaxWord)),
+        clock(client.server_clock()),
+        writer(client, clean_text(instance, kMaxWord)),
         log(std::move(the_log)) {}
 
   Loop& loop;
-  kube::Client& client;
-  const std::string instance;
+  const ServerClock& clock;
+  SeriesWriter writer;
   const Log log;
 
   EventPaces paces{kRemembered};
   LruMap<SeriesPtr> series{kRemembered};
-  TimerId pace_timer = 0;
   FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
   int in_flight = 0;
-  TimerId wake_timer = 0;  // for namespaces that have to wait
   bool going_on = false;
   std::uint64_t dropped = 0;
   std::function<void()> finished;  // set: it is about to stop
-  TimerId finish_timer = 0;
   bool stopped = false;
+  struct Timers {
+    TimerId pace = 0;
+    TimerId wake = 0;  // for namespaces that have to wait
+    TimerId finish = 0;
+  };
+  Timers timers;
   std::optional<SteadyTime> overflow_told;
 
   void tell_all(const std::vector<EventPaces::Told>& all);
@@ -71,9 +72,6 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   static Task<void> write_next(std::shared_ptr<State> self, SeriesPtr one);
   SteadyTime failed(const SeriesPtr& one, const Error& error);
   void tell_overflow(const std::string& namespace_);
-  Task<Status> write(SeriesPtr one);
-  Task<Status> join_existing(SeriesPtr one, std::string path);
-  Task<Status> patch_series(SeriesPtr one, std::string path);
   void lost(const Series& one, const Error& error);
 };
 
@@ -107,13 +105,13 @@ void EventRecorder::State::go_on() {
     spawn(write_next(shared_from_this(), std::move(next->one)));
   }
   finish_if_done();
-  loop.cancel(std::exchange(wake_timer, 0));
+  loop.cancel(std::exchange(timers.wake, 0));
   const std::optional<SteadyTime> wake = line.wake(now);
   if (stopped || !wake) return;
-  wake_timer = loop.call_at(*wake, [weak = weak_from_this()] {
+  timers.wake = loop.call_at(*wake, [weak = weak_from_this()] {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
-    self->wake_timer = 0;
+    self->timers.wake = 0;
     self->go_on();
   });
 }
@@ -121,7 +119,7 @@ void EventRecorder::State::go_on() {
 Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesPtr one) {
   one->queued = false;
   const SteadyTime began = self->loop.now();
-  auto task = self->write(one);
+  auto task = self->writer.write(one);
   const Status written = co_await task;
   --self->in_flight;
   const SteadyTime now = self->loop.now();
@@ -146,57 +144,6 @@ SteadyTime EventRecorder::State::failed(const SeriesPtr& one, const Error& error
       {{"namespace", one->regarding.namespace_}, {"pause", human_duration(*error.retry_after)}});
   if (!std::exchange(one->queued, true)) line.add_first(one->regarding.namespace_, one);
   return not_before;
-}
-
-Task<Status> EventRecorder::State::write(SeriesPtr one) {
-  const std::string& namespace_ = one->regarding.namespace_;
-  const std::string path = kube::object_path(kGroupPath, "events", namespace_, one->name);
-  if (one->exists) {
-    auto update = patch_series(one, path);
-    const Status updated = co_await update;
-    if (updated.ok() || updated.error().code != ErrorCode::kNotFound) co_return updated;
-    // Events live for an hour: begin a new one.
-    one->exists = false;
-    one->count = std::max<std::int64_t>(1, one->count - one->written);
-    one->written = 0;
-    one->first = one->last;
-  }
-  const std::int64_t telling = one->count;
-  auto call = client.post(kube::collection_path(kGroupPath, "events", namespace_),
-                          event_json(*one, instance), {kWriteTimeout});
-  const Result<JsonDocument> answer = co_await call;
-  if (answer.ok()) {
-    one->exists = true;
-    one->written = telling;
-    co_return Unit{};
-  }
-  if (answer.error().code != ErrorCode::kAlreadyExists) co_return answer.error();
-  auto join = join_existing(one, path);
-  co_return co_await join;
-}
-
-// Another replica, or this one before a restart, has begun the series.
-Task<Status> EventRecorder::State::join_existing(SeriesPtr one, std::string path) {
-  auto read = client.get(path, {kWriteTimeout});
-  const Result<JsonDocument> found = co_await read;
-  if (!found.ok()) co_return found.error();
-  const std::int64_t before = std::max<std::int64_t>(1, int_at(at(*found, "series"), "count", 1));
-  one->count += before;
-  one->written = before;  // the server's part
-  one->exists = true;
-  auto update = patch_series(one, path);
-  co_return co_await update;
-}
-
-Task<Status> EventRecorder::State::patch_series(SeriesPtr one, std::string path) {
-  const std::int64_t telling = one->count;
-  auto call = client.patch(path, Json{{"series", series_json(*one)}}.dump(),
-                           {kWriteTimeout, "application/merge-patch+json"});
-  const Result<JsonDocument> answer = co_await call;
-  if (!answer.ok()) co_return answer.error();
-  one->exists = true;
-  one->written = telling;
-  co_return Unit{};
 }
 
 void EventRecorder::State::lost(const Series& one, const Error& error) {
@@ -236,7 +183,7 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   State& state = *state_;
   // Without the server's time there is no eventTime. Nothing can happen before the server's first
   // answer.
-  if (state.stopped || state.finished || !state.client.server_clock().known()) {
+  if (state.stopped || state.finished || !state.clock.known()) {
     ++state.dropped;
     return;
   }
@@ -253,16 +200,16 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
 void EventRecorder::State::tell_all(const std::vector<EventPaces::Told>& all) {
   for (const EventPaces::Told& one : all) tell(one.regarding, one.entry);
   dropped += paces.take_dropped();
-  if (pace_timer == 0) wait_for_pace();
+  if (timers.pace == 0) wait_for_pace();
 }
 
 void EventRecorder::State::wait_for_pace() {
   const std::optional<SteadyTime> wake = paces.wake();
   if (!wake) return;
-  pace_timer = loop.call_at(*wake, [weak = weak_from_this()] {
+  timers.pace = loop.call_at(*wake, [weak = weak_from_this()] {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
-    self->pace_timer = 0;
+    self->timers.pace = 0;
     self->tell_all(self->paces.due(self->loop.now()));
   });
 }
@@ -278,7 +225,7 @@ void EventRecorder::State::tell(const ObjectReference& regarding, const EventPac
     ++dropped;
     return tell_overflow(regarding.namespace_);
   }
-  one->last = client.server_clock().now(entry.at);
+  one->last = clock.now(entry.at);
   if (one->count == 0) one->first = one->last;
   one->count += entry.count;
   if (!one->queued) enqueue(one);
@@ -291,10 +238,10 @@ void EventRecorder::finish(std::function<void()> finished) {
   assert(!state.finished && !state.stopped);
   state.finished = std::move(finished);
   state.tell_all(state.paces.give_up());
-  state.finish_timer = state.loop.call_after(kFinishLimit, [weak = state_->weak_from_this()] {
+  state.timers.finish = state.loop.call_after(kFinishLimit, [weak = state_->weak_from_this()] {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
-    self->finish_timer = 0;
+    self->timers.finish = 0;
     self->stop();
     std::exchange(self->finished, nullptr)();
   });
@@ -316,7 +263,7 @@ void EventRecorder::State::stop() {
     dropped += static_cast<std::uint64_t>(one.entry.count);
   }
   dropped += paces.take_dropped();
-  for (TimerId* const timer : {&wake_timer, &pace_timer, &finish_timer}) {
+  for (TimerId* const timer : {&timers.wake, &timers.pace, &timers.finish}) {
     loop.cancel(std::exchange(*timer, 0));
   }
 }

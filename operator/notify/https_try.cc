@@ -77,17 +77,17 @@ class Try : public std::enable_shared_from_this<Try> {
     const auto share = std::chrono::duration_cast<Clock::duration>(settings_.timeout) / kShares;
     lowest().expires_at(is_last ? deadline_ : std::min(deadline_, Clock::now() + share));
     int port = settings_.port;
-    proxy_says_.clear();
+    proxy_.says.clear();
     if (settings_.proxy) {
       const Status opened = open_tunnel(address);
       if (!opened.ok()) return done_(opened.error());
       parsed = asio::ip::address_v4::loopback();
-      port = tunnel_->port();
+      port = proxy_.tunnel->port();
     }
     lowest().async_connect(tcp::endpoint(parsed, static_cast<std::uint16_t>(port)),
                            [self = shared_from_this()](error_code failed) {
                              if (failed) return self->not_connected(failed);
-                             self->tunnel_ ? self->ask_tunnel() : self->connected();
+                             self->proxy_.tunnel ? self->ask_tunnel() : self->connected();
                            });
   }
 
@@ -97,15 +97,15 @@ class Try : public std::enable_shared_from_this<Try> {
     Result<std::unique_ptr<http::Tunnel>> tunnel =
         http::Tunnel::open({address, settings_.port, settings_.proxy, ""});
     if (!tunnel.ok()) return tunnel.error();
-    tunnel_ = std::move(*tunnel);
+    proxy_.tunnel = std::move(*tunnel);
     return Unit{};
   }
 
   void ask_tunnel() {
-    const std::string login = std::string(http::Tunnel::kUser) + ":" + tunnel_->password();
-    asked_ = "CONNECT target HTTP/1.1\r\nHost: target\r\nProxy-Authorization: Basic " +
-             kube::base64_encode(login) + "\r\n\r\n";
-    asio::async_write(lowest(), asio::buffer(asked_),
+    const std::string login = std::string(http::Tunnel::kUser) + ":" + proxy_.tunnel->password();
+    proxy_.asked = "CONNECT target HTTP/1.1\r\nHost: target\r\nProxy-Authorization: Basic " +
+                   kube::base64_encode(login) + "\r\n\r\n";
+    asio::async_write(lowest(), asio::buffer(proxy_.asked),
                       [self = shared_from_this()](error_code error, std::size_t) {
                         if (error) return self->not_connected(error);
                         self->read_tunnel();
@@ -120,7 +120,7 @@ class Try : public std::enable_shared_from_this<Try> {
                            [self = shared_from_this()](error_code error, std::size_t) {
                              const auto& head = self->parser_->get();
                              if (!error && head.result_int() / 100 != 2) {
-                               self->proxy_says_ = std::string(head.reason());
+                               self->proxy_.says = std::string(head.reason());
                                error = asio::error::make_error_code(asio::error::host_unreachable);
                              }
                              if (error) return self->not_connected(error);
@@ -217,8 +217,8 @@ class Try : public std::enable_shared_from_this<Try> {
       why += "no answer in time";
     } else if (!refused.empty()) {
       why += "its certificate was refused: " + refused;
-    } else if (!proxy_says_.empty()) {
-      why += clean_text(proxy_says_, kProxyWords);
+    } else if (!proxy_.says.empty()) {
+      why += clean_text(proxy_.says, kProxyWords);
     } else {
       why += error.message();
     }
@@ -231,7 +231,7 @@ class Try : public std::enable_shared_from_this<Try> {
     error_code ignored;
     lowest().socket().close(ignored);
     buffer_.clear();
-    tunnel_.reset();
+    proxy_.tunnel.reset();
   }
 
   const TrySettings settings_;
@@ -243,9 +243,12 @@ class Try : public std::enable_shared_from_this<Try> {
   asio::ssl::context context_;
   std::optional<beast::ssl_stream<beast::tcp_stream>> stream_;  // made once the context is set up
   std::size_t place_ = 0;                                       // of the address
-  std::unique_ptr<http::Tunnel> tunnel_;                        // to that address
-  std::string asked_;                                           // of the tunnel
-  std::string proxy_says_;
+  struct ThroughProxy {
+    std::unique_ptr<http::Tunnel> tunnel;  // to that address
+    std::string asked;                     // of the tunnel
+    std::string says;                      // why it does not connect
+  };
+  ThroughProxy proxy_;
   Clock::time_point deadline_;
   web::request<web::string_body> request_;
   beast::flat_buffer buffer_;

@@ -2,16 +2,8 @@
 
 #include <algorithm>
 
-#include "core/pause.h"
-#include "reconciler/names.h"
-
 namespace holdfast::controller {
 namespace {
-
-// Kubernetes supports 5,000 nodes. Nodes that were deleted count too.
-constexpr std::size_t kMaxRemembered = 50'000;
-// The most reads of nodes' conditions in progress at a time.
-constexpr int kMostReads = 8;
 
 kube::Kind node_kind() {
   kube::Kind kind;
@@ -50,7 +42,6 @@ std::string lease_key(const std::string& node) {
 NodeMonitor::NodeMonitor(Dependencies dependencies)
     : loop_(dependencies.loop),
       client_(dependencies.client),
-      log_(dependencies.log),
       pods_(dependencies.pods),
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
@@ -58,7 +49,12 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
               lease_kind(), {kNodeLeaseNamespace}),
       reads_(dependencies.loop,
              [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
-      pod_clocks_(dependencies.namespaces) {
+      pod_clocks_(dependencies.namespaces),
+      conditions_({dependencies.loop, dependencies.client, [this] { update_clocks(); },
+                   [this] { return node_time(); },
+                   [this](const std::string& node) {
+                     if (on_node_change_) on_node_change_(node);
+                   }}) {
   leases_.on_change([this](const cache::Change& change) { on_lease(change); });
   nodes_.on_change([this](const cache::Change& change) { on_node(change); });
   leases_.on_progress([this] { update_clocks(); });
@@ -100,7 +96,7 @@ void NodeMonitor::proof() {
   pod_clocks_.proof(now);
   const bool again = !last_proof_ || now - *last_proof_ > reconciler::kGapLimit;
   last_proof_ = now;
-  read_conditions();
+  conditions_.read();
   if (again && on_answers_again_) on_answers_again_();
 }
 
@@ -125,7 +121,7 @@ void NodeMonitor::keep_windows(WindowKeeper& windows, const Wanted& wanted) {
   const auto silent = [wanted](const std::string& node, Duration) { return wanted(node, false); };
   const auto missing = [wanted](const std::string& node, Duration) { return wanted(node, true); };
   windows.add("node", {lease_tracker_, by_leases, silent});
-  windows.add("unready", {unready_, by_nodes, silent});
+  windows.add("unready", {conditions_.unready(), by_nodes, silent});
   windows.add("missing", {missing_, by_nodes, missing});
 }
 
@@ -137,7 +133,7 @@ void NodeMonitor::on_lease(const cache::Change& change) {
   // A deleted Lease is silent since its last change: its node may be dead.
   if (!change.after) return;
   lease_tracker_.seen(name, change.after->version, lease_clock_.read(loop_.now()));
-  if (leaseless_.erase(name) != 0) unready_.gone(name);
+  conditions_.has_lease(name);
 }
 
 // The watch of Leases may be ahead of that of nodes.
@@ -153,22 +149,18 @@ void NodeMonitor::on_node(const cache::Change& change) {
   if (change.after) {
     missing_.gone(name);
     see_lease(name);
-    if (leaseless_.count(name) != 0) {
-      unread_.insert(name);
-      read_conditions();
-    }
+    conditions_.changed(name);
   } else {
     mark_missing(name);
     lease_tracker_.gone(name);
-    unready_.gone(name);
-    leaseless_.erase(name);
+    conditions_.gone(name);
   }
   const bool came_or_went = !change.before || !change.after;
   if (came_or_went && on_node_change_) on_node_change_(name);
 }
 
 void NodeMonitor::mark_missing(const std::string& node) {
-  missing_.seen_within(kMaxRemembered, node, 0, node_time().now);
+  missing_.seen_within(kMostNodes, node, 0, node_time().now);
 }
 
 void NodeMonitor::look(const std::string& node) {
@@ -178,48 +170,9 @@ void NodeMonitor::look(const std::string& node) {
   if (const auto version = lease_tracker_.version(node)) {
     // A recorded Lease that no longer exists is silent since its last change.
     lease_tracker_.seen(node, *version, lease_time().now);
-  } else if (leaseless_.size() < kMaxRemembered && leaseless_.insert(node).second) {
-    unread_.insert(node);
-    read_conditions();
+  } else {
+    conditions_.add(node);
   }
-}
-
-void NodeMonitor::read_conditions() {
-  if (asked_to_wait(reads_not_before_, loop_.now())) return;
-  while (reading_ < kMostReads && !unread_.empty()) {
-    ++reading_;
-    spawn(read_condition(unread_.extract(unread_.begin()).value()));
-  }
-}
-
-// A failed read is retried after our next successful renewal, and not before the API server's
-// Retry-After.
-Task<void> NodeMonitor::read_condition(std::string node) {
-  auto get = client_.get(node_path(node));
-  const Result<JsonDocument> object = co_await get;
-  --reading_;
-  update_clocks();
-  if (!object) heed(object.error(), loop_.now(), reads_not_before_);
-  if (object) {
-    note_condition(node, *object);
-    read_conditions();
-  } else if (object.error().code != ErrorCode::kNotFound && leaseless_.count(node) != 0) {
-    unread_.insert(node);
-  }
-}
-
-void NodeMonitor::note_condition(const std::string& node, const JsonView& object) {
-  if (leaseless_.count(node) == 0) return;
-  const bool before = unready_.knows(node);
-  bool unknown = false;
-  for (const JsonView condition : at(at(object, "status"), "conditions")) {
-    if (string_at(condition, "type") != "Ready") continue;
-    unknown = string_at(condition, "status") == "Unknown";
-    const std::string since = string_at(condition, "lastTransitionTime");
-    if (unknown) unready_.seen(node, reconciler::hash64(since), node_time().now);
-  }
-  if (!unknown) unready_.gone(node);
-  if (before != unknown && on_node_change_) on_node_change_(node);
 }
 
 reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window) {
@@ -234,7 +187,8 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
         lease_tracker_.counted(node, window, reconciler::kFirstLook, lease_time());
     observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
   } else {
-    observation.silent_for = unready_.counted(node, window, reconciler::kFirstLook, node_time());
+    observation.silent_for =
+        conditions_.unready().counted(node, window, reconciler::kFirstLook, node_time());
     observation.has_lease = false;
   }
   return observation;
@@ -268,7 +222,7 @@ Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
     missing_.gone(node);
     nodes_.watch_lags("", {{"node", node}});
   }
-  if (object.ok()) note_condition(node, *object);
+  if (object.ok()) conditions_.note(node, *object);
   co_return Unit{};
 }
 

@@ -1,23 +1,18 @@
 // What this replica knows about the life of nodes, from their Leases and objects. Feeds the pure
 // rules of reconciler/staleness.h. Its clocks run only while the watches are open and the renewals
-// of our member Lease succeed. Loop only.
-//
-// Nodes that never had a Lease (virtual kubelets, simulators) are judged by their Ready condition,
-// which the node controller sets to Unknown. Watches bring only the metadata of nodes, so the
-// condition is read live: once, and again after each change of the object.
+// of our member Lease succeed. Nodes without a Lease are judged by their Ready condition. Loop only.
 #pragma once
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_set>
 
 #include "client/cache/informer.h"
 #include "client/kube/client.h"
 #include "core/loop.h"
 #include "core/task.h"
 #include "operator/observe/namespace_clocks.h"
+#include "operator/observe/ready_conditions.h"
 #include "operator/observe/shared_reads.h"
 #include "operator/observe/window_keeper.h"
 #include "reconciler/staleness.h"
@@ -80,15 +75,11 @@ class NodeMonitor {
   void on_node(const cache::Change& change);
   void see_lease(const std::string& node);
   void mark_missing(const std::string& node);
-  void read_conditions();
-  Task<void> read_condition(std::string node);
-  void note_condition(const std::string& node, const JsonView& object);
   reconciler::LiveTime node_time();
   reconciler::LiveTime lease_time();
 
   Loop& loop_;
   kube::Client& client_;
-  Log log_;
   cache::Informer& pods_;
   cache::Informer nodes_;
   cache::Informer leases_;
@@ -100,12 +91,8 @@ class NodeMonitor {
   reconciler::LiveClock lease_clock_;
   NamespaceClocks pod_clocks_;
   reconciler::RecordTracker lease_tracker_;
-  reconciler::RecordTracker missing_;          // nodes without an object
-  reconciler::RecordTracker unready_;          // nodes without a Lease whose Ready is Unknown
-  std::unordered_set<std::string> leaseless_;  // nodes judged by their Ready condition
-  std::set<std::string> unread_;               // those whose condition must be read
-  int reading_ = 0;
-  SteadyTime reads_not_before_{};  // no condition is read before: Retry-After
+  reconciler::RecordTracker missing_;  // nodes without an object
+  ReadyConditions conditions_;         // of nodes without a Lease
   std::optional<SteadyTime> last_proof_;
 };
 

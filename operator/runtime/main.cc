@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
       std::cout << options->print;
       return 0;
     }
-    const Log log = Log::create(options->log_level, options->log_format);
-    log.info(
-        "holdfast-operator",
-        {{"version", runtime::kVersion}, {"id", options->id}, {"namespace", options->namespace_}});
+    const Log log = Log::create(options->log.level, options->log.format);
+    log.info("holdfast-operator", {{"version", runtime::kVersion},
+                                   {"id", options->replica.id},
+                                   {"namespace", options->replica.namespace_}});
     if (options->release_pods) return runtime::run_release_pods(*options, log);
     runtime::Process process(*options, log);
     return process.run();

@@ -9,12 +9,11 @@
 // Loop only. Destroy it when the client is idle.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "client/cache/informer.h"
@@ -29,6 +28,9 @@
 #include "operator/observe/window_keeper.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
+#include "operator/runtime/caches.h"
+#include "operator/runtime/controllers.h"
+#include "operator/runtime/time_travel.h"
 
 namespace holdfast::runtime {
 
@@ -63,7 +65,7 @@ class Manager {
 
   void start();
   // The caches are synced, and the replica works or joins the others.
-  bool synced() const { return started_; }
+  bool synced() const { return controllers_.begun(); }
   // Stops cleanly, then calls `stopped`. Queued work is left to the next holders of the shards.
   void stop(std::function<void()> stopped);
 
@@ -91,11 +93,26 @@ class Manager {
   notify::Notifier& notifier() { return notifier_; }
 
  private:
-  controller::Membership::Handlers membership_handlers(std::function<void(Error)> refuse);
+  // What this replica has seen of nodes and heartbeats.
+  struct Observed {
+    Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
+             const std::vector<std::string>& namespaces,
+             controller::HeartbeatMonitor::WorkedOn worked_on);
+    controller::NodeMonitor nodes;
+    controller::HeartbeatMonitor heartbeats;
+    controller::WindowKeeper windows;
+  };
+  // batch/v1 Jobs.
+  struct Lane {
+    std::unique_ptr<cache::Informer> jobs;
+    std::unique_ptr<cache::Informer> namespaces;  // null: all namespaces
+    std::unique_ptr<controller::LaneController> controller;
+  };
+  controller::Membership::Handlers membership_handlers(controller::Telemetry& telemetry,
+                                                       std::function<void(Error)> refuse);
   void make_lane(Dependencies& dependencies, const Config::BatchJobs& lane,
                  const std::vector<std::string>& namespaces);
   void begin();
-  void look_at_all(int shard);
   void refresh(std::function<void()> done);
   std::string unseen(Duration patience);
   void look_for_time_travel();
@@ -103,35 +120,19 @@ class Manager {
 
   Loop& loop_;
   Log log_;
-  controller::Telemetry& telemetry_;
-  cache::Informer jobs_;
-  cache::Informer pods_;
+  Caches caches_;
   controller::PodShards pod_shards_;
-  cache::Informer queues_;
-  cache::Informer worker_pools_;
-  cache::Informer worker_pods_;
-  cache::Informer worker_leases_;
-  controller::NodeMonitor nodes_;
-  controller::HeartbeatMonitor heartbeats_;
-  controller::WindowKeeper windows_;
+  Observed observed_;
   controller::Membership membership_;
   controller::NamespaceReadings readings_;
   controller::QueueController queue_controller_;
   controller::PoolController pool_controller_;
-  const notify::Targets targets_;
   notify::Notifier notifier_;
   controller::JobController job_controller_;
-  // Null: batch/v1 Jobs are none of our business.
-  std::unique_ptr<cache::Informer> batch_jobs_;
-  std::unique_ptr<cache::Informer> batch_job_namespaces_;  // null also: all namespaces
-  std::unique_ptr<controller::LaneController> lane_controller_;
-  // In the order in which they hear of what changed.
-  std::vector<controller::Controller*> controllers_;
-  std::uint64_t time_travels_ = 0;
-  std::unordered_map<const cache::Informer*, std::uint64_t> travelled_;
-  bool started_ = false;
+  std::unique_ptr<Lane> lane_;  // null: batch/v1 Jobs are none of our business
+  Controllers controllers_;
+  TimeTravel time_travel_;
   bool stopping_ = false;
-  std::size_t to_stop_ = 0;  // controllers
 };
 
 }  // namespace holdfast::runtime

@@ -23,6 +23,11 @@ inline Histograms& histograms(prometheus::Registry& registry, const char* name, 
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
+// Counters only rise: adds the difference between the new total and the last one.
+inline void raise_to(prometheus::Counter& counter, double total) {
+  if (total > counter.Value()) counter.Increment(total - counter.Value());
+}
+
 inline constexpr const char* kNoPhase = "New";
 inline constexpr const char* kPhases[] = {kNoPhase,    "Pending",   "Running",
                                           "Backoff",   "Suspended", "Cancelling",

@@ -27,18 +27,13 @@
 #include "operator/membership/membership.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
+#include "operator/runtime/replica_metrics.h"
 
 namespace holdfast::runtime {
 
 class Metrics : public controller::Telemetry {
  public:
-  // The state of one kind's watches.
-  struct WatchState {
-    Duration quiet{};
-    bool live = false;
-    std::size_t objects = 0;
-    int closed = 0;  // namespaces
-  };
+  using WatchState = runtime::WatchState;
   // Called at each scrape, on the loop. Any may be empty.
   struct Sources {
     // By namespace and phase ("" for none).

@@ -1,15 +1,13 @@
 #include "operator/runtime/options.h"
 
-#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <fstream>
 
+#include "operator/runtime/flags.h"
 #include "operator/runtime/version.h"
 
 extern char** environ;  // POSIX has it declared by the program
@@ -20,29 +18,6 @@ namespace {
 constexpr const char* kDefaultNamespace = "holdfast-system";
 constexpr const char* kReleasePods = "release-pods";
 constexpr const char* kNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-constexpr int kMaxWorkers = 1000;
-constexpr double kLeastQps = 0.1;  // with less, even the caches' lists would be too late
-// 63 characters of a label, minus a random suffix.
-constexpr std::size_t kMaxIdLength = 52;
-constexpr std::size_t kMaxNamespaceLength = 63;  // an RFC 1123 label
-
-// A setting and its source: messages name the wrong flag or variable.
-struct Setting {
-  std::string source;
-  std::string value;
-};
-
-Error wrong(const Setting& setting, const std::string& advice) {
-  return make_error(ErrorCode::kInvalid, setting.source + ": \"" + setting.value + "\" " + advice);
-}
-
-bool is_dns_label(const std::string& text, std::size_t max_length) {
-  const auto is_inner = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  };
-  return !text.empty() && text.size() <= max_length && text.front() != '-' && text.back() != '-' &&
-         std::all_of(text.begin(), text.end(), is_inner);
-}
 
 // Hostnames may have capitals, dots and underscores; an id may not.
 std::string id_from_hostname(const std::string& hostname) {
@@ -58,263 +33,6 @@ std::string id_from_hostname(const std::string& hostname) {
   id.erase(id.find_last_not_of('-') + 1);
   return id.empty() ? "holdfast-operator" : id;
 }
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\n\r") - first + 1);
-}
-
-std::optional<Error> parse_namespace(const Setting& setting, Options& options) {
-  if (!is_dns_label(setting.value, kMaxNamespaceLength)) {
-    return wrong(setting,
-                 "is not a namespace: use at most 63 lower case letters, digits and '-', with a "
-                 "letter or digit at both ends");
-  }
-  options.namespace_ = setting.value;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& options) {
-  std::size_t begin = 0;
-  while (begin <= setting.value.size()) {
-    const std::size_t comma = std::min(setting.value.find(',', begin), setting.value.size());
-    const std::string name = trimmed(setting.value.substr(begin, comma - begin));
-    if (!is_dns_label(name, kMaxNamespaceLength)) {
-      const bool all = name == "*" || name.empty();
-      return wrong({setting.source, name},
-                   all ? "is not a namespace: to watch all namespaces, leave this out"
-                       : "is not a namespace: give names separated by commas, each of lower case "
-                         "letters, digits and '-'");
-    }
-    options.watch_namespaces.push_back(name);
-    begin = comma + 1;
-  }
-  auto& names = options.watch_namespaces;
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return std::nullopt;
-}
-
-std::optional<Error> parse_whole(const Setting& setting, const char* what, int most, int& number) {
-  const char* const end = setting.value.data() + setting.value.size();
-  const auto [rest, error] = std::from_chars(setting.value.data(), end, number);
-  if (error != std::errc() || rest != end || number < 1 || number > most) {
-    return wrong(setting, std::string("is not a number of ") + what +
-                              ": give a whole number from 1 to " + std::to_string(most));
-  }
-  return std::nullopt;
-}
-
-std::optional<Error> parse_workers(const Setting& setting, Options& options) {
-  return parse_whole(setting, "workers", kMaxWorkers, options.workers);
-}
-
-std::optional<Error> parse_shards(const Setting& setting, Options& options) {
-  return parse_whole(setting, "shards", reconciler::kMaxShards, options.shards);
-}
-
-std::optional<Error> parse_qps(const Setting& setting, Options& options) {
-  const char* const end = setting.value.data() + setting.value.size();
-  const auto [rest, error] = std::from_chars(setting.value.data(), end, options.qps);
-  if (error != std::errc() || rest != end || !std::isfinite(options.qps) || options.qps < 0 ||
-      std::signbit(options.qps) || (options.qps > 0 && options.qps < kLeastQps)) {
-    return wrong(
-        setting,
-        "is not a rate: give requests per second, e.g. 50 or 0.5, at least 0.1; 0 sets no limit");
-  }
-  return std::nullopt;
-}
-
-bool parse_ip(std::string& host) {
-  if (host == "localhost") host = "127.0.0.1";
-  std::array<unsigned char, sizeof(in6_addr)> binary{};
-  return inet_pton(AF_INET, host.c_str(), binary.data()) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), binary.data()) == 1;
-}
-
-std::optional<Error> parse_metrics_address(const Setting& setting, Options& options) {
-  ListenAddress& address = options.metrics_address;
-  if (setting.value == "0") {
-    address.enabled = false;
-    return std::nullopt;
-  }
-  const std::string advice =
-      "is not an address to listen on: give :PORT, IP:PORT or [IPv6]:PORT (port 0: any free "
-      "one), or 0 to serve neither probes nor metrics";
-  const std::size_t colon = setting.value.rfind(':');
-  if (colon == std::string::npos) return wrong(setting, advice);
-  const std::string port = setting.value.substr(colon + 1);
-  const auto [rest, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || rest != port.data() + port.size()) return wrong(setting, advice);
-  address.host = setting.value.substr(0, colon);
-  const bool bracketed =
-      address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
-  if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
-  if (address.host.empty()) return std::nullopt;
-  const bool is_ipv6 = address.host.find(':') != std::string::npos;
-  if (!parse_ip(address.host) || is_ipv6 != bracketed) return wrong(setting, advice);
-  return std::nullopt;
-}
-
-std::optional<Error> parse_log_level(const Setting& setting, Options& options) {
-  static constexpr std::array<std::pair<const char*, LogLevel>, 5> kLevels = {
-      {{"trace", LogLevel::kTrace},
-       {"debug", LogLevel::kDebug},
-       {"info", LogLevel::kInfo},
-       {"warn", LogLevel::kWarn},
-       {"error", LogLevel::kError}}};
-  for (const auto& [name, level] : kLevels) {
-    if (setting.value != name) continue;
-    options.log_level = level;
-    return std::nullopt;
-  }
-  return wrong(setting, "is not a log level: give trace, debug, info, warn or error");
-}
-
-std::optional<Error> parse_log_format(const Setting& setting, Options& options) {
-  if (setting.value != "text" && setting.value != "json") {
-    return wrong(setting, "is not a log format: give text or json");
-  }
-  options.log_format = setting.value == "json" ? LogFormat::kJson : LogFormat::kText;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_id(const Setting& setting, Options& options) {
-  if (!is_dns_label(setting.value, kMaxIdLength)) {
-    return wrong(setting,
-                 "is not an id: use at most 52 lower case letters, digits and '-', with a letter "
-                 "or digit at both ends");
-  }
-  options.id = setting.value;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_duration(const Setting& setting, Duration& duration) {
-  static constexpr std::array<std::pair<std::string_view, Duration>, 4> kUnits = {
-      {{"ms", std::chrono::milliseconds(1)},
-       {"s", std::chrono::seconds(1)},
-       {"m", std::chrono::minutes(1)},
-       {"h", std::chrono::hours(1)}}};
-  std::uint16_t number = 0;
-  const char* const end = setting.value.data() + setting.value.size();
-  const auto [rest, error] = std::from_chars(setting.value.data(), end, number);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  for (const auto& [name, length] : kUnits) {
-    if (error != std::errc() || unit != name || number == 0) continue;
-    duration = number * length;
-    return std::nullopt;
-  }
-  return wrong(setting,
-               "is not a duration: give a whole number above 0 and a unit, e.g. 15s, 500ms or 1m");
-}
-
-std::optional<Error> parse_lease_duration(const Setting& setting, Options& options) {
-  return parse_duration(setting, options.timings.lease_duration);
-}
-std::optional<Error> parse_renew_deadline(const Setting& setting, Options& options) {
-  return parse_duration(setting, options.timings.renew_deadline);
-}
-std::optional<Error> parse_retry_period(const Setting& setting, Options& options) {
-  return parse_duration(setting, options.timings.retry_period);
-}
-
-// The kubelet checks the image's syntax. This only finds mistakes on the command line.
-std::optional<Error> parse_agent_image(const Setting& setting, Options& options) {
-  constexpr std::size_t kMaxLength = 512;
-  const bool blank = setting.value.find_first_of(" \t\n\r") != std::string::npos;
-  if (blank || setting.value.size() > kMaxLength) {
-    return wrong(setting, "is not an image: give a name as in a container's image field");
-  }
-  options.agent_image = setting.value;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_notifications(const Setting& setting, Options& options) {
-  options.notifications = setting.value;
-  return std::nullopt;
-}
-
-// The API server checks a selector.
-std::optional<Error> parse_batch_jobs(const Setting& setting, Options& options) {
-  options.batch_jobs = trimmed(setting.value);
-  if (!options.batch_jobs.empty()) return std::nullopt;
-  return wrong(setting, "is no choice of namespaces: give all, or a label selector of namespaces");
-}
-
-std::optional<Error> parse_deployment(const Setting& setting, Options& options) {
-  if (!options.release_pods) return wrong(setting, "is for the command release-pods alone");
-  options.deployment = setting.value;
-  return std::nullopt;
-}
-
-std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) {
-  options.kubeconfig = setting.value;
-  return std::nullopt;
-}
-
-struct Flag {
-  const char* name;
-  const char* environment;
-  const char* value_name;
-  const char* description;
-  std::optional<Error> (*parse)(const Setting&, Options&);
-};
-
-constexpr std::array<Flag, 17> kFlags = {{
-    {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
-     "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, else ~/.kube/config",
-     parse_kubeconfig},
-    {"--namespace", "HOLDFAST_NAMESPACE", "NAME",
-     "Namespace of the operator's own objects. Default: the one it runs in, else holdfast-system",
-     parse_namespace},
-    {"--watch-namespace", "HOLDFAST_WATCH_NAMESPACE", "NAME[,NAME]",
-     "Namespaces whose jobs are worked on; may be repeated. Default: all", parse_watch_namespaces},
-    {"--agent-image", "HOLDFAST_AGENT_IMAGE", "IMAGE",
-     "Where jobs with a heartbeat get /holdfast-agent from. Default: none, they wait for it",
-     parse_agent_image},
-    {"--notifications", "HOLDFAST_NOTIFICATIONS", "FILE",
-     "The targets that jobs may name in spec.notify, as JSON. Default: none, nobody is told",
-     parse_notifications},
-    {"--batch-jobs", "HOLDFAST_BATCH_JOBS", "all|SELECTOR",
-     "Run batch/v1 Jobs with managedBy: holdfast.dev/operator in all watched namespaces, or in "
-     "those with these labels. Default: none",
-     parse_batch_jobs},
-    {"--workers", "HOLDFAST_WORKERS", "NUMBER",
-     "Reconciles of one namespace in flight at a time, 1 to 1000. Default: 16", parse_workers},
-    {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",
-     "Where /metrics, /healthz and /readyz are served: :8080 is port 8080 of every address, "
-     "0 switches them off. Default: 127.0.0.1:8080",
-     parse_metrics_address},
-    {"--log-level", "HOLDFAST_LOG_LEVEL", "LEVEL",
-     "trace, debug, info, warn or error. Default: info", parse_log_level},
-    {"--log-format", "HOLDFAST_LOG_FORMAT", "FORMAT",
-     "text, or json: one object a line. Default: text", parse_log_format},
-    {"--qps", "HOLDFAST_QPS", "RATE",
-     "Requests per second to the API server, bursts of twice as many. Default: 0, no limit: the "
-     "server's own API Priority and Fairness decides",
-     parse_qps},
-    {"--id", "HOLDFAST_ID", "NAME",
-     "This replica's name in Events, logs and Leases. Default: the host's (in a pod: the pod's) name",
-     parse_id},
-    {"--shards", "HOLDFAST_SHARDS", "NUMBER",
-     "Number of shards of jobs, shared by the replicas, 1 to 1024; the same for all replicas, "
-     "and fixed for an installation. Default: 32",
-     parse_shards},
-    {"--lease-duration", "HOLDFAST_LEASE_DURATION", "TIME",
-     "A replica whose member Lease has not changed for this long is dead: the others take its "
-     "shards over. Default: 15s",
-     parse_lease_duration},
-    {"--renew-deadline", "HOLDFAST_RENEW_DEADLINE", "TIME",
-     "A replica that has not renewed its member Lease for this long stops acting; less than the "
-     "lease duration. Default: 10s",
-     parse_renew_deadline},
-    {"--retry-period", "HOLDFAST_RETRY_PERIOD", "TIME",
-     "How often the member Lease is renewed and the others' are looked at, 100ms to 4s. Default: 2s",
-     parse_retry_period},
-    {"--deployment", "HOLDFAST_DEPLOYMENT", "NAME",
-     "With release-pods: the replicas' Deployment, scaled to zero first", parse_deployment},
-}};
 
 constexpr std::size_t kHelpColumn = 32;  // the column of the descriptions
 constexpr std::size_t kHelpWidth = 96;
@@ -339,7 +57,7 @@ std::string help_text() {
       begin = description.find_first_not_of(' ', end);
     }
   };
-  for (const Flag& flag : kFlags) {
+  for (const Flag& flag : flags()) {
     add(std::string(flag.name) + " " + flag.value_name, flag.description);
   }
   add("--version", "Print the version and end");
@@ -372,12 +90,12 @@ Result<Options> parse_options(const std::vector<std::string>& arguments,
   bool version = false;
   app.add_flag("-h,--help", help);
   app.add_flag("--version", version);
-  std::array<std::vector<std::string>, kFlags.size()> given;
-  std::array<CLI::Option*, kFlags.size()> found{};
-  for (std::size_t i = 0; i < kFlags.size(); ++i) {
-    const bool repeats = kFlags[i].parse == parse_watch_namespaces;
-    found[i] = app.add_option(kFlags[i].name, given[i])->expected(1)->allow_extra_args(false);
-    if (repeats) found[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  const std::span<const Flag> known = flags();
+  std::vector<std::vector<std::string>> given(known.size());
+  std::vector<CLI::Option*> found;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    found.push_back(app.add_option(known[i].name, given[i])->expected(1)->allow_extra_args(false));
+    if (known[i].repeats) found[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   options.release_pods = !arguments.empty() && arguments.front() == kReleasePods;
   try {
@@ -393,20 +111,21 @@ Result<Options> parse_options(const std::vector<std::string>& arguments,
     return options;
   }
 
-  for (std::size_t i = 0; i < kFlags.size(); ++i) {
-    Setting setting{kFlags[i].name, joined(given[i])};
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    Setting setting{known[i].name, joined(given[i])};
     if (found[i]->count() == 0) {
-      setting = {kFlags[i].environment, trimmed(variable(surroundings, kFlags[i].environment))};
+      setting = {known[i].environment, trimmed(variable(surroundings, known[i].environment))};
       if (setting.value.empty()) continue;
     }
-    if (const auto error = kFlags[i].parse(setting, options)) return *error;
+    if (const auto error = known[i].parse(setting, options)) return *error;
   }
-  if (const std::string advice = misfit(options.timings); !advice.empty()) {
+  if (const std::string advice = misfit(options.replica.timings); !advice.empty()) {
     return make_error(ErrorCode::kInvalid, advice);
   }
-  if (options.namespace_.empty()) options.namespace_ = trimmed(surroundings.in_cluster_namespace);
-  if (options.namespace_.empty()) options.namespace_ = kDefaultNamespace;
-  if (options.id.empty()) options.id = id_from_hostname(surroundings.hostname);
+  if (options.replica.namespace_.empty())
+    options.replica.namespace_ = trimmed(surroundings.in_cluster_namespace);
+  if (options.replica.namespace_.empty()) options.replica.namespace_ = kDefaultNamespace;
+  if (options.replica.id.empty()) options.replica.id = id_from_hostname(surroundings.hostname);
   return options;
 }
 

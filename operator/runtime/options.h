@@ -24,21 +24,31 @@ struct ListenAddress {
 };
 
 struct Options {
-  std::string kubeconfig;                     // empty: found as kubectl does, see kube/config.h
-  std::string namespace_;                     // for the operator's own objects
+  struct Api {
+    std::string kubeconfig;  // empty: found as kubectl does, see kube/config.h
+    double qps = 0;          // 0: no limit
+  };
+  struct Logs {
+    LogLevel level = LogLevel::kInfo;
+    LogFormat format = LogFormat::kText;
+  };
+  // This replica, and what all replicas of an installation have in common.
+  struct Replica {
+    std::string namespace_;  // for the operator's own objects
+    std::string id;          // this replica's name in Events, logs and Leases
+    int shards = 32;         // the same on all replicas
+    reconciler::MemberTimings timings;
+  };
+  Api api;
+  Logs log;
+  Replica replica;
+  ListenAddress metrics_address;
   std::vector<std::string> watch_namespaces;  // sorted, each once; empty: all
-  std::string agent_image;                    // empty: jobs with `heartbeat` wait for one
-  std::string notifications;                  // file of targets (notify/targets.h); empty: none
+  int workers = 16;
+  std::string agent_image;    // empty: jobs with `heartbeat` wait for one
+  std::string notifications;  // file of targets (notify/targets.h); empty: none
   // Which namespaces' batch/v1 Jobs are run (spec.managedBy): none, "all", or a label selector.
   std::string batch_jobs;
-  int workers = 16;
-  ListenAddress metrics_address;
-  LogLevel log_level = LogLevel::kInfo;
-  LogFormat log_format = LogFormat::kText;
-  double qps = 0;   // 0: no limit
-  std::string id;   // this replica's name in Events, logs and Leases
-  int shards = 32;  // the same on all replicas of an installation
-  reconciler::MemberTimings timings;
   bool release_pods = false;  // run the command release-pods instead of the operator
   std::string deployment;     // its --deployment: the operator's Deployment, scaled to zero
   std::string print;          // not empty: --help or --version; print it and end with 0

@@ -13,17 +13,15 @@
 #include <vector>
 
 #include "client/kube/client.h"
-#include "client/kube/connection.h"
 #include "core/log.h"
 #include "core/random.h"
 #include "core/real_loop.h"
-#include "operator/events/events.h"
-#include "operator/notify/https_poster.h"
+#include "operator/runtime/first_sync.h"
 #include "operator/runtime/health.h"
-#include "operator/runtime/manager.h"
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/probe_server.h"
+#include "operator/runtime/session.h"
 #include "operator/runtime/signals.h"
 
 namespace holdfast::runtime {
@@ -40,21 +38,15 @@ class Process {
 
  private:
   Status serve_probes();
-  Result<notify::Targets> read_targets() const;
   void start();
-  Status connect();
+  void refuse(const Error& error);
   void tick();
   void look_at_caches();
-  bool caches_come();
   std::vector<WatchHealth> watch_health();
   void begin_stop(const std::string& why, int exit_code);
-  void manager_stopped();
-  void events_finished();
-  void end_when_idle();
 
   std::map<std::string, ProbeServer::Handler> probe_handlers();
   kube::RequestObserver request_observer();
-  Metrics::Sources metric_sources();
 
   const Options options_;
   const Log log_;
@@ -65,21 +57,14 @@ class Process {
   // In start order; destroyed in reverse.
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ProbeServer> probes_;
-  std::unique_ptr<kube::Connection> connection_;
-  std::unique_ptr<controller::EventRecorder> events_;
-  std::unique_ptr<notify::HttpsPoster> poster_;
-  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<Session> session_;
   std::unique_ptr<StopSignals> signals_;
 
   // Loop only.
   std::optional<SteadyTime> answered_at_;  // when the API server last answered
-  SteadyTime started_at_{};
-  SteadyTime last_report_{};
+  FirstSync sync_;
   SteadyTime last_trim_{};
-  SteadyTime idle_deadline_{};
-  bool ready_told_ = false;
   bool stopping_ = false;
-  bool manager_stopped_ = false;
   int exit_code_ = 0;
 };
 

@@ -285,8 +285,8 @@ int run_release_pods(const Options& options, const Log& log) {
   RealLoop loop;
   SeededRandom random(std::random_device{}());
   kube::ConnectOptions connect;
-  connect.kubeconfig = options.kubeconfig;
-  connect.qps = options.qps;
+  connect.kubeconfig = options.api.kubeconfig;
+  connect.qps = options.api.qps;
   connect.user_agent = std::string("holdfast-release-pods/") + kVersion;
   auto connection = kube::Connection::connect({loop, random, log, {}}, connect);
   if (!connection.ok()) {
@@ -299,8 +299,8 @@ int run_release_pods(const Options& options, const Log& log) {
   int exit_code = 0;
   const auto work = [&]() -> Task<void> {
     auto task = release_pods((*connection)->client(),
-                             {options.namespace_, options.watch_namespaces, options.deployment,
-                              !options.batch_jobs.empty()},
+                             {options.replica.namespace_, options.watch_namespaces,
+                              options.deployment, !options.batch_jobs.empty()},
                              log);
     const Result<int> released = co_await task;
     if (released) co_return;

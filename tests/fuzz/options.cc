@@ -29,10 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (!options->print.empty()) return 0;
   FUZZ_REQUIRE(options->workers >= 1 && options->workers <= 1000);
-  FUZZ_REQUIRE(options->qps >= 0 && options->qps <= 1e308);
-  FUZZ_REQUIRE(!options->namespace_.empty() && !options->id.empty());
-  FUZZ_REQUIRE(options->id.size() <= 52);
-  for (const char c : options->id) {
+  FUZZ_REQUIRE(options->api.qps >= 0 && options->api.qps <= 1e308);
+  FUZZ_REQUIRE(!options->replica.namespace_.empty() && !options->replica.id.empty());
+  FUZZ_REQUIRE(options->replica.id.size() <= 52);
+  for (const char c : options->replica.id) {
     FUZZ_REQUIRE((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-');
   }
   for (const std::string& name : options->watch_namespaces) {

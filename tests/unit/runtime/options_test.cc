@@ -26,21 +26,21 @@ Options parsed(const Given& given) {
 
 TEST(Options, DefaultsAskForNothingSpecial) {
   const Options options = parsed({});
-  EXPECT_EQ(options.kubeconfig, "");
-  EXPECT_EQ(options.namespace_, "holdfast-system");
+  EXPECT_EQ(options.api.kubeconfig, "");
+  EXPECT_EQ(options.replica.namespace_, "holdfast-system");
   EXPECT_TRUE(options.watch_namespaces.empty());
   EXPECT_EQ(options.workers, 16);
   EXPECT_TRUE(options.metrics_address.enabled);
   EXPECT_EQ(options.metrics_address.host, "127.0.0.1");
   EXPECT_EQ(options.metrics_address.port, 8080);
-  EXPECT_EQ(options.log_level, LogLevel::kInfo);
-  EXPECT_EQ(options.log_format, LogFormat::kText);
-  EXPECT_EQ(options.qps, 0);
-  EXPECT_EQ(options.id, "node-7");
-  EXPECT_EQ(options.shards, 32);
-  EXPECT_EQ(options.timings.lease_duration, std::chrono::seconds(15));
-  EXPECT_EQ(options.timings.renew_deadline, std::chrono::seconds(10));
-  EXPECT_EQ(options.timings.retry_period, std::chrono::seconds(2));
+  EXPECT_EQ(options.log.level, LogLevel::kInfo);
+  EXPECT_EQ(options.log.format, LogFormat::kText);
+  EXPECT_EQ(options.api.qps, 0);
+  EXPECT_EQ(options.replica.id, "node-7");
+  EXPECT_EQ(options.replica.shards, 32);
+  EXPECT_EQ(options.replica.timings.lease_duration, std::chrono::seconds(15));
+  EXPECT_EQ(options.replica.timings.renew_deadline, std::chrono::seconds(10));
+  EXPECT_EQ(options.replica.timings.retry_period, std::chrono::seconds(2));
   EXPECT_EQ(options.print, "");
 }
 
@@ -49,7 +49,7 @@ TEST(Options, ReleasePodsIsACommandOfItsOwn) {
       parsed({{"release-pods", "--namespace=ops", "--deployment=operator"}, {}});
   EXPECT_TRUE(options.release_pods);
   EXPECT_EQ(options.deployment, "operator");
-  EXPECT_EQ(options.namespace_, "ops");
+  EXPECT_EQ(options.replica.namespace_, "ops");
   EXPECT_FALSE(parsed({}).release_pods);
   const Result<Options> wrong = parse({{"--deployment=operator"}, {}});
   ASSERT_FALSE(wrong.ok());
@@ -70,15 +70,15 @@ TEST(Options, EveryFlagIsTakenFromTheCommandLine) {
       parsed({{"--kubeconfig=/k", "--namespace", "ops", "--workers=32", "--metrics-address=:9090",
                "--log-level=debug", "--log-format=json", "--qps=12.5", "--id=blue"},
               {}});
-  EXPECT_EQ(options.kubeconfig, "/k");
-  EXPECT_EQ(options.namespace_, "ops");
+  EXPECT_EQ(options.api.kubeconfig, "/k");
+  EXPECT_EQ(options.replica.namespace_, "ops");
   EXPECT_EQ(options.workers, 32);
   EXPECT_EQ(options.metrics_address.host, "");
   EXPECT_EQ(options.metrics_address.port, 9090);
-  EXPECT_EQ(options.log_level, LogLevel::kDebug);
-  EXPECT_EQ(options.log_format, LogFormat::kJson);
-  EXPECT_EQ(options.qps, 12.5);
-  EXPECT_EQ(options.id, "blue");
+  EXPECT_EQ(options.log.level, LogLevel::kDebug);
+  EXPECT_EQ(options.log.format, LogFormat::kJson);
+  EXPECT_EQ(options.api.qps, 12.5);
+  EXPECT_EQ(options.replica.id, "blue");
 }
 
 TEST(Options, EveryFlagIsTakenFromTheEnvironment) {
@@ -92,24 +92,24 @@ TEST(Options, EveryFlagIsTakenFromTheEnvironment) {
                                    {"HOLDFAST_LOG_FORMAT", "json"},
                                    {"HOLDFAST_QPS", "3"},
                                    {"HOLDFAST_ID", "blue"}}});
-  EXPECT_EQ(options.kubeconfig, "/k");
-  EXPECT_EQ(options.namespace_, "ops");
+  EXPECT_EQ(options.api.kubeconfig, "/k");
+  EXPECT_EQ(options.replica.namespace_, "ops");
   EXPECT_THAT(options.watch_namespaces, ElementsAre("a", "b"));
   EXPECT_EQ(options.workers, 32);
   EXPECT_EQ(options.metrics_address.host, "::1");
-  EXPECT_EQ(options.log_level, LogLevel::kWarn);
-  EXPECT_EQ(options.log_format, LogFormat::kJson);
-  EXPECT_EQ(options.qps, 3);
-  EXPECT_EQ(options.id, "blue");
+  EXPECT_EQ(options.log.level, LogLevel::kWarn);
+  EXPECT_EQ(options.log.format, LogFormat::kJson);
+  EXPECT_EQ(options.api.qps, 3);
+  EXPECT_EQ(options.replica.id, "blue");
 }
 
 TEST(Options, ShardsAndTimingsOfTheReplicas) {
   const Options options = parsed({{"--shards=64", "--lease-duration=1m", "--renew-deadline=30s"},
                                   {{"HOLDFAST_RETRY_PERIOD", "500ms"}}});
-  EXPECT_EQ(options.shards, 64);
-  EXPECT_EQ(options.timings.lease_duration, std::chrono::seconds(60));
-  EXPECT_EQ(options.timings.renew_deadline, std::chrono::seconds(30));
-  EXPECT_EQ(options.timings.retry_period, std::chrono::milliseconds(500));
+  EXPECT_EQ(options.replica.shards, 64);
+  EXPECT_EQ(options.replica.timings.lease_duration, std::chrono::seconds(60));
+  EXPECT_EQ(options.replica.timings.renew_deadline, std::chrono::seconds(30));
+  EXPECT_EQ(options.replica.timings.retry_period, std::chrono::milliseconds(500));
 }
 
 TEST(Options, TimingsThatDoNotFitTogetherAreRefused) {
@@ -129,7 +129,7 @@ TEST(Options, TimingsThatDoNotFitTogetherAreRefused) {
 
 TEST(Options, AFlagWinsOverItsVariable) {
   EXPECT_EQ(parsed({{"--workers=3"}, {{"HOLDFAST_WORKERS", "4"}}}).workers, 3);
-  EXPECT_EQ(parsed({{"--kubeconfig=/a"}, {{"HOLDFAST_KUBECONFIG", "/b"}}}).kubeconfig, "/a");
+  EXPECT_EQ(parsed({{"--kubeconfig=/a"}, {{"HOLDFAST_KUBECONFIG", "/b"}}}).api.kubeconfig, "/a");
 }
 
 TEST(Options, AWrongVariableIsNotLookedAtWhenTheFlagIsGiven) {
@@ -138,7 +138,7 @@ TEST(Options, AWrongVariableIsNotLookedAtWhenTheFlagIsGiven) {
 
 TEST(Options, KubeconfigVariableOfTheFieldIsLeftToWhoeverLoadsIt) {
   // It may name several files, some of which need not exist; the flag's must.
-  EXPECT_EQ(parsed({{}, {{"KUBECONFIG", "/c"}}}).kubeconfig, "");
+  EXPECT_EQ(parsed({{}, {{"KUBECONFIG", "/c"}}}).api.kubeconfig, "");
 }
 
 TEST(Options, AnEmptyVariableIsAnUnsetOne) {
@@ -161,12 +161,12 @@ TEST(Options, WatchedNamespacesMayBeRepeatedOrSeparatedByCommasAndCountOnce) {
 TEST(Options, OwnNamespaceIsTheOneThatItRunsIn) {
   const Result<Options> options = parse_options({}, {{}, "platform\n", "node-7"});
   ASSERT_TRUE(options.ok());
-  EXPECT_EQ(options->namespace_, "platform");
+  EXPECT_EQ(options->replica.namespace_, "platform");
 }
 
 TEST(Options, IdComesFromAnyHostname) {
   const auto id = [](const std::string& hostname) {
-    return parse_options({}, {{}, "", hostname})->id;
+    return parse_options({}, {{}, "", hostname})->replica.id;
   };
   EXPECT_EQ(id("My_Laptop.example.com"), "my-laptop-example-com");
   EXPECT_EQ(id(""), "holdfast-operator");

@@ -1,0 +1,27 @@
+#include "operator/runtime/caches.h"
+
+#include "operator/codecs/rest.h"
+#include "operator/pools/pool_codec.h"
+#include "operator/pools/worker_leases.h"
+#include "operator/pools/worker_pod.h"
+#include "operator/queues/queue_codec.h"
+
+namespace holdfast::runtime {
+
+Caches::Caches(const cache::Informer::Dependencies& shared,
+               const std::vector<std::string>& namespaces)
+    : jobs(shared, controller::job_kind(), namespaces),
+      pods(shared, controller::pod_kind(), namespaces),
+      queues(shared, controller::queue_kind(), namespaces),
+      worker_pools(shared, controller::pool_kind(), namespaces),
+      worker_pods(shared, controller::worker_pod_kind(), namespaces),
+      worker_leases(shared, controller::worker_lease_kind(), namespaces) {}
+
+void Caches::start() {
+  for (cache::Informer* informer :
+       {&jobs, &pods, &queues, &worker_pools, &worker_pods, &worker_leases}) {
+    informer->start();
+  }
+}
+
+}  // namespace holdfast::runtime
