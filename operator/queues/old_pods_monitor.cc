@@ -123,14 +123,14 @@ std::optional<Duration> OldPodsMonitor::renew(const std::string& ns) {
   return look;
 }
 
-OldPodsMonitor::Over OldPodsMonitor::take_over(const std::string& ns) {
-  Over over;
+OldPodsMonitor::Freed OldPodsMonitor::take_freed(const std::string& ns) {
+  Freed freed;
   const ComingPods::Look look = coming_.look(ns, deps_.loop.now());
-  over.next = look.next;
+  freed.next = look.next;
   for (const std::string& key : look.over) {
-    if (JobPtr job = queued(key)) over.jobs.push_back(std::move(job));
+    if (JobPtr job = queued(key)) freed.jobs.push_back(std::move(job));
   }
-  return over;
+  return freed;
 }
 
 }  // namespace holdfast::controller

@@ -56,11 +56,11 @@ class OldPodsMonitor {
   std::optional<Duration> renew(const std::string& namespace_);
 
   // Jobs whose pods come no more.
-  struct Over {
+  struct Freed {
     std::vector<JobPtr> jobs;
     std::optional<Duration> next;  // when to look again
   };
-  Over take_over(const std::string& namespace_);
+  Freed take_freed(const std::string& namespace_);
 
  private:
   bool any_slot_is_taken(const CachedJob& job) const;

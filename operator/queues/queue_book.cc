@@ -1,6 +1,9 @@
 #include "operator/queues/queue_book.h"
 
 #include <algorithm>
+#include <cassert>
+
+#include "core/invariant.h"
 
 namespace holdfast::controller {
 
@@ -36,12 +39,14 @@ void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
   queued.created = job.created;
   queued.attempt = job.status.attempt;
   line.put(std::move(queued));
+  assert(is_sound());
 }
 
 void QueueBook::erase(const std::string& uid) {
   asked_.erase(uid);
   strict_.erase(uid);
   line.erase(uid);
+  assert(is_sound());
 }
 
 void QueueBook::ask(const CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now) {
@@ -73,6 +78,7 @@ void QueueBook::set_admissions(const reconciler::QueueStatus& status) {
     const auto known = before.find(one.uid);
     if (known == before.end() || known->second != one.attempt) news_.push_back(one.uid);
   }
+  assert(is_sound());
 }
 
 std::vector<std::string> QueueBook::take_admitted() {
@@ -89,11 +95,12 @@ QueueBook::Current QueueBook::current(const CachedQueue& queue) {
     // Somebody has counted without them: their jobs wait like others.
     if (!queue.status.holder.empty()) carried_.clear();
     uid_ = queue.uid;
-    seen_version_ = written_version_ = 0;
+    seen_version_ = 0;
+    own_.forget();
     tenure.lost();
   }
-  if (queue.version < written_version_) return {&written_, written_version_};
-  if (queue.version > seen_version_ && queue.version > written_version_) {
+  if (own_.is_newer_than(queue.version)) return {&own_.state(), own_.version()};
+  if (queue.version > seen_version_ && queue.version > own_.version()) {
     seen_version_ = queue.version;
     set_admissions(queue.status);
   }
@@ -104,10 +111,9 @@ bool QueueBook::written(const CachedQueue& queue, reconciler::QueueStatus status
                         std::uint64_t version, SteadyTime now) {
   if (queue.uid != uid_) return false;
   carried_.clear();
-  written_ = std::move(status);
-  written_version_ = version;
+  own_.accepted(std::move(status), version);
   last_write = now;
-  set_admissions(written_);
+  set_admissions(own_.state());
   return true;
 }
 
@@ -117,8 +123,35 @@ void QueueBook::time_travelled() {
   carried_.clear();
   set_admissions({});
   uid_.clear();
-  seen_version_ = written_version_ = 0;
+  seen_version_ = 0;
+  own_.forget();
   tenure.lost();
+}
+
+void QueueBook::check() const {
+  for (const auto& [uid, since] : asked_) {
+    const reconciler::QueuedJob* const job = line.find(uid);
+    invariant(job && job->waits, "a job that asked waits");
+  }
+  for (const std::string& uid : strict_) {
+    invariant(line.find(uid), "the pods of a job that the queue does not have do not matter");
+  }
+  std::int64_t open = 0;
+  for (const auto& [uid, attempt] : admitted_) {
+    const reconciler::QueuedJob* const job = line.find(uid);
+    if (job && job->attempt <= attempt) ++open;
+  }
+  invariant(line.used() >= open, "an admission that is on record takes a permit");
+  for (const reconciler::Admission& one : recorded_) {
+    const auto found = admitted_.find(one.uid);
+    invariant(found != admitted_.end() && found->second >= one.attempt,
+              "each admission on record is known");
+  }
+}
+
+bool QueueBook::is_sound() const {
+  if (asked_.size() + strict_.size() <= reconciler::Line::kCheckedJobs) check();
+  return true;
 }
 
 void QueueBook::watch_lag(const CachedQueue* queue, Time now, SteadyTime steady) {

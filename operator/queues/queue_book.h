@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/controller/own_writes.h"
 #include "core/time.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/queues/queue_codec.h"
@@ -65,12 +66,17 @@ class QueueBook {
   void admitted_some() { admissible_since_.reset(); }
   Duration lag(SteadyTime now) const;
 
+  // Throws if what is kept twice disagrees (core/invariant.h). Checked as Line::check() is, which it
+  // does not call.
+  void check() const;
+
   reconciler::Line line;
   reconciler::QueueTenure tenure;
   std::optional<SteadyTime> last_write;
 
  private:
   void set_admissions(const reconciler::QueueStatus& status);
+  bool is_sound() const;
 
   std::unordered_map<std::string, SteadyTime> asked_;  // not yet in their status
   std::unordered_set<std::string> strict_;             // with podReplacementPolicy Failed
@@ -78,8 +84,7 @@ class QueueBook {
   std::vector<std::string> news_;  // UIDs, see take_admitted()
   std::string uid_;                // of the queue whose status is known
   std::uint64_t seen_version_ = 0;
-  reconciler::QueueStatus written_;
-  std::uint64_t written_version_ = 0;
+  OwnWrite<reconciler::QueueStatus> own_;
   // From an earlier queue of this name, until a claim has them.
   std::vector<reconciler::Admission> carried_;
   std::vector<reconciler::Admission> recorded_;  // all that are known

@@ -87,7 +87,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<QueueBook> book = state_.book_of(key);
   const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);
-  const std::optional<Duration> next_over = state_.release_over(ns);
+  const std::optional<Duration> next_freed = state_.give_back(ns);
   std::uint64_t version = 0;
   const reconciler::QueueView seen = view(*queue, *book, self, version);
   book->watch_lag(queue.get(), seen.now, loop_.now());
@@ -98,7 +98,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
     behind_.insert(key);
     result.wake_after = proof_.renew(ns, *book);
   }
-  for (const std::optional<Duration>& look : {old_pods_.renew(ns), next_over}) {
+  for (const std::optional<Duration>& look : {old_pods_.renew(ns), next_freed}) {
     if (look) result.wake_after = std::min(result.wake_after.value_or(*look), *look);
   }
   if (decision.write) {

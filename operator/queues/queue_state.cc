@@ -109,13 +109,13 @@ void QueueState::look_at_unsure() {
   }
 }
 
-std::optional<Duration> QueueState::release_over(const std::string& ns) {
-  const OldPodsMonitor::Over over = deps_.old_pods.take_over(ns);
-  for (const JobPtr& job : over.jobs) {
+std::optional<Duration> QueueState::give_back(const std::string& ns) {
+  const OldPodsMonitor::Freed freed = deps_.old_pods.take_freed(ns);
+  for (const JobPtr& job : freed.jobs) {
     put(*job);
     deps_.wake(queue_key(*job));
   }
-  return over.next;
+  return freed.next;
 }
 
 void QueueState::time_travelled() {

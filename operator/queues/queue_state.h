@@ -71,7 +71,7 @@ class QueueState : public Permits {
   void forget_if_empty(const std::string& key);
   // Jobs of this namespace whose pods come no more give their permits back. Returns when to call it
   // again.
-  std::optional<Duration> release_over(const std::string& namespace_);
+  std::optional<Duration> give_back(const std::string& namespace_);
 
   // For metrics: the queues in the shards held here.
   std::vector<QueueCount> counts() const;

@@ -1,6 +1,7 @@
 #include "reconciler/queue/line.h"
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -67,6 +68,7 @@ void Line::put(QueuedJob job) {
   displace(entry);
   entry.job = std::move(job);
   place(entry);
+  assert(is_sound());
 }
 
 void Line::erase(const std::string& uid) {
@@ -74,6 +76,7 @@ void Line::erase(const std::string& uid) {
   if (found == jobs_.end()) return;
   displace(found->second);
   jobs_.erase(found);
+  assert(is_sound());
 }
 
 void Line::set_admissions(const std::vector<Admission>& admissions) {
@@ -92,6 +95,7 @@ void Line::set_admissions(const std::vector<Admission>& admissions) {
   };
   again(before);
   again(admissions_);
+  assert(is_sound());
 }
 
 void Line::limit_keys(std::optional<std::int64_t> limit) {
@@ -100,6 +104,7 @@ void Line::limit_keys(std::optional<std::int64_t> limit) {
   for (const std::string& name : std::vector(used_keys_.begin(), used_keys_.end())) {
     change_key(name, [](Key&) {});
   }
+  assert(is_sound());
 }
 
 const QueuedJob* Line::next() const { return ready_.empty() ? nullptr : &(*ready_.begin())->job; }
@@ -110,6 +115,43 @@ void Line::admit(const std::string& uid) {
   displace(entry);
   admissions_[uid] = entry.job.attempt;
   place(entry);
+  assert(is_sound());
+}
+
+void Line::check() const {
+  std::int64_t used = 0;
+  std::size_t waiting = 0;
+  for (const auto& [uid, entry] : jobs_) {
+    invariant(entry.uses == (entry.job.holds || is_admitted(entry.job)),
+              "a job uses a permit if it holds one or is admitted");
+    invariant(entry.lines == (entry.job.waits && !entry.uses),
+              "a job that waits is in the order until it uses a permit");
+    used += entry.uses ? 1 : 0;
+    waiting += entry.lines ? 1 : 0;
+  }
+  invariant(used == used_, "the permits in use are those of the jobs");
+  invariant(order_.size() == waiting && since_.size() == waiting,
+            "the order has each job that waits, once");
+  std::int64_t used_by_key = 0;
+  std::size_t waiting_by_key = 0, ready = 0, used_keys = 0;
+  for (const auto& [name, key] : keys_) {
+    const bool is_ready = !key.waiting.empty() && has_room(key);
+    invariant(!is_ready || ready_.count(*key.waiting.begin()) == 1,
+              "the first job of a key with room is ready");
+    invariant(key.used == 0 || used_keys_.count(name) == 1, "a key with permits is a used key");
+    used_by_key += key.used;
+    waiting_by_key += key.waiting.size();
+    ready += is_ready ? 1 : 0;
+    used_keys += key.used > 0 ? 1 : 0;
+  }
+  invariant(used_by_key == used_ && waiting_by_key == waiting, "the keys add up to the line");
+  invariant(ready == ready_.size() && used_keys == used_keys_.size(),
+            "no other job is ready, and no other key is used");
+}
+
+bool Line::is_sound() const {
+  if (jobs_.size() <= kCheckedJobs) check();
+  return true;
 }
 
 std::vector<Admission> Line::open_admissions() const {

@@ -31,6 +31,10 @@ struct QueuedJob {
 
 class Line {
  public:
+  // In builds with assertions each change of a line of so many jobs is checked. Each check costs
+  // O(n).
+  static constexpr std::size_t kCheckedJobs = 100;
+
   // The job as it is now.
   void put(QueuedJob job);
   // It is gone, has ended or is being deleted.
@@ -55,6 +59,8 @@ class Line {
   std::vector<std::string> head(std::size_t most) const;
   const QueuedJob* find(const std::string& uid) const;
   bool empty() const { return jobs_.empty(); }
+  // Throws if the sums do not agree with the jobs (core/invariant.h).
+  void check() const;
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [uid, entry] : jobs_) visit(entry.job);
@@ -81,6 +87,7 @@ class Line {
   // Changes the key, and keeps `ready_` right.
   template <class Change>
   void change_key(const std::string& name, Change change);
+  bool is_sound() const;
   bool has_room(const Key& key) const { return !key_limit_ || key.used < *key_limit_; }
 
   std::unordered_map<std::string, Entry> jobs_;  // by UID; entries stay where they are

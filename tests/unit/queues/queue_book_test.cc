@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/reconciler/rng.h"
+
 namespace holdfast::controller {
 namespace {
 
@@ -220,6 +222,62 @@ TEST(QueueBook, ToldOfALagOnlyWhileAJobCouldStart) {
   EXPECT_EQ(book.lag(SteadyTime(seconds(9))), seconds(0));
   book.watch_lag(nullptr, kNow, SteadyTime(seconds(7)));
   EXPECT_EQ(book.lag(SteadyTime(seconds(9))), seconds(0)) << "no queue, no lag";
+}
+
+CachedJob any_job(reconciler::testing::Rng& rng, const std::string& uid) {
+  const Phase phases[] = {Phase::kPending, Phase::kRunning, Phase::kBackoff, Phase::kFailed};
+  const Phase phase = phases[rng.below(4)];
+  CachedJob job = job_in(phase, rng.below(3), uid);
+  if (phase != Phase::kRunning && rng.percent(50))
+    job.job.status.waiting = told().job.status.waiting;
+  if (rng.percent(50)) job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
+  job.job.spec.suspend = rng.percent(10);
+  job.job.deleting = rng.percent(10);
+  return job;
+}
+
+TEST(QueueBook, WhatIsKeptTwiceAgreesAfterAnySteps) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    reconciler::testing::Rng rng(seed);
+    QueueBook book;
+    CachedQueue queue = queue_at(10);
+    const OldPods pods[] = {OldPods::kNone, OldPods::kThere, OldPods::kUnknown};
+    for (int step = 0; step < 200; ++step) {
+      const std::string uid = "u-" + std::to_string(rng.below(8));
+      const CachedJob job = any_job(rng, uid);
+      reconciler::QueueStatus status;
+      status.admitting = {{uid, rng.below(3)}, {"u-1", rng.below(3)}};
+      switch (rng.below(9)) {
+        case 0:
+          book.erase(uid);
+          break;
+        case 1:
+          book.written(queue, status, queue.version + 1, SteadyTime(seconds(step)));
+          break;
+        case 2:
+          book.not_written(queue);
+          break;
+        case 3:
+          queue = queue_at(queue.version + 1, "q-" + std::to_string(rng.below(2)));
+          queue.status = status;
+          book.current(queue);
+          break;
+        case 4:
+          if (rng.percent(10)) book.time_travelled();
+          break;
+        case 5:
+          if (const auto* const next = book.line.next()) book.line.admit(std::string(next->uid));
+          break;
+        case 6:
+          book.ask(job, rng.percent(60), pods[rng.below(3)], SteadyTime(seconds(step)), kNow);
+          break;
+        default:
+          book.put(job, pods[rng.below(3)], kNow);
+      }
+      ASSERT_NO_THROW(book.check()) << "seed " << seed << ", step " << step;
+      ASSERT_NO_THROW(book.line.check()) << "seed " << seed << ", step " << step;
+    }
+  }
 }
 
 }  // namespace

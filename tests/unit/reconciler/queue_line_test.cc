@@ -196,6 +196,7 @@ TEST(Line, AgreesWithASimpleCountAfterAnyChanges) {
           best = &job;
         }
       }
+      ASSERT_NO_THROW(line.check()) << "seed " << seed << ", step " << step;
       ASSERT_EQ(line.used(), used) << "seed " << seed << ", step " << step;
       ASSERT_EQ(line.waiting(), lines) << "seed " << seed << ", step " << step;
       ASSERT_EQ(line.next() ? line.next()->uid : "", best ? best->uid : "")
