@@ -6,8 +6,7 @@
 //   ... at orders.wake_at:            orders = guard.woke(now);
 //   ... the API server has answered:  orders = guard.answered(now, answer);
 //
-// The rules. D is the Lease's duration; times count from the moment when the last acknowledged
-// renewal was SENT.
+// The rules, with those of agent/base/lease_keeper.h. D is the Lease's duration.
 // - At 2/3 D the agent asks the child to end. Shortly before 5/6 D it kills everything.
 // - If the Lease belongs to somebody else, the agent asks at once, and kills D/6 later.
 // - Nothing undoes these steps.
@@ -28,18 +27,16 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/command_reports.h"
+#include "agent/base/kill_rounds.h"
+#include "agent/base/lease_keeper.h"
+#include "agent/run/lease_grant.h"
+#include "agent/run/rests.h"
 #include "agent/wire/lease_answer.h"
 #include "core/random.h"
 #include "core/time.h"
 
 namespace holdfast::agent {
-
-// The job's rule for an exit code that means "not yet".
-struct Deferral {
-  int exit_code = 0;
-  Duration pause{};        // until the command runs again
-  std::int64_t limit = 0;  // in a row, with those of earlier attempts
-};
 
 struct GuardSettings {
   Duration duration{};                        // of the Lease
@@ -100,83 +97,53 @@ class Guard {
 
   Phase phase() const { return phase_; }
   // The command has said "not yet", and does not run now.
-  bool resting() const { return phase_ == Phase::kRunning && resting_; }
+  bool resting() const { return phase_ == Phase::kRunning && rest_.lasts(); }
   // When the last acknowledged renewal (or its equivalent) was sent; none before the first.
-  std::optional<SteadyTime> renewed() const { return renewed_; }
+  std::optional<SteadyTime> renewed() const { return lease_.renewed(); }
 
  private:
-  struct Pending {
+  // The request in progress.
+  struct Request {
     bool put = false;
     bool last = false;  // carries the end mark
-    std::int64_t mark = 0;
-    std::int64_t checkpoint = 0;
-    SteadyTime sent{};
   };
 
   template <class Event>
   Orders step(SteadyTime now, Event event);
   void check_deadlines(SteadyTime now);
   void plan(SteadyTime now);
-  SteadyTime renewal_due() const;
+  void plan_request(SteadyTime now);
 
-  void answered_waiting(SteadyTime now, const Pending& request, const Answer& answer);
-  void answered_running(SteadyTime now, const Pending& request, const Answer& answer);
-  void answered_ending(SteadyTime now, const Pending& request, const Answer& answer);
-  void renewed(const Pending& request);
-  // Why the Lease no longer belongs to this attempt; empty: it does.
-  std::string lost(const LeaseView& lease) const;
+  void answered_waiting(SteadyTime now, SteadyTime sent, const Answer& answer);
+  void answered_running(SteadyTime now, SteadyTime sent, const Answer& answer);
+  void answered_ending(SteadyTime now, const Answer& answer);
+  void acknowledged(SteadyTime sent);
   void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
-  void put_off(SteadyTime now, Duration asked);
-  void conflict(SteadyTime now);
-  void wait(SteadyTime now, const std::string& why);
   void fence(SteadyTime kill_at, std::string why);
   void kill(SteadyTime now);
   void settle(SteadyTime now, SteadyTime give_up);
   void finish(int exit_code, std::string fenced = "");
-  const Deferral* deferral(int exit_code) const;
-  void rest(SteadyTime now, int exit_code, Duration pause);
   void end_rest(SteadyTime now);
   void end_resting_pod(SteadyTime now);
 
   // Constant after construction.
-  const GuardSettings settings_;
-  Random& random_;
+  const std::optional<Duration> progress_deadline_;
 
   Orders orders_;
   Phase phase_ = Phase::kWaiting;
-  std::optional<Pending> pending_;
-  std::optional<SteadyTime> renewed_;
-  std::string uid_;          // the Lease's, from the first renewal on
-  bool may_renew_ = false;   // the Lease was read since the last conflict, and is ours
-  SteadyTime not_before_{};  // no request before this time
-  SteadyTime next_renewal_{};
-  int conflicts_ = 0;  // in a row
-  std::string last_failure_;
-  std::string waiting_why_;
-
-  std::int64_t mark_ = 0;
-  std::int64_t told_mark_ = 0;  // in the last acknowledged renewal
-  std::string message_;
-  std::int64_t checkpoint_ = 0;  // the number of the last one; zero: none
-  std::int64_t kept_ = 0;        // in an acknowledged renewal
-  std::string checkpoint_text_;
-  SteadyTime last_progress_{};
-  bool told_overdue_ = false;
+  LeaseKeeper lease_;
+  LeaseGrant grant_;
+  Request request_;
+  CommandReports reports_;
+  Rests rest_;
   bool told_to_end_ = false;
 
-  bool resting_ = false;  // after a deferral, until the command runs again
-  bool swept_ = false;    // none of the command's descendants is left then
-  SteadyTime again_at_{};
-  std::int64_t deferrals_ = 0;  // of this attempt
-
   std::string fenced_why_;
-  SteadyTime kill_at_{};
-  SteadyTime kill_again_{};
-  std::optional<SteadyTime> killed_;  // the first SIGKILL
-  bool settled_ = false;              // the child's descendants are dead or given up
-  bool lost_ = false;                 // the Lease was lost after the child's end
+  KillRounds rounds_;
   int child_exit_code_ = 0;
-  SteadyTime give_up_{};  // when to give up the last renewal
+  bool lost_ = false;  // the Lease was, after the child's end
+  // When to give up the last renewal. Set: the child's descendants are dead or given up.
+  std::optional<SteadyTime> give_up_;
 };
 
 }  // namespace holdfast::agent
