@@ -42,15 +42,32 @@ inline constexpr std::size_t kNotifyTextLimit = 256;
 
 // A target that still fails so long after the event is given up.
 inline constexpr std::chrono::seconds kNotifyFor = std::chrono::hours(72);
-// The longest pause between two tries, also if the target asks for a longer one.
+// The pauses between two tries: the first one, and the longest one, also if the target asks for a
+// longer one.
+inline constexpr std::chrono::seconds kShortestNotifyPause{5};
 inline constexpr std::chrono::seconds kLongestNotifyPause = std::chrono::hours(6);
+// A pause is 80 % to 120 % of its length, so that what failed together does not come back together.
+inline constexpr int kNotifyPauseSpreadPercent = 20;
 // An event whose turn has not come so long after it is given up without a try: many events may wait
 // for a target that asks for pauses, and `ttlSecondsAfterFinished` waits for them.
 inline constexpr std::chrono::seconds kNotifyAtMost = kNotifyFor + kLongestNotifyPause;
+// A process that has lived for less has perhaps tried nothing yet: it gives up nothing untried.
+inline constexpr std::chrono::minutes kFirstTryWithin{10};
 // A target that the operator does not know, or that the namespace may not use: counted from the
 // event, or from when the status first says so if that is later. It is no shorter, because after a
 // change of the configuration not all replicas have it at once.
 inline constexpr std::chrono::seconds kUnknownTargetFor = std::chrono::minutes(10);
+
+// How long a target that asks for a pause (Retry-After) gets no message at all.
+Duration obeyed_pause(Duration asked);
+
+// After a try that failed: how long until the next one of this event. It is about the event's age,
+// so it doubles like any back-off, and a restart needs no record of earlier tries. `draw`: 0 to 1.
+// `obeyed`: obeyed_pause(); none: the target asked for nothing.
+Duration next_notify_pause(Duration age, double draw, std::optional<Duration> obeyed);
+
+// The try may have been the last one: a target that fails now is given up.
+bool notifies_no_longer(Duration age);
 
 // A target, as the operator's configuration has it.
 struct TargetView {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/invariant.h"
+#include "core/pause.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
@@ -19,32 +20,15 @@ Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
     : loop_(loop),
       client_(client),
       ownership_(ownership),
-      telemetry_(telemetry),
-      events_(events),
-      agent_image_(std::move(agent_image)),
+      job_(loop, client, ownership, telemetry, events),
+      creator_(loop, client, ownership, telemetry, events, std::move(agent_image)),
+      pods_(loop, client, ownership, events),
+      leases_(loop, client, ownership, events),
       lanes_(kLanes) {}
-
-Status Executor::may_write(const Ownership::Claim& claim) const {
-  if (ownership_.holds(claim)) return Unit{};
-  return make_error(ErrorCode::kCancelled, "this replica no longer holds the shard");
-}
 
 void Executor::check_claim(const Ownership::Claim& claim, const CachedJob& job) const {
   invariant(ownership_.covers(claim, reconciler::shard_key(job.job)),
             "a claim is used for a job of its shard alone");
-}
-
-kube::CallOptions Executor::within_time() const {
-  kube::CallOptions options;
-  options.timeout = std::min(options.timeout, ownership_.time_left());
-  return options;
-}
-
-// The watch shows the written object. Only the version in the answer counts.
-kube::CallOptions Executor::for_its_version() const {
-  kube::CallOptions options = within_time();
-  options.answer_with_metadata = true;
-  return options;
 }
 
 namespace {
@@ -52,6 +36,15 @@ namespace {
 const reconciler::DeletePod* as_deletion(const reconciler::Write& write) {
   return std::get_if<reconciler::DeletePod>(&write);
 }
+
+template <class... Each>
+struct Kinds : Each... {
+  using Each::operator()...;
+};
+template <class... Each>
+Kinds(Each...) -> Kinds<Each...>;
+
+Task<Result<WriteOutcome>> nothing_to_wait_for() { co_return WriteOutcome{}; }
 
 // The run of a write, and the pod if it is of no run.
 using ChainKey = std::pair<std::int64_t, std::string>;
@@ -71,27 +64,63 @@ struct KeyOf {
 
 }  // namespace
 
-Task<Result<Executor::Outcome>> Executor::perform(const reconciler::Write& write,
-                                                  const Setting& setting) {
+Task<Result<WriteOutcome>> Executor::send(const reconciler::Write& write,
+                                          const WriteSetting& setting,
+                                          const BeginCreation& begin_creation) {
+  return std::visit(
+      Kinds{[&](const reconciler::WriteStatus& one) { return job_.write(one, setting); },
+            [&](const reconciler::CreatePod& one) {
+              begin_creation(one);
+              return nothing_to_wait_for();
+            },
+            [&](const reconciler::DeletePod& one) { return pods_.stop(one, setting); },
+            [&](const reconciler::ReleasePod& one) { return pods_.release(one, setting); },
+            [&](const reconciler::RelabelPod& one) { return pods_.relabel(one, setting); },
+            [&](const reconciler::WriteLease& one) { return leases_.write(one, setting); },
+            [&](const reconciler::DeleteLease& one) { return leases_.remove(one, setting); },
+            [&](const reconciler::ReleaseJob&) { return job_.release(setting); },
+            [&](const reconciler::DeleteJob&) { return job_.remove(setting); }},
+      write);
+}
+
+Task<Result<WriteOutcome>> Executor::perform(const reconciler::Write& write,
+                                             const WriteSetting& setting,
+                                             const BeginCreation& begin_creation) {
   JobMemory& memory = setting.memory;
-  const Status allowed = may_write(setting.claim);
-  if (!allowed) co_return allowed.error();
+  if (const auto refused = ownership_.may_write(setting.claim)) co_return *refused;
   SteadyTime& not_before = memory.writes_not_before[write.index()];
   const reconciler::DeletePod* const deletion = as_deletion(write);
   if (const std::optional<Error> wait = asked_to_wait(not_before, loop_.now())) {
-    if (!deletion || !may_go_on_without(deletion->name, *wait, memory)) co_return *wait;
+    if (!deletion || !pods_.may_go_on_without(deletion->name, *wait, memory)) co_return *wait;
     co_return Outcome{.later = *wait};
   }
-  auto task = std::visit([&](const auto& kind) { return apply(kind, setting); }, write);
+  auto task = send(write, setting, begin_creation);
   const Result<Outcome> done = co_await task;
   if (!done) heed(done.error(), loop_.now(), not_before);
   if (done && done->later) heed(*done->later, loop_.now(), not_before);
   co_return done;
 }
 
-Task<void> Executor::perform(Chain chain, const Setting& setting, Chains& all) {
+Task<Result<WriteOutcome>> Executor::create_pod(const CachedJob& job, Ownership::Claim claim,
+                                                const reconciler::CreatePod& write,
+                                                JobMemory& memory, Log log) {
+  check_claim(claim, job);
+  const WriteSetting setting{job, claim, memory, log};
+  if (const auto refused = ownership_.may_write(claim)) co_return *refused;
+  auto task = creator_.create(write, setting);
+  co_return co_await task;
+}
+
+Task<Result<WriteOutcome>> Executor::give_up_pod(const CachedJob& job, Ownership::Claim claim,
+                                                 const reconciler::CreatePod& write,
+                                                 JobMemory& memory, Log log) {
+  co_return creator_.give_up(write, {job, claim, memory, log});
+}
+
+Task<void> Executor::perform(Chain chain, const WriteSetting& setting,
+                             const BeginCreation& begin_creation, Chains& all) {
   for (const reconciler::Write* const write : chain) {
-    auto task = perform(*write, setting);
+    auto task = perform(*write, setting, begin_creation);
     const Result<Outcome> done = co_await task;
     if (!done) {
       if (!all.failure) all.failure = done.error();
@@ -105,12 +134,12 @@ Task<void> Executor::perform(Chain chain, const Setting& setting, Chains& all) {
   }
 }
 
-Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
-                                                  const reconciler::Decision& decision,
-                                                  JobMemory& memory, Log log,
-                                                  BeginCreation begin_creation) {
+Task<Result<WriteOutcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
+                                             const reconciler::Decision& decision,
+                                             JobMemory& memory, Log log,
+                                             BeginCreation begin_creation) {
   check_claim(claim, job);
-  const Setting setting{job, claim, memory, log, begin_creation};
+  const WriteSetting setting{job, claim, memory, log};
   Chains all;
   std::set<std::string> stopped;  // the pods that it deletes
   std::map<ChainKey, Chain> chains;
@@ -118,7 +147,7 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   for (const reconciler::Write& write : decision.writes) {
     if (const auto* const deletion = as_deletion(write)) stopped.insert(deletion->name);
     if (std::holds_alternative<reconciler::WriteStatus>(write)) {
-      auto task = perform(write, setting);
+      auto task = perform(write, setting, begin_creation);
       const Result<Outcome> done = co_await task;
       if (!done) co_return done;
       all.outcome.decide_again = done->decide_again;
@@ -136,8 +165,8 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   std::vector<std::function<Task<void>()>> tasks;
   tasks.reserve(order.size());
   for (const ChainKey& chain : order) {
-    tasks.emplace_back([this, &setting, &all, writes = std::move(chains[chain])] {
-      return perform(writes, setting, all);
+    tasks.emplace_back([this, &setting, &begin_creation, &all, writes = std::move(chains[chain])] {
+      return perform(writes, setting, begin_creation, all);
     });
   }
   const Lanes lanes(lanes_, job.namespace_, tasks.size());
@@ -149,23 +178,6 @@ Task<Result<Executor::Outcome>> Executor::perform(const CachedJob& job, Ownershi
   co_return all.outcome;
 }
 
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleaseJob&,
-                                                const Setting& setting) {
-  const CachedJob& job = setting.job;
-  auto read = texts(setting, Needs::kMetadata, within_time());
-  const Result<JobTexts> current = co_await read;
-  if (!current) co_return current.error();
-  kube::CallOptions options = for_its_version();
-  options.content_type = "application/merge-patch+json";
-  auto patch = client_.patch(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                               job.namespace_, job.name),
-                             job_release_body(job.job, current->metadata), options);
-  const Result<JsonDocument> answer = co_await patch;
-  if (answer) raise(setting.memory.job_version, *answer);
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  co_return Outcome{};
-}
-
 Task<bool> Executor::namespace_goes(std::string namespace_) {
   const Json body = {
       {"apiVersion", "v1"},
@@ -175,21 +187,10 @@ Task<bool> Executor::namespace_goes(std::string namespace_) {
        {{"spec", {{"containers", Json::array({{{"name", "none"}, {"image", "none"}}})}}}}}};
   auto post =
       client_.post(kube::collection_path("/api/v1", "podtemplates", namespace_) + "?dryRun=All",
-                   body.dump(), within_time());
+                   body.dump(), ownership_.in_time());
   const Result<JsonDocument> answer = co_await post;
   co_return !answer && answer.error().code == ErrorCode::kForbidden &&
       answer.error().message.find("being terminated") != std::string::npos;
-}
-
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteJob&,
-                                                const Setting& setting) {
-  const CachedJob& job = setting.job;
-  auto del = client_.del(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
-                                           job.namespace_, job.name),
-                         preconditions(job.uid, job.version), within_time());
-  const Result<JsonDocument> answer = co_await del;
-  if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  co_return Outcome{};
 }
 
 }  // namespace holdfast::controller

@@ -1,9 +1,10 @@
-// The executor's creations of pods: the meaning of refusals, and the owner of an existing name.
+#include "operator/jobs/executor_creation.h"
+
 #include <algorithm>
 
 #include "operator/codecs/pod_codec.h"
 #include "operator/injection/pod_body.h"
-#include "operator/jobs/executor.h"
+#include "operator/jobs/live_texts.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/run/running.h"
 
@@ -12,15 +13,15 @@ namespace holdfast::controller {
 using reconciler::CreationRefusal;
 using reconciler::kCreationLimit;
 
-kube::CallOptions Executor::for_creation(std::int64_t attempt, const JobMemory& memory) const {
-  kube::CallOptions options = for_its_version();
+kube::CallOptions PodCreator::options_for(std::int64_t attempt, const JobMemory& memory) const {
+  kube::CallOptions options = ownership_.in_time(for_its_version());
   const AttemptMemory* const known = memory.find_attempt(attempt);
   if (known && known->refusals.any()) options.timeout = kCreationLimit;
   if (known && known->creation) options.cancellation = known->creation->request;
   return options;
 }
 
-void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
+void PodCreator::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory& memory) {
   AttemptMemory& known = memory.attempts[attempt];
   known.refusals = {};
   const JsonView meta = at(pod, "metadata");
@@ -29,8 +30,8 @@ void Executor::pod_created(std::int64_t attempt, const JsonView& pod, JobMemory&
   known.created_at = loop_.now();
 }
 
-void Executor::pod_exists(const std::string& namespace_, std::int64_t attempt,
-                          const std::string& uid, JobMemory& memory) {
+void PodCreator::pod_exists(const std::string& namespace_, std::int64_t attempt,
+                            const std::string& uid, JobMemory& memory) {
   AttemptMemory* const known = memory.find_attempt(attempt);
   memory.fresh_texts.reset();
   if (!known || known->pod_existed || known->is_stranger(uid)) return;
@@ -41,61 +42,20 @@ void Executor::pod_exists(const std::string& namespace_, std::int64_t attempt,
   known->recovers_from = reconciler::OrphanClass::kNone;
 }
 
-Executor::Outcome Executor::refuse(const reconciler::CreatePod& write, CreationRefusal::Kind kind,
-                                   const Error& error, const Setting& setting) {
+WriteOutcome PodCreator::refuse(const reconciler::CreatePod& write, CreationRefusal::Kind kind,
+                                const Error& error, const WriteSetting& setting) {
   // The recorded refusal may be an earlier process's.
   const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
                          reconciler::template_doubted_until(setting.job.job.status);
   setting.memory.fresh_texts.reset();
   setting.memory.attempts[write.attempt].refusals.add(kind, error, on_record, loop_.now());
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
-  record(reconciler::creation_event(kind, error), setting);
-  return Outcome{true};
+  record(events_, setting.job.job, reconciler::creation_event(kind, error));
+  return WriteOutcome{true};
 }
 
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::CreatePod& write,
-                                                const Setting& setting) {
-  setting.begin_creation(write);
-  co_return Outcome{};
-}
-
-Task<Result<Executor::Outcome>> Executor::create_pod(const CachedJob& job, Ownership::Claim claim,
-                                                     const reconciler::CreatePod& write,
-                                                     JobMemory& memory, Log log) {
-  check_claim(claim, job);
-  const BeginCreation none;
-  const Setting setting{job, claim, memory, log, none};
-  const Status allowed = may_write(claim);
-  if (!allowed) co_return allowed.error();
-  auto task = post_pod(write, setting);
-  co_return co_await task;
-}
-
-Task<Result<Executor::Outcome>> Executor::give_up_pod(const CachedJob& job, Ownership::Claim claim,
-                                                      const reconciler::CreatePod& write,
-                                                      JobMemory& memory, Log log) {
-  const BeginCreation none;
-  const Setting setting{job, claim, memory, log, none};
-  co_return on_given_up(write, setting);
-}
-
-Task<Result<std::shared_ptr<const JobTexts>>> Executor::texts_for(
-    const reconciler::CreatePod& write, const Setting& setting) {
-  JobMemory& memory = setting.memory;
-  const std::pair key(setting.job.job.generation, setting.job.job.status.stage);
-  auto shared = memory.texts_of == key ? memory.texts.lock() : nullptr;
-  if (shared) co_return shared;
-  auto read = texts(setting, Needs::kTemplateToo, for_creation(write.attempt, memory));
-  Result<JobTexts> current = co_await read;
-  if (!current) co_return current.error();
-  shared = std::make_shared<const JobTexts>(std::move(*current));
-  memory.texts = shared;
-  memory.texts_of = key;
-  co_return shared;
-}
-
-Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& write,
-                                                   const Setting& setting) {
+Task<Result<WriteOutcome>> PodCreator::create(const reconciler::CreatePod& write,
+                                              const WriteSetting& setting) {
   const CachedJob& job = setting.job;
   if (job.job.spec.heartbeat && agent_image_.empty()) {
     co_return refuse(
@@ -105,11 +65,11 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
                    "start it with --agent-image"),
         setting);
   }
-  auto read = texts_for(write, setting);
+  auto read = shared_texts(client_, setting, options_for(write.attempt, setting.memory));
   const Result<std::shared_ptr<const JobTexts>> current = co_await read;
   if (!current) {
     const Error& error = current.error();
-    if (error.code == ErrorCode::kCancelled) co_return on_given_up(write, setting);
+    if (error.code == ErrorCode::kCancelled) co_return give_up(write, setting);
     // The next decision waits for the job's new version.
     if (error.code == ErrorCode::kConflict) co_return error;
     co_return refuse(write, CreationRefusal::Kind::kRefused, error, setting);
@@ -124,7 +84,7 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   known.asked_at = asked_at;
   known.comes_no_more = false;
   auto post = client_.post(kube::collection_path("/api/v1", "pods", job.namespace_), *body,
-                           for_creation(write.attempt, setting.memory));
+                           options_for(write.attempt, setting.memory));
   const Result<JsonDocument> answer = co_await post;
   known.asked_at.reset();
   if (!answer && reconciler::may_still_create(answer.error())) {
@@ -132,10 +92,10 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
   }
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);
-    co_return Outcome{};
+    co_return WriteOutcome{};
   }
   const Error& error = answer.error();
-  if (error.code == ErrorCode::kCancelled) co_return on_given_up(write, setting);
+  if (error.code == ErrorCode::kCancelled) co_return give_up(write, setting);
   if (error.code == ErrorCode::kAlreadyExists) {
     auto task = on_name_taken(write, setting);
     co_return co_await task;
@@ -147,8 +107,8 @@ Task<Result<Executor::Outcome>> Executor::post_pod(const reconciler::CreatePod& 
 
 // Recorded as a refusal, this costs no attempt. The next holder of the shard creates the pod again,
 // after a live read shows that it does not exist.
-Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& write,
-                                                const Setting& setting) {
+Result<WriteOutcome> PodCreator::give_up(const reconciler::CreatePod& write,
+                                         const WriteSetting& setting) {
   const AttemptMemory* const known = setting.memory.find_attempt(write.attempt);
   const Creation* const creation = known && known->creation ? &*known->creation : nullptr;
   if (!creation || !creation->handed_over || !ownership_.holds(setting.claim)) {
@@ -163,20 +123,20 @@ Result<Executor::Outcome> Executor::on_given_up(const reconciler::CreatePod& wri
 
 // A mutating webhook that breaks pods looks like a wrong template. The API server's answer on the
 // bare template shows which it is, because no webhook for pods sees that.
-Task<CreationRefusal::Kind> Executor::refusal_kind(Error error, std::string body,
-                                                   const Setting& setting) {
+Task<CreationRefusal::Kind> PodCreator::refusal_kind(Error error, std::string body,
+                                                     const WriteSetting& setting) {
   if (!reconciler::puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
   auto post = client_.post(
       kube::collection_path("/api/v1", "podtemplates", setting.job.namespace_) + "?dryRun=All",
-      bare_template_body(body), within_time());
+      bare_template_body(body), ownership_.in_time());
   const Result<JsonDocument> answer = co_await post;
   co_return !answer && reconciler::confirms_doubt(answer.error())
       ? CreationRefusal::Kind::kTemplateInvalid
       : CreationRefusal::Kind::kTemplateRefused;
 }
 
-Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::CreatePod& write,
-                                                        const Setting& setting) {
+Task<Result<WriteOutcome>> PodCreator::on_name_taken(const reconciler::CreatePod& write,
+                                                     const WriteSetting& setting) {
   const CachedJob& job = setting.job;
   auto get = client_.get(pod_path(job.namespace_, write.name));
   const Result<JsonDocument> answer = co_await get;
@@ -191,7 +151,7 @@ Task<Result<Executor::Outcome>> Executor::on_name_taken(const reconciler::Create
                            !known.is_stranger(pod->uid);
   if (is_the_same && write.intent) {
     pod_created(write.attempt, *answer, setting.memory);
-    co_return Outcome{};
+    co_return WriteOutcome{};
   }
   // Whatever its owner or its mark says later.
   if (pod) known.add_stranger(pod->uid);

@@ -1,8 +1,7 @@
-// The executor's writes of a job's heartbeat Lease.
+#include "operator/jobs/executor_lease.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "operator/jobs/executor.h"
 
 #include "client/kube/lease_resource.h"
 #include "core/agent_protocol.h"
@@ -21,19 +20,19 @@ constexpr std::chrono::minutes kRefusedOver{5};
 
 // An error that only a human can fix delays nothing else. Verdicts and their times stay, and the
 // job says what it waits for.
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& write,
-                                                const Setting& setting) {
+Task<Result<WriteOutcome>> LeaseWriter::write(const reconciler::WriteLease& write,
+                                              const WriteSetting& setting) {
   JobMemory& memory = setting.memory;
-  if (write.over && loop_.now() < memory.leases_stay_until) co_return Outcome{};
+  if (write.over && loop_.now() < memory.leases_stay_until) co_return WriteOutcome{};
   RunMemory& run = memory.runs[write.run];
   // Recorded before the request, because a lost answer may have been a grant.
   const bool asked_before = std::exchange(memory.attempts[write.attempt].lease_asked, true);
-  auto task = send_lease(write, setting);
+  auto task = send(write, setting);
   const Status done = co_await task;
   if (done) {
     run.lease_refusal.clear();
     run.lease_refusals = 0;
-    co_return Outcome{};
+    co_return WriteOutcome{};
   }
   const Error& error = done.error();
   const std::optional<reconciler::Event> event = reconciler::lease_event(error);
@@ -43,28 +42,28 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::WriteLease& wr
   run.lease_refusal = event->note;
   run.lease_retry_at = loop_.now() + reconciler::retry_delay(run.lease_refusals++);
   setting.log.warn("the job's Lease could not be written", {{"error", error.message}});
-  record(event, setting);
-  co_return Outcome{true};
+  record(events_, setting.job.job, *event);
+  co_return WriteOutcome{true};
 }
 
 // A run that is over needs no Lease any more.
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeleteLease& write,
-                                                const Setting& setting) {
+Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& write,
+                                               const WriteSetting& setting) {
   const CachedJob& job = setting.job;
-  if (loop_.now() < setting.memory.leases_stay_until) co_return Outcome{};
+  if (loop_.now() < setting.memory.leases_stay_until) co_return WriteOutcome{};
   auto del = client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
                                            job.namespace_, name_of_lease_over(job.job, write.run)),
-                         preconditions(write.uid, write.version), within_time());
+                         preconditions(write.uid, write.version), ownership_.in_time());
   const Result<JsonDocument> answer = co_await del;
   if (answer) raise(setting.memory.lease_version, *answer);
-  if (answer || answer.error().code == ErrorCode::kNotFound) co_return Outcome{};
+  if (answer || answer.error().code == ErrorCode::kNotFound) co_return WriteOutcome{};
   if (!reconciler::lease_is_refused(answer.error().code)) co_return answer.error();
   // The Lease goes with its job at the latest.
   setting.memory.leases_stay_until = loop_.now() + kRefusedOver;
-  co_return Outcome{};
+  co_return WriteOutcome{};
 }
 
-Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Setting& setting) {
+Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteSetting& setting) {
   const CachedJob& job = setting.job;
   const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
   const std::string path =
@@ -72,8 +71,9 @@ Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Set
           ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
           : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
                               lease_name(job.job, write));
-  auto call = write.uid.empty() ? client_.post(path, body, for_its_version())
-                                : client_.put(path, body, for_its_version());
+  const kube::CallOptions options = ownership_.in_time(for_its_version());
+  auto call =
+      write.uid.empty() ? client_.post(path, body, options) : client_.put(path, body, options);
   const Result<JsonDocument> answer = co_await call;
   if (answer) {
     raise(setting.memory.lease_version, *answer);
@@ -83,15 +83,15 @@ Task<Status> Executor::send_lease(const reconciler::WriteLease& write, const Set
     co_return Unit{};
   }
   if (answer.error().code == ErrorCode::kAlreadyExists) {
-    auto task = on_lease_exists(write, setting);
+    auto task = on_exists(write, setting);
     co_return co_await task;
   }
   co_return answer.error();
 }
 
 // The cache does not show the Lease: it is new, or somebody removed its label.
-Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
-                                       const Setting& setting) {
+Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
+                                    const WriteSetting& setting) {
   const CachedJob& job = setting.job;
   JobMemory& memory = setting.memory;
   const std::string path = kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
@@ -119,8 +119,9 @@ Task<Status> Executor::on_lease_exists(const reconciler::WriteLease& write,
   if (string_at(annotations, reconciler::kStageLabel) == again.stage) {
     again.checkpoint = string_at(annotations, kCheckpointAnnotation);
   }
-  auto put = client_.put(
-      path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())), within_time());
+  auto put =
+      client_.put(path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())),
+                  ownership_.in_time());
   const Result<JsonDocument> labelled = co_await put;
   if (!labelled) co_return labelled.error();
   raise(memory.lease_version, *labelled);

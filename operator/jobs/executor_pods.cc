@@ -1,7 +1,8 @@
-// The executor's writes to pods that exist: stop, release, relabel.
-#include <algorithm>
+#include "operator/jobs/executor_pods.h"
 
-#include "operator/jobs/executor.h"
+#include <algorithm>
+#include <utility>
+
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
@@ -20,24 +21,23 @@ bool met_another_object(const Error& error) {
 
 }  // namespace
 
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::DeletePod& write,
-                                                const Setting& setting) {
+Task<Result<WriteOutcome>> PodWriter::stop(const reconciler::DeletePod& write,
+                                           const WriteSetting& setting) {
   auto task = delete_pod(write, setting);
   const Status done = co_await task;
-  if (done) co_return Outcome{};
+  if (done) co_return WriteOutcome{};
   if (!may_go_on_without(write.name, done.error(), setting.memory)) co_return done.error();
-  Outcome outcome;
-  outcome.later = done.error();
-  co_return outcome;
+  co_return WriteOutcome{.later = done.error()};
 }
 
-Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Setting& setting) {
+Task<Status> PodWriter::delete_pod(const reconciler::DeletePod& write,
+                                   const WriteSetting& setting) {
   JobMemory& memory = setting.memory;
   const auto stays = memory.stay_until.find(write.name);
   if (stays != memory.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
   const SteadyTime began = loop_.now();
-  auto del = client_.del(pod_path(setting.job.namespace_, write.name),
-                         preconditions(write.uid, write.version), within_time());
+  auto del = writer_.del(setting.claim, pod_path(setting.job.namespace_, write.name),
+                         preconditions(write.uid, write.version));
   const Result<JsonDocument> answer = co_await del;
   const bool is_gone = !answer && answer.error().code == ErrorCode::kNotFound;
   if (answer) raise(memory.pod_version, *answer);
@@ -63,16 +63,17 @@ Task<Status> Executor::delete_pod(const reconciler::DeletePod& write, const Sett
   if (refused) memory.stay_until[write.name] = loop_.now() + kRefusedDeletionPause;
   setting.log.warn("a fenced pod cannot be deleted",
                    {{"pod", write.name}, {"error", error.message}});
-  record(event, setting);
+  record(events_, setting.job.job, *event);
   if (!refused) co_return error;
   co_return Unit{};
 }
 
 // True if the pod still has the version on which its deletion met a conflict. Otherwise wait for
 // the watch, or replace it.
-Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Setting& setting) {
+Task<bool> PodWriter::shown_as_it_is(const reconciler::DeletePod& write,
+                                     const WriteSetting& setting) {
   JobMemory& memory = setting.memory;
-  auto get = client_.get(pod_path(setting.job.namespace_, write.name), within_time());
+  auto get = client_.get(pod_path(setting.job.namespace_, write.name), ownership_.in_time());
   const Result<JsonDocument> answer = co_await get;
   kube::Object meta;
   if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
@@ -82,26 +83,24 @@ Task<bool> Executor::shown_as_it_is(const reconciler::DeletePod& write, const Se
   co_return is_current;
 }
 
-bool Executor::may_go_on_without(const std::string& pod, const Error& error,
-                                 const JobMemory& memory) const {
+bool PodWriter::may_go_on_without(const std::string& pod, const Error& error,
+                                  const JobMemory& memory) const {
   const auto since = memory.stop_failing_since.find(pod);
   if (error.code == ErrorCode::kCancelled || since == memory.stop_failing_since.end()) return false;
   return reconciler::may_start_beside_old_pod(loop_.now() - since->second);
 }
 
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::ReleasePod& write,
-                                                const Setting& setting) {
+Task<Result<WriteOutcome>> PodWriter::release(const reconciler::ReleasePod& write,
+                                              const WriteSetting& setting) {
   auto task =
-      release_pod(setting.job.namespace_, write.name, write.uid, setting.claim, &setting.memory);
+      release(setting.job.namespace_, write.name, write.uid, setting.claim, &setting.memory);
   const Status done = co_await task;
   if (!done) co_return done.error();
-  co_return Outcome{};
+  co_return WriteOutcome{};
 }
 
-Task<Status> Executor::release_pod(std::string namespace_, std::string name, std::string uid,
-                                   Ownership::Claim claim, JobMemory* memory) {
-  const Status allowed = may_write(claim);
-  if (!allowed) co_return allowed.error();
+Task<Status> PodWriter::release(std::string namespace_, std::string name, std::string uid,
+                                Ownership::Claim claim, JobMemory* memory) {
   // A strategic merge patch removes one value from the list and keeps all others. The UID in it is
   // a precondition.
   Json body = {{"metadata",
@@ -110,9 +109,8 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
   // The attempt of the operator's own pod is over. One empty entry in managedFields makes the API
   // server drop its record of field owners, so the pod's later writes and its deletion cost less.
   if (memory) body["metadata"]["managedFields"] = Json::array({Json::object()});
-  kube::CallOptions options = for_its_version();
-  options.content_type = "application/strategic-merge-patch+json";
-  auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
+  auto patch = writer_.patch(claim, pod_path(namespace_, name), body.dump(),
+                             for_its_version("application/strategic-merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (answer) {
     if (memory) raise(memory->pod_version, *answer);
@@ -124,8 +122,8 @@ Task<Status> Executor::release_pod(std::string namespace_, std::string name, std
   co_return answer.error();
 }
 
-Task<Result<Executor::Outcome>> Executor::apply(const reconciler::RelabelPod& write,
-                                                const Setting& setting) {
+Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& write,
+                                              const WriteSetting& setting) {
   const CachedJob& job = setting.job;
   const Json body = {{"metadata",
                       {{"uid", write.uid},
@@ -134,30 +132,25 @@ Task<Result<Executor::Outcome>> Executor::apply(const reconciler::RelabelPod& wr
                          {reconciler::kJobUidLabel, job.uid},
                          {reconciler::kShardLabel, ownership_.shard_label(setting.claim.shard)},
                          {reconciler::kAttemptLabel, std::to_string(write.attempt)}}}}}};
-  kube::CallOptions options = for_its_version();
-  options.content_type = "application/merge-patch+json";
-  auto patch = client_.patch(pod_path(job.namespace_, write.name), body.dump(), options);
+  auto patch = writer_.patch(setting.claim, pod_path(job.namespace_, write.name), body.dump(),
+                             for_its_version("application/merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (!answer) {
-    if (met_another_object(answer.error())) co_return Outcome{};
+    if (met_another_object(answer.error())) co_return WriteOutcome{};
     co_return answer.error();
   }
   raise(setting.memory.pod_version, *answer);
-  co_return Outcome{};
+  co_return WriteOutcome{};
 }
 
-Task<Status> Executor::relabel_pod(std::string namespace_, std::string name, std::string uid,
-                                   std::string job_name, std::string job_uid,
-                                   Ownership::Claim claim) {
-  const Status allowed = may_write(claim);
-  if (!allowed) co_return allowed.error();
+Task<Status> PodWriter::relabel(std::string namespace_, std::string name, std::string uid,
+                                std::string job_name, std::string job_uid, Ownership::Claim claim) {
   const Json body = {
       {"metadata",
        {{"uid", uid},
         {"labels", {{reconciler::kJobNameLabel, job_name}, {reconciler::kJobUidLabel, job_uid}}}}}};
-  kube::CallOptions options = for_its_version();
-  options.content_type = "application/merge-patch+json";
-  auto patch = client_.patch(pod_path(namespace_, name), body.dump(), options);
+  auto patch = writer_.patch(claim, pod_path(namespace_, name), body.dump(),
+                             for_its_version("application/merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (answer || met_another_object(answer.error())) co_return Unit{};
   const ErrorCode code = answer.error().code;

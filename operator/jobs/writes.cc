@@ -1,7 +1,8 @@
 #include "operator/jobs/writes.h"
 
+#include <utility>
+
 #include "client/kube/object.h"
-#include "core/json.h"
 
 namespace holdfast::controller {
 
@@ -13,13 +14,17 @@ ObjectReference reference(const reconciler::Job& job) {
   return reference;
 }
 
-std::string preconditions(const std::string& uid, std::uint64_t version) {
-  const Json body = {
-      {"apiVersion", "v1"},
-      {"kind", "DeleteOptions"},
-      {"propagationPolicy", "Background"},
-      {"preconditions", {{"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
-  return body.dump();
+void record(EventSink& events, const reconciler::Job& job,
+            const std::optional<reconciler::Event>& event) {
+  if (!event) return;
+  events.record(reference(job), event->warning, event->reason, event->action, event->note);
+}
+
+kube::CallOptions for_its_version(std::string content_type) {
+  kube::CallOptions options;
+  options.content_type = std::move(content_type);
+  options.answer_with_metadata = true;
+  return options;
 }
 
 std::string pod_path(const std::string& namespace_, const std::string& name) {

@@ -1,22 +1,27 @@
-// The parts of the executor's writes: references, preconditions and paths. Pure.
+// What the controllers' writes have in common: references, Events, options and paths.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "client/controller/own_writes.h"
+#include "client/controller/writer.h"
 #include "core/pause.h"
-#include "core/result.h"
-#include "core/time.h"
 #include "operator/events/events.h"
+#include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
 
 ObjectReference reference(const reconciler::Job& job);
 
-// The body of a DELETE of exactly this object at this version.
-std::string preconditions(const std::string& uid, std::uint64_t version);
+// An Event about the job; none: nothing to record.
+void record(EventSink& events, const reconciler::Job& job,
+            const std::optional<reconciler::Event>& event);
+
+// The watch shows the written object. Only the version in the answer counts.
+kube::CallOptions for_its_version(std::string content_type = "application/json");
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
 

@@ -9,7 +9,6 @@ namespace holdfast::notify {
 namespace {
 
 using reconciler::DeliveryView;
-using reconciler::kLongestNotifyPause;
 using reconciler::OutboxEntry;
 using reconciler::TargetView;
 
@@ -72,7 +71,7 @@ reconciler::NotifyView Notifier::of(const controller::CachedJob& job) const {
   const auto found = jobs_.find(job.key());
   if (found == jobs_.end() || found->second.job.uid != job.uid) return view;
   for (const auto& [what, delivery] : found->second.deliveries) {
-    if (delivery.has_result) view.deliveries.push_back(delivery.result);
+    if (delivery.result) view.deliveries.push_back(*delivery.result);
   }
   return view;
 }
@@ -216,7 +215,7 @@ void Notifier::ended(const Ticket& ticket, const Result<Answer>& answer) {
   deps_.telemetry.notified(ticket.target, taken ? "delivered" : refused ? "refused" : "failed");
   std::optional<Duration> pause;
   if (!taken && answer.ok() && answer->retry_after) {
-    pause = std::min<Duration>(*answer->retry_after, kLongestNotifyPause);
+    pause = reconciler::obeyed_pause(*answer->retry_after);
     // It has asked for it on behalf of all messages.
     line.closed_until = std::max(line.closed_until, deps_.loop.now() + *pause);
   }
@@ -225,10 +224,10 @@ void Notifier::ended(const Ticket& ticket, const Result<Answer>& answer) {
   if (delivery && delivery->state == Delivery::State::kTrying) {
     if (taken || refused) {
       delivery->state = Delivery::State::kDone;
-      delivery->has_result = true;
-      delivery->result = {ticket.number, ticket.target,
-                          taken ? DeliveryView::Result::kTaken : DeliveryView::Result::kRefused,
-                          taken ? "" : in_words(*answer)};
+      delivery->result =
+          DeliveryView{ticket.number, ticket.target,
+                       taken ? DeliveryView::Result::kTaken : DeliveryView::Result::kRefused,
+                       taken ? "" : in_words(*answer)};
       deps_.look_at(ticket.key);
     } else {
       failed(ticket, *record, *delivery, failure_of(answer), pause);
@@ -238,18 +237,12 @@ void Notifier::ended(const Ticket& ticket, const Result<Answer>& answer) {
 }
 
 void Notifier::failed(const Ticket& ticket, JobRecord& record, Delivery& delivery,
-                      const Failure& failure, std::optional<Duration> pause) {
+                      const Failure& failure, std::optional<Duration> obeyed) {
   const Duration age = now() - record.entries.at(ticket.number).time;
-  Duration next = std::clamp<Duration>(age, kShortestRetry, kLongestNotifyPause);
-  // 80 % to 120 %, so that what failed together does not come back together.
-  constexpr int kJitterPercent = 20;
-  const double factor = 1 + (2 * deps_.random.uniform() - 1) * kJitterPercent / 100.0;
-  next = std::chrono::duration_cast<Duration>(next * factor);
-  next = std::clamp<Duration>(next, kShortestRetry, kLongestNotifyPause);
-  if (pause) next = std::max(next, *pause);
+  const Duration next = reconciler::next_notify_pause(age, deps_.random.uniform(), obeyed);
   delivery.state = Delivery::State::kPausing;
-  delivery.has_result = true;
-  delivery.result = {ticket.number, ticket.target, DeliveryView::Result::kFailing, failure.kind};
+  delivery.result =
+      DeliveryView{ticket.number, ticket.target, DeliveryView::Result::kFailing, failure.kind};
   tell_failure(ticket, failure.detail, next);
   delivery.timer = deps_.loop.call_after(next, [this, ticket] {
     Delivery* const found = find(ticket);
@@ -259,7 +252,7 @@ void Notifier::failed(const Ticket& ticket, JobRecord& record, Delivery& deliver
     enqueue(ticket);
   });
   // It may have been the last try.
-  if (age >= reconciler::kNotifyFor) deps_.look_at(ticket.key);
+  if (reconciler::notifies_no_longer(age)) deps_.look_at(ticket.key);
 }
 
 void Notifier::tell_failure(const Ticket& ticket, const std::string& why, Duration next) {

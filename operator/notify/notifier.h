@@ -1,8 +1,7 @@
 // Delivers the outboxes of this replica's jobs. Each target has a line of its own, with few tries
 // at a time, so that a target that hangs delays neither a job nor another target. In a line the
 // namespaces take turns, so that one with many events does not hold up others. A failed try is
-// repeated after 5 s at first and 6 h at last. The pause before the next try is about the age of
-// the event, so a restart changes little, and nothing but the outbox itself needs to be recorded.
+// repeated after reconciler::next_notify_pause(). No try needs a record but the outbox itself.
 //
 // The controller of jobs writes down what was delivered, as part of its own status writes. If that
 // write is lost, the event is delivered again: at least once.
@@ -37,7 +36,6 @@ namespace holdfast::notify {
 // Tries of one target at a time, and of one namespace among them.
 inline constexpr int kTriesAtOnce = 4;
 inline constexpr int kTriesOfNamespace = 2;
-inline constexpr std::chrono::seconds kShortestRetry{5};
 
 class Notifier : public controller::Courier {
  public:
@@ -72,8 +70,7 @@ class Notifier : public controller::Courier {
     enum class State { kInLine, kTrying, kPausing, kDone };
     State state = State::kInLine;
     TimerId timer = 0;
-    bool has_result = false;
-    reconciler::DeliveryView result;
+    std::optional<reconciler::DeliveryView> result;  // of the last try
   };
   struct JobRecord {
     JobName job;
@@ -111,7 +108,7 @@ class Notifier : public controller::Courier {
   };
   static Failure failure_of(const Result<Answer>& answer);
   void failed(const Ticket& ticket, JobRecord& record, Delivery& delivery, const Failure& failure,
-              std::optional<Duration> pause);
+              std::optional<Duration> obeyed);
   void tell_failure(const Ticket& ticket, const std::string& why, Duration next);
   Result<Message> message_for(const JobRecord& record, const reconciler::OutboxEntry& entry,
                               const Target& target) const;

@@ -10,8 +10,6 @@ namespace holdfast::reconciler {
 namespace {
 
 constexpr const char* kCondition = "NotificationFailed";
-// A process that has lived for less has perhaps tried nothing yet.
-constexpr std::chrono::minutes kFirstTryWithin{10};
 // Reasons of the condition. After a loss it stays.
 constexpr const char* kNotDelivered = "NotDelivered";
 constexpr const char* kOutboxFull = "OutboxFull";
@@ -97,7 +95,7 @@ std::optional<std::string> why_given_up(const Context& context, const OutboxEntr
     return "its turn did not come in time";
   }
   if (delivery->result == DeliveryView::Result::kTaken) return std::nullopt;
-  const bool is_over = context.now >= entry.time + kNotifyFor;
+  const bool is_over = notifies_no_longer(context.now - entry.time);
   if (delivery->result == DeliveryView::Result::kFailing && !is_over) return std::nullopt;
   return delivery->why;
 }

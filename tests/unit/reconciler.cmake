@@ -26,7 +26,7 @@ holdfast_test(
   reconciler/requests_test.cc
   reconciler/placement_test.cc reconciler/pool_size_test.cc reconciler/pool_world.cc reconciler/pool_property_test.cc reconciler/work_test.cc reconciler/worker_test.cc
   reconciler/queue_admission_test.cc reconciler/queue_line_test.cc reconciler/queues_test.cc
-  reconciler/stages_test.cc reconciler/notifications_test.cc
+  reconciler/stages_test.cc reconciler/notifications_test.cc reconciler/notify_test.cc
   reconciler/stopping_test.cc reconciler/unreadable_lists_test.cc reconciler/version_test.cc reconciler/waiting_test.cc
   reconciler/workers_limits_test.cc reconciler/workers_test.cc
   reconciler/foreign_status_test.cc

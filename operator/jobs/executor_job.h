@@ -1,0 +1,43 @@
+// The executor's writes of the job itself: its status with the Events and metrics of what it
+// records, the removal of its finalizer, and its deletion. The caller has checked the claim. Loop
+// only.
+#pragma once
+
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "core/task.h"
+#include "operator/events/events.h"
+#include "operator/jobs/executor_setting.h"
+#include "operator/jobs/telemetry.h"
+#include "reconciler/job/decide.h"
+
+namespace holdfast::controller {
+
+class JobWriter {
+ public:
+  JobWriter(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
+            EventSink& events)
+      : loop_(loop),
+        client_(client),
+        ownership_(ownership),
+        telemetry_(telemetry),
+        events_(events) {}
+
+  Task<Result<WriteOutcome>> write(const reconciler::WriteStatus& write,
+                                   const WriteSetting& setting);
+  Task<Result<WriteOutcome>> release(const WriteSetting& setting);
+  Task<Result<WriteOutcome>> remove(const WriteSetting& setting);
+
+ private:
+  void report(const reconciler::WriteStatus& write, const WriteSetting& setting);
+  void report_end(const reconciler::Ended& ended, const reconciler::Status& after,
+                  const WriteSetting& setting);
+
+  Loop& loop_;
+  kube::Client& client_;
+  const Ownership& ownership_;
+  Telemetry& telemetry_;
+  EventSink& events_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,51 @@
+// The executor's writes to pods that exist: stop, release, relabel. Loop only.
+#pragma once
+
+#include <string>
+
+#include "client/controller/writer.h"
+#include "core/loop.h"
+#include "core/task.h"
+#include "operator/events/events.h"
+#include "operator/jobs/executor_setting.h"
+#include "reconciler/job/decide.h"
+
+namespace holdfast::controller {
+
+class PodWriter {
+ public:
+  PodWriter(Loop& loop, kube::Client& client, const Ownership& ownership, EventSink& events)
+      : loop_(loop),
+        client_(client),
+        ownership_(ownership),
+        writer_(client, ownership),
+        events_(events) {}
+
+  Task<Result<WriteOutcome>> stop(const reconciler::DeletePod& write, const WriteSetting& setting);
+  // True if the next attempt may start although this deletion failed.
+  bool may_go_on_without(const std::string& pod, const Error& error, const JobMemory& memory) const;
+
+  Task<Result<WriteOutcome>> release(const reconciler::ReleasePod& write,
+                                     const WriteSetting& setting);
+  // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
+  Task<Status> release(std::string namespace_, std::string name, std::string uid,
+                       Ownership::Claim claim, JobMemory* memory);
+
+  Task<Result<WriteOutcome>> relabel(const reconciler::RelabelPod& write,
+                                     const WriteSetting& setting);
+  // Gives a pod the labels that name its job. Likewise.
+  Task<Status> relabel(std::string namespace_, std::string name, std::string uid,
+                       std::string job_name, std::string job_uid, Ownership::Claim claim);
+
+ private:
+  Task<Status> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);
+  Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const WriteSetting& setting);
+
+  Loop& loop_;
+  kube::Client& client_;
+  const Ownership& ownership_;
+  Writer writer_;
+  EventSink& events_;
+};
+
+}  // namespace holdfast::controller
