@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/json.h"
 #include "reconciler/names.h"
 #include "reconciler/run/creations.h"
 #include "reconciler/run/heartbeat.h"
