@@ -61,10 +61,16 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                            job_controller_.queue().add(key, priority);
                          },
                          [this](const controller::CachedJob& job, const reconciler::Run& run) {
-                           return pool_controller_.at(job, run).left;
+                           return pool_controller_.places().at(job, run).left;
                          }}),
-      pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events, jobs_, worker_pools_,
-                        worker_pods_, worker_leases_, windows_, membership_,
+      pool_controller_({loop_,
+                        deps.client,
+                        log_,
+                        deps.telemetry,
+                        deps.events,
+                        {jobs_, worker_pools_, worker_pods_, worker_leases_},
+                        windows_,
+                        membership_,
                         [this](const std::string& key, controller::Priority priority) {
                           job_controller_.queue().add(key, priority);
                         }},
@@ -79,7 +85,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                 targets_),
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, jobs_,
                        pods_, nodes_, heartbeats_, windows_, membership_, readings_, pod_shards_,
-                       queue_controller_, &pool_controller_, &notifier_},
+                       queue_controller_, &pool_controller_.places(), &notifier_},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
   controllers_ = {&queue_controller_, &pool_controller_, &job_controller_};
