@@ -2,8 +2,15 @@
 // Leases. Pure.
 #pragma once
 
-#include "operator/pools/pool_workers.h"
+#include <string>
+
+#include "operator/pools/pool_codec.h"
+#include "operator/pools/worker.h"
+#include "operator/pools/worker_slots.h"
+#include "reconciler/pool/size.h"
+#include "reconciler/pool/work.h"
 #include "reconciler/pool/worker.h"
+#include "reconciler/types.h"
 
 namespace holdfast::controller {
 
@@ -11,5 +18,16 @@ namespace holdfast::controller {
 // `silent_for`, `lags_for`, `held_back` and `is_needed`. They depend on clocks and on other objects.
 reconciler::WorkerFacts worker_facts(const Worker& worker, const CachedPool* pool,
                                      reconciler::PodIs pod);
+
+// What the record of the attempt's job, which has this UID, says of it. `lease_uid`: of the worker.
+reconciler::RecordSays record_says(const reconciler::Job& job, const AttemptId& id,
+                                   const std::string& lease_uid);
+
+// What the plan of its pool needs to know of a worker that has a pod. `slots`: of its worker Lease.
+reconciler::PoolWorker planned_worker(const Worker& worker, const WorkerSlots& slots,
+                                      SteadyTime steady, Time now);
+
+// It may get new attempts, if its rules say so, too (WorkerDecision::takes).
+bool may_take(const Worker& worker, const CachedPool* pool);
 
 }  // namespace holdfast::controller

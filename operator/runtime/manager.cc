@@ -58,15 +58,21 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                            job_controller_.queue().add(key, priority);
                          },
                          [this](const controller::CachedJob& job, const reconciler::Run& run) {
-                           return pool_controller_.at(job, run).left;
+                           return pool_controller_.places().at(job, run).left;
                          }}),
-      pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events, caches_.jobs,
-                        caches_.worker_pools, caches_.worker_pods, caches_.worker_leases,
-                        observed_.windows, membership_,
-                        [this](const std::string& key, controller::Priority priority) {
-                          job_controller_.queue().add(key, priority);
-                        }},
-                       {config.namespaces, config.jobs.agent_image}),
+      pool_controller_(
+          {loop_,
+           deps.client,
+           log_,
+           deps.telemetry,
+           deps.events,
+           {caches_.jobs, caches_.worker_pools, caches_.worker_pods, caches_.worker_leases},
+           observed_.windows,
+           membership_,
+           [this](const std::string& key, controller::Priority priority) {
+             job_controller_.queue().add(key, priority);
+           }},
+          {config.namespaces, config.jobs.agent_image}),
       notifier_({loop_, deps.random, log_, deps.client.server_clock(), deps.telemetry,
                  [this](const std::string& key) { return membership_.holds(key); },
                  [this](const std::string& key) {
@@ -74,12 +80,13 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                  },
                  deps.poster, deps.files},
                 std::move(config.targets)),
-      job_controller_(
-          {loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, caches_.jobs,
-           caches_.pods, observed_.nodes, observed_.heartbeats, observed_.windows, membership_,
-           readings_, pod_shards_,
-           controller::JobNeighbours(queue_controller_.permits(), &pool_controller_, &notifier_)},
-          of_namespaces(std::move(config.jobs), config.namespaces), std::move(metrics)) {
+      job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events,
+                       caches_.jobs, caches_.pods, observed_.nodes, observed_.heartbeats,
+                       observed_.windows, membership_, readings_, pod_shards_,
+                       controller::JobNeighbours(queue_controller_.permits(),
+                                                 &pool_controller_.places(), &notifier_)},
+                      of_namespaces(std::move(config.jobs), config.namespaces),
+                      std::move(metrics)) {
   controllers_.add(queue_controller_);
   controllers_.add(pool_controller_);
   controllers_.add(job_controller_);

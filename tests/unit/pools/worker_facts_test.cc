@@ -28,10 +28,10 @@ struct WorkerFactsTest : ::testing::Test {
   }
   WorkerFacts facts(PodIs pod_is = PodIs::kThere, bool there_is_a_pool = true) {
     Worker worker;
-    worker.lease = lease;
-    worker.work = work;
-    worker.pod = pod;
-    worker.agent_duration = agent_duration;
+    worker.lease.show(lease, /*is_own=*/false);
+    worker.work.show(work, /*is_own=*/false);
+    worker.pod.show(pod, /*is_own=*/false);
+    worker.pod_history.agent_duration = agent_duration;
     return worker_facts(worker, there_is_a_pool ? &pool : nullptr, pod_is);
   }
 

@@ -1,13 +1,12 @@
-// One reconcile of one worker.
+#include "operator/pools/worker_reconciler.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "client/kube/lease_resource.h"
-#include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"
-#include "operator/pools/pool_controller.h"
-#include "reconciler/names.h"
-#include "reconciler/refusals.h"
+#include "operator/pools/worker_facts.h"
+#include "reconciler/pool/work.h"
 
 namespace holdfast::controller {
 namespace {
@@ -42,27 +41,14 @@ ReconcileResult with(std::optional<Duration> wake_after) {
 
 }  // namespace
 
-Task<ReconcileResult> PoolController::reconcile(std::string key) {
-  const std::size_t mark = key.find('#');
-  const WorkerPtr worker =
-      mark == std::string::npos ? nullptr : find_worker(namespace_of(key), key.substr(mark + 1));
-  if (mark != std::string::npos && !worker) co_return ReconcileResult{};
-  auto task = worker ? reconcile_worker(worker) : reconcile_pool(key);
-  ReconcileResult result = co_await task;
-  if (result.error && reconciler::person_must_help(result.error->code)) {
-    log_.warn("a write for a pool was refused; it is tried again",
-              {{"pool", key.substr(0, mark)}, {"error", result.error->message}});
-  }
-  co_return result;
-}
-
-Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
-  const auto claim = membership_.claim(worker->namespace_);
+Task<ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) {
+  const auto claim = deps_.membership.claim(worker->namespace_);
   // Without the Leases nothing is known of it. It is looked at again when they are there.
   if (!claim) co_return ReconcileResult{};
-  if (leases_->version(worker->namespace_) == 0) co_return with(std::chrono::seconds(1));
-  const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
-  if (worker->wants_read) {
+  if (deps_.caches.leases->version(worker->namespace_) == 0)
+    co_return with(std::chrono::seconds(1));
+  const std::shared_ptr<void> in_hand = deps_.membership.keep(claim->shard);
+  if (worker->live_read.wanted) {
     auto look = look_live(worker);
     const Status looked = co_await look;
     if (!looked) {
@@ -71,14 +57,14 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
       co_return failed;
     }
   }
-  const reconciler::WorkerDecision decision = refresh(*worker);
+  const reconciler::WorkerDecision decision = deps_.tracker.refresh(*worker);
   ReconcileResult result = with(decision.wake_after);
   // What a write has changed brings the next reconcile.
   if (decision.step != reconciler::WorkerStep::kNone) {
     auto task = take_step(worker, decision, *claim);
     const Status done = co_await task;
     if (!done) result.error = done.error();
-    if (!done && done.error().code == ErrorCode::kForbidden) tell_refused(*worker, done.error());
+    if (!done && done.error().code == ErrorCode::kForbidden) record_refusal(*worker, done.error());
     if (done && !result.wake_after) result.wake_after = kWorkerLookAgain;
     co_return result;
   }
@@ -91,30 +77,31 @@ Task<ReconcileResult> PoolController::reconcile_worker(WorkerPtr worker) {
   if (!next) co_return result;
   const auto entries = static_cast<int>(worker->work->work.entries.size());
   const Duration collects = kCollectionForEach * std::max(entries, 1);
-  if (worker->last_write && loop_.now() - *worker->last_write < collects) {
-    co_return with(*worker->last_write + collects - loop_.now());
+  std::optional<SteadyTime>& last_write = worker->moments.work_written;
+  if (last_write && deps_.loop.now() - *last_write < collects) {
+    co_return with(*last_write + collects - deps_.loop.now());
   }
   auto task = write_work(worker, std::move(*next), *claim);
   const Status done = co_await task;
-  worker->last_write = loop_.now();
+  last_write = deps_.loop.now();
   if (!done) result.error = done.error();
   co_return result;
 }
 
 // Its worker cannot start without its Leases: the pool's status says why.
-void PoolController::tell_refused(const Worker& worker, const Error& error) {
-  const auto pool = find_pool(worker.pool_key());
+void WorkerReconciler::record_refusal(const Worker& worker, const Error& error) {
+  const auto pool = deps_.known.find(worker.pool_key());
   if (!pool || worker.is_readable()) return;
   pool->refusal = {error.message, now()};
-  work_.queue().add(worker.pool_key());
+  deps_.looks.add(worker.pool_key());
 }
 
 // ---- Its Leases.
 
-Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                       Ownership::Claim claim) {
+Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                         Ownership::Claim claim) {
   using reconciler::WorkerStep;
-  const auto pool = cached(worker->pool_key());
+  const auto pool = deps_.caches.pools.get(worker->pool_key());
   const std::string& uid = worker->pod_uid;
   const bool makes = decision.step == WorkerStep::kMakeLease ||
                      decision.step == WorkerStep::kMakeRevokedLease ||
@@ -147,14 +134,23 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
     case WorkerStep::kCutOff:
       break;
   }
-  const WorkerLeasePtr lease = worker->lease;
+  auto task = end(worker, std::move(decision), claim);
+  co_return co_await task;
+}
+
+// Revokes it, or cuts it off.
+Task<Status> WorkerReconciler::end(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                   Ownership::Claim claim) {
+  using reconciler::WorkerStep;
+  const auto pool = deps_.caches.pools.get(worker->pool_key());
+  const WorkerLeasePtr lease = worker->lease.get();
   CachedWorkerLease ours = *lease;
   ours.duration = worker->duration();
   if (decision.step == WorkerStep::kRevoke) {
     // Somebody changes the Lease again and again.
-    if (worker->last_revoke && loop_.now() - *worker->last_revoke < kWorkerLookAgain)
-      co_return Unit{};
-    worker->last_revoke = loop_.now();
+    std::optional<SteadyTime>& last = worker->moments.revoke_written;
+    if (last && deps_.loop.now() - *last < kWorkerLookAgain) co_return Unit{};
+    last = deps_.loop.now();
   }
   if (!lease->refused.empty()) {
     // Of a pool that was deleted without its Leases: with its owner back, they go, too.
@@ -168,15 +164,15 @@ Task<Status> PoolController::take_step(WorkerPtr worker, reconciler::WorkerDecis
                                  : revoked_lease_body(ours),
                         claim);
   const Status done = co_await task;
-  if (done) tell_end(*worker, decision);
+  if (done) report_end(*worker, decision);
   co_return done;
 }
 
-Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::string body,
-                                        Ownership::Claim claim) {
+Task<Status> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::string body,
+                                          Ownership::Claim claim) {
   kube::CallOptions options;
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  auto post = client_.post(
+  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+  auto post = deps_.client.post(
       kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, worker->namespace_),
       std::move(body), options);
   const Result<JsonDocument> answer = co_await post;
@@ -186,46 +182,47 @@ Task<Status> PoolController::make_lease(WorkerPtr worker, bool is_work, std::str
     co_return co_await read;
   }
   if (WorkerLeasePtr lease = decode_worker_lease(*answer))
-    show_lease(std::move(lease), /*is_own=*/true);
+    deps_.tracker.show_lease(std::move(lease), /*is_own=*/true);
   co_return Unit{};
 }
 
-Task<Status> PoolController::read_lease(WorkerPtr worker, bool is_work) {
+Task<Status> WorkerReconciler::read_lease(WorkerPtr worker, bool is_work) {
   const std::string name =
       is_work ? work_lease_name(worker->pod_uid) : worker_lease_name(worker->pod_uid);
-  auto get = client_.get(lease_path(worker->namespace_, name));
+  auto get = deps_.client.get(lease_path(worker->namespace_, name));
   const Result<JsonDocument> answer = co_await get;
   if (answer) {
     if (WorkerLeasePtr lease = decode_worker_lease(*answer))
-      show_lease(std::move(lease), /*is_own=*/true);
+      deps_.tracker.show_lease(std::move(lease), /*is_own=*/true);
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  if (is_work ? worker->work != nullptr : worker->lease != nullptr) lease_is_gone(worker, is_work);
+  if (is_work ? worker->work : worker->lease) deps_.tracker.lease_is_gone(worker, is_work);
   co_return Unit{};
 }
 
-Task<Status> PoolController::look_live(WorkerPtr worker) {
+Task<Status> WorkerReconciler::look_live(WorkerPtr worker) {
   auto read = read_lease(worker, /*is_work=*/false);
   const Status done = co_await read;
   if (!done) co_return done;
-  worker->wants_read = false;
-  worker->last_read = loop_.now();
+  worker->live_read.wanted = false;
+  worker->live_read.last = deps_.loop.now();
   if (!worker->lease) co_return Unit{};
-  look_at_places(*worker, worker->lease->uid, {.of_open = true, .of_closed = false, .ids = {}});
+  deps_.looks.look_at_places(*worker, worker->lease->uid,
+                             {.of_open = true, .of_closed = false, .ids = {}});
   co_return Unit{};
 }
 
 // A conflict or a missing Lease is no failure: what is there now decides.
-Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
-                                       Ownership::Claim claim) {
+Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
+                                         Ownership::Claim claim) {
   kube::CallOptions options;
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  auto put = client_.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
+  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+  auto put = deps_.client.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
   const Result<JsonDocument> answer = co_await put;
   if (answer) {
     if (WorkerLeasePtr written = decode_worker_lease(*answer))
-      show_lease(std::move(written), /*is_own=*/true);
+      deps_.tracker.show_lease(std::move(written), /*is_own=*/true);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;
@@ -237,34 +234,36 @@ Task<Status> PoolController::put_lease(WorkerPtr worker, WorkerLeasePtr lease, s
   co_return answer.error();
 }
 
-Task<Status> PoolController::forget_leases(WorkerPtr worker, Ownership::Claim claim) {
+Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, Ownership::Claim claim) {
   // The worker Lease goes last: it says that the worker is cut off.
   for (const bool is_work : {true, false}) {
-    const WorkerLeasePtr lease = is_work ? worker->work : worker->lease;
+    const WorkerLeasePtr lease = (is_work ? worker->work : worker->lease).get();
     if (!lease) continue;
     kube::CallOptions options;
-    if (auto error = membership_.may_write(claim, options)) co_return *error;
-    auto del = client_.del(lease_path(lease->namespace_, lease->name),
-                           preconditions(lease->uid, lease->version), options);
+    if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+    auto del = deps_.client.del(lease_path(lease->namespace_, lease->name),
+                                preconditions(lease->uid, lease->version), options);
     const Result<JsonDocument> answer = co_await del;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-    const WorkerLeasePtr& known = is_work ? worker->work : worker->lease;
-    if (known && known->uid == lease->uid) lease_is_gone(worker, is_work);
+    const WorkerLeasePtr& known = (is_work ? worker->work : worker->lease).get();
+    if (known && known->uid == lease->uid) deps_.tracker.lease_is_gone(worker, is_work);
   }
   co_return Unit{};
 }
 
-void PoolController::tell_end(const Worker& worker, const reconciler::WorkerDecision& decision) {
+void WorkerReconciler::report_end(const Worker& worker,
+                                  const reconciler::WorkerDecision& decision) {
   const bool cuts_off = decision.step == reconciler::WorkerStep::kCutOff;
   const std::string name = worker.pod_name.empty() ? worker.pod_uid : worker.pod_name;
-  log_.info(cuts_off ? "a worker was cut off" : "a worker was revoked",
-            {{"pool", worker.pool_key()}, {"worker", name}, {"reason", decision.reason}});
-  const auto pool = cached(worker.pool_key());
-  const std::int64_t attempts =
-      pool && worker.lease
-          ? pool_of(worker.pool_key())->book.workers().of(worker.lease->uid).attempts()
-          : 0;
-  if (cuts_off) telemetry_.cut_off(worker.namespace_, worker.pool_name, decision.reason);
+  deps_.log.info(cuts_off ? "a worker was cut off" : "a worker was revoked",
+                 {{"pool", worker.pool_key()}, {"worker", name}, {"reason", decision.reason}});
+  const auto pool = deps_.caches.pools.get(worker.pool_key());
+  std::int64_t attempts = 0;
+  if (pool && worker.lease) {
+    const KnownPool known = deps_.known.pool(worker.pool_key());
+    attempts = known->book.workers().of(worker.lease->uid).attempts();
+  }
+  if (cuts_off) deps_.telemetry.cut_off(worker.namespace_, worker.pool_name, decision.reason);
   // The end of a pod that held nothing is no news: each scale-in has one.
   const bool is_usual = std::string(decision.reason) == "PodEnded" && attempts == 0;
   if (!pool || is_usual) return;
@@ -273,59 +272,38 @@ void PoolController::tell_end(const Worker& worker, const reconciler::WorkerDeci
   reference.namespace_ = worker.namespace_;
   reference.name = worker.pool_name;
   reference.uid = pool->uid;
-  events_.record(reference, /*warning=*/true, cuts_off ? "WorkerCutOff" : "WorkerRevoked",
-                 cuts_off ? "CutOff" : "Revoke",
-                 "worker " + name + (cuts_off ? " is cut off: " : " is revoked: ") +
-                     decision.message + "; it had " + std::to_string(attempts) + " attempts");
-}
-
-void PoolController::tell_hand_backs(const Worker& worker, const reconciler::WorkerView& before) {
-  if (!membership_.holds(worker.namespace_)) return;
-  const auto returned = [](const reconciler::WorkerView& view, const AttemptId& id) {
-    return std::any_of(view.report.answers.begin(), view.report.answers.end(),
-                       [&](const Answer& answer) {
-                         return answer.kind == AnswerKind::kReturned && answer.id == id;
-                       });
-  };
-  for (const Answer& answer : worker.view.report.answers) {
-    if (!returned(worker.view, answer.id) || returned(before, answer.id)) continue;
-    telemetry_.handed_back(worker.namespace_, worker.pool_name);
-  }
+  deps_.events.record(reference, /*warning=*/true, cuts_off ? "WorkerCutOff" : "WorkerRevoked",
+                      cuts_off ? "CutOff" : "Revoke",
+                      "worker " + name + (cuts_off ? " is cut off: " : " is revoked: ") +
+                          decision.message + "; it had " + std::to_string(attempts) + " attempts");
 }
 
 // ---- Its work.
 
 // What the cached record says. A job that is not in the cache is gone only if the cache is as new
 // as the entry.
-reconciler::RecordSays PoolController::record(const Worker& worker, const AttemptId& id,
-                                              const std::string& job_name) {
+reconciler::RecordSays WorkerReconciler::record(const Worker& worker, const AttemptId& id,
+                                                const std::string& job_name) {
   using reconciler::RecordSays;
   const std::string key = worker.namespace_ + "/" + job_name;
-  const auto job = jobs_.get(key);
+  const auto job = deps_.caches.jobs.get(key);
   if (!job || job->uid != id.job_uid) {
-    const cache::Moment seen = jobs_reach_.since(worker.work->uid, worker.work->version);
-    const bool is_gone = jobs_reach_.has(worker.namespace_, seen, worker.queue_key());
+    const cache::Moment seen = deps_.reaches.jobs.since(worker.work->uid, worker.work->version);
+    const bool is_gone = deps_.reaches.jobs.has(worker.namespace_, seen, worker.queue_key());
     return is_gone ? RecordSays::kOver : RecordSays::kUnknown;
   }
-  if (job->job.deleting) return RecordSays::kOver;
-  const reconciler::Status& status = job->job.status;
-  if (id.attempt > status.attempt) return RecordSays::kUnknown;
-  const auto run = std::find_if(status.runs.begin(), status.runs.end(),
-                                [&](const auto& one) { return one.index == id.run; });
-  const bool is_open = run != status.runs.end() && run->attempt == id.attempt && run->open() &&
-                       run->worker_uid == worker.lease->uid && !is_terminal(status.phase);
-  return is_open ? RecordSays::kRun : RecordSays::kOver;
+  return record_says(job->job, id, worker.lease->uid);
 }
 
-std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& looks_again) {
+std::optional<Work> WorkerReconciler::next_work_of(const Worker& worker, bool& looks_again) {
   using reconciler::WorkerIs;
   if (!worker.is_readable() || worker.lease->is() == WorkerIs::kCutOff) return std::nullopt;
   const std::string& echoed = worker.lease->report.work_uid;
   if (!echoed.empty() && echoed != worker.work->uid) return std::nullopt;
   const Work& work = worker.work->work;
-  const auto pool = find_pool(worker.pool_key());
+  const auto pool = deps_.known.find(worker.pool_key());
   const auto end = worker.pod ? worker.pod->end : std::nullopt;
-  const std::optional<Work> mark = reconciler::marked(work, worker.wants_drain, end);
+  const std::optional<Work> mark = reconciler::marked(work, worker.duty.drains, end);
   std::vector<reconciler::Placed> placed;
   // A write that marks it adds nothing: whoever reads the mark knows that nothing comes any more.
   if (pool && !mark && worker.lease->is() == WorkerIs::kLive) {
@@ -349,19 +327,19 @@ std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& loo
   return next;
 }
 
-Task<Status> PoolController::write_work(WorkerPtr worker, Work next, Ownership::Claim claim) {
-  const WorkerLeasePtr lease = worker->work;
+Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next, Ownership::Claim claim) {
+  const WorkerLeasePtr lease = worker->work.get();
   const std::string lease_uid = worker->lease->uid;
-  worker->marking = worker->marking || (next.draining && !lease->work.draining);
+  worker->duty.marking = worker->duty.marking || (next.draining && !lease->work.draining);
   auto task = put_lease(worker, lease, work_lease_body(*lease, next, now()), claim);
   const Status done = co_await task;
-  if (done || !done.error().maybe_applied) worker->marking = false;
+  if (done || !done.error().maybe_applied) worker->duty.marking = false;
   if (!done) co_return done;
-  const auto pool = find_pool(worker->pool_key());
+  const auto pool = deps_.known.find(worker->pool_key());
   for (const WorkEntry& entry : next.entries) {
     if (!pool || has_entry(lease->work, entry.id)) continue;
-    const auto waited = pool->book.workers().of(lease_uid).waited(entry.id, loop_.now());
-    if (waited) telemetry_.slot_taken(worker->namespace_, worker->pool_name, *waited);
+    const auto waited = pool->book.workers().of(lease_uid).waited(entry.id, deps_.loop.now());
+    if (waited) deps_.telemetry.slot_taken(worker->namespace_, worker->pool_name, *waited);
   }
   co_return Unit{};
 }

@@ -1,4 +1,4 @@
-#include "operator/pools/pool_workers.h"
+#include "operator/pools/worker.h"
 
 #include <algorithm>
 
@@ -17,7 +17,14 @@ bool has_entry(const reconciler::WorkerView& view, const AttemptId& id) {
                                   [&](const WorkEntry& entry) { return entry.id == id; });
 }
 
-bool is_clean(const WorkerLeasePtr& lease) {
+bool is_returned(const reconciler::WorkerView& view, const AttemptId& id) {
+  const auto& answers = view.report.answers;
+  return std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) {
+    return answer.kind == AnswerKind::kReturned && answer.id == id;
+  });
+}
+
+bool is_clean(const Newest<CachedWorkerLease>& lease) {
   return lease->refused.empty() && lease->error.empty();
 }
 
@@ -26,10 +33,10 @@ bool is_clean(const WorkerLeasePtr& lease) {
 bool Worker::is_readable() const { return lease && is_clean(lease) && work && is_clean(work); }
 
 std::chrono::seconds Worker::duration() const {
-  if (agent_duration.count() > 0) return agent_duration;
+  if (pod_history.agent_duration.count() > 0) return pod_history.agent_duration;
   std::chrono::seconds longest{0};
-  for (const WorkerLeasePtr& one : {lease, work}) {
-    if (one) longest = std::max(longest, one->duration);
+  for (const auto* const one : {&lease, &work}) {
+    if (*one) longest = std::max(longest, (*one)->duration);
   }
   return longest.count() > 0 ? longest : std::chrono::seconds(reconciler::kMaxLeaseSeconds);
 }
@@ -48,9 +55,9 @@ reconciler::WorkerState Worker::state() const {
 }
 
 Duration Worker::idle_for(SteadyTime steady, Time now) const {
-  if (!idle_since) return Duration::zero();
-  const Duration seen = steady - *idle_since;
-  if (seen_otherwise || !work || !work->renewed) return seen;
+  if (!rest.since) return Duration::zero();
+  const Duration seen = steady - *rest.since;
+  if (rest.seen_otherwise || !work || !work->renewed) return seen;
   return std::max<Duration>(seen, now - *work->renewed);
 }
 
@@ -71,13 +78,14 @@ void Worker::set_view() {
   view.work_uid = work->uid;
 }
 
-void see_placement(Worker& worker, reconciler::Placement placement, Time now) {
-  reconciler::PodSightings& seen = worker.sightings;
-  if (!worker.pod || worker.pod->placement != placement) {
-    if (seen.placed) seen.elsewhere = worker.pod_seen;
-    seen.placed = now;
+void Worker::PodHistory::see(const CachedWorkerPod& shown, const CachedWorkerPod* known, Time now) {
+  if (!known || known->placement != shown.placement) {
+    if (sightings.placed) sightings.elsewhere = last_seen;
+    sightings.placed = now;
   }
-  worker.pod_seen = now;
+  last_seen = now;
+  was_there = true;
+  agent_duration = shown.lease_duration;
 }
 
 PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::WorkerView& after) {
@@ -99,6 +107,14 @@ PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::Wor
     if (!is_same) news.ids.push_back(now.id);
   }
   return news;
+}
+
+std::int64_t handed_back(const reconciler::WorkerView& before,
+                         const reconciler::WorkerView& after) {
+  const auto& answers = after.report.answers;
+  return std::count_if(answers.begin(), answers.end(), [&](const Answer& answer) {
+    return is_returned(after, answer.id) && !is_returned(before, answer.id);
+  });
 }
 
 }  // namespace holdfast::controller

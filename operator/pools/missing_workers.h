@@ -1,0 +1,52 @@
+// Workers that jobs' records name and that have no Lease. Nothing runs there once their agents'
+// deadlines have passed. Somebody may have taken the label off a Lease: no cache shows it, and its
+// agent renews it. So nothing counts as lost before all Leases of the namespace were read. Loop
+// only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "core/task.h"
+#include "operator/pools/known_pools.h"
+#include "operator/pools/pool_caches.h"
+#include "operator/pools/pool_looks.h"
+#include "operator/pools/worker_times.h"
+#include "operator/pools/worker_tracker.h"
+
+namespace holdfast::controller {
+
+class MissingWorkers {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    const PoolCaches& caches;
+    const KnownPools& known;
+    PoolLooks& looks;
+    WorkerTracker& tracker;
+    WorkerTimes& times;
+  };
+  explicit MissingWorkers(const Dependencies& dependencies) : deps_(dependencies) {}
+
+  // Lets their times run, also for shards of others: the next owner has then seen it from its start.
+  void watch();
+  // Nothing runs on the worker with this Lease any more. `pool`: of the job that names it; null: it
+  // is not known.
+  bool is_over(const Pool* pool, const std::string& ns, const std::string& lease_uid) const;
+
+  // Reads the Leases of workers that are missing for some time. One that is found is revoked.
+  Task<Status> read(std::string pool_key, KnownPool pool);
+  // Looks at the jobs of those that are over. When the next look is due; none: none is missing.
+  std::optional<Duration> look(const std::string& pool_key, Pool& pool);
+
+ private:
+  Duration missing_for(const std::string& ns, const std::string& lease_uid) const;
+
+  const Dependencies deps_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,43 @@
+// The caches that the controller of pools reads, and whether they are as new as it needs. Loop only.
+#pragma once
+
+#include "client/cache/reach.h"
+#include "client/cache/view.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/pools/pool_codec.h"
+#include "operator/pools/worker_leases.h"
+#include "operator/pools/worker_pod.h"
+
+namespace holdfast::controller {
+
+// Of job_kind(), pool_kind(), worker_pod_kind() and worker_lease_kind().
+struct PoolCaches {
+  cache::View<CachedJob> jobs;
+  cache::View<CachedPool> pools;
+  cache::View<CachedWorkerPod> pods;
+  cache::View<CachedWorkerLease> leases;
+};
+
+struct PoolReaches {
+  cache::Reach jobs;
+  cache::Reach pods;
+  cache::Reach leases;
+
+  void on_progress() {
+    jobs.on_progress();
+    pods.on_progress();
+    leases.on_progress();
+  }
+  void time_travelled() {
+    jobs.time_travelled();
+    pods.time_travelled();
+    leases.time_travelled();
+  }
+  void stop() {
+    jobs.stop();
+    pods.stop();
+    leases.stop();
+  }
+};
+
+}  // namespace holdfast::controller

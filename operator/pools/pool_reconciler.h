@@ -1,0 +1,77 @@
+// Reconciles one pool: makes its pods, marks the workers that shall drain, deletes pods, and writes
+// its status. reconciler::plan_pool() decides. Loop only.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "client/controller/reconcile_pool.h"
+#include "client/kube/client.h"
+#include "operator/events/events.h"
+#include "operator/membership/membership.h"
+#include "operator/pools/known_pools.h"
+#include "operator/pools/missing_workers.h"
+#include "operator/pools/pool_caches.h"
+#include "operator/pools/pool_looks.h"
+#include "operator/pools/worker_tracker.h"
+
+namespace holdfast::controller {
+
+class PoolReconciler {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    EventSink& events;
+    Membership& membership;
+    const PoolCaches& caches;
+    PoolReaches& reaches;
+    KnownPools& known;
+    PoolLooks& looks;
+    WorkerTracker& tracker;
+    MissingWorkers& missing;
+    std::string agent_image;  // empty: no worker can start
+  };
+  explicit PoolReconciler(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+
+  Task<ReconcileResult> reconcile(std::string key);
+
+ private:
+  // How many pods.
+  struct Removed {
+    std::size_t gone = 0;
+    std::size_t failed = 0;
+  };
+
+  Task<void> look_for_missing(std::string key, KnownPool pool, ReconcileResult& result);
+  Task<void> carry_out_plan(PoolPtr cached, KnownPool pool, Ownership::Claim claim,
+                            ReconcileResult& result);
+  reconciler::PoolState state_of(const CachedPool& cached, Pool& pool);
+  void set_drains(Pool& pool, const std::vector<std::string>& pod_uids);
+  bool knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder);
+
+  Task<Result<std::string>> template_of(PoolPtr cached);
+  std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
+                                      std::int64_t count);
+  Task<Status> create_pods(PoolPtr cached, KnownPool pool, std::vector<std::string> names,
+                           Ownership::Claim claim);
+  Task<Status> create_pod(const WorkerPool& owner, const std::string& pod_template,
+                          const std::string& name, Pool& pool, const Ownership::Claim& claim);
+  Task<Status> read_pod(const std::string& ns, const std::string& name, Pool& pool);
+  Task<Removed> remove_pods(KnownPool pool, std::vector<std::string> uids, Ownership::Claim claim,
+                            ReconcileResult& result);
+  Task<Status> remove_pod(WorkerPtr worker, Ownership::Claim claim);
+
+  Task<void> keep_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
+                         bool is_urgent, Ownership::Claim claim, ReconcileResult& result);
+  Task<Status> write_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
+                            Ownership::Claim claim);
+  void report_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
+
+  Time now() const { return deps_.client.server_clock().now(deps_.loop.now()); }
+
+  const Dependencies deps_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,47 @@
+// Answers the controller of jobs about the slots of pools (operator/jobs/places.h). Loop only.
+#pragma once
+
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "operator/jobs/places.h"
+#include "operator/pools/jobs_without_pool.h"
+#include "operator/pools/known_pools.h"
+#include "operator/pools/missing_workers.h"
+#include "operator/pools/pool_caches.h"
+#include "operator/pools/pool_looks.h"
+#include "operator/pools/worker_times.h"
+
+namespace holdfast::controller {
+
+class SlotPlaces : public Places {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    const PoolCaches& caches;
+    PoolReaches& reaches;
+    KnownPools& known;
+    PoolLooks& looks;
+    JobsWithoutPool& without_pool;
+    const MissingWorkers& missing;
+    WorkerTimes& times;
+  };
+  explicit SlotPlaces(const Dependencies& dependencies) : deps_(dependencies) {}
+
+  reconciler::PoolView of(const CachedJob& job) override;
+  void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) override;
+  void placed(const CachedJob& job, const reconciler::Status& next) override;
+  void not_placed(const CachedJob& job) override;
+  reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const override;
+
+ private:
+  reconciler::SlotView at_missing(const CachedJob& job, const reconciler::Run& run) const;
+  // What the two Leases say. `answer`: the worker's about the attempt; null: there is none.
+  reconciler::SlotView in_leases(const CachedJob& job, const reconciler::Run& run, Worker& worker,
+                                 const Answer*& answer) const;
+  bool has_looked(Worker& worker) const;
+
+  const Dependencies deps_;
+};
+
+}  // namespace holdfast::controller

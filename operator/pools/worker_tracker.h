@@ -1,0 +1,58 @@
+// What watches and the answers to our own requests show of workers, and what follows from it: the
+// worker's slots in the book of its pool, its silences, and who is looked at again. Loop only.
+#pragma once
+
+#include <string>
+
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "operator/jobs/telemetry.h"
+#include "operator/membership/membership.h"
+#include "operator/pools/known_pools.h"
+#include "operator/pools/pool_caches.h"
+#include "operator/pools/pool_looks.h"
+#include "operator/pools/worker_times.h"
+#include "reconciler/pool/worker.h"
+
+namespace holdfast::controller {
+
+class WorkerTracker {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    Telemetry& telemetry;
+    const Membership& membership;
+    const PoolCaches& caches;
+    PoolReaches& reaches;
+    KnownPools& known;
+    PoolLooks& looks;
+    WorkerTimes& times;
+  };
+  explicit WorkerTracker(const Dependencies& dependencies) : deps_(dependencies) {}
+
+  // `is_own`: the answer to a request of ours.
+  void show_pod(WorkerPodPtr pod, bool is_own);
+  void show_lease(WorkerLeasePtr lease, bool is_own);
+  void pod_is_gone(const WorkerPtr& worker);
+  void lease_is_gone(const WorkerPtr& worker, bool is_work);
+  // Pods that this process created, and that were deleted before the watch could show them.
+  void forget_unseen_pods(const Pool& pool);
+  void time_travelled();
+
+  // Decides about the worker once more. Its slots, and whether it takes attempts, go into the book.
+  reconciler::WorkerDecision refresh(Worker& worker);
+
+ private:
+  void leases_changed(const WorkerPtr& worker, const WorkerLeasePtr& before,
+                      reconciler::WorkerState state_before);
+  void lost_lease(Worker& worker, const std::string& lease_uid);
+  void count_hand_backs(const Worker& worker, const reconciler::WorkerView& before);
+  reconciler::WorkerFacts facts(const Worker& worker);
+  reconciler::PodIs pod_is(const Worker& worker);
+  bool is_needed(const Worker& worker);
+
+  const Dependencies deps_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,29 @@
+// Which silences of workers are recorded, and for which shards: only those that a verdict needs.
+// Loop only.
+#pragma once
+
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "operator/membership/membership.h"
+#include "operator/pools/known_pools.h"
+#include "operator/pools/worker_times.h"
+
+namespace holdfast::controller {
+
+struct WorkerWindows {
+  Loop& loop;
+  kube::Client& client;
+  const Membership& membership;
+  const KnownPools& known;
+  WorkerTimes& times;
+
+  // What this refers to outlives `keeper`.
+  void keep(WindowKeeper& keeper) const;
+
+ private:
+  WindowKeeper::Wanted silent(const std::string& key, Duration silent_for) const;
+  WindowKeeper::Wanted revoked(const std::string& key) const;
+  WindowKeeper::Wanted missing(const std::string& key) const;
+};
+
+}  // namespace holdfast::controller
