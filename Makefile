@@ -104,7 +104,7 @@ test-long: tools build ## Run the tests that wait for minutes: long outages, fif
 	@/usr/bin/python3 -m pytest tests/integration -m long -n $(JOBS) --dist loadfile -q --durations=15 $(PYTEST_ARGS)
 
 .PHONY: chart
-chart: tools build ## Run the tests of the Helm chart, install.yaml and the alerts, on a real API server
+chart: tools build ## Run the tests of the Helm chart, charts/install.yaml and the alerts, on a real API server
 	@/usr/bin/python3 -m pytest tests/chart -q
 
 .PHONY: e2e
@@ -163,7 +163,7 @@ tidy: setup ## Run clang-tidy over everything
 	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p build/tidy
 
 .PHONY: generate
-generate: tools ## Make anew what is generated: CRDs, docs/api.md, install.yaml, hack/rbac.yaml, gitops
+generate: tools ## Make anew what is generated: CRDs, docs/api.md, charts/install.yaml, hack/rbac.yaml, gitops
 	@hack/generate-crd && hack/generate-api-docs && hack/render-chart && hack/render-gitops
 
 .PHONY: clean

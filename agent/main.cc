@@ -11,14 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "agent/checkpoint.h"
-#include "agent/files.h"
-#include "agent/pool_agent.h"
-#include "agent/progress.h"
-#include "agent/serve_settings.h"
-#include "agent/settings.h"
-#include "agent/state_file.h"
-#include "agent/worker.h"
+#include "agent/base/checkpoint.h"
+#include "agent/base/files.h"
+#include "agent/base/progress.h"
+#include "agent/base/signals.h"
+#include "agent/base/state_file.h"
+#include "agent/run/settings.h"
+#include "agent/run/worker.h"
+#include "agent/serve/pool_agent.h"
+#include "agent/serve/serve_settings.h"
 #include "core/steady_now.h"
 #include "core/utf8.h"
 

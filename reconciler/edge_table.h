@@ -1,5 +1,7 @@
-// The edges of the job's state machine. decide() plans no others (edges.cc makes them), and the CRD
-// accepts no others. docs/pictures/state-machine.svg is drawn from this table.
+// The edges of the job's state machine. decide() plans no others (edges.cc makes them). hack/edges.py
+// reads this table too: the CRD's rules on the phase and their messages, docs/api.md,
+// docs/pictures/state-machine.svg and the invariants of the integration tests come from it. Only
+// tests/model has edges of its own, as a second opinion.
 #pragma once
 
 #include "reconciler/types.h"
@@ -22,30 +24,31 @@ inline constexpr Edge kEdges[] = {
     {Phase::kPending, Phase::kRunning, "its next attempt starts"},
     {Phase::kPending, Phase::kSuspended, "suspend"},
     {Phase::kPending, Phase::kCancelling, "cancel, while an old pod runs"},
-    {Phase::kPending, Phase::kCancelled, "cancel"},
     {Phase::kPending, Phase::kSucceeded, "enough runs have succeeded, and the others are stopped"},
+    {Phase::kPending, Phase::kCancelled, "cancel"},
     {Phase::kPending, Phase::kFailed, "activeDeadlineSeconds"},
-    {Phase::kRunning, Phase::kBackoff, "the attempt ended badly, and budgets allow another"},
     {Phase::kRunning, Phase::kPending, "parallelism is 0, or no run that has begun is left"},
+    {Phase::kRunning, Phase::kBackoff, "the attempt ended badly, and budgets allow another"},
     {Phase::kRunning, Phase::kSuspended, "suspend"},
     {Phase::kRunning, Phase::kCancelling, "cancel"},
     {Phase::kRunning, Phase::kSucceeded, "the attempt's pod succeeded"},
-    {Phase::kRunning, Phase::kFailed, "a budget is spent, or activeDeadlineSeconds"},
     {Phase::kRunning, Phase::kCancelled, "the last Always stage of a cancelled job has ended",
      true},
-    {Phase::kBackoff, Phase::kRunning, "the next attempt starts"},
+    {Phase::kRunning, Phase::kFailed, "a budget is spent, or activeDeadlineSeconds"},
     {Phase::kBackoff, Phase::kPending, "parallelism is 0"},
+    {Phase::kBackoff, Phase::kRunning, "the next attempt starts"},
     {Phase::kBackoff, Phase::kSuspended, "suspend"},
     {Phase::kBackoff, Phase::kCancelling, "cancel, while an old pod runs"},
-    {Phase::kBackoff, Phase::kCancelled, "cancel"},
     {Phase::kBackoff, Phase::kSucceeded, "enough runs have succeeded, and the others are stopped"},
+    {Phase::kBackoff, Phase::kCancelled, "cancel"},
     {Phase::kBackoff, Phase::kFailed, "activeDeadlineSeconds"},
     {Phase::kSuspended, Phase::kPending, "resume"},
     {Phase::kSuspended, Phase::kCancelling, "cancel, while an old pod runs"},
     {Phase::kSuspended, Phase::kCancelled, "cancel"},
     {Phase::kSuspended, Phase::kFailed, "activeDeadlineSeconds"},
+    {Phase::kCancelling, Phase::kPending, "its pods have ended, and an Always stage has to wait",
+     true},
     {Phase::kCancelling, Phase::kRunning, "its pods have ended, and an Always stage starts", true},
-    {Phase::kCancelling, Phase::kPending, "the same, and the stage has to wait", true},
     {Phase::kCancelling, Phase::kSucceeded, "its pods have ended, and its result was ready", true},
     {Phase::kCancelling, Phase::kCancelled, "its pods have ended"},
 };

@@ -122,7 +122,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   if (!write.holder.empty()) {
     spec["holderIdentity"] = write.holder;
     spec["acquireTime"] = format_time_micros(now);
-    // Makes the API server drop its record of field owners, as at renewals (agent/lease.cc). This
+    // Makes the API server drop its record of field owners, as at renewals (agent/wire/lease_body.cc). This
     // does not work at a creation.
     if (!write.uid.empty()) meta["managedFields"] = Json::array({Json::object()});
   }

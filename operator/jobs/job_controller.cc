@@ -9,19 +9,6 @@
 
 namespace holdfast::controller {
 
-void add_pod_indexes(cache::Store& pods) {
-  cache::add_index<CachedPod>(pods, kByJob, [](const CachedPod& pod) {
-    const std::string key = look_key(pod);
-    if (key.empty()) return std::vector<std::string>{};
-    return std::vector<std::string>{is_settled(pod.pod) ? settled(key) : key};
-  });
-  cache::add_index<CachedPod>(pods, kByNode, [](const CachedPod& cached) {
-    const reconciler::PodView& pod = cached.pod;
-    return pod.node_name.empty() || pod.ended() ? std::vector<std::string>{}
-                                                : std::vector<std::string>{pod.node_name};
-  });
-}
-
 JobController::JobController(Dependencies dependencies, Config config,
                              ReconcilePool::Metrics metrics)
     : loop_(dependencies.loop),
@@ -40,6 +27,9 @@ JobController::JobController(Dependencies dependencies, Config config,
       permits_(dependencies.permits),
       places_(dependencies.places),
       courier_(dependencies.courier),
+      caches_(jobs_, pods_, heartbeats_, membership_, readings_, pod_shards_),
+      silences_(loop_, client_, caches_, nodes_),
+      lost_holders_(loop_, client_, caches_),
       executor_(loop_, client_, membership_, telemetry_, dependencies.events, config_.agent_image),
       namespace_looks_(loop_,
                        [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }),
@@ -48,14 +38,16 @@ JobController::JobController(Dependencies dependencies, Config config,
           [this](std::string key) { return reconcile(std::move(key)); }, std::move(metrics)),
       creations_(loop_, config_.pool.workers,
                  [this](const std::string& key) { pool_.queue().add(key, Priority::kStart); }),
-      strays_(stray_pods(), config_.namespaces) {
-  add_pod_indexes(pods_->store());
+      strays_(stray_pods(), config_.namespaces),
+      own_writes_(
+          loop_, [this](const std::string& key) { return shows_writes_for(key); },
+          [this](const std::string& key) { pool_.queue().add(key); }) {
   jobs_.on_change([this](const auto& change) { on_job(change); });
   pods_.on_change([this](const auto& change) { on_pod(change); });
   nodes_.on_node_change([this](const std::string& node) { on_node(node); });
   heartbeats_.on_change(
       [this](const auto& before, const auto& after) { on_heartbeat(before, after); });
-  keep_windows(dependencies.windows);
+  silences_.keep_windows(dependencies.windows);
 }
 
 JobController::~JobController() {
@@ -140,8 +132,7 @@ void JobController::end_work() {
   loop_.cancel(std::exchange(grace_timer_, 0));
   loop_.cancel(std::exchange(hand_over_timer_, 0));
   grace_timer_ = loop_.call_after(kStopGrace, [this] {
-    stopped_hard_ = true;
-    wake_waiters(/*all=*/true);
+    own_writes_.stop();
     client_.wind_down();
   });
   to_end_ = 2;
@@ -233,9 +224,9 @@ void JobController::on_job(const cache::View<CachedJob>::Change& change) {
     const CachedJob& job = *change.after;
     census_.put(uid, shard_of(job), job.namespace_, job.job.status);
     heartbeats_.look_again_at_all(change.after->namespace_, change.after->name);
-    job_windows_.see(job, nodes_.pods_time(change.after->namespace_));
+    silences_.see(job);
   } else {
-    job_windows_.gone(*change.before);
+    silences_.gone(*change.before);
     look_for_strays_of(*change.before);
     census_.erase(change.before->uid);
     heartbeats_.look_again_at_all(change.before->namespace_, change.before->name);
@@ -254,10 +245,10 @@ void JobController::on_pod(const cache::View<CachedPod>::Change& change) {
   }
   remember_pod(key, pod, change.after != nullptr);
   if (change.after) {
-    job_windows_.see(pod, nodes_.pods_time(pod.namespace_));
+    silences_.see(pod);
     if (started_) look_at_node(pod);
   } else {
-    job_windows_.gone(pod);
+    silences_.gone(pod);
   }
   if (!change.before || !change.after) return;
   const CachedPod& before = *change.before;
@@ -333,19 +324,7 @@ bool JobController::is_worked_on(const CachedHeartbeat& lease) {
   return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 
-void JobController::on_progress() {
-  wake_waiters(/*all=*/false);
-  for (auto key = held_.begin(); key != held_.end();) {
-    const auto memory = memory_.find(*key);
-    const std::string ns = namespace_of(*key);
-    if (memory != memory_.end() && lags(ns, *memory->second)) {
-      ++key;
-      continue;
-    }
-    pool_.queue().add(*key);
-    key = held_.erase(key);
-  }
-}
+void JobController::on_progress() { own_writes_.on_progress(); }
 
 void JobController::time_travelled() {
   for (auto& [key, memory] : memory_) {

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 
 #include "client/cache/view.h"
 #include "client/controller/controller.h"
+#include "client/controller/own_writes.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
@@ -29,11 +29,14 @@
 #include "operator/jobs/courier.h"
 #include "operator/jobs/creations.h"
 #include "operator/jobs/executor.h"
+#include "operator/jobs/job_caches.h"
 #include "operator/jobs/job_census.h"
 #include "operator/jobs/job_memory.h"
-#include "operator/jobs/job_windows.h"
+#include "operator/jobs/job_silences.h"
+#include "operator/jobs/lost_holders.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/places.h"
+#include "operator/jobs/pod_index.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/stray_pods.h"
 #include "operator/membership/membership.h"
@@ -41,28 +44,10 @@
 #include "operator/observe/namespace_looks.h"
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
-#include "reconciler/outage.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::controller {
 
-// The indexes of pods: by their job's key, and by their node until they end. Ended pods that we
-// have released need no decision: they have the value of settled(key).
-inline constexpr const char* kByJob = "job";
-inline std::string settled(const std::string& key) { return key + "/settled"; }
-inline constexpr const char* kByNode = "node";
-
-// Empty: the pod names no job.
-inline std::string job_key(const CachedPod& pod) {
-  return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
-}
-// What is looked at because of the pod: its job; "<namespace>/", the job of no name, for one that
-// names none and has our finalizer. No attempt's pod is like that: its own name names the job.
-inline std::string look_key(const CachedPod& pod) {
-  const bool is_nobodys = pod.job_name.empty() && pod.pod.has_finalizer;
-  return is_nobodys ? pod.namespace_ + "/" : job_key(pod);
-}
-void add_pod_indexes(cache::Store& pods);
 using kube::namespace_of;
 
 // Jobs that wait to start never delay a verdict.
@@ -126,7 +111,7 @@ class JobController : public Controller {
   // The pods of these shards in this watched namespace were read; "" means all.
   void begin_pods(const std::set<int>& shards, const std::string& watched);
   // The pod has left the cache, but is not deleted.
-  void drop_pod(const CachedPod& pod) { job_windows_.gone(pod); }
+  void drop_pod(const CachedPod& pod) { silences_.gone(pod); }
   // A cache has advanced. Call it after time_travelled(), if both are due.
   void on_progress() override;
   // The API server's data was set back: the versions of our own writes no longer count.
@@ -171,13 +156,6 @@ class JobController : public Controller {
   void look_at_node(const CachedPod& pod);
   void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
   void resync();
-
-  // job_wanted.cc: which silences to record, and for which shards.
-  void keep_windows(WindowKeeper& windows);
-  WindowKeeper::Wanted node_wanted(const std::string& node, bool missing);
-  WindowKeeper::Wanted pod_wanted(const std::string& key, bool going);
-  WindowKeeper::Wanted lease_wanted(const std::string& key, Duration silent);
-  JobPtr job_of(const CachedPod& pod);
 
   void begin_gained();
   // `key`: what decides the shard.
@@ -226,12 +204,12 @@ class JobController : public Controller {
   // cached job's, or empty.
   Task<Status> release_strangers(std::string key, std::string uid);
 
-  // Waits until the caches show our own writes, or until it has waited long enough.
-  Task<void> own_writes_shown(std::string namespace_, std::shared_ptr<JobMemory> memory);
-  void wake_waiters(bool all);
   Duration collects(const CachedJob& job, const JobMemory& memory) const;
+  // How long the job waits for the caches to show our own writes.
   Duration held(const std::string& key, const std::string& namespace_, JobMemory& memory);
-  bool lags(const std::string& namespace_, const JobMemory& memory) const;
+  // The first cache that does not show them all; null: all do.
+  cache::Informer* behind(const std::string& namespace_, const JobMemory& memory) const;
+  bool shows_writes_for(const std::string& key) const;
   std::shared_ptr<JobMemory> remember(const CachedJob& job);
   void forget(const std::string& key);
   void drop_deliveries(const std::string& key);
@@ -257,16 +235,8 @@ class JobController : public Controller {
       const CachedJob& job, JobMemory& memory, const std::vector<reconciler::PodView>& pods);
   std::optional<reconciler::OpenCreation> open_creation(const CachedJob& job, std::int64_t number,
                                                         AttemptMemory& attempt, bool is_there);
-  // job_outage.cc: how many holders an outage of the API server lost together with this one; zero:
-  // none.
-  int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
-  const reconciler::HolderCount& count_holders();
-  int shard_of(const CachedPod& pod) const {
-    return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
-  }
-  int shard_of(const CachedJob& job) const {
-    return membership_.shard_of(reconciler::shard_key(job.job));
-  }
+  int shard_of(const CachedPod& pod) const { return caches_.shard_of(pod); }
+  int shard_of(const CachedJob& job) const { return caches_.shard_of(job); }
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
@@ -286,36 +256,28 @@ class JobController : public Controller {
   Permits& permits_;
   Places* const places_;
   Courier* const courier_;
-  JobWindows job_windows_;
+  JobCaches caches_;
+  JobSilences silences_;
+  LostHolders lost_holders_;
   Executor executor_;
   NamespaceLooks namespace_looks_;
   ReconcilePool pool_;
   Creations creations_;
   StrayPods strays_;
   std::unordered_map<std::string, std::shared_ptr<JobMemory>> memory_;
-  std::unordered_set<std::string> held_;
+  OwnWrites own_writes_;
   // Jobs with a creation in progress, or one that has ended and is not on record.
   std::unordered_set<std::shared_ptr<JobMemory>> creating_;
-  struct Waiter {
-    std::string namespace_;
-    std::shared_ptr<JobMemory> memory;
-    std::function<void(Unit)> shown;
-    TimerId timer = 0;
-  };
-  std::list<Waiter> waiters_;
   std::set<int> gained_;                 // shards whose jobs must still be queued
   std::map<int, SteadyTime> gained_at_;  // shards that are held, and since when
   std::uint64_t reconciles_ = 0;         // names each one in the log
-  reconciler::HolderCount holders_;
-  std::optional<SteadyTime> holders_counted_;
   TimerId resync_timer_ = 0;
   bool started_ = false;
   bool stopping_ = false;
-  bool handed_over_ = false;   // nothing more is to be put on record before the stop
-  bool stopped_hard_ = false;  // all waits are cancelled
-  int to_end_ = 0;             // of the pool and the creations, when it stops
-  TimerId limit_timer_ = 0;    // kHandOverLimit
-  TimerId grace_timer_ = 0;    // kStopGrace
+  bool handed_over_ = false;  // nothing more is to be put on record before the stop
+  int to_end_ = 0;            // of the pool and the creations, when it stops
+  TimerId limit_timer_ = 0;   // kHandOverLimit
+  TimerId grace_timer_ = 0;   // kStopGrace
   TimerId hand_over_timer_ = 0;
   std::function<void()> idle_;
 };

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "client/controller/own_writes.h"
 #include "client/kube/client.h"
 #include "core/time.h"
 #include "operator/membership/ownership.h"
@@ -124,11 +125,11 @@ struct RunMemory {
 struct JobMemory {
   std::string uid;
 
-  // The versions of our own writes. The job is looked at again when the cache has reached them.
+  // The versions of our own writes. The job is looked at again when the caches show them.
   std::uint64_t job_version = 0;
   std::uint64_t pod_version = 0;
   std::uint64_t lease_version = 0;
-  SteadyTime held_since{};
+  OwnWriteWait own_writes;
 
   std::optional<SteadyTime> last_write;
   std::uint64_t status_writes = 0;      // that the API server has accepted

@@ -13,8 +13,6 @@
 namespace holdfast::controller {
 namespace {
 
-// A watch that has not shown our own write after this time lags.
-constexpr std::chrono::seconds kOwnWriteTimeout{5};
 // See collects().
 constexpr std::chrono::milliseconds kCollection{100};
 
@@ -58,27 +56,23 @@ class JobController::Look {
   bool has_turn_;
 };
 
-bool JobController::lags(const std::string& ns, const JobMemory& memory) const {
-  return memory.job_version > jobs_->version(ns) || memory.pod_version > pods_->version(ns) ||
-         memory.lease_version > heartbeats_.leases().version(ns);
+cache::Informer* JobController::behind(const std::string& ns, const JobMemory& memory) const {
+  if (memory.job_version > jobs_->version(ns)) return &*jobs_;
+  if (memory.pod_version > pods_->version(ns)) return &*pods_;
+  cache::Informer& leases = heartbeats_.leases();
+  return memory.lease_version > leases.version(ns) ? &leases : nullptr;
+}
+
+bool JobController::shows_writes_for(const std::string& key) const {
+  const auto memory = memory_.find(key);
+  return memory == memory_.end() || !behind(namespace_of(key), *memory->second);
 }
 
 Duration JobController::held(const std::string& key, const std::string& ns, JobMemory& memory) {
-  if (!lags(ns, memory)) {
-    memory.held_since = SteadyTime{};
-    return Duration::zero();
-  }
-  const SteadyTime now = loop_.now();
-  if (memory.held_since == SteadyTime{}) memory.held_since = now;
-  held_.insert(key);
-  const Duration waited = now - memory.held_since;
-  if (waited < kOwnWriteTimeout) return kOwnWriteTimeout - waited;
-  memory.held_since = now;
-  cache::Informer& behind = memory.job_version > jobs_->version(ns)   ? *jobs_
-                            : memory.pod_version > pods_->version(ns) ? *pods_
-                                                                      : heartbeats_.leases();
-  behind.watch_lags(ns, {{"job", key}, {"seen", "our own write"}});
-  return kOwnWriteTimeout;
+  cache::Informer* const waits_for = behind(ns, memory);
+  if (waits_for) own_writes_.wake_when_shown(key);
+  return memory.own_writes.left(waits_for, ns, {{"job", key}, {"seen", "our own write"}},
+                                loop_.now());
 }
 
 // A job with many runs hears of its pods all the time. Decisions that come together share a write.
@@ -102,7 +96,7 @@ std::shared_ptr<JobMemory> JobController::remember(const CachedJob& job) {
 // lapse.
 void JobController::forget(const std::string& key) {
   const auto found = memory_.find(key);
-  if (found == memory_.end() || lags(namespace_of(key), *found->second)) return;
+  if (found == memory_.end() || behind(namespace_of(key), *found->second)) return;
   JobMemory& memory = *found->second;
   const auto job = jobs_.get(key);
   // An intent that was sent may still be applied, or may not show yet.
@@ -198,37 +192,14 @@ Task<ReconcileResult> JobController::reconcile_claimed(std::string key, JobPtr j
       if (is_terminal(current->job.status.phase) && !done->error) forget(key);
       co_return *done;
     }
-    auto shown = own_writes_shown(current->namespace_, memory);
+    auto shown = own_writes_.shown(
+        [this, ns = current->namespace_, memory] { return !behind(ns, *memory); });
     co_await shown;
     current = jobs_.get(key);
     const bool is_same = current && current->uid == memory->uid && membership_.holds(claim);
-    if (!is_same || lags(current->namespace_, *memory)) {
+    if (!is_same || behind(current->namespace_, *memory)) {
       co_return again_after(std::chrono::milliseconds(1));
     }
-  }
-}
-
-Task<void> JobController::own_writes_shown(std::string ns, std::shared_ptr<JobMemory> memory) {
-  if (!lags(ns, *memory) || stopped_hard_) co_return;
-  Callback<Unit> shown([&](Callback<Unit>::Done done) {
-    const auto waiter = waiters_.insert(waiters_.end(), {ns, memory, std::move(done)});
-    waiter->timer = loop_.call_after(kOwnWriteTimeout, [this, waiter] {
-      loop_.post([done = waiter->shown] { done(Unit{}); });
-      waiters_.erase(waiter);
-    });
-  });
-  co_await shown;
-}
-
-void JobController::wake_waiters(bool all) {
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    if (!all && lags(waiter->namespace_, *waiter->memory)) {
-      ++waiter;
-      continue;
-    }
-    loop_.cancel(waiter->timer);
-    loop_.post([done = waiter->shown] { done(Unit{}); });
-    waiter = waiters_.erase(waiter);
   }
 }
 

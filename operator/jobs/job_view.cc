@@ -116,7 +116,6 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
   const bool tells = !job.job.notify.empty() || !job.job.status.outbox.empty();
   if (tells && courier_) observed.notify = courier_->of(job);
-  const reconciler::LiveTime pods_time = nodes_.pods_time(job.namespace_);
   if (memory.last_write) observed.since_write = steady - *memory.last_write;
   observed.creations = open_creations(job, memory, view.pods);
   observed.deletions = memory.deletions;
@@ -124,14 +123,13 @@ void JobController::observe(const CachedJob& job, JobMemory& memory, const Live&
   for (reconciler::PodView& pod : view.pods) {
     if (pod.ended() || pod.slot) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
-      pod.going_for =
-          job_windows_.going_for(job.namespace_, pod, job.job.spec.lost_after, pods_time);
+      pod.going_for = silences_.going_for(job, pod);
     }
     if (pod.node_name.empty() || observed.nodes.count(pod.node_name) != 0) continue;
     observed.nodes[pod.node_name] = nodes_.observe(pod.node_name, job.job.spec.lost_after);
   }
   if (is_stopping(job.job.status)) {
-    observed.cancelling_for = job_windows_.cancelling_for(job, job.job.spec.lost_after, pods_time);
+    observed.cancelling_for = silences_.cancelling_for(job);
   }
   // Leases first: the UID of a run's pod may be known from its Lease alone.
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
@@ -264,7 +262,7 @@ void JobController::observe_lease(const CachedJob& job, JobMemory& memory, const
     if (granted && reconciler::worker_is_stopped(granted->pod)) {
       memory.runs[run.index].stopped_holder = lease->lease.granted;
     }
-    observed.lost_together = lost_together(job, run, *lease);
+    observed.lost_together = lost_holders_.lost_together(job, run, *lease);
     const auto known = memory.runs.find(run.index);
     observed.granted_stopped =
         known != memory.runs.end() && known->second.stopped_holder == lease->lease.granted;
@@ -316,8 +314,7 @@ void JobController::observe_pod(const CachedJob& job, JobMemory& memory, reconci
     observed.pod = attempt.pod.of(*pod);
     if (pod->slot) return;
     if (pod->stands_still() || !pod->started()) {
-      observed.still_for =
-          job_windows_.still_for(job.namespace_, *pod, nodes_.pods_time(job.namespace_));
+      observed.still_for = silences_.still_for(job.namespace_, *pod);
     }
     return;
   }

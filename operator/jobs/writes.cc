@@ -1,16 +1,10 @@
 #include "operator/jobs/writes.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "client/kube/object.h"
 
 namespace holdfast::controller {
-
-void raise(std::uint64_t& mark, const JsonView& object) {
-  kube::Object meta;
-  if (kube::decode_meta(object, meta)) mark = std::max(mark, meta.version);
-}
 
 ObjectReference reference(const reconciler::Job& job) {
   ObjectReference reference;

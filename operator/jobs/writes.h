@@ -1,22 +1,18 @@
-// What the controllers' writes have in common: versions from answers, references, Events, options
-// and paths.
+// What the controllers' writes have in common: references, Events, options and paths.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "client/controller/own_writes.h"
 #include "client/controller/writer.h"
-#include "core/json_view.h"
 #include "core/pause.h"
 #include "operator/events/events.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {
-
-// Raises `mark` to the version of the object in an answer. `mark` never falls.
-void raise(std::uint64_t& mark, const JsonView& object);
 
 ObjectReference reference(const reconciler::Job& job);
 

@@ -68,19 +68,19 @@ std::int64_t count_at(const JsonView& json, const char* key) {
 reconciler::PoolStatus decode_pool_status(const JsonView& json) {
   reconciler::PoolStatus status;
   status.observed_generation = int_at(json, "observedGeneration");
-  status.workers = count_at(json, "workers");
-  status.busy = count_at(json, "busy");
-  status.idle = count_at(json, "idle");
-  status.starting = count_at(json, "starting");
-  status.draining = count_at(json, "draining");
+  status.workers.total = count_at(json, "workers");
+  status.workers.busy = count_at(json, "busy");
+  status.workers.idle = count_at(json, "idle");
+  status.workers.starting = count_at(json, "starting");
+  status.workers.draining = count_at(json, "draining");
   status.slots = count_at(json, "slots");
   status.busy_slots = count_at(json, "busySlots");
   status.waiting = count_at(json, "waiting");
   status.oldest_since = time_at(json, "oldestWaitingSince");
   status.selector = string_at(json, "selector");
   status.holder = string_at(json, "holderIdentity");
-  status.failed_starts = count_at(json, "failedStarts");
-  status.next_start = time_at(json, "nextStart");
+  status.starts.failed = count_at(json, "failedStarts");
+  status.starts.next = time_at(json, "nextStart");
   status.message = string_at(json, "message");
   for (const JsonView condition : at(json, "conditions")) {
     if (status.conditions.size() == reconciler::kConditionLimit) break;
@@ -128,19 +128,19 @@ std::string template_of(const JsonView& pool) { return at(at(pool, "spec"), "tem
 
 Json encode_pool_status(const reconciler::PoolStatus& status) {
   Json json = {{"observedGeneration", status.observed_generation},
-               {"workers", status.workers},
-               {"busy", status.busy},
-               {"idle", status.idle},
-               {"starting", status.starting},
-               {"draining", status.draining},
+               {"workers", status.workers.total},
+               {"busy", status.workers.busy},
+               {"idle", status.workers.idle},
+               {"starting", status.workers.starting},
+               {"draining", status.workers.draining},
                {"slots", status.slots},
                {"busySlots", status.busy_slots},
                {"waiting", status.waiting},
                {"selector", status.selector},
                {"holderIdentity", status.holder},
-               {"failedStarts", status.failed_starts}};
+               {"failedStarts", status.starts.failed}};
   put_time(json, "oldestWaitingSince", status.oldest_since);
-  put_time(json, "nextStart", status.next_start);
+  put_time(json, "nextStart", status.starts.next);
   if (!status.message.empty()) json["message"] = status.message;
   for (const auto& condition : status.conditions) {
     json["conditions"].push_back(encode_condition(condition));

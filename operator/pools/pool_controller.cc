@@ -141,7 +141,8 @@ reconciler::PoolView PoolController::of(const CachedJob& job) {
   if (!spec) {
     reconciler::PoolView view;
     view.no_pool = has_read_pools(job.namespace_);
-    if (const auto pool = find_pool(key)) view.wait = pool->book.wait_of(job.uid, loop_.now());
+    if (const auto pool = find_pool(key))
+      view.wait = pool->book.lines().wait_of(job.uid, loop_.now());
     // Only of jobs in the cache: its change ends the entry.
     const JobPtr newest = jobs_.get(job.key());
     if (!newest || newest->uid != job.uid || pool_key_of(*newest) != key) return view;
@@ -192,9 +193,9 @@ void PoolController::ask(const CachedJob& job, std::int64_t runs, std::int64_t a
   if (!newest || newest->uid != job.uid || newest->version != job.version) return;
   const std::string key = pool_key(job);
   const std::shared_ptr<Pool> pool = pool_of(key);
-  const std::int64_t before = pool->book.wanted();
+  const std::int64_t before = pool->book.lines().wanted();
   pool->book.ask(job, runs, alone, loop_.now());
-  if (pool->book.wanted() == before) return;
+  if (pool->book.lines().wanted() == before) return;
   wake(key, *pool);  // who comes after it may be at its turn now
   look_at_pool_soon(key);
 }
@@ -220,7 +221,7 @@ void PoolController::watch_missing() {
   for (const auto& [key, pool] : books_) {
     const std::string ns = namespace_of(key);
     if (leases_->version(ns) == 0) continue;
-    for (const std::string& uid : pool->book.missing()) {
+    for (const std::string& uid : pool->book.workers().missing()) {
       times_.missing_for(ns + "/" + uid, loop_.now());
     }
   }
@@ -242,8 +243,8 @@ reconciler::SlotView PoolController::at(const CachedJob& job, const reconciler::
     // Its agent's own deadlines come first: nothing runs there after this time.
     const std::string key = job.namespace_ + "/" + run.worker_uid;
     const auto pool = job.job.spec.pool ? find_pool(pool_key(job)) : nullptr;
-    const Duration after =
-        pool ? pool->book.lease_duration(run.worker_uid) : PoolBook::kLongestDuration;
+    const Duration after = pool ? pool->book.workers().of(run.worker_uid).lease_duration()
+                                : WorkerSlots::kLongestDuration;
     const bool is_new =
         leases_reach_.has(job.namespace_, leases_reach_.since(job.uid, job.version), job.key());
     if (!is_new || times_.missing_for(key, loop_.now()) < after) return slot;
@@ -308,13 +309,14 @@ std::vector<PoolCount> PoolController::counts() const {
     PoolCount count;
     count.namespace_ = namespace_of(key);
     count.name = key.substr(count.namespace_.size() + 1);
-    count.slots = pool->book.slots();
-    count.busy_slots = pool->book.busy();
-    count.waiting = pool->book.wanted();
+    count.slots = pool->book.workers().slots();
+    count.busy_slots = pool->book.workers().busy();
+    count.waiting = pool->book.lines().wanted();
     count.lag = pool->book.lag(loop_.now());
     for (const auto& [uid, worker] : pool->workers) {
       const State state = worker->state();
-      const bool is_busy = worker->lease && pool->book.attempts(worker->lease->uid) > 0;
+      const bool is_busy =
+          worker->lease && pool->book.workers().of(worker->lease->uid).attempts() > 0;
       const char* const name = state == State::kStarting   ? "starting"
                                : state == State::kDraining ? "draining"
                                : state == State::kCutOff   ? "cut_off"

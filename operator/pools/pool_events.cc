@@ -142,7 +142,7 @@ void PoolController::on_pool(const cache::View<CachedPool>::Change& change) {
     }
     // Jobs that wait say whether there is a pool.
     if (!change.after) {
-      for (const std::string& name : pool->book.waiting_names()) {
+      for (const std::string& name : pool->book.lines().names()) {
         look_at_(namespace_of(key) + "/" + name, Priority::kLow);
       }
     }
@@ -296,13 +296,13 @@ void PoolController::look_at_places(const Worker& worker, const std::string& lea
     look_at_(worker.namespace_ + "/" + job_name, Priority::kFresh);
   };
   if (news.of_open) {
-    for (const auto& [id, place] : pool->book.places(lease_uid)) look(place.job_name);
+    for (const auto& [id, place] : pool->book.workers().of(lease_uid).open) look(place.job_name);
   }
   if (news.of_closed) {
-    for (const auto& [id, place] : pool->book.closed_places(lease_uid)) look(place.job_name);
+    for (const auto& [id, place] : pool->book.workers().of(lease_uid).closed) look(place.job_name);
   }
   for (const AttemptId& id : news.ids) {
-    const std::string name = pool->book.job_at(lease_uid, id);
+    const std::string name = pool->book.workers().of(lease_uid).job_at(id);
     if (!name.empty()) look(name);
   }
 }
@@ -324,7 +324,7 @@ reconciler::WorkerFacts PoolController::facts(const Worker& worker) {
 
 bool PoolController::is_needed(const Worker& worker) {
   const auto pool = find_pool(worker.pool_key());
-  if (pool && pool->book.is_named(worker.lease->uid)) return true;
+  if (pool && pool->book.workers().of(worker.lease->uid).is_named()) return true;
   if (worker.cut_off_seen && loop_.now() - *worker.cut_off_seen < kLeaseStays) {
     work_.queue().add_after(worker.queue_key(), *worker.cut_off_seen + kLeaseStays - loop_.now());
     return true;
@@ -346,7 +346,7 @@ reconciler::WorkerDecision PoolController::refresh(Worker& worker) {
   const std::int64_t free = pool->book.room();
   pool->book.put_worker({worker.pod_name, worker.lease->uid, worker.duration()}, worker.slots(),
                         worker.takes, worker.view.work.value_or(Work()), worker.view.report);
-  if (pool->book.attempts(worker.lease->uid) > 0 ||
+  if (pool->book.workers().of(worker.lease->uid).attempts() > 0 ||
       worker.state() != reconciler::WorkerState::kLive) {
     worker.idle_since.reset();
     worker.seen_otherwise = true;

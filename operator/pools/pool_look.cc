@@ -41,8 +41,8 @@ std::string pool_path(const CachedPool& pool) {
 
 // More than how much is done and waits.
 bool is_urgent(const PoolStatus& a, const PoolStatus& b) {
-  return a.workers != b.workers || a.holder != b.holder || a.conditions != b.conditions ||
-         a.failed_starts != b.failed_starts || a.next_start != b.next_start ||
+  return a.workers.total != b.workers.total || a.holder != b.holder ||
+         a.conditions != b.conditions || a.starts != b.starts ||
          a.observed_generation != b.observed_generation;
 }
 
@@ -162,7 +162,7 @@ bool PoolController::knows_pods(const CachedPool& cached, Pool& pool, const std:
 Task<Status> PoolController::read_missing(std::string key, std::shared_ptr<Pool> pool) {
   const std::string ns = namespace_of(key);
   std::set<std::string> wanted;
-  for (const std::string& uid : pool->book.missing()) {
+  for (const std::string& uid : pool->book.workers().missing()) {
     const bool is_due = times_.missing_for(ns + "/" + uid, loop_.now()) >= kReadMissing;
     if (is_due && pool->known_gone.count(uid) == 0) wanted.insert(uid);
   }
@@ -191,7 +191,7 @@ Task<Status> PoolController::read_missing(std::string key, std::shared_ptr<Pool>
 std::optional<Duration> PoolController::look_for_missing(const std::string& key, Pool& pool) {
   std::optional<Duration> next;
   const std::string ns = namespace_of(key);
-  const std::vector<std::string> missing = pool.book.missing();
+  const std::vector<std::string> missing = pool.book.workers().missing();
   const auto is_there = [&](const std::string& uid) {
     return std::find(missing.begin(), missing.end(), uid) == missing.end();
   };
@@ -202,20 +202,20 @@ std::optional<Duration> PoolController::look_for_missing(const std::string& key,
   });
   for (const std::string& uid : missing) {
     const bool has_told = pool.told_missing.count(uid) != 0;
-    const PoolBook::Places& open = pool.book.places(uid);
+    const WorkerSlots::Places& open = pool.book.workers().of(uid).open;
     if (has_told && open.empty()) continue;
     const bool is_read = pool.known_gone.count(uid) > 0;
-    const Duration limit = is_read ? pool.book.lease_duration(uid) : kReadMissing;
+    const Duration limit = is_read ? pool.book.workers().of(uid).lease_duration() : kReadMissing;
     const Duration left = limit - times_.missing_for(ns + "/" + uid, loop_.now());
     const Duration wait = left > Duration::zero() ? left : Duration(kMissingPause);
     next = std::min(next.value_or(wait), wait);
     if (left > Duration::zero() || !is_read) continue;
     pool.told_missing.insert(uid);
-    const auto look = [&](const PoolBook::Places& places) {
+    const auto look = [&](const WorkerSlots::Places& places) {
       for (const auto& [id, place] : places) look_at_(ns + "/" + place.job_name, Priority::kFresh);
     };
     look(open);
-    if (!has_told) look(pool.book.closed_places(uid));
+    if (!has_told) look(pool.book.workers().of(uid).closed);
   }
   return next;
 }
@@ -235,28 +235,28 @@ reconciler::PoolState PoolController::state_of(const CachedPool& cached, Pool& p
   state.spec = cached.spec;
   state.hash = cached.hash;
   state.status = cached.version < pool.written_version ? pool.written : cached.status;
-  state.waiting = pool.book.wanted();
-  state.waiting_alone = pool.book.wanted_alone();
-  if (const auto since = pool.book.oldest()) state.oldest_since = since;
+  state.waiting = pool.book.lines().wanted();
+  state.waiting_alone = pool.book.lines().alone.wanted();
+  if (const auto since = pool.book.lines().oldest()) state.oldest_since = since;
   state.refusal = pool.refusal;
   state.now = now();
   state.asking = std::max(Duration::zero(), pool.planned_since + kJobsAsk - loop_.now());
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
-    reconciler::PoolWorker seen = worker->pod->worker;
+    reconciler::PoolWorker seen;
+    seen.pod = worker->pod->worker;
     if (worker->pod->placement == reconciler::Placement::kBound) {
-      seen.bound =
-          reconciler::placed_since(seen.created, worker->pod->placed, worker->sightings, state.now);
+      seen.bound = reconciler::placed_since(seen.pod.created, worker->pod->placed,
+                                            worker->sightings, state.now);
     }
     seen.state = worker->state();
-    seen.deleting = seen.deleting || worker->removed;
+    seen.pod.deleting = seen.pod.deleting || worker->removed;
     seen.stays = worker->failed_removals > 0;
     seen.marking = worker->marking;
-    seen.out_of_memory = worker->pod->out_of_memory;
     if (worker->lease) {
       seen.served = !worker->lease->report.life.empty();
-      seen.attempts = pool.book.attempts(worker->lease->uid);
-      seen.kept = pool.book.is_kept(worker->lease->uid);
+      seen.attempts = pool.book.workers().of(worker->lease->uid).attempts();
+      seen.kept = pool.book.workers().of(worker->lease->uid).is_kept();
       const bool is_known =
           worker->is_readable() || (!worker->work && worker->lease->error.empty());
       if (!is_known) seen.attempts = std::max<std::int64_t>(seen.attempts, 1);
@@ -425,7 +425,7 @@ Task<Status> PoolController::write_status(PoolPtr cached, std::shared_ptr<Pool> 
     co_return answer.error();
   }
   if (pool->uid != cached->uid) co_return Unit{};
-  if (status.failed_starts > pool->written.failed_starts && status.failed_starts > 0) {
+  if (status.starts.failed > pool->written.starts.failed && status.starts.failed > 0) {
     tell_failed_start(*cached, status);
   }
   pool->written = std::move(status);

@@ -42,8 +42,8 @@ Wanted PoolController::missing_wanted(const std::string& key) const {
   const std::string ns = namespace_of(key);
   const std::string uid = key.substr(ns.size() + 1);
   for (const auto& [pool_key, pool] : books_) {
-    if (namespace_of(pool_key) != ns || !pool->book.is_missing(uid)) continue;
-    return {{membership_.shard_of(ns)}, pool->book.lease_duration(uid)};
+    if (namespace_of(pool_key) != ns || !pool->book.workers().of(uid).is_missing()) continue;
+    return {{membership_.shard_of(ns)}, pool->book.workers().of(uid).lease_duration()};
   }
   return {};
 }

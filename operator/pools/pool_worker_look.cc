@@ -261,7 +261,9 @@ void PoolController::tell_end(const Worker& worker, const reconciler::WorkerDeci
             {{"pool", worker.pool_key()}, {"worker", name}, {"reason", decision.reason}});
   const auto pool = cached(worker.pool_key());
   const std::int64_t attempts =
-      pool && worker.lease ? pool_of(worker.pool_key())->book.attempts(worker.lease->uid) : 0;
+      pool && worker.lease
+          ? pool_of(worker.pool_key())->book.workers().of(worker.lease->uid).attempts()
+          : 0;
   if (cuts_off) telemetry_.cut_off(worker.namespace_, worker.pool_name, decision.reason);
   // The end of a pod that held nothing is no news: each scale-in has one.
   const bool is_usual = std::string(decision.reason) == "PodEnded" && attempts == 0;
@@ -327,7 +329,7 @@ std::optional<Work> PoolController::next_work_of(const Worker& worker, bool& loo
   std::vector<reconciler::Placed> placed;
   // A write that marks it adds nothing: whoever reads the mark knows that nothing comes any more.
   if (pool && !mark && worker.lease->is() == WorkerIs::kLive) {
-    placed = pool->book.open_places(worker.lease->uid);
+    placed = pool->book.workers().of(worker.lease->uid).open_places();
   }
   const auto name_of = [&](const AttemptId& id) {
     for (const WorkEntry& entry : work.entries) {
@@ -358,7 +360,7 @@ Task<Status> PoolController::write_work(WorkerPtr worker, Work next, Ownership::
   const auto pool = find_pool(worker->pool_key());
   for (const WorkEntry& entry : next.entries) {
     if (!pool || has_entry(lease->work, entry.id)) continue;
-    const auto waited = pool->book.waited(lease_uid, entry.id, loop_.now());
+    const auto waited = pool->book.workers().of(lease_uid).waited(entry.id, loop_.now());
     if (waited) telemetry_.slot_taken(worker->namespace_, worker->pool_name, *waited);
   }
   co_return Unit{};

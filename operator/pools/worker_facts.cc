@@ -6,7 +6,7 @@ reconciler::WorkerFacts worker_facts(const Worker& worker, const CachedPool* poo
                                      reconciler::PodIs pod) {
   reconciler::WorkerFacts facts;
   facts.pod = pod;
-  facts.out_of_memory = worker.pod && worker.pod->out_of_memory;
+  facts.out_of_memory = worker.pod && worker.pod->worker.out_of_memory;
   facts.has_pool = pool && !pool->deleting && (!worker.pod || worker.pod->owner_uid == pool->uid);
   facts.has_work = worker.work != nullptr;
   facts.duration = worker.duration();

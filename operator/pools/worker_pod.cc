@@ -231,9 +231,9 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
   if (!kube::decode_meta(json, *cached)) return nullptr;
   const reconciler::PodView& pod = decoded->pod;
   cached->pool_name = pool_name;
-  reconciler::PoolWorker& worker = cached->worker;
-  worker.pod_name = cached->name;
-  worker.pod_uid = cached->uid;
+  reconciler::WorkerPod& worker = cached->worker;
+  worker.name = cached->name;
+  worker.uid = cached->uid;
   worker.created = pod.created;
   worker.hash = string_at(at(meta, "labels"), reconciler::kWorkerHashLabel);
   worker.slots = slots_of(at(json, "spec"));
@@ -250,7 +250,7 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
                 return one.terminated && one.terminated->was_seen;
               }));
   // The word alone proves little: it may be about one process that the container has outlived.
-  cached->out_of_memory = end && end->out_of_memory && end->exit_code == kSigkillExit;
+  worker.out_of_memory = end && end->out_of_memory && end->exit_code == kSigkillExit;
   if (pod.deletion) cached->end = PodEnd{*pod.deletion, pod.deletion_grace};
   cached->placement = pod.placement();
   cached->placed = pod.placed;

@@ -54,14 +54,11 @@ struct CachedWorkerPod : kube::Object {
   std::string pool_name;  // of the WorkerPool that owns it; owner_uid is its UID
   // With which its agent runs: how long its processes may outlast its last renewal.
   std::chrono::seconds lease_duration{0};
-  // What the pod alone shows: all but bound, state, served, attempts and idle_for. If its agent's
-  // container has ended, the worker has, whatever other containers do.
-  reconciler::PoolWorker worker;
+  reconciler::WorkerPod worker;
   // Its kubelet saw the agent's container terminate, or all containers of a pod that has ended.
   // Else a process may run on: the pod collector, for example, fails pods of lost nodes.
   bool dead = false;
-  bool out_of_memory = false;  // so it ended: the kernel killed all of the agent's container
-  std::optional<PodEnd> end;   // it was deleted
+  std::optional<PodEnd> end;  // it was deleted
   // Whether it has a node, and since when, as it says itself.
   reconciler::Placement placement = reconciler::Placement::kUnseen;
   std::optional<Time> placed;

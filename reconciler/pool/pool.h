@@ -43,24 +43,34 @@ struct PoolSpec {
   bool operator==(const PoolSpec&) const = default;
 };
 
-// workers = starting + busy + idle + draining. A worker that is cut off, or whose pod has ended,
+// total = starting + busy + idle + draining. A worker that is cut off, or whose pod has ended,
 // counts nowhere.
+struct WorkerCounts {
+  std::int64_t total = 0;
+  std::int64_t busy = 0;      // live, with an attempt
+  std::int64_t idle = 0;      // live, without one
+  std::int64_t starting = 0;  // not live yet
+  std::int64_t draining = 0;  // get no further attempt: scale-in, rollout, a pod's deletion
+  bool operator==(const WorkerCounts&) const = default;
+};
+
+// The workers that failed to start.
+struct StartRecord {
+  std::int64_t failed = 0;   // in a row
+  std::optional<Time> next;  // no pod is created before
+  bool operator==(const StartRecord&) const = default;
+};
+
 struct PoolStatus {
   std::int64_t observed_generation = 0;
-  std::int64_t workers = 0;
-  std::int64_t busy = 0;        // live, with an attempt
-  std::int64_t idle = 0;        // live, without one
-  std::int64_t starting = 0;    // not live yet
-  std::int64_t draining = 0;    // get no further attempt: scale-in, rollout, a pod's deletion
+  WorkerCounts workers;
   std::int64_t slots = 0;       // of busy and idle workers
   std::int64_t busy_slots = 0;  // of those
   std::int64_t waiting = 0;     // runs that wait for a slot
   std::optional<Time> oldest_since;
   std::string selector;  // of the workers' pods, for the scale subresource
   std::string holder;    // who counts: a replica and its tenure; empty: nobody has yet
-  // Workers in a row that did not start. No pod is created before `next_start`.
-  std::int64_t failed_starts = 0;
-  std::optional<Time> next_start;
+  StartRecord starts;
   std::string message;  // what the pool does now, for humans
   std::vector<Condition> conditions;
   bool operator==(const PoolStatus&) const = default;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "reconciler/pool/size_status.h"
+#include "reconciler/pool/start_failures.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -40,9 +41,9 @@ std::int64_t lacking(Need need, const Workers& live, const Workers& starting,
       if (worker->attempts == 0 && worker->kept) {
         --need.alone;
       } else if (worker->attempts == 0) {
-        empty.push_back(worker->slots);
+        empty.push_back(worker->pod.slots);
       } else if (!worker->kept) {
-        need.slots -= std::max<std::int64_t>(worker->slots - worker->attempts, 0);
+        need.slots -= std::max<std::int64_t>(worker->pod.slots - worker->attempts, 0);
       }
     }
   }
@@ -52,22 +53,20 @@ std::int64_t lacking(Need need, const Workers& live, const Workers& starting,
   return std::max<std::int64_t>(need.alone, 0) + whole(need.slots, slots_per_worker);
 }
 
-bool has(const Workers& workers, const PoolWorker& worker) {
-  return std::find(workers.begin(), workers.end(), &worker) != workers.end();
-}
-
 // The least loaded first, then the youngest.
 bool goes_before(const PoolWorker* a, const PoolWorker* b) {
-  return std::tie(a->attempts, b->created, a->pod_uid) <
-         std::tie(b->attempts, a->created, b->pod_uid);
+  return std::tie(a->attempts, b->pod.created, a->pod.uid) <
+         std::tie(b->attempts, a->pod.created, b->pod.uid);
 }
 
 class Planner {
  public:
-  explicit Planner(const PoolState& state) : state_(state) {
-    record_ = state.status;
-    record_failures();
-    sort();
+  explicit Planner(const PoolState& state)
+      : state_(state), failures_(state), seen_(sorted(state)), rolling_(seen_.rolling) {
+    std::sort(seen_.live.begin(), seen_.live.end(), goes_before);
+    std::sort(seen_.starting.begin(), seen_.starting.end(), goes_before);
+    live_ = seen_.live;
+    starting_ = seen_.starting;
   }
 
   PoolPlan plan() {
@@ -85,95 +84,15 @@ class Planner {
         grow();
       }
     }
-    forget_failures();
     bound(plan_.drain);
-    tell_gone();
-    plan_.status = told(state_, seen_, std::move(record_));
+    name_gone();
+    const bool at_rest = seen_.starting.empty() && plan_.create == 0;
+    plan_.status = next_status(state_, seen_, failures_, failures_.record(seen_.live, at_rest));
     return std::move(plan_);
   }
 
  private:
-  bool is_old(const PoolWorker& worker) const {
-    return worker.hash != state_.hash && state_.spec.unknown.empty();
-  }
-  bool has_failed(const PoolWorker& worker) const {
-    return fails_to_start(worker, state_.spec.start_deadline, state_.now);
-  }
-  bool is_recorded(Time created) const {
-    return record_.next_start && created < *record_.next_start;
-  }
-
-  bool lasts(const PoolWorker& worker) const {
-    return !is_old(worker) && serves(worker) && worker.began() + kShortLife <= state_.now;
-  }
-  static bool serves(const PoolWorker& worker) {
-    return !worker.ended && !worker.deleting && worker.state == WorkerState::kLive;
-  }
-
-  // It was created after all that serve now.
-  bool is_newest(const PoolWorker& worker) const {
-    return std::none_of(state_.workers.begin(), state_.workers.end(), [&](const PoolWorker& other) {
-      return !is_old(other) && serves(other) && other.created >= worker.created;
-    });
-  }
-  // How many of those served and ended soon after.
-  std::int64_t newest_ended() const {
-    return std::count_if(state_.workers.begin(), state_.workers.end(),
-                         [&](const PoolWorker& worker) {
-                           const bool ended_soon = worker.served && has_failed(worker);
-                           return !is_old(worker) && ended_soon && is_newest(worker);
-                         });
-  }
-
-  void record_failures() {
-    const bool is_new_spec = record_.observed_generation != state_.generation;
-    if (is_new_spec) {
-      record_.failed_starts = 0;
-      record_.next_start.reset();
-    }
-    // A clock that was wrong, or another writer.
-    const Time latest = std::chrono::floor<seconds>(state_.now + kLongestStartDelay);
-    if (record_.next_start) record_.next_start = std::min(*record_.next_start, latest);
-    recorded_ = record_.next_start;
-    bool fails = state_.refusal && !is_new_spec && !is_recorded(state_.refusal->at);
-    const bool one_lasts = std::any_of(state_.workers.begin(), state_.workers.end(),
-                                       [&](const PoolWorker& worker) { return lasts(worker); });
-    const bool in_a_row = newest_ended() >= 2;
-    for (const PoolWorker& worker : state_.workers) {
-      if (is_old(worker) || !has_failed(worker)) continue;
-      if (worker.served && one_lasts && !(in_a_row && is_newest(worker))) {
-        seen_.excused.push_back(&worker);
-        continue;
-      }
-      seen_.failing.push_back(&worker);
-      fails = fails || !is_recorded(worker.created);
-    }
-    if (!fails) return;
-    record_.failed_starts = std::clamp<std::int64_t>(record_.failed_starts + 1, 1, kCountLimit);
-    record_.next_start =
-        std::chrono::floor<seconds>(state_.now + start_delay(record_.failed_starts));
-  }
-
-  // The pods that can serve, or do. Others are gone, or about to be.
-  void sort() {
-    for (const PoolWorker& worker : state_.workers) {
-      if (worker.ended || worker.state == WorkerState::kCutOff) continue;
-      if (worker.deleting || worker.state == WorkerState::kDraining) {
-        seen_.draining.push_back(&worker);
-        const bool holds_nothing = worker.deleting && worker.attempts == 0;
-        if (is_old(worker) && !holds_nothing) ++rolling_;
-      } else if (worker.state == WorkerState::kLive) {
-        seen_.live.push_back(&worker);
-      } else {
-        seen_.starting.push_back(&worker);
-      }
-      if (is_old(worker)) ++seen_.old;
-    }
-    std::sort(seen_.live.begin(), seen_.live.end(), goes_before);
-    std::sort(seen_.starting.begin(), seen_.starting.end(), goes_before);
-    live_ = seen_.live;
-    starting_ = seen_.starting;
-  }
+  bool is_old(const PoolWorker& worker) const { return has_older_template(state_, worker); }
 
   void keep_marks() {
     for (const PoolWorker* const worker : seen_.live) {
@@ -185,29 +104,24 @@ class Planner {
 
   void remove_what_is_over() {
     for (const PoolWorker& worker : state_.workers) {
-      if (worker.deleting) {
+      if (worker.pod.deleting) {
         // Its agent may not have said yet that it drains.
-        if (worker.state == WorkerState::kLive && !worker.ended) drain(worker);
+        if (worker.state == WorkerState::kLive && !worker.pod.ended) drain(worker);
         continue;
       }
-      if (has(seen_.excused, worker)) {
+      if (failures_.is_excused(worker)) {
         wake(worker.began() + kShortLife - state_.now);
         continue;
       }
-      const bool is_failing = has(seen_.failing, worker);
+      const bool is_failing = failures_.is_failing(worker);
       // What a worker said last counts only once it is cut off.
-      const bool awaits_cut_off = worker.ended && worker.state != WorkerState::kCutOff;
-      if (awaits_cut_off || (is_failing && !may_replace(worker))) continue;
+      const bool awaits_cut_off = worker.pod.ended && worker.state != WorkerState::kCutOff;
+      if (awaits_cut_off || (is_failing && !failures_.may_replace(worker))) continue;
       const bool is_over = is_failing || worker.state == WorkerState::kCutOff ||
                            (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
                            (worker.state == WorkerState::kStarting && is_old(worker));
       if (is_over) remove(worker);
     }
-  }
-
-  // Only what is on record: the failure must not be counted again.
-  bool may_replace(const PoolWorker& worker) const {
-    return recorded_ && worker.created < *recorded_ && *recorded_ <= state_.now;
   }
 
   void hold_maximum() {
@@ -279,9 +193,9 @@ class Planner {
   void forgo() {
     const Workers all = starting_;
     for (const PoolWorker* const worker : all) {
-      if (worker->bound || has(seen_.failing, *worker)) continue;
+      if (worker->bound || failures_.is_failing(*worker)) continue;
       if (wanted_beside(without(starting_, {worker})) > 0) continue;
-      const Duration left = worker->created + state_.spec.idle - state_.now;
+      const Duration left = worker->pod.created + state_.spec.idle - state_.now;
       if (left > Duration::zero()) {
         wake(left);
       } else {
@@ -295,7 +209,7 @@ class Planner {
     std::stable_partition(gone_.begin(), gone_.end(),
                           [](const PoolWorker* worker) { return !worker->stays; });
     return std::count_if(gone_.begin(), gone_.end(), [&](const PoolWorker* worker) {
-      return worker->stays && !worker->ended && has(seen_.failing, *worker);
+      return worker->stays && !worker->pod.ended && failures_.is_failing(*worker);
     });
   }
 
@@ -311,42 +225,27 @@ class Planner {
       const Duration left = *worker->bound + state_.spec.start_deadline - state_.now;
       if (left > Duration::zero()) wake(left);
     }
-    const bool waits = record_.next_start && state_.now < *record_.next_start;
-    if (waits && (create > 0 || !seen_.failing.empty())) wake(*record_.next_start - state_.now);
-    if (create <= 0 || waits) return;
+    const std::optional<Duration> pause = failures_.pause();
+    if (pause && (create > 0 || !failures_.failing().empty())) wake(*pause);
+    if (create <= 0 || pause) return;
     plan_.create = std::min(create, kPlanLimit);
     if (create > kPlanLimit) wake(kNextPlan);
   }
 
-  // A worker that was made after the last failure is live, or the pool is at rest.
-  void forget_failures() {
-    if (record_.failed_starts == 0 && !record_.next_start) return;
-    if (!seen_.failing.empty() || (record_.next_start && state_.now < *record_.next_start)) return;
-    const bool at_rest = seen_.starting.empty() && plan_.create == 0;
-    const bool works =
-        std::any_of(seen_.live.begin(), seen_.live.end(), [&](const PoolWorker* worker) {
-          return !is_old(*worker) && !is_recorded(worker->created);
-        });
-    if (!at_rest && !works) return;
-    record_.failed_starts = 0;
-    // Without it an old refusal would count again.
-    if (!state_.refusal) record_.next_start.reset();
-  }
-
   void drain(const PoolWorker& worker) {
-    plan_.drain.push_back(worker.pod_uid);
+    plan_.drain.push_back(worker.pod.uid);
     std::erase(live_, &worker);
   }
   void remove(const PoolWorker& worker) {
     gone_.push_back(&worker);
     std::erase(starting_, &worker);
   }
-  void tell_gone() {
-    for (const PoolWorker* const worker : gone_) plan_.remove.push_back(worker->pod_uid);
+  void name_gone() {
+    for (const PoolWorker* const worker : gone_) plan_.remove.push_back(worker->pod.uid);
     bound(plan_.remove);
     gone_.resize(plan_.remove.size());
     for (const PoolWorker* const worker : gone_) {
-      if (has(seen_.failing, *worker)) plan_.replace.push_back(worker->pod_uid);
+      if (failures_.is_failing(*worker)) plan_.replace.push_back(worker->pod.uid);
     }
   }
   void wake(Duration after) {
@@ -359,8 +258,7 @@ class Planner {
   }
 
   const PoolState& state_;
-  PoolStatus record_;             // the next one
-  std::optional<Time> recorded_;  // the next start that is on record already
+  const StartFailures failures_;
   PoolSeen seen_;
   // What is left of `seen_` after this plan.
   Workers live_;
@@ -372,22 +270,6 @@ class Planner {
 };
 
 }  // namespace
-
-bool fails_to_start(const PoolWorker& worker, Duration deadline, Time now) {
-  if (worker.deleting) return false;
-  if (worker.ended) {
-    if (worker.served && worker.out_of_memory && worker.attempts > 0) return false;
-    return !worker.served || (worker.failed && worker.began() + kShortLife > now);
-  }
-  return worker.state == WorkerState::kStarting &&
-         (worker.cannot_start || (worker.bound && *worker.bound + deadline <= now));
-}
-
-Duration start_delay(std::int64_t failures) {
-  Duration delay = kFirstStartDelay;
-  for (; failures > 1 && delay < kLongestStartDelay; --failures) delay *= 2;
-  return std::min(delay, kLongestStartDelay);
-}
 
 PoolPlan plan_pool(const PoolState& state) { return Planner(state).plan(); }
 

@@ -73,17 +73,29 @@ enum class WorkerState {
   kCutOff,    // or its pod ended before it had a worker Lease
 };
 
-// A pod of the pool as observed, and what its Leases and the jobs say.
-struct PoolWorker {
-  std::string pod_name;
-  std::string pod_uid;
+// A worker's pod, as it shows itself. If its agent's container has ended, the worker has, whatever
+// other containers do.
+struct WorkerPod {
+  std::string name;
+  std::string uid;
   Time created{};
+  std::string hash;            // kWorkerHashLabel
+  std::int64_t slots = 1;      // of its agent
+  bool deleting = false;       // it has a deletionTimestamp
+  bool ended = false;          // its phase is Succeeded or Failed
+  bool failed = false;         // ... Failed
+  bool out_of_memory = false;  // ... because the kernel killed all of its agent's container
+  bool cannot_start = false;   // it says so, e.g. for lack of its image
+  std::string trouble;         // why it does not start, in its words; empty: it does not say
+};
+
+// A worker of the pool: its pod, and what its Leases, the jobs and this process know.
+struct PoolWorker {
+  WorkerPod pod;
   std::optional<Time> bound;  // since when its pod has a node; none: it has none yet
-  std::string hash;           // kWorkerHashLabel
-  std::int64_t slots = 1;     // of its agent
   WorkerState state = WorkerState::kStarting;
   // When it could first begin: the wait for a node is no part of its life.
-  Time began() const { return bound.value_or(created); }
+  Time began() const { return bound.value_or(pod.created); }
   // A write that marks it as draining is on its way. It counts as drained: a second choice would
   // drain two.
   bool marking = false;
@@ -96,14 +108,7 @@ struct PoolWorker {
   // How long it has been live without an attempt, as the work Lease records it or this process has
   // seen it.
   Duration idle_for{0};
-  bool deleting = false;       // the pod has a deletionTimestamp
-  bool stays = false;          // the last request to delete it has failed
-  bool ended = false;          // the pod's phase is Succeeded or Failed
-  bool failed = false;         // ... Failed
-  bool out_of_memory = false;  // ... because the kernel killed it for its memory
-  // The pod says that it cannot start, e.g. for lack of its image.
-  bool cannot_start = false;
-  std::string trouble;  // why it does not start, in the words of the pod; empty: it does not say
+  bool stays = false;  // the last request to delete its pod has failed
 };
 
 struct PoolState {
@@ -139,11 +144,6 @@ struct PoolPlan {
   PoolStatus status;
   std::optional<Duration> wake_after;  // none: only a change needs another look
 };
-
-// See the rules. The pod of a worker of the current template.
-bool fails_to_start(const PoolWorker& worker, Duration deadline, Time now);
-// The back-off after so many failures in a row, from one.
-Duration start_delay(std::int64_t failures);
 
 PoolPlan plan_pool(const PoolState& state);
 

@@ -19,16 +19,16 @@ std::string counted(std::int64_t workers) {
 const PoolWorker* first_of(const std::vector<const PoolWorker*>& workers) {
   const auto first = std::min_element(
       workers.begin(), workers.end(),
-      [](const PoolWorker* a, const PoolWorker* b) { return a->pod_name < b->pod_name; });
+      [](const PoolWorker* a, const PoolWorker* b) { return a->pod.name < b->pod.name; });
   return first == workers.end() ? nullptr : *first;
 }
 
-std::string why_not_started(const PoolState& state, const PoolSeen& seen) {
-  if (const PoolWorker* const first = first_of(seen.failing)) {
-    const std::string& trouble = first->trouble;
+std::string why_not_started(const PoolState& state, const StartFailures& failures) {
+  if (const PoolWorker* const first = first_of(failures.failing())) {
+    const std::string& trouble = first->pod.trouble;
     const std::string late =
         "it is not live " + human_duration(state.spec.start_deadline) + " after it got its node";
-    return clean_text("pod " + first->pod_name + ": " + (trouble.empty() ? late : trouble),
+    return clean_text("pod " + first->pod.name + ": " + (trouble.empty() ? late : trouble),
                       kMessageLimit);
   }
   return state.refusal ? clean_text("no worker can start: " + state.refusal->why, kMessageLimit)
@@ -45,7 +45,7 @@ std::string why_no_node(const PoolSeen& seen) {
   if (!first) return "";
   std::string text = counted(static_cast<std::int64_t>(waiting.size()));
   text += waiting.size() == 1 ? " has no node yet" : " have no node yet";
-  if (!first->trouble.empty()) text += "; pod " + first->pod_name + ": " + first->trouble;
+  if (!first->pod.trouble.empty()) text += "; pod " + first->pod.name + ": " + first->pod.trouble;
   return clean_text(text, kMessageLimit);
 }
 
@@ -72,15 +72,17 @@ void set(PoolStatus& status, const char* type, bool value, const char* reason,
 
 void count(const PoolState& state, const PoolSeen& seen, PoolStatus& status) {
   status.observed_generation = state.generation;
-  status.starting = static_cast<std::int64_t>(seen.starting.size());
-  status.draining = static_cast<std::int64_t>(seen.draining.size());
-  status.busy = status.idle = status.slots = status.busy_slots = 0;
+  WorkerCounts workers;
+  workers.starting = static_cast<std::int64_t>(seen.starting.size());
+  workers.draining = static_cast<std::int64_t>(seen.draining.size());
+  status.slots = status.busy_slots = 0;
   for (const PoolWorker* const worker : seen.live) {
-    ++(worker->attempts > 0 ? status.busy : status.idle);
-    status.slots += worker->slots;
-    status.busy_slots += std::min(worker->attempts, worker->slots);
+    ++(worker->attempts > 0 ? workers.busy : workers.idle);
+    status.slots += worker->pod.slots;
+    status.busy_slots += std::min(worker->attempts, worker->pod.slots);
   }
-  status.workers = status.starting + status.draining + status.busy + status.idle;
+  workers.total = workers.starting + workers.draining + workers.busy + workers.idle;
+  status.workers = workers;
   status.waiting = state.waiting;
   status.oldest_since = state.oldest_since;
   if (status.oldest_since) {
@@ -100,22 +102,45 @@ Progress progress_of(const PoolSeen& seen, const PoolStatus& status, const std::
     return {"RollingOut", no_node.empty() ? text : text + "; " + no_node};
   }
   if (!no_node.empty()) return {kAwaitNode, no_node};
-  if (status.starting > 0) return {"WorkersStarting", counted(status.starting) + " not live yet"};
-  if (status.draining > 0) {
-    return {"WorkersDraining", counted(status.draining) + " without further work"};
+  if (status.workers.starting > 0)
+    return {"WorkersStarting", counted(status.workers.starting) + " not live yet"};
+  if (status.workers.draining > 0) {
+    return {"WorkersDraining", counted(status.workers.draining) + " without further work"};
   }
   return {"PoolAtRest", ""};
 }
 
 }  // namespace
 
-PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status) {
+PoolSeen sorted(const PoolState& state) {
+  PoolSeen seen;
+  for (const PoolWorker& worker : state.workers) {
+    if (worker.pod.ended || worker.state == WorkerState::kCutOff) continue;
+    const bool is_old = has_older_template(state, worker);
+    if (worker.pod.deleting || worker.state == WorkerState::kDraining) {
+      seen.draining.push_back(&worker);
+      const bool holds_nothing = worker.pod.deleting && worker.attempts == 0;
+      if (is_old && !holds_nothing) ++seen.rolling;
+    } else if (worker.state == WorkerState::kLive) {
+      seen.live.push_back(&worker);
+    } else {
+      seen.starting.push_back(&worker);
+    }
+    if (is_old) ++seen.old;
+  }
+  return seen;
+}
+
+PoolStatus next_status(const PoolState& state, const PoolSeen& seen, const StartFailures& failures,
+                       const StartRecord& starts) {
+  PoolStatus status = state.status;
+  status.starts = starts;
   // Between two tries no pod may be there. Then the last words stay.
-  const bool fails = status.failed_starts > 0;
-  std::string why = fails ? why_not_started(state, seen) : "";
+  const bool fails = status.starts.failed > 0;
+  std::string why = fails ? why_not_started(state, failures) : "";
   if (fails && why.empty()) why = clean_text(state.status.message, kMessageLimit);
   count(state, seen, status);
-  const std::int64_t live = status.busy + status.idle;
+  const std::int64_t live = status.workers.busy + status.workers.idle;
   const bool available = live >= state.spec.min_workers;
   const std::string no_node = why_no_node(seen);
   const Progress progress = progress_of(seen, status, no_node);
@@ -141,7 +166,7 @@ PoolStatus told(const PoolState& state, const PoolSeen& seen, PoolStatus status)
     set(status, "Stalled", true, reason, status.message, state.now);
     return status;
   }
-  const bool stalled = status.failed_starts >= kStalledAfter;
+  const bool stalled = status.starts.failed >= kStalledAfter;
   set(status, "Stalled", stalled, stalled ? kCannotStart : "PoolProgresses", stalled ? why : "",
       state.now);
   status.message = fails ? why : progress.message;

@@ -30,7 +30,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 import at_once  # noqa: E402
 import in_queues  # noqa: E402

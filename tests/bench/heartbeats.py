@@ -24,7 +24,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 from agent import agent_binary  # noqa: E402
 from fence import install_fence, lift_fence, token_of  # noqa: E402

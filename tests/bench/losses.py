@@ -17,7 +17,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "tests/support")]
 
 from holdfast import OPERATOR_USER, Jobs, Operator, install, job, place  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/bench")]
 
 import bench  # noqa: E402
 import report  # noqa: E402

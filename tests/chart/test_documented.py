@@ -97,7 +97,7 @@ def test_all_jobs_of_a_namespace_are_moved_by_the_same_line(cluster, moved):
 
 
 def test_without_helm_the_lines_leave_no_finalizer_and_nothing_of_the_operator(cluster, moved):
-    cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "install.yaml"))
+    cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "charts/install.yaml"))
     cluster.kubectl("rollout", "status", "-n", NAMESPACE, "deployment/holdfast", "--timeout=60s")
     for name, finalizers in [("ours", [FINALIZER]), ("shared", ["example.com/other", FINALIZER]), ("free", [])]:
         pod = {"metadata": {"name": name, "finalizers": finalizers, "labels": {"holdfast.dev/job-uid": name}},

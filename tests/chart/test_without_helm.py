@@ -14,11 +14,11 @@ def empty():
 
 
 def test_one_file_installs_everything(empty):
-    empty.kubectl("apply", "--server-side", "-f", str(ROOT / "install.yaml"))
+    empty.kubectl("apply", "--server-side", "-f", str(ROOT / "charts/install.yaml"))
     empty.kubectl("rollout", "status", "-n", NAMESPACE, "deployment/holdfast", "--timeout=60s")
     empty.kubectl("apply", "-f", str(ROOT / "examples/one-shot.yaml"))
     assert "Helm" not in empty.kubectl("get", "all", "-n", NAMESPACE, "-o", "yaml").stdout
 
 
 def test_it_is_applied_again_without_a_conflict(empty):
-    empty.kubectl("apply", "--server-side", "-f", str(ROOT / "install.yaml"))
+    empty.kubectl("apply", "--server-side", "-f", str(ROOT / "charts/install.yaml"))

@@ -42,31 +42,31 @@ void check_status(const CachedPool& pool, const PoolStatus& status) {
   FUZZ_REQUIRE(object);
   const PoolStatus& read = static_cast<const CachedPool&>(*object).status;
   FUZZ_REQUIRE(controller::encode_pool_status(read) == controller::encode_pool_status(status));
-  FUZZ_REQUIRE(read.failed_starts == status.failed_starts);
+  FUZZ_REQUIRE(read.starts.failed == status.starts.failed);
 }
 
 PoolWorker worker_of(fuzz::Input& input, int number, Time now) {
   const std::uint8_t bits = input.byte();
   PoolWorker worker;
-  worker.pod_name = worker.pod_uid = std::to_string(number);
-  worker.created = now - seconds(input.byte()) * 5;
-  if (worker.created < now) worker.bound = worker.created;
-  worker.hash = bits & 1 ? "new" : "old";
+  worker.pod.name = worker.pod.uid = std::to_string(number);
+  worker.pod.created = now - seconds(input.byte()) * 5;
+  if (worker.pod.created < now) worker.bound = worker.pod.created;
+  worker.pod.hash = bits & 1 ? "new" : "old";
   worker.state = static_cast<WorkerState>(bits >> 1 & 3);
   worker.served = bits & 8;
-  worker.deleting = bits & 16;
-  worker.ended = bits & 32;
-  worker.failed = worker.ended && (bits & 64);
-  worker.cannot_start = bits & 128;
+  worker.pod.deleting = bits & 16;
+  worker.pod.ended = bits & 32;
+  worker.pod.failed = worker.pod.ended && (bits & 64);
+  worker.pod.cannot_start = bits & 128;
   const std::uint8_t load = input.byte();
-  worker.slots = 1 + load % 16;
+  worker.pod.slots = 1 + load % 16;
   worker.attempts = load / 16;
   worker.idle_for = seconds(input.byte() * 3);
   return worker;
 }
 
 bool has(const std::vector<std::string>& uids, const PoolWorker& worker) {
-  return std::find(uids.begin(), uids.end(), worker.pod_uid) != uids.end();
+  return std::find(uids.begin(), uids.end(), worker.pod.uid) != uids.end();
 }
 
 void check_plan(const CachedPool& pool, fuzz::Input input) {
@@ -92,16 +92,18 @@ void check_plan(const CachedPool& pool, fuzz::Input input) {
   std::int64_t serve = plan.create;
   for (const PoolWorker& worker : state.workers) {
     const bool serves =
-        !worker.ended && !worker.deleting &&
+        !worker.pod.ended && !worker.pod.deleting &&
         (worker.state == WorkerState::kStarting || worker.state == WorkerState::kLive);
     if (serves && !has(plan.drain, worker) && !has(plan.remove, worker)) ++serve;
-    FUZZ_REQUIRE(!(has(plan.remove, worker) && worker.deleting));
+    FUZZ_REQUIRE(!(has(plan.remove, worker) && worker.pod.deleting));
     FUZZ_REQUIRE(!(has(plan.remove, worker) && worker.state == WorkerState::kLive));
   }
   FUZZ_REQUIRE(plan.create == 0 || serve <= state.spec.max_workers || state.workers.size() > 16);
   const PoolStatus& next = plan.status;
-  FUZZ_REQUIRE(!next.next_start || *next.next_start <= state.now + reconciler::kLongestStartDelay);
-  FUZZ_REQUIRE(next.workers == next.starting + next.busy + next.idle + next.draining);
+  FUZZ_REQUIRE(!next.starts.next ||
+               *next.starts.next <= state.now + reconciler::kLongestStartDelay);
+  FUZZ_REQUIRE(next.workers.total == next.workers.starting + next.workers.busy + next.workers.idle +
+                                         next.workers.draining);
   check_status(pool, next);
   // The same once more: only time brings something new.
   state.status = next;

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "hack"))
 sys.path.insert(0, str(ROOT / "tests/support"))
 
 from holdfast import CRDS, Jobs, Operator, install  # noqa: E402

@@ -24,17 +24,6 @@ PHASES = [
     "Cancelled",
 ]
 TERMINAL = {"Succeeded", "Failed", "Cancelled"}
-# The transition table of the design.
-EDGES = {
-    "Pending": {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
-    "Running": {"Running", "Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
-    "Backoff": {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
-    "Suspended": {"Pending", "Cancelling", "Cancelled", "Failed"},
-    "Cancelling": {"Cancelled"},
-    "Succeeded": set(),
-    "Failed": set(),
-    "Cancelled": set(),
-}
 # A legal way from a new job, which is Pending by default, to each phase.
 WAY_TO = {
     None: [],

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HACK_FOLDER = Path(__file__).resolve().parents[2] / "hack"
-sys.path.insert(0, str(HACK_FOLDER))
+ROOT = Path(__file__).resolve().parents[2]
 
 from localcluster import Cluster, ClusterError, wait_for  # noqa: E402
 from localcluster.remote import processes_of  # noqa: E402
@@ -88,7 +87,7 @@ def test_nothing_is_left_of_a_test_process_that_was_killed():
               "cluster = Cluster(nodes=1, quiet=True).start()\n"
               "print(cluster.folder, flush=True)\n"
               "signal = __import__('signal'); signal.pause()\n")
-    with subprocess.Popen([sys.executable, "-c", script, str(HACK_FOLDER)], stdout=subprocess.PIPE,
+    with subprocess.Popen([sys.executable, "-c", script, str(ROOT / "tests/support")], stdout=subprocess.PIPE,
                           text=True) as child:
         folder = Path(child.stdout.readline().strip())
         try:
@@ -114,7 +113,7 @@ def test_no_process_outlives_its_supervisor():
 def test_a_named_cluster_stays_until_it_is_stopped_by_another_process(tmp_path, monkeypatch):
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tools_folder(tmp_path)))
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
-    command = [sys.executable, str(HACK_FOLDER / "cluster")]
+    command = [sys.executable, str(ROOT / "hack/cluster")]
     subprocess.run([*command, "up", "--name", "stays", "--nodes", "1"], check=True, timeout=180)
     try:
         lines = subprocess.run([*command, "env", "--name", "stays"], check=True, timeout=60,

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kRetry{1};
+constexpr seconds kAgentRetry{1};
 
 }  // namespace
 
@@ -96,7 +96,7 @@ void Cluster::beat(const std::string& uid) {
   Process& process = found->second;
   if (process.silent || (is_mute && is_mute(process.name))) return;
   const Beat answer = renew_lease(process);
-  Duration next = kRetry;
+  Duration next = kAgentRetry;
   if (answer == Beat::kRenewed) {
     process.renewals.push_back(scheduler_.now());
     next = process.lease_duration / 3;

@@ -1,8 +1,9 @@
 #include "tests/simulation/gateway.h"
 
-#include <charconv>
 #include <memory>
 #include <utility>
+
+#include "tests/simulation/objects.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -23,12 +24,6 @@ constexpr seconds kLongTrouble{6};
 
 bool is_write(const std::string& method) { return method != "GET"; }
 
-std::uint64_t number(const std::string& text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 // Answered from etcd rather than from the watch cache.
 bool needs_etcd(const ApiRequest& request) {
   if (is_write(request.method)) return true;
@@ -40,7 +35,7 @@ bool needs_etcd(const ApiRequest& request) {
 std::uint64_t wanted_version(const ApiServer& server, const ApiRequest& request) {
   if (request.method != "GET") return 0;
   const std::string version = query_value(request.target, "resourceVersion");
-  if (!version.empty()) return number(version);
+  if (!version.empty()) return version_number(version);
   return is_watch(request.target) ? server.version() : 0;
 }
 

@@ -1,7 +1,6 @@
 #include "tests/simulation/ledger.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "operator/codecs/job_codec.h"
@@ -26,14 +25,8 @@ constexpr const char* kMemberPrefix = "holdfast-member-";
 // A replica that still acts on what a restore has undone finds out within this.
 constexpr seconds kRestoreTolerance{60};
 
-std::uint64_t number(const std::string& text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 std::uint64_t version_of(const Json& object) {
-  return number(string_at(at(object, "metadata"), "resourceVersion"));
+  return version_number(string_at(at(object, "metadata"), "resourceVersion"));
 }
 
 bool is_queue(const ApiRequest& request) {
@@ -160,7 +153,7 @@ void Ledger::sent(const Delivery& delivery) {
     }
   } else if (is_status_write(request)) {
     const std::string uid = string_at(meta, "uid");
-    const std::uint64_t version = number(string_at(meta, "resourceVersion"));
+    const std::uint64_t version = version_number(string_at(meta, "resourceVersion"));
     if (uid.empty() || version == 0) {
       complain("S7 Precondition: a status without UID or version: " + request.target);
     }

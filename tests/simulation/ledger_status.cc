@@ -30,10 +30,6 @@ const Run* run_at(const JobStatus& status, std::int64_t index) {
   return found == status.runs.end() ? nullptr : &*found;
 }
 
-std::string named(const std::string& job, std::int64_t index, std::int64_t attempt) {
-  return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
-}
-
 // One old entry stays, so that all can see that nothing is missing in between. Deferrals do not
 // count for that, and take room, too.
 bool could_tell_more(const std::vector<HistoryEntry>& old, const std::vector<HistoryEntry>& next) {

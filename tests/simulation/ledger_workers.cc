@@ -13,16 +13,10 @@ namespace {
 using namespace reconciler;  // NOLINT: the words of the rules
 using std::chrono::seconds;
 
-constexpr std::string_view kWorkPrefix = "holdfast-work-";
-constexpr std::string_view kWorkerPrefix = "holdfast-worker-";
 // A replica may not have seen a pool's new limit yet.
 constexpr seconds kEditTolerance{20};
 // A watch may be behind for so long.
 constexpr seconds kStale{60};
-
-std::string named(const std::string& job, std::int64_t index, std::int64_t attempt) {
-  return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
-}
 
 std::string holder_of(const Json& lease) { return string_at(at(lease, "spec"), "holderIdentity"); }
 

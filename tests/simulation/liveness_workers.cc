@@ -14,10 +14,7 @@ using std::chrono::seconds;
 
 // What users give their pools.
 constexpr Duration kLongestLease = seconds(20);
-constexpr Duration kLongestGrace = seconds(30);
-
-constexpr std::string_view kWorkPrefix = "holdfast-work-";
-constexpr std::string_view kWorkerPrefix = "holdfast-worker-";
+constexpr Duration kLongestPoolGrace = seconds(30);
 
 std::int64_t slots_of(const Json& pod) {
   for (const Json& variable : at(at(at(pod, "spec"), "containers")[0], "env")) {
@@ -216,7 +213,7 @@ bool Liveness::stops_at_workers(const Job& job) {
                                [&](const Run& run) { return !is_empty_place(job, run); });
   if (any)
     holds(job, "stopping at a worker",
-          own(3 * kLongestLease) + late(kLongestGrace) + kLongestGrace);
+          own(3 * kLongestLease) + late(kLongestPoolGrace) + kLongestPoolGrace);
   return any;
 }
 

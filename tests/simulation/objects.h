@@ -1,12 +1,30 @@
 // What the parts of the simulated world read from an object.
 #pragma once
 
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 #include "core/json.h"
 #include "reconciler/types.h"
 
 namespace holdfast::simulation {
+
+// Of a resourceVersion; 0: none.
+inline std::uint64_t version_number(const std::string& text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// Of the Leases of pools: one for each slot with work, one for each worker.
+inline constexpr std::string_view kWorkPrefix = "holdfast-work-";
+inline constexpr std::string_view kWorkerPrefix = "holdfast-worker-";
+
+// An attempt, in complaints.
+inline std::string named(const std::string& job, std::int64_t index, std::int64_t attempt) {
+  return job + ", run " + std::to_string(index) + ", attempt " + std::to_string(attempt);
+}
 
 inline bool is_deleting(const Json& object) {
   return at(at(object, "metadata"), "deletionTimestamp").is_string();

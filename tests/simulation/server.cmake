@@ -22,8 +22,9 @@ add_library(simulation_server STATIC
             server/storage.cc
             server/watches.cc
             server/writer.cc)
-target_link_libraries(simulation_server PUBLIC holdfast_core PRIVATE yaml-cpp)
+target_link_libraries(simulation_server PUBLIC holdfast_core PRIVATE holdfast_reconciler yaml-cpp)
 target_compile_options(simulation_server PRIVATE -O2)
+set_target_properties(simulation_server PROPERTIES UNITY_BUILD ON)
 set_source_files_properties(
   server/custom_schema.cc PROPERTIES COMPILE_DEFINITIONS
                                      "HOLDFAST_CRDS=\"${CMAKE_SOURCE_DIR}/crds\"")

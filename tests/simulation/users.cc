@@ -13,7 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kUser = "user";
 constexpr const char* kOthersFinalizer = "example.com/holds";
 constexpr int kQueuesOfNamespace = 2;
 

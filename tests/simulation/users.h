@@ -12,6 +12,8 @@
 
 namespace holdfast::simulation {
 
+// As whom they write.
+inline constexpr const char* kUser = "user";
 inline constexpr const char* kNamespaces[] = {"team-a", "team-b"};
 
 class Users {

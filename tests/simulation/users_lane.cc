@@ -16,7 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kUser = "user";
 constexpr Duration kCleanUpPeriod = seconds(1);
 
 std::string batch_target(const std::string& namespace_, const std::string& name = "") {

@@ -11,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* kUser = "user";
 constexpr const char* kMerge = "application/merge-patch+json";
 constexpr int kPoolsOfNamespace = 2;
 constexpr milliseconds kTouch{250};

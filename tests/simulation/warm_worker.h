@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_record.h"
-#include "agent/pool_leases.h"
-#include "agent/slots.h"
+#include "agent/serve/slots.h"
+#include "agent/wire/job_record.h"
+#include "agent/wire/pool_leases.h"
 #include "core/random.h"
 #include "core/worker_protocol.h"
 #include "tests/simulation/gateway.h"
@@ -113,7 +113,7 @@ class WarmWorker {
   void write_worker(const std::optional<WorkerReport>& report);
   std::optional<ApiAnswer> fence(const std::string& method, const std::string& path) const;
   void look(const agent::SlotOrders::Look& look, bool for_message);
-  // The watch of the work Lease, as agent/work_watch.h has it.
+  // The watch of the work Lease, as agent/wire/work_watch.h has it.
   void seen(const agent::WorkLease::Read& read);
   void hears(const agent::WorkReading& reading);
   void open_watch();

@@ -33,8 +33,9 @@ add_library(simulation_world STATIC
             world.cc
             world_acts.cc)
 target_link_libraries(simulation_world PUBLIC simulation_server reconciler_rules holdfast_manager
-                                              holdfast_agent_parts)
+                                              holdfast_agent_serve)
 target_compile_options(simulation_world PRIVATE -O2)
+set_target_properties(simulation_world PROPERTIES UNITY_BUILD ON)
 
 add_executable(holdfast-simulate simulate.cc)
 target_link_libraries(holdfast-simulate PRIVATE simulation_world)

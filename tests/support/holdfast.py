@@ -19,14 +19,11 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "hack"))
-
 from localcluster import ClusterError, wait_for  # noqa: E402
 
 CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
@@ -226,7 +223,7 @@ class Operator:
 
 def job(name, command=("true",), annotations=None, labels=None, pod=None, **spec):
     """A DurableJob. `annotations` go into the pod template (how long simulated pods run and how they end
-    is said there, see hack/localcluster/stages.yaml); `pod` overrides fields of the pod's spec."""
+    is said there, see tests/support/localcluster/stages.yaml); `pod` overrides fields of the pod's spec."""
     template = {"metadata": {}, "spec": {"containers": [
         {"name": "main", "image": "busybox:1.36", "command": list(command)}]}}
     if annotations:

@@ -4,16 +4,9 @@ the accounts of every job recomputed from its pods alone.
     violations(record.versions("job"), record.versions("pod"))      -> ["S3 Fence: ...", ...]
 """
 
+from edges import is_edge
 from record import ATTEMPT_LABEL, FINALIZER, TERMINAL
 
-EDGES = {
-    "": {"Pending", "Running", "Suspended", "Failed", "Cancelled"},
-    "Pending": {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
-    "Running": {"Running", "Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"},
-    "Backoff": {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"},
-    "Suspended": {"Pending", "Cancelling", "Cancelled", "Failed"},
-    "Cancelling": {"Cancelled"},
-}
 SPENDS = {"Failed": "failures", "Hung": "failures", "DeadlineExceeded": "failures",
           "Lost": "disruptions", "StartTimeout": "disruptions"}
 # Of a terminal status only these may still change.
@@ -168,7 +161,7 @@ def _fence(before, after):
 def _legal_edges(before, after):
     was, now = _status(before).get("phase", ""), _status(after).get("phase", "")
     # A change of the spec alone, or a status write within a phase, is no edge.
-    if was != now and now not in EDGES.get(was, set()):
+    if was != now and not is_edge(was, now, has_stages="stage" in _status(after)):
         yield f"S4 LegalEdges: {was or '(none)'} -> {now or '(none)'}"
 
 

@@ -20,8 +20,6 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "hack"))
-
 from localcluster import wait_for  # noqa: E402
 from localcluster.pki import Authority  # noqa: E402
 from localcluster.python_packages import python_packages  # noqa: E402

@@ -13,7 +13,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 LANGUAGES = ("python", "java", "go")  # Go comes last: it is compiled meanwhile
 PAYLOAD = {"from": 1, "to": 1000, "pageSize": 100}
 PAUSE, STOP = '{"pause": true}', '{"stop": true}'
-# As hack/localcluster/tools.py builds its tools, so Go's own packages come from the same cache.
+# As tests/support/localcluster/tools.py builds its tools, so Go's own packages come from the same cache.
 GO_BUILD = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"]
 
 

@@ -4,4 +4,4 @@ holdfast_test(agent_test
           agent/parts_test.cc agent/pool_leases_test.cc agent/serve_settings_test.cc agent/settings_test.cc
           agent/shepherd_test.cc agent/slots_lease_test.cc agent/slots_message_test.cc agent/slots_property_test.cc
           agent/slots_test.cc
-  LIBRARIES holdfast_agent_parts)
+  LIBRARIES holdfast_agent_run holdfast_agent_serve OpenSSL::SSL OpenSSL::Crypto)

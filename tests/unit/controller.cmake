@@ -1,4 +1,5 @@
 holdfast_test(fair_share_test SOURCES controller/fair_share_test.cc LIBRARIES holdfast_controller)
 holdfast_test(work_queue_test SOURCES controller/work_queue_test.cc LIBRARIES holdfast_controller)
 holdfast_test(reconcile_pool_test SOURCES controller/reconcile_pool_test.cc LIBRARIES holdfast_controller)
+holdfast_test(own_writes_test SOURCES controller/own_writes_test.cc LIBRARIES holdfast_controller)
 holdfast_test(writer_test SOURCES controller/writer_test.cc LIBRARIES holdfast_controller)

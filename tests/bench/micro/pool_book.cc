@@ -58,8 +58,8 @@ void a_worker_speaks(benchmark::State& state) {
   }
   for (auto _ : state) {
     book.put_worker({"pod-0", worker(0)}, kSlots, true, {}, {});
-    benchmark::DoNotOptimize(book.open_places(worker(0)));
-    benchmark::DoNotOptimize(book.attempts(worker(0)));
+    benchmark::DoNotOptimize(book.workers().of(worker(0)).open_places());
+    benchmark::DoNotOptimize(book.workers().of(worker(0)).attempts());
   }
 }
 BENCHMARK(a_worker_speaks)->Arg(0)->Arg(1000)->Arg(20'000);
@@ -111,7 +111,7 @@ void an_event_while_jobs_are_late(benchmark::State& state) {
   const CachedJob last = job(state.range(0));
   for (auto _ : state) {
     benchmark::DoNotOptimize(book.wake(now));
-    benchmark::DoNotOptimize(book.wanted());
+    benchmark::DoNotOptimize(book.lines().wanted());
   }
 }
 BENCHMARK(an_event_while_jobs_are_late)->Arg(2000)->Arg(20'000);

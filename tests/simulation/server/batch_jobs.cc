@@ -15,13 +15,6 @@ bool holds(const Json& status, const char* type) {
   });
 }
 
-void refuse(Causes& causes, const std::string& field, const std::string& why) {
-  causes.push_back({"FieldValueInvalid", field, "Invalid value: " + why});
-}
-void require(Causes& causes, const std::string& field, const std::string& why) {
-  causes.push_back({"FieldValueRequired", field, "Required value: " + why});
-}
-
 // Without what may change in a suspended Job that has not started.
 Json fixed_template(Json pod_template) {
   for (const char* const field : {"labels", "annotations"}) {
@@ -70,7 +63,7 @@ void check_change(const Json& job, const Json& old, Causes& causes) {
 }
 
 // What is wrong with a status by itself.
-void check_status(const Json& job, Causes& causes) {
+void check_batch_status(const Json& job, Causes& causes) {
   const Json& status = at(job, "status");
   const bool complete = holds(status, "Complete"), failed = holds(status, "Failed");
   const bool met = holds(status, "SuccessCriteriaMet"), target = holds(status, "FailureTarget");
@@ -109,7 +102,7 @@ void check_status(const Json& job, Causes& causes) {
 }
 
 // What a status may not become.
-void check_status_change(const Json& job, const Json& old, Causes& causes) {
+void check_batch_status_change(const Json& job, const Json& old, Causes& causes) {
   const Json &status = at(job, "status"), &before = at(old, "status");
   for (const char* const type : {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}) {
     if (holds(before, type) && !holds(status, type)) {
@@ -168,8 +161,8 @@ void prepare_batch_job(Json& job) {
 Causes validate_batch_job(const Json& job, const Json* old, const std::string& subresource) {
   Causes causes;
   if (subresource == "status") {
-    check_status(job, causes);
-    check_status_change(job, *old, causes);
+    check_batch_status(job, causes);
+    check_batch_status_change(job, *old, causes);
     return causes;
   }
   check_spec(at(job, "spec"), causes);

@@ -43,8 +43,6 @@ Json without_owners(const StoredPtr& object, const std::set<std::string>& drop) 
   return changed;
 }
 
-bool is(const Resource& resource, std::string_view plural) { return plural == resource.plural; }
-
 }  // namespace
 
 Garbage::Garbage(Storage& storage, Writer& writer) : storage_(storage), writer_(writer) {

@@ -1,49 +1,20 @@
 // The CEL rules of the DurableJob's definition, in its order.
 #include <algorithm>
-#include <map>
-#include <set>
+#include <optional>
 #include <string>
 
 #include "core/time.h"
+#include "reconciler/edge_table.h"
 #include "tests/simulation/server/custom_schema.h"
 
 namespace holdfast::simulation {
 namespace {
-
-void forbid(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueForbidden", field, std::string("Forbidden: ") + message});
-}
-
-void require(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueRequired", field, std::string("Required value: ") + message});
-}
-
-void refuse(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
-}
 
 // By which one write may raise it.
 constexpr std::int64_t kMostAttempts = 10000;
 
 bool is_terminal(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
-}
-
-bool is_edge(const std::string& from, const std::string& to, bool has_stages) {
-  if (has_stages && from == "Running" && to == "Cancelled") return true;
-  if (has_stages && from == "Cancelling" &&
-      (to == "Running" || to == "Pending" || to == "Succeeded")) {
-    return true;
-  }
-  static const auto* const edges = new std::map<std::string, std::set<std::string>>{
-      {"Pending", {"Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"}},
-      {"Running", {"Pending", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed"}},
-      {"Backoff",
-       {"Pending", "Running", "Suspended", "Cancelling", "Succeeded", "Cancelled", "Failed"}},
-      {"Suspended", {"Pending", "Cancelling", "Cancelled", "Failed"}},
-      {"Cancelling", {"Cancelled"}}};
-  const auto found = edges->find(from);
-  return from == to || (found != edges->end() && found->second.count(to) > 0);
 }
 
 std::vector<std::string> names_of(const Json& containers) {
@@ -351,7 +322,9 @@ void check_outbox(const Json& status, const Json& old, Causes& causes) {
 
 void check_status_change(const Json& status, const Json& old, Causes& causes) {
   const std::string from = string_at(old, "phase");
-  if (!is_edge(from, string_at(status, "phase"), status.contains("stage"))) {
+  const std::optional<reconciler::Phase> phase = reconciler::parse_phase(from);
+  const std::optional<reconciler::Phase> next = reconciler::parse_phase(string_at(status, "phase"));
+  if (!phase || !next || !reconciler::is_edge(*phase, *next, status.contains("stage"))) {
     forbid(causes, "status.phase", "this change of phase is not legal");
   }
   if (int_at(status, "attempt") < int_at(old, "attempt")) {

@@ -12,8 +12,6 @@
 namespace holdfast::simulation {
 namespace {
 
-bool is(const Resource& resource, std::string_view plural) { return plural == resource.plural; }
-
 void take_over(const Json& old, Json& object, const char* member) {
   if (old.contains(member)) {
     object[member] = old[member];

@@ -15,14 +15,6 @@ constexpr std::size_t kMostPayload = 65536;
 // Of heartbeat.leaseDurationSeconds, if it is left out.
 constexpr std::int64_t kUsualLease = 30;
 
-void refuse(Causes& causes, const std::string& field, const char* message) {
-  causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
-}
-
-void forbid(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueForbidden", field, std::string("Forbidden: ") + message});
-}
-
 bool ends_the_job(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
 }

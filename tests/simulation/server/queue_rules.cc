@@ -10,14 +10,6 @@ namespace {
 constexpr std::int64_t kMostJobs = 1'000'000;
 constexpr std::int64_t kMostSeconds = 86'400;
 
-void refuse(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
-}
-
-void forbid(Causes& causes, const char* field, const char* message) {
-  causes.push_back({"FieldValueForbidden", field, std::string("Forbidden: ") + message});
-}
-
 bool is_from_one(const Json& object, const char* field, std::int64_t most) {
   if (!object.contains(field)) return true;
   const std::int64_t number = int_at(object, field);

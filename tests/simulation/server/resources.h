@@ -24,6 +24,10 @@ struct Resource {
   }
 };
 
+inline bool is(const Resource& resource, std::string_view plural) {
+  return plural == resource.plural;
+}
+
 inline constexpr Resource kResources[] = {
     {.plural = "durablejobs",
      .group = "holdfast.dev",

@@ -11,10 +11,6 @@
 namespace holdfast::simulation {
 namespace {
 
-void refuse(Causes& causes, const std::string& field, const char* message) {
-  causes.push_back({"FieldValueInvalid", field, std::string("Invalid value: ") + message});
-}
-
 std::int64_t completions_of(const Json& spec) { return int_at(spec, "completions", 1); }
 
 // What a rule says of a list of indexes. One that cannot read a number fails itself.

@@ -19,6 +19,17 @@ struct Cause {
 };
 using Causes = std::vector<Cause>;
 
+// As the API server says it.
+inline void refuse(Causes& causes, const std::string& field, const std::string& why) {
+  causes.push_back({"FieldValueInvalid", field, "Invalid value: " + why});
+}
+inline void forbid(Causes& causes, const std::string& field, const std::string& why) {
+  causes.push_back({"FieldValueForbidden", field, "Forbidden: " + why});
+}
+inline void require(Causes& causes, const std::string& field, const std::string& why) {
+  causes.push_back({"FieldValueRequired", field, "Required value: " + why});
+}
+
 // Parses a client's body. Discarded if it is not JSON.
 Json parse_body(const std::string& text);
 

@@ -1,5 +1,5 @@
 // Work that hangs keeps nobody.
-#include "agent/file_thread.h"
+#include "agent/base/file_thread.h"
 
 #include <future>
 #include <memory>

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/guard.h"
+#include "agent/run/guard.h"
 #include "core/agent_protocol.h"
 
 namespace holdfast::agent::testing {

@@ -1,5 +1,5 @@
 // Which attempts may begin by their job's record, and what their commands get of it.
-#include "agent/job_record.h"
+#include "agent/wire/job_record.h"
 
 #include <gtest/gtest.h>
 

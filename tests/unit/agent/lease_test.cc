@@ -1,5 +1,5 @@
 // What the API server's answers mean, and what a renewal changes.
-#include "agent/lease.h"
+#include "agent/wire/lease.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What commands write, line by line.
-#include "agent/output.h"
+#include "agent/serve/output.h"
 
 #include <fcntl.h>
 #include <unistd.h>

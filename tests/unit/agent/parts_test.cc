@@ -12,11 +12,11 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/checkpoint.h"
-#include "agent/files.h"
-#include "agent/progress.h"
-#include "agent/slot_runner.h"
-#include "agent/state_file.h"
+#include "agent/base/checkpoint.h"
+#include "agent/base/files.h"
+#include "agent/base/progress.h"
+#include "agent/base/state_file.h"
+#include "agent/serve/slot_runner.h"
 #include "core/steady_now.h"
 #include "tests/unit/kube/temporary_folder.h"
 

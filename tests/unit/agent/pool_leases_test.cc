@@ -1,5 +1,5 @@
 // What the API server's answers about a worker's two Leases mean, and what a renewal changes.
-#include "agent/pool_leases.h"
+#include "agent/wire/pool_leases.h"
 
 #include <gtest/gtest.h>
 

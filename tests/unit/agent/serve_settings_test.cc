@@ -1,5 +1,5 @@
 // What the environment of a warm worker must say, and what of it a command gets.
-#include "agent/serve_settings.h"
+#include "agent/serve/serve_settings.h"
 
 #include "tests/unit/agent/settings_fixture.h"
 

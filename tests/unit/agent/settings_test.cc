@@ -1,5 +1,5 @@
 // What the environment must say, and the words for what it does not.
-#include "agent/settings.h"
+#include "agent/run/settings.h"
 
 #include "tests/unit/agent/settings_fixture.h"
 

@@ -1,5 +1,5 @@
 // Real processes: what is below whom, and that a slot's are told from all others.
-#include "agent/shepherd.h"
+#include "agent/serve/shepherd.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/child.h"
-#include "agent/process_table.h"
+#include "agent/base/process_table.h"
+#include "agent/base/signals.h"
 #include "core/steady_now.h"
 #include "tests/unit/kube/temporary_folder.h"
 

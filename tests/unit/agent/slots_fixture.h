@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/slots.h"
+#include "agent/serve/slots.h"
 #include "core/agent_protocol.h"
 
 namespace holdfast::agent::testing {

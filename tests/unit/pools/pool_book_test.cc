@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 
 namespace holdfast::controller {
@@ -47,6 +48,7 @@ AttemptId id(const std::string& uid) { return {uid, 0, 1}; }
 
 class PoolBookTest : public ::testing::Test {
  protected:
+  ~PoolBookTest() override { EXPECT_EQ(book_.disagreement(), ""); }
   void worker(const std::string& uid, std::int64_t slots,
               const std::vector<std::string>& entries = {},
               const std::vector<std::string>& over = {}, bool takes = true) {
@@ -76,64 +78,64 @@ class PoolBookTest : public ::testing::Test {
 
 TEST_F(PoolBookTest, OpenAttemptsAndEntriesUseASlotOnce) {
   worker("w", 4);
-  EXPECT_EQ(book_.free(), 4);
+  EXPECT_EQ(book_.workers().free(), 4);
   EXPECT_THAT(book_.put(placed("a", "w"), now_), ElementsAre("w"));
-  EXPECT_EQ(book_.free(), 3);
+  EXPECT_EQ(book_.workers().free(), 3);
   worker("w", 4, {"a", "b"});
-  EXPECT_EQ(book_.free(), 2) << "the record of b has moved on, but its entry is there";
-  EXPECT_EQ(book_.busy(), 2);
-  EXPECT_EQ(book_.attempts("w"), 2);
+  EXPECT_EQ(book_.workers().free(), 2) << "the record of b has moved on, but its entry is there";
+  EXPECT_EQ(book_.workers().busy(), 2);
+  EXPECT_EQ(book_.workers().of("w").attempts(), 2);
   EXPECT_THAT(book_.put(placed("a", "w"), now_), IsEmpty()) << "nothing has changed";
 }
 
 TEST_F(PoolBookTest, ASlotIsFreeAsSoonAsTheWorkerHasAnsweredWithAnEnd) {
   worker("w", 1, {"a"});
   book_.put(placed("a", "w"), now_);
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
   worker("w", 1, {"a"}, {"a"});
-  EXPECT_EQ(book_.free(), 1);
-  EXPECT_EQ(book_.attempts("w"), 1) << "it still has to be read";
+  EXPECT_EQ(book_.workers().free(), 1);
+  EXPECT_EQ(book_.workers().of("w").attempts(), 1) << "it still has to be read";
 }
 
 TEST_F(PoolBookTest, AnAttemptThatIsOverUsesItsSlotAsLongAsItsEntryIsThere) {
   worker("w", 1, {"a"});
   EXPECT_THAT(book_.put(placed("a", "w", 3, /*open=*/false), now_), ElementsAre("w"));
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
   worker("w", 1);
-  EXPECT_EQ(book_.free(), 1);
-  EXPECT_TRUE(book_.is_named("w")) << "its record still names the worker";
-  EXPECT_THAT(book_.open_places("w"), IsEmpty());
+  EXPECT_EQ(book_.workers().free(), 1);
+  EXPECT_TRUE(book_.workers().of("w").is_named()) << "its record still names the worker";
+  EXPECT_THAT(book_.workers().of("w").open_places(), IsEmpty());
 }
 
 TEST_F(PoolBookTest, AWorkerThatDrainsHasNoFreeSlots) {
   worker("w", 4, {}, {}, /*takes=*/false);
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
   EXPECT_THAT(offers(job("a")), IsEmpty());
   worker("w", 4);
-  EXPECT_EQ(book_.free(), 4);
+  EXPECT_EQ(book_.workers().free(), 4);
   book_.erase_worker("w");
-  EXPECT_EQ(book_.free(), 0);
-  EXPECT_EQ(book_.slots(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
+  EXPECT_EQ(book_.workers().slots(), 0);
   EXPECT_TRUE(book_.empty());
 }
 
 TEST_F(PoolBookTest, APromiseHoldsUntilALaterVersionOfTheJobOrForSomeTime) {
   worker("w", 2);
   promise("a", "w");
-  EXPECT_EQ(book_.free(), 1);
+  EXPECT_EQ(book_.workers().free(), 1);
   book_.put(job("a", 1), now_);
-  EXPECT_EQ(book_.free(), 1) << "the same version says nothing";
+  EXPECT_EQ(book_.workers().free(), 1) << "the same version says nothing";
   book_.put(placed("a", "w"), now_);
-  EXPECT_EQ(book_.free(), 1) << "it is on record now";
+  EXPECT_EQ(book_.workers().free(), 1) << "it is on record now";
   promise("b", "w");
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
   book_.put(job("b", 2), now_);
-  EXPECT_EQ(book_.free(), 1) << "somebody else has written the job";
+  EXPECT_EQ(book_.workers().free(), 1) << "somebody else has written the job";
   promise("c", "w");
   EXPECT_EQ(book_.expire(now_ + seconds(9)), seconds(1));
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_EQ(book_.workers().free(), 0);
   book_.expire(now_ + seconds(10));
-  EXPECT_EQ(book_.free(), 1);
+  EXPECT_EQ(book_.workers().free(), 1);
 }
 
 TEST_F(PoolBookTest, ARefusedStatusGivesItsPromiseBack) {
@@ -141,9 +143,9 @@ TEST_F(PoolBookTest, ARefusedStatusGivesItsPromiseBack) {
   promise("a", "w");
   book_.not_placed(job("b"), now_);
   book_.not_placed(job("a", 2), now_);
-  EXPECT_EQ(book_.free(), 0) << "another write was refused";
+  EXPECT_EQ(book_.workers().free(), 0) << "another write was refused";
   book_.not_placed(job("a"), now_);
-  EXPECT_EQ(book_.free(), 1);
+  EXPECT_EQ(book_.workers().free(), 1);
 }
 
 TEST_F(PoolBookTest, TheNextJobIsWokenIfTheLastOneDoesNotLook) {
@@ -159,17 +161,17 @@ TEST_F(PoolBookTest, TheNextJobIsWokenIfTheLastOneDoesNotLook) {
 TEST_F(PoolBookTest, AnAttemptThatEndsMovesToTheClosedPlaces) {
   worker("w", 2);
   book_.put(placed("a", "w"), now_);
-  EXPECT_EQ(book_.places("w").count(id("a")), 1U);
-  EXPECT_THAT(book_.closed_places("w"), IsEmpty());
+  EXPECT_EQ(book_.workers().of("w").open.count(id("a")), 1U);
+  EXPECT_THAT(book_.workers().of("w").closed, IsEmpty());
   EXPECT_THAT(book_.put(placed("a", "w", 3, /*open=*/false), now_), ElementsAre("w"));
-  EXPECT_THAT(book_.places("w"), IsEmpty());
-  EXPECT_EQ(book_.closed_places("w").count(id("a")), 1U);
-  EXPECT_EQ(book_.job_at("w", id("a")), "job-a");
-  EXPECT_EQ(book_.attempts("w"), 0);
+  EXPECT_THAT(book_.workers().of("w").open, IsEmpty());
+  EXPECT_EQ(book_.workers().of("w").closed.count(id("a")), 1U);
+  EXPECT_EQ(book_.workers().of("w").job_at(id("a")), "job-a");
+  EXPECT_EQ(book_.workers().of("w").attempts(), 0);
   CachedJob next = placed("a", "x", 4);
   next.job.status.runs[0].attempt = 2;
   EXPECT_THAT(book_.put(next, now_), ElementsAre("w", "x"));
-  EXPECT_FALSE(book_.is_named("w"));
+  EXPECT_FALSE(book_.workers().of("w").is_named());
 }
 
 TEST_F(PoolBookTest, AMessageReachesAllRunsAndKeepsTheirTime) {
@@ -184,9 +186,9 @@ TEST_F(PoolBookTest, AMessageReachesAllRunsAndKeepsTheirTime) {
   book_.put(many, now_);
   many.job.message = 7;
   EXPECT_THAT(book_.put(many, now_ + seconds(5)), ElementsAre("w"));
-  EXPECT_EQ(book_.open_places("w").size(), 3U);
-  for (const auto& one : book_.open_places("w")) EXPECT_EQ(one.message, 7);
-  EXPECT_EQ(book_.waited("w", {"a", 2, 3}, now_ + seconds(5)), seconds(5));
+  EXPECT_EQ(book_.workers().of("w").open_places().size(), 3U);
+  for (const auto& one : book_.workers().of("w").open_places()) EXPECT_EQ(one.message, 7);
+  EXPECT_EQ(book_.workers().of("w").waited({"a", 2, 3}, now_ + seconds(5)), seconds(5));
 }
 
 TEST_F(PoolBookTest, ASecondPromiseToAJobReplacesTheFirst) {
@@ -194,9 +196,9 @@ TEST_F(PoolBookTest, ASecondPromiseToAJobReplacesTheFirst) {
   worker("x", 2);
   promise("a", "w");
   promise("a", "x");
-  EXPECT_EQ(book_.free(), 3);
+  EXPECT_EQ(book_.workers().free(), 3);
   book_.expire(now_ + seconds(10));
-  EXPECT_EQ(book_.free(), 4);
+  EXPECT_EQ(book_.workers().free(), 4);
 }
 
 TEST_F(PoolBookTest, AJobThatIsGoneGivesEverythingBack) {
@@ -206,8 +208,8 @@ TEST_F(PoolBookTest, AJobThatIsGoneGivesEverythingBack) {
   book_.ask(job("b"), 2, 0, now_);
   EXPECT_THAT(book_.erase("a"), ElementsAre("w"));
   book_.erase("b");
-  EXPECT_EQ(book_.free(), 3);
-  EXPECT_TRUE(book_.waiting_names().empty());
+  EXPECT_EQ(book_.workers().free(), 3);
+  EXPECT_TRUE(book_.lines().names().empty());
 }
 
 TEST_F(PoolBookTest, AJobGetsSlotsOnlyAtItsTurn) {
@@ -236,8 +238,8 @@ TEST_F(PoolBookTest, ARunThatNeedsAWorkerOfItsOwnGetsOneThatIsEmptyAndHasItAlone
   book_.put(alone("a"), now_);
   EXPECT_THAT(book_.offer(alone("a"), now_).empty, IsEmpty()) << "it has not asked";
   book_.ask(alone("a"), 0, 1, now_);
-  EXPECT_EQ(book_.wanted(), 1);
-  EXPECT_EQ(book_.wanted_alone(), 1);
+  EXPECT_EQ(book_.lines().wanted(), 1);
+  EXPECT_EQ(book_.lines().alone.wanted(), 1);
   EXPECT_TRUE(book_.may_wake());
   EXPECT_THAT(book_.wake(now_), ElementsAre("job-a"));
   const auto view = book_.offer(alone("a"), now_);
@@ -250,16 +252,16 @@ TEST_F(PoolBookTest, ARunThatNeedsAWorkerOfItsOwnGetsOneThatIsEmptyAndHasItAlone
   next.job.status.runs[0].next_attempt_time.reset();
   book_.ask(alone("a"), 0, 0, now_);
   EXPECT_TRUE(book_.placed(alone("a"), next.job.status, now_));
-  EXPECT_TRUE(book_.is_kept("v"));
-  EXPECT_EQ(book_.free(), 3) << "the slots beside it are for nobody";
+  EXPECT_TRUE(book_.workers().of("v").is_kept());
+  EXPECT_EQ(book_.workers().free(), 3) << "the slots beside it are for nobody";
   book_.put(next, now_);
-  EXPECT_EQ(book_.free(), 3);
+  EXPECT_EQ(book_.workers().free(), 3);
   EXPECT_EQ(offers(job("b")), std::vector<std::string>({"w"}));
   next.version = 5;
   next.job.status.runs.clear();
   book_.put(next, now_);
-  EXPECT_EQ(book_.free(), 7);
-  EXPECT_FALSE(book_.is_kept("v"));
+  EXPECT_EQ(book_.workers().free(), 7);
+  EXPECT_FALSE(book_.workers().of("v").is_kept());
 }
 
 TEST_F(PoolBookTest, ATenthOfTheWorkersIsKeptFreeTheEmptiestFirst) {
@@ -267,24 +269,24 @@ TEST_F(PoolBookTest, ATenthOfTheWorkersIsKeptFreeTheEmptiestFirst) {
     const std::string uid = "w" + std::to_string(10 + n);
     worker(uid, 2, n == 3 ? std::vector<std::string>() : std::vector<std::string>({"x" + uid}));
   }
-  EXPECT_EQ(book_.free(), 12);
+  EXPECT_EQ(book_.workers().free(), 12);
   for (const char* const uid : {"c", "a", "b"}) {
     book_.put(alone(uid), now_);
     book_.ask(alone(uid), 0, 1, now_);
   }
-  EXPECT_TRUE(book_.is_kept("w13")) << "it is empty";
-  EXPECT_TRUE(book_.is_kept("w10"));
-  EXPECT_FALSE(book_.is_kept("w11")) << "a tenth of eleven, rounded up, is two";
-  EXPECT_EQ(book_.free(), 9);
+  EXPECT_TRUE(book_.workers().of("w13").is_kept()) << "it is empty";
+  EXPECT_TRUE(book_.workers().of("w10").is_kept());
+  EXPECT_FALSE(book_.workers().of("w11").is_kept()) << "a tenth of eleven, rounded up, is two";
+  EXPECT_EQ(book_.workers().free(), 9);
   EXPECT_THAT(book_.offer(alone("b"), now_).empty, IsEmpty()) << "the oldest is first";
   EXPECT_EQ(book_.offer(alone("a"), now_).empty.at(0).uid, "w13");
   worker("w11", 2);
-  EXPECT_FALSE(book_.is_kept("w11")) << "another one does not take its place";
+  EXPECT_FALSE(book_.workers().of("w11").is_kept()) << "another one does not take its place";
   EXPECT_EQ(book_.offer(alone("b"), now_).empty.size(), 1u) << "no other run waits";
   book_.ask(job("z"), 99, 0, now_);
   EXPECT_THAT(book_.offer(alone("b"), now_).empty, IsEmpty()) << "one does";
   for (const char* const uid : {"a", "b", "c"}) book_.erase(uid);
-  EXPECT_EQ(book_.free(), 13) << "nothing is kept for nobody";
+  EXPECT_EQ(book_.workers().free(), 13) << "nothing is kept for nobody";
 }
 
 TEST_F(PoolBookTest, ARunThatIsAloneIsPartOfTheTenth) {
@@ -296,7 +298,7 @@ TEST_F(PoolBookTest, ARunThatIsAloneIsPartOfTheTenth) {
   book_.put(there, now_);
   book_.put(alone("b"), now_);
   book_.ask(alone("b"), 0, 1, now_);
-  EXPECT_FALSE(book_.is_kept("w"));
+  EXPECT_FALSE(book_.workers().of("w").is_kept());
   EXPECT_EQ(offers(job("z")).size(), 1u);
 }
 
@@ -332,8 +334,8 @@ TEST_F(PoolBookTest, ItKnowsHowLongAJobHasWaitedForItsEntry) {
   book_.ask(job("a"), 0, 0, now_);  // it takes the offer
   promise("a", "w");
   book_.put(placed("a", "w"), now_);
-  EXPECT_EQ(book_.waited("w", id("a"), now_ + seconds(1)), seconds(4));
-  EXPECT_FALSE(book_.waited("w", id("b"), now_));
+  EXPECT_EQ(book_.workers().of("w").waited(id("a"), now_ + seconds(1)), seconds(4));
+  EXPECT_FALSE(book_.workers().of("w").waited(id("b"), now_));
 }
 
 TEST_F(PoolBookTest, TimeWithAFreeSlotCountsOnlyWhileAJobWaits) {
@@ -351,26 +353,73 @@ TEST_F(PoolBookTest, TheRecordsOfAWorkerSayForHowLongItMayRun) {
   worker("w", 4);
   EXPECT_EQ(book_.offer(job("a"), now_).offers.at(0).lease_duration, seconds(30));
   book_.put(placed("a", "w"), now_);
-  EXPECT_EQ(book_.lease_duration("w"), seconds(3600)) << "an older operator has not recorded it";
+  EXPECT_EQ(book_.workers().of("w").lease_duration(), seconds(3600))
+      << "an older operator has not recorded it";
   CachedJob one = placed("b", "w");
   one.job.status.runs[0].worker_lease_duration = seconds(30);
   book_.put(one, now_);
-  EXPECT_EQ(book_.lease_duration("w"), seconds(30)) << "one record is enough";
+  EXPECT_EQ(book_.workers().of("w").lease_duration(), seconds(30)) << "one record is enough";
   book_.erase_worker("w");
-  EXPECT_EQ(book_.lease_duration("w"), seconds(30));
-  EXPECT_EQ(book_.lease_duration("another"), seconds(3600));
+  EXPECT_EQ(book_.workers().of("w").lease_duration(), seconds(30));
+  EXPECT_EQ(book_.workers().of("another").lease_duration(), seconds(3600));
+}
+
+// Jobs ask, get promises, run, wait for a next attempt and go; workers come, answer, drain and go.
+TEST_F(PoolBookTest, ItsPartsAgreeAfterEachOfManyChanges) {
+  std::mt19937_64 random(1);
+  const auto below = [&](std::uint64_t limit) { return random() % limit; };
+  const auto name = [&](const char* letters) { return std::string(1, letters[below(5)]); };
+  std::uint64_t version = 1;
+  for (int step = 0; step < 20'000; ++step) {
+    now_ += seconds(below(3));
+    const std::string of_job = name("abcde");
+    const std::string at = name("vwxyz");
+    CachedJob one = placed(of_job, at, ++version, /*open=*/below(2) > 0);
+    one.job.status.runs[0].alone = below(4) == 0;
+    switch (below(9)) {
+      case 0:
+        book_.put(one, now_);
+        break;
+      case 1:
+        book_.put(job(of_job, version), now_);
+        break;
+      case 2:
+        book_.erase(of_job);
+        break;
+      case 3:
+        worker(at, 2, {name("abcde")}, {name("abcde")}, /*takes=*/below(3) > 0);
+        break;
+      case 4:
+        book_.erase_worker(at);
+        break;
+      case 5:
+        book_.ask(one, static_cast<std::int64_t>(below(3)), static_cast<std::int64_t>(below(2)),
+                  now_);
+        break;
+      case 6:
+        book_.placed(job(of_job, version), one.job.status, now_);
+        break;
+      case 7:
+        book_.not_placed(job(of_job, version), now_);
+        break;
+      default:
+        book_.offer(job(of_job, version), now_);
+        book_.wake(now_);
+    }
+    ASSERT_EQ(book_.disagreement(), "") << "step " << step;
+  }
 }
 
 TEST_F(PoolBookTest, PlacesOfWorkersWithoutLeasesAreMissing) {
   book_.put(placed("a", "gone"), now_);
-  EXPECT_THAT(book_.missing(), UnorderedElementsAre("gone"));
+  EXPECT_THAT(book_.workers().missing(), UnorderedElementsAre("gone"));
   worker("gone", 1);
-  EXPECT_THAT(book_.missing(), IsEmpty());
-  EXPECT_EQ(book_.free(), 0);
+  EXPECT_THAT(book_.workers().missing(), IsEmpty());
+  EXPECT_EQ(book_.workers().free(), 0);
   book_.erase_worker("gone");
-  EXPECT_THAT(book_.missing(), UnorderedElementsAre("gone"));
+  EXPECT_THAT(book_.workers().missing(), UnorderedElementsAre("gone"));
   book_.erase("a");
-  EXPECT_THAT(book_.missing(), IsEmpty());
+  EXPECT_THAT(book_.workers().missing(), IsEmpty());
 }
 
 }  // namespace

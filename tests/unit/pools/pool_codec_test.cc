@@ -43,7 +43,7 @@ TEST(PoolCodec, ReadsWhatTheSchemaHas) {
   EXPECT_FALSE(pool.deleting);
   EXPECT_EQ(pool.spec,
             (reconciler::PoolSpec{2, 20, 4, seconds(60), seconds(15), seconds(120), seconds(45)}));
-  EXPECT_EQ(pool.status.failed_starts, 2);
+  EXPECT_EQ(pool.status.starts.failed, 2);
   EXPECT_EQ(Json::parse(*pool.pod_template), pool_json()["spec"]["template"]);
   EXPECT_EQ(pool.hash, worker_hash(*pool.pod_template, pool.spec));
 }
@@ -143,9 +143,9 @@ TEST(PoolCodec, AStatusThatTheSchemaDoesNotKnowBreaksNothing) {
   json["status"] = Json::parse(R"({"workers": "x", "failedStarts": -4, "nextStart": 7,
                                    "conditions": [1, {}], "waiting": 99999999999999})");
   const CachedPool pool = decoded(json);
-  EXPECT_EQ(pool.status.workers, 0);
-  EXPECT_EQ(pool.status.failed_starts, 0);
-  EXPECT_FALSE(pool.status.next_start);
+  EXPECT_EQ(pool.status.workers.total, 0);
+  EXPECT_EQ(pool.status.starts.failed, 0);
+  EXPECT_FALSE(pool.status.starts.next);
   EXPECT_EQ(pool.status.waiting, reconciler::kCountLimit);
 }
 

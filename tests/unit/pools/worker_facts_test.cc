@@ -102,7 +102,7 @@ TEST_F(WorkerFactsTest, ItsProcessesMayOutlastItsRenewalAsLongAsItsAgentSays) {
 
 TEST_F(WorkerFactsTest, ItsPodSaysWhetherTheKernelKilledItForItsMemory) {
   EXPECT_FALSE(facts().out_of_memory);
-  pod->out_of_memory = true;
+  pod->worker.out_of_memory = true;
   EXPECT_TRUE(facts().out_of_memory);
 }
 

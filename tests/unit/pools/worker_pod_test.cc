@@ -154,8 +154,8 @@ TEST(WorkerPod, IsReadAsItWasMade) {
   const CachedWorkerPod cached = decoded(served_pod());
   EXPECT_EQ(cached.pool_name, "thumbnails");
   EXPECT_EQ(cached.owner_uid, "p-1");
-  EXPECT_EQ(cached.worker.pod_uid, "w-1");
-  EXPECT_EQ(cached.worker.pod_name, "thumbnails-1-x");
+  EXPECT_EQ(cached.worker.uid, "w-1");
+  EXPECT_EQ(cached.worker.name, "thumbnails-1-x");
   EXPECT_EQ(cached.worker.created, parse_time("2026-01-02T03:04:05Z"));
   EXPECT_EQ(cached.worker.hash, pool().hash);
   EXPECT_EQ(cached.worker.slots, 4);
@@ -244,13 +244,13 @@ TEST(WorkerPod, AWorkerHasEndedWithItsAgentsContainer) {
   };
   const CachedWorkerPod killed = with(R"({"exitCode": 137, "reason": "OOMKilled"})");
   EXPECT_TRUE(killed.dead && killed.worker.ended && killed.worker.failed);
-  EXPECT_TRUE(killed.out_of_memory);
+  EXPECT_TRUE(killed.worker.out_of_memory);
   EXPECT_EQ(killed.worker.trouble, "its container main ended with exit code 137: OOMKilled");
   const CachedWorkerPod left = with(R"({"exitCode": 0, "reason": "Completed"})");
   EXPECT_TRUE(left.dead && left.worker.ended);
-  EXPECT_FALSE(left.worker.failed || left.out_of_memory);
-  EXPECT_FALSE(with(R"({"exitCode": 137, "reason": "Error"})").out_of_memory);
-  EXPECT_FALSE(with(R"({"exitCode": 85, "reason": "OOMKilled"})").out_of_memory)
+  EXPECT_FALSE(left.worker.failed || left.worker.out_of_memory);
+  EXPECT_FALSE(with(R"({"exitCode": 137, "reason": "Error"})").worker.out_of_memory);
+  EXPECT_FALSE(with(R"({"exitCode": 85, "reason": "OOMKilled"})").worker.out_of_memory)
       << "the agent has outlived the kill, and ended by itself";
   const CachedWorkerPod unseen = with(R"({"exitCode": 137, "reason": "ContainerStatusUnknown"})");
   EXPECT_FALSE(unseen.dead || unseen.worker.ended) << "its kubelet lost track of it";

@@ -22,12 +22,12 @@ bool comes_to_rest(PoolWorld& world) {
 
 void at_rest(const PoolWorld& world, std::int64_t workers) {
   const PoolState& state = world.state();
-  EXPECT_EQ(state.status.busy + state.status.idle, workers);
-  EXPECT_EQ(state.status.workers, workers) << "none is left over";
-  EXPECT_EQ(state.status.failed_starts, 0);
+  EXPECT_EQ(state.status.workers.busy + state.status.workers.idle, workers);
+  EXPECT_EQ(state.status.workers.total, workers) << "none is left over";
+  EXPECT_EQ(state.status.starts.failed, 0);
   EXPECT_FALSE(plan_pool(state).wake_after) << "a pool at rest needs no look";
   EXPECT_EQ(plan_pool(state).status, state.status);
-  for (const PoolWorker& worker : state.workers) EXPECT_EQ(worker.hash, state.hash);
+  for (const PoolWorker& worker : state.workers) EXPECT_EQ(worker.pod.hash, state.hash);
 }
 
 TEST(PoolProperty, BoundsHoldAndThePoolComesToRest) {
@@ -44,7 +44,7 @@ TEST(PoolProperty, BoundsHoldAndThePoolComesToRest) {
     // More waits than there are slots: each worker that may be there is busy.
     world.run_forever(500);
     EXPECT_TRUE(comes_to_rest(world));
-    EXPECT_EQ(world.state().status.busy, world.state().spec.max_workers);
+    EXPECT_EQ(world.state().status.workers.busy, world.state().spec.max_workers);
     EXPECT_EQ(world.state().status.busy_slots, world.state().status.slots);
     // Nothing waits: only the minimum is left.
     world.end_all_runs();
@@ -55,7 +55,7 @@ TEST(PoolProperty, BoundsHoldAndThePoolComesToRest) {
     EXPECT_TRUE(comes_to_rest(world));
     world.run_alone_forever(world.state().spec.max_workers - 1);
     EXPECT_TRUE(comes_to_rest(world));
-    EXPECT_EQ(world.state().status.busy, world.state().spec.max_workers);
+    EXPECT_EQ(world.state().status.workers.busy, world.state().spec.max_workers);
     world.end_all_runs();
     EXPECT_TRUE(comes_to_rest(world));
     at_rest(world, world.state().spec.min_workers);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconciler/pool/start_failures.h"
+
 namespace holdfast::reconciler {
 namespace {
 
@@ -26,12 +28,12 @@ class PoolSize : public ::testing::Test {
   // A live worker without an attempt, an hour old.
   PoolWorker& add(const std::string& uid, std::int64_t attempts = 0) {
     PoolWorker worker;
-    worker.pod_name = "pod-" + uid;
-    worker.pod_uid = uid;
-    worker.created = state.now - minutes(60);
-    worker.bound = worker.created;
-    worker.hash = "new";
-    worker.slots = state.spec.slots;
+    worker.pod.name = "pod-" + uid;
+    worker.pod.uid = uid;
+    worker.pod.created = state.now - minutes(60);
+    worker.bound = worker.pod.created;
+    worker.pod.hash = "new";
+    worker.pod.slots = state.spec.slots;
     worker.state = WorkerState::kLive;
     worker.served = true;
     worker.attempts = attempts;
@@ -42,13 +44,13 @@ class PoolSize : public ::testing::Test {
     PoolWorker& worker = add(uid);
     worker.state = WorkerState::kStarting;
     worker.served = false;
-    worker.created = state.now - seconds(5);
-    worker.bound = worker.created;
+    worker.pod.created = state.now - seconds(5);
+    worker.bound = worker.pod.created;
     return worker;
   }
   PoolPlan plan() const { return plan_pool(state); }
   // A pod that was created then, and got its node at once.
-  static void begin(PoolWorker& worker, Time when) { worker.created = *(worker.bound = when); }
+  static void begin(PoolWorker& worker, Time when) { worker.pod.created = *(worker.bound = when); }
   // The plan's status is written; then time goes on.
   void record(Duration after) {
     state.status = plan().status;
@@ -73,7 +75,7 @@ class PoolSize : public ::testing::Test {
 TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
   state.spec.min_workers = state.spec.max_workers = 2;
   for (const char* const uid : {"a", "b"}) {
-    add_starting(uid).cannot_start = true;
+    add_starting(uid).pod.cannot_start = true;
   }
   record(kFirstStartDelay + seconds(1));
   EXPECT_EQ(plan().create, 2) << "each is replaced";
@@ -92,7 +94,7 @@ TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
 
 TEST_F(PoolSize, InALargePoolWhatCannotBeDeletedIsTriedLast) {
   state.spec.min_workers = state.spec.max_workers = 20;
-  for (int i = 0; i < 20; ++i) add_starting("w" + std::to_string(i)).cannot_start = true;
+  for (int i = 0; i < 20; ++i) add_starting("w" + std::to_string(i)).pod.cannot_start = true;
   record(kFirstStartDelay + seconds(1));
   EXPECT_EQ(plan().remove.size(), 16u);
   EXPECT_EQ(plan().replace.size(), 16u);
@@ -118,9 +120,9 @@ TEST_F(PoolSize, KeepsTheMinimum) {
 // Its workers were made by a newer version, whose hash of them may be another one.
 TEST_F(PoolSize, OfASpecThatIsNotKnownOnlyWhatIsOverChanges) {
   add("a", 1);
-  add("old").hash = "other";
+  add("old").pod.hash = "other";
   add("idle").idle_for = std::chrono::hours(9);
-  add_starting("starting").hash = "other";
+  add_starting("starting").pod.hash = "other";
   state.waiting = 9;
   EXPECT_TRUE(acts(plan()));
   state.spec.unknown = "spec.gpus";
@@ -202,7 +204,7 @@ TEST_F(PoolSize, CreatesAFewPodsAtOnce) {
 
 TEST_F(PoolSize, WorkersOfOtherSlotsCountAsWhatTheyHave) {
   state.spec.slots = 16;
-  for (const char* const uid : {"a", "b", "c"}) add(uid, 1).slots = 1;
+  for (const char* const uid : {"a", "b", "c"}) add(uid, 1).pod.slots = 1;
   state.waiting = 2;
   EXPECT_EQ(plan().create, 1) << "three full workers of one slot have no room for two more";
 }
@@ -220,7 +222,7 @@ TEST_F(PoolSize, AnIdleWorkerGoesAfterIdleSeconds) {
 
 TEST_F(PoolSize, TheYoungestIdleWorkerGoesFirstAndTheMinimumStays) {
   for (const char* const uid : {"a", "b", "c"}) add(uid).idle_for = minutes(10);
-  state.workers[1].created += minutes(5);
+  state.workers[1].pod.created += minutes(5);
   EXPECT_THAT(plan().drain, ElementsAre("b", "a"));
   state.spec.min_workers = 2;
   EXPECT_THAT(plan().drain, ElementsAre("b"));
@@ -228,7 +230,7 @@ TEST_F(PoolSize, TheYoungestIdleWorkerGoesFirstAndTheMinimumStays) {
 
 TEST_F(PoolSize, AWorkerThatIsBeingMarkedCountsAsDrained) {
   for (const char* const uid : {"a", "b"}) add(uid).idle_for = minutes(10);
-  state.workers[1].created += minutes(5);
+  state.workers[1].pod.created += minutes(5);
   state.workers[0].marking = true;
   EXPECT_THAT(plan().drain, ElementsAre("a")) << "not the younger one, and not both";
   state.spec.min_workers = 2;
@@ -273,7 +275,7 @@ TEST_F(PoolSize, ADrainedWorkerIsDeletedOnceItHoldsNothing) {
   EXPECT_FALSE(acts(plan()));
   state.workers[1].attempts = 0;
   EXPECT_THAT(plan().remove, ElementsAre("b"));
-  state.workers[1].deleting = true;
+  state.workers[1].pod.deleting = true;
   EXPECT_FALSE(acts(plan())) << "once is enough";
 }
 
@@ -282,15 +284,15 @@ TEST_F(PoolSize, ACutOffWorkerIsDeletedAndReplaced) {
   const PoolPlan cut_off = plan();
   EXPECT_THAT(cut_off.remove, ElementsAre("a"));
   EXPECT_EQ(cut_off.create, 1);
-  EXPECT_EQ(cut_off.status.workers, 0);
+  EXPECT_EQ(cut_off.status.workers.total, 0);
 }
 
 TEST_F(PoolSize, AnEndedPodStaysUntilItsWorkerIsCutOff) {
-  add("a", 1).ended = true;
+  add("a", 1).pod.ended = true;
   EXPECT_THAT(plan().remove, IsEmpty()) << "its last answers count";
   EXPECT_EQ(plan().create, 1);
-  state.workers[0].failed = true;
-  state.workers[0].created = state.now - seconds(20);
+  state.workers[0].pod.failed = true;
+  state.workers[0].pod.created = state.now - seconds(20);
   record(kFirstStartDelay);
   EXPECT_THAT(plan().remove, IsEmpty()) << "it failed soon after its start, too";
   state.workers[0].state = WorkerState::kCutOff;
@@ -298,11 +300,11 @@ TEST_F(PoolSize, AnEndedPodStaysUntilItsWorkerIsCutOff) {
 }
 
 TEST_F(PoolSize, AWorkerWhosePodIsBeingDeletedIsMarked) {
-  add("a", 1).deleting = true;
+  add("a", 1).pod.deleting = true;
   const PoolPlan deleted = plan();
   EXPECT_THAT(deleted.drain, ElementsAre("a"));
   EXPECT_EQ(deleted.create, 1);
-  EXPECT_EQ(deleted.status.draining, 1);
+  EXPECT_EQ(deleted.status.workers.draining, 1);
 }
 
 TEST_F(PoolSize, APoolThatIsDeletedMakesNothing) {
@@ -315,7 +317,7 @@ TEST_F(PoolSize, APoolThatIsDeletedMakesNothing) {
 
 TEST_F(PoolSize, ARolloutMakesANewWorkerFirst) {
   state.spec.min_workers = 4;
-  for (const char* const uid : {"a", "b", "c", "d"}) add(uid, 1).hash = "old";
+  for (const char* const uid : {"a", "b", "c", "d"}) add(uid, 1).pod.hash = "old";
   const PoolPlan first = plan();
   EXPECT_EQ(first.create, 1);
   EXPECT_THAT(first.drain, IsEmpty());
@@ -330,7 +332,7 @@ TEST_F(PoolSize, ARolloutMakesANewWorkerFirst) {
 
 TEST_F(PoolSize, ARolloutOfAFullPoolMissesAQuarter) {
   state.spec.min_workers = state.spec.max_workers = 8;
-  for (char uid = 'a'; uid < 'i'; ++uid) add(std::string(1, uid), 1).hash = "old";
+  for (char uid = 'a'; uid < 'i'; ++uid) add(std::string(1, uid), 1).pod.hash = "old";
   const PoolPlan first = plan();
   EXPECT_THAT(first.drain, ElementsAre("a", "b"));
   EXPECT_EQ(first.create, 0) << "their marks may not be written";
@@ -342,7 +344,7 @@ TEST_F(PoolSize, ARolloutOfAFullPoolMissesAQuarter) {
 }
 
 TEST_F(PoolSize, ARolloutOfOneWorkerLeavesNoGapWhereItNeedNot) {
-  add("a", 1).hash = "old";
+  add("a", 1).pod.hash = "old";
   EXPECT_EQ(plan().create, 1);
   EXPECT_THAT(plan().drain, IsEmpty());
   state.spec.max_workers = 1;
@@ -353,53 +355,53 @@ TEST_F(PoolSize, ARolloutOfOneWorkerLeavesNoGapWhereItNeedNot) {
 }
 
 TEST_F(PoolSize, AnOldWorkerThatHasNotStartedIsReplacedAtOnce) {
-  add_starting("a").hash = "old";
-  state.workers[0].cannot_start = true;
-  state.status.failed_starts = 5;
-  state.status.next_start = state.now + minutes(5);
+  add_starting("a").pod.hash = "old";
+  state.workers[0].pod.cannot_start = true;
+  state.status.starts.failed = 5;
+  state.status.starts.next = state.now + minutes(5);
   state.generation = 2;
   const PoolPlan fixed = plan();
   EXPECT_THAT(fixed.remove, ElementsAre("a"));
   EXPECT_EQ(fixed.create, 1) << "a new spec starts without a back-off";
-  EXPECT_EQ(fixed.status.failed_starts, 0);
+  EXPECT_EQ(fixed.status.starts.failed, 0);
 }
 
 // ---- Workers that do not start
 
 TEST_F(PoolSize, AFailureIsPutOnRecordBeforeThePodGoes) {
   PoolWorker& worker = add_starting("a");
-  worker.cannot_start = true;
-  worker.trouble = "ImagePullBackOff: no such image";
+  worker.pod.cannot_start = true;
+  worker.pod.trouble = "ImagePullBackOff: no such image";
   const PoolPlan first = plan();
   EXPECT_FALSE(acts(first));
-  EXPECT_EQ(first.status.failed_starts, 1);
-  EXPECT_EQ(first.status.next_start, state.now + kFirstStartDelay);
+  EXPECT_EQ(first.status.starts.failed, 1);
+  EXPECT_EQ(first.status.starts.next, state.now + kFirstStartDelay);
   EXPECT_EQ(first.wake_after, kFirstStartDelay);
   EXPECT_EQ(condition(first, "Available").reason, "WorkersCannotStart");
   EXPECT_THAT(first.status.message, HasSubstr("pod-a: ImagePullBackOff: no such image"));
   EXPECT_EQ(condition(first, "Stalled").status, false) << "it may be a short trouble";
   record(seconds(3));
   EXPECT_FALSE(acts(plan()));
-  EXPECT_EQ(plan().status.failed_starts, 1) << "it counts once";
+  EXPECT_EQ(plan().status.starts.failed, 1) << "it counts once";
   record(seconds(7));
   EXPECT_THAT(plan().remove, ElementsAre("a"));
   EXPECT_EQ(plan().create, 1);
 }
 
 TEST_F(PoolSize, PodsThatFailTogetherAreOneFailure) {
-  for (const char* const uid : {"a", "b", "c"}) add_starting(uid).cannot_start = true;
+  for (const char* const uid : {"a", "b", "c"}) add_starting(uid).pod.cannot_start = true;
   record(seconds(5));
-  add_starting("d").cannot_start = true;
-  state.workers[3].created = state.now - seconds(9);
-  EXPECT_EQ(plan().status.failed_starts, 1);
+  add_starting("d").pod.cannot_start = true;
+  state.workers[3].pod.created = state.now - seconds(9);
+  EXPECT_EQ(plan().status.starts.failed, 1);
 }
 
 TEST_F(PoolSize, TheBackOffDoublesUpToItsLimit) {
   for (const int seconds_of : {10, 20, 40, 80, 160, 300, 300}) {
     state.workers.clear();
-    add_starting("a").cannot_start = true;
-    state.workers[0].created = state.now;
-    EXPECT_EQ(plan().status.next_start, state.now + seconds(seconds_of));
+    add_starting("a").pod.cannot_start = true;
+    state.workers[0].pod.created = state.now;
+    EXPECT_EQ(plan().status.starts.next, state.now + seconds(seconds_of));
     record(seconds(seconds_of));
   }
   EXPECT_EQ(condition(plan(), "Stalled").status, true);
@@ -409,21 +411,21 @@ TEST_F(PoolSize, TheBackOffDoublesUpToItsLimit) {
 TEST_F(PoolSize, AWorkerThatIsNotLiveInTimeHasFailed) {
   state.spec.start_deadline = seconds(90);
   add_starting("a").bound = state.now - seconds(89);
-  state.workers[0].created = state.now - minutes(20);
-  EXPECT_EQ(plan().status.failed_starts, 0);
+  state.workers[0].pod.created = state.now - minutes(20);
+  EXPECT_EQ(plan().status.starts.failed, 0);
   EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
   state.now += seconds(1);
-  EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_EQ(plan().status.starts.failed, 1);
   EXPECT_THAT(plan().status.message, HasSubstr("it is not live 1m30s after it got its node"));
 }
 
 TEST_F(PoolSize, AWorkerWithoutANodeWaitsWithoutLimitAndSaysWhy) {
   PoolWorker& worker = add_starting("a");
-  worker.created = state.now - std::chrono::hours(1);
+  worker.pod.created = state.now - std::chrono::hours(1);
   worker.bound.reset();
-  worker.trouble = "its scheduling waits for example.com/gate";
+  worker.pod.trouble = "its scheduling waits for example.com/gate";
   const PoolPlan waits = plan();
-  EXPECT_EQ(waits.status.failed_starts, 0);
+  EXPECT_EQ(waits.status.starts.failed, 0);
   EXPECT_THAT(waits.remove, IsEmpty());
   EXPECT_FALSE(waits.wake_after) << "only a change can end this wait";
   EXPECT_FALSE(condition(waits, "Stalled").status);
@@ -445,7 +447,7 @@ TEST_F(PoolSize, AWorkerWithoutANodeGoesOnceNobodyNeedsIt) {
   for (const char* const uid : {"a", "b", "c"}) {
     PoolWorker& worker = add_starting(uid);
     worker.bound.reset();
-    worker.created = state.now - state.spec.idle + seconds(1);
+    worker.pod.created = state.now - state.spec.idle + seconds(1);
   }
   state.waiting = 3;
   EXPECT_FALSE(acts(plan()));
@@ -455,7 +457,7 @@ TEST_F(PoolSize, AWorkerWithoutANodeGoesOnceNobodyNeedsIt) {
   EXPECT_EQ(plan().wake_after, Duration(seconds(1)));
   state.now += seconds(1);
   EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "b", "c"));
-  state.workers[1].created -= seconds(5);
+  state.workers[1].pod.created -= seconds(5);
   state.waiting = 1;
   EXPECT_THAT(plan().remove, UnorderedElementsAre("a", "c")) << "the oldest stays";
   state.waiting = 0;
@@ -473,7 +475,7 @@ TEST_F(PoolSize, AWorkerWithoutANodeStaysUntilTheJobsHadTimeToAsk) {
   state.spec.min_workers = 0;
   PoolWorker& worker = add_starting("a");
   worker.bound.reset();
-  worker.created = state.now - state.spec.idle;
+  worker.pod.created = state.now - state.spec.idle;
   state.asking = seconds(7);
   EXPECT_FALSE(acts(plan()));
   EXPECT_EQ(plan().wake_after, Duration(seconds(7)));
@@ -483,10 +485,10 @@ TEST_F(PoolSize, AWorkerWithoutANodeStaysUntilTheJobsHadTimeToAsk) {
 
 TEST_F(PoolSize, AWorkerWithoutANodeThatARolloutNeedsStays) {
   state.spec.min_workers = 0;
-  add("old", 1).hash = "old";
+  add("old", 1).pod.hash = "old";
   PoolWorker& waits = add_starting("new");
   waits.bound.reset();
-  waits.created = state.now - minutes(30);
+  waits.pod.created = state.now - minutes(30);
   EXPECT_FALSE(acts(plan())) << "the pool would make it again";
   add("other");
   EXPECT_THAT(plan().remove, ElementsAre("new"));
@@ -494,51 +496,51 @@ TEST_F(PoolSize, AWorkerWithoutANodeThatARolloutNeedsStays) {
 
 TEST_F(PoolSize, AWorkerThatWaitedForANodeAndFailsSoonAfterItHasFailedToStart) {
   PoolWorker& worker = add_starting("a");
-  worker.created = state.now - std::chrono::hours(1);
+  worker.pod.created = state.now - std::chrono::hours(1);
   worker.bound = state.now - seconds(10);
-  worker.ended = worker.failed = worker.served = true;
+  worker.pod.ended = worker.pod.failed = worker.served = true;
   worker.state = WorkerState::kCutOff;
-  EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_EQ(plan().status.starts.failed, 1);
 }
 
 TEST_F(PoolSize, APodThatEndsBeforeItServedHasFailed) {
   PoolWorker& worker = add_starting("a");
-  worker.ended = true;
-  EXPECT_EQ(plan().status.failed_starts, 1);
+  worker.pod.ended = true;
+  EXPECT_EQ(plan().status.starts.failed, 1);
   EXPECT_EQ(plan().create, 0);
   worker.served = true;
-  EXPECT_EQ(plan().status.failed_starts, 0);
-  worker.failed = true;
-  EXPECT_EQ(plan().status.failed_starts, 1) << "it served for a moment only";
+  EXPECT_EQ(plan().status.starts.failed, 0);
+  worker.pod.failed = true;
+  EXPECT_EQ(plan().status.starts.failed, 1) << "it served for a moment only";
   begin(worker, state.now - kShortLife);
-  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_EQ(plan().status.starts.failed, 0);
 }
 
 TEST_F(PoolSize, APodThatServedForAMomentHasNotFailedWhileAnotherWorkerLasts) {
   state.spec.min_workers = 3;
   begin(add("a"), state.now - kShortLife);
   PoolWorker& killed = add_starting("b");
-  killed.ended = killed.served = killed.failed = true;
+  killed.pod.ended = killed.served = killed.pod.failed = true;
   killed.state = WorkerState::kCutOff;
   const PoolPlan replaced = plan();
-  EXPECT_EQ(replaced.status.failed_starts, 0);
+  EXPECT_EQ(replaced.status.starts.failed, 0);
   EXPECT_EQ(replaced.create, 2);
   EXPECT_THAT(replaced.remove, IsEmpty()) << "a second one may follow";
   EXPECT_EQ(replaced.wake_after, kShortLife - seconds(5));
-  begin(state.workers[0], state.workers[0].created + seconds(1));
-  EXPECT_EQ(plan().status.failed_starts, 1) << "the other one is as young";
-  begin(state.workers[0], state.workers[0].created - seconds(1));
+  begin(state.workers[0], state.workers[0].pod.created + seconds(1));
+  EXPECT_EQ(plan().status.starts.failed, 1) << "the other one is as young";
+  begin(state.workers[0], state.workers[0].pod.created - seconds(1));
   state.workers[1].served = false;
-  EXPECT_EQ(plan().status.failed_starts, 1) << "it never served";
+  EXPECT_EQ(plan().status.starts.failed, 1) << "it never served";
 }
 
 TEST_F(PoolSize, AWorkerThatItsCommandsRanOutOfMemoryHasNotFailedToStart) {
   PoolWorker& worker = add_starting("a");
-  worker.ended = worker.failed = worker.served = worker.out_of_memory = true;
+  worker.pod.ended = worker.pod.failed = worker.served = worker.pod.out_of_memory = true;
   worker.state = WorkerState::kCutOff;
-  EXPECT_EQ(plan().status.failed_starts, 1) << "nothing ran there: its agent has too little";
+  EXPECT_EQ(plan().status.starts.failed, 1) << "nothing ran there: its agent has too little";
   worker.attempts = 1;
-  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_EQ(plan().status.starts.failed, 0);
   EXPECT_EQ(plan().create, 1);
 }
 
@@ -548,35 +550,35 @@ TEST_F(PoolSize, TheSecondWorkerInARowThatServedForAMomentHasFailed) {
   add("a");
   const auto add_ended = [&](const std::string& uid, seconds age) {
     PoolWorker& worker = add(uid);
-    worker.ended = worker.failed = true;
+    worker.pod.ended = worker.pod.failed = true;
     worker.state = WorkerState::kCutOff;
     begin(worker, state.now - age);
   };
   add_ended("b", seconds(20));
   add_ended("c", seconds(10));
   const PoolPlan waits = plan();
-  EXPECT_EQ(waits.status.failed_starts, 1);
+  EXPECT_EQ(waits.status.starts.failed, 1);
   EXPECT_EQ(waits.create, 0);
-  EXPECT_EQ(waits.status.next_start, state.now + kFirstStartDelay);
+  EXPECT_EQ(waits.status.starts.next, state.now + kFirstStartDelay);
   PoolWorker& between = add("d");
-  between.created = state.now - seconds(15);
-  EXPECT_EQ(plan().status.failed_starts, 0) << "one that serves came after the first one";
+  between.pod.created = state.now - seconds(15);
+  EXPECT_EQ(plan().status.starts.failed, 0) << "one that serves came after the first one";
   state.workers.pop_back();
   record(kFirstStartDelay);
   EXPECT_THAT(plan().remove, ElementsAre("b", "c"));
   EXPECT_EQ(plan().create, 2);
-  add("e").created = state.now;
-  EXPECT_EQ(plan().status.failed_starts, 0) << "it serves";
+  add("e").pod.created = state.now;
+  EXPECT_EQ(plan().status.starts.failed, 0) << "it serves";
 }
 
 TEST_F(PoolSize, ThePodOfAWorkerThatServedForAMomentGoesAfterAMinute) {
   add("a");
   PoolWorker& ended = add("b");
-  ended.ended = ended.failed = true;
+  ended.pod.ended = ended.pod.failed = true;
   ended.state = WorkerState::kCutOff;
   begin(ended, state.now - kShortLife + seconds(1));
   EXPECT_THAT(plan().remove, IsEmpty());
-  begin(ended, ended.created - seconds(1));
+  begin(ended, ended.pod.created - seconds(1));
   EXPECT_THAT(plan().remove, ElementsAre("b"));
 }
 
@@ -587,7 +589,7 @@ TEST_F(PoolSize, ARefusedCreationIsAFailure) {
   EXPECT_THAT(refused.status.message, HasSubstr("exceeded quota"));
   record(kFirstStartDelay);
   EXPECT_EQ(plan().create, 1) << "it tries again";
-  EXPECT_EQ(plan().status.failed_starts, 1);
+  EXPECT_EQ(plan().status.starts.failed, 1);
   EXPECT_THAT(plan().status.message, HasSubstr("exceeded quota"));
 }
 
@@ -597,24 +599,24 @@ TEST_F(PoolSize, ARefusalSaysNothingOfANewSpec) {
   EXPECT_EQ(plan().create, 0);
   ++state.generation;
   EXPECT_EQ(plan().create, 1);
-  EXPECT_EQ(plan().status.failed_starts, 0);
+  EXPECT_EQ(plan().status.starts.failed, 0);
 }
 
 TEST_F(PoolSize, ALaterSuccessEndsTheRow) {
-  state.status.failed_starts = 4;
-  state.status.next_start = state.now - seconds(20);
-  add("a").created = state.now - seconds(30);
+  state.status.starts.failed = 4;
+  state.status.starts.next = state.now - seconds(20);
+  add("a").pod.created = state.now - seconds(30);
   add_starting("b");
-  EXPECT_EQ(plan().status.failed_starts, 4) << "it is older than the failure";
-  state.workers[0].created = state.now - seconds(20);
-  EXPECT_EQ(plan().status.failed_starts, 0);
-  EXPECT_FALSE(plan().status.next_start);
+  EXPECT_EQ(plan().status.starts.failed, 4) << "it is older than the failure";
+  state.workers[0].pod.created = state.now - seconds(20);
+  EXPECT_EQ(plan().status.starts.failed, 0);
+  EXPECT_FALSE(plan().status.starts.next);
 }
 
 TEST_F(PoolSize, AWrongClockDelaysNoStartForLong) {
-  state.status.failed_starts = 1;
-  state.status.next_start = state.now + std::chrono::hours(9000);
-  EXPECT_EQ(plan().status.next_start, state.now + kLongestStartDelay);
+  state.status.starts.failed = 1;
+  state.status.starts.next = state.now + std::chrono::hours(9000);
+  EXPECT_EQ(plan().status.starts.next, state.now + kLongestStartDelay);
 }
 
 // ---- Status
@@ -629,11 +631,11 @@ TEST_F(PoolSize, CountsWhatItSees) {
   add("e", 1).state = WorkerState::kCutOff;
   state.waiting = 7;
   const PoolStatus status = plan().status;
-  EXPECT_EQ(status.workers, 4);
-  EXPECT_EQ(status.busy, 1);
-  EXPECT_EQ(status.idle, 1);
-  EXPECT_EQ(status.draining, 1);
-  EXPECT_EQ(status.starting, 1);
+  EXPECT_EQ(status.workers.total, 4);
+  EXPECT_EQ(status.workers.busy, 1);
+  EXPECT_EQ(status.workers.idle, 1);
+  EXPECT_EQ(status.workers.draining, 1);
+  EXPECT_EQ(status.workers.starting, 1);
   EXPECT_EQ(status.slots, 8);
   EXPECT_EQ(status.busy_slots, 3);
   EXPECT_EQ(status.waiting, 7);

@@ -6,7 +6,7 @@ namespace holdfast::reconciler::testing {
 namespace {
 
 bool serves(const PoolWorker& worker) {
-  return !worker.ended && !worker.deleting &&
+  return !worker.pod.ended && !worker.pod.deleting &&
          (worker.state == WorkerState::kStarting || worker.state == WorkerState::kLive);
 }
 
@@ -45,11 +45,11 @@ void PoolWorld::disturb() {
     ++state_.generation;
   }
   for (auto& [number, pod] : pods_) {
-    if (random_.percent(1)) pod.worker.deleting = true;
+    if (random_.percent(1)) pod.worker.pod.deleting = true;
     if (random_.percent(1)) pod.frozen = true;
     if (random_.percent(1)) {
-      pod.worker.ended = true;
-      pod.worker.failed = random_.percent(50);
+      pod.worker.pod.ended = true;
+      pod.worker.pod.failed = random_.percent(50);
     }
     // A restart forgets how long a worker was idle.
     if (random_.percent(1)) pod.worker.idle_for = Duration::zero();
@@ -91,15 +91,17 @@ void PoolWorld::pass(Duration time) {
   for (auto one = pods_.begin(); one != pods_.end();) {
     Pod& pod = one->second;
     PoolWorker& worker = pod.worker;
-    if (worker.deleting && pod.gone == Time{}) pod.gone = state_.now + seconds(random_.below(20));
+    if (worker.pod.deleting && pod.gone == Time{})
+      pod.gone = state_.now + seconds(random_.below(20));
     // What ran there is placed anew.
-    const bool is_lost = worker.ended || pod.frozen || (worker.deleting && pod.gone <= state_.now);
+    const bool is_lost =
+        worker.pod.ended || pod.frozen || (worker.pod.deleting && pod.gone <= state_.now);
     if (is_lost && worker.state != WorkerState::kCutOff) {
       state_.waiting += worker.attempts;
       worker.attempts = 0;
       worker.state = WorkerState::kCutOff;
     }
-    if (worker.deleting && pod.gone <= state_.now) {
+    if (worker.pod.deleting && pod.gone <= state_.now) {
       one = pods_.erase(one);
       continue;
     }
@@ -109,8 +111,8 @@ void PoolWorld::pass(Duration time) {
       worker.served = true;
     }
     if (worker.state == WorkerState::kStarting && !pod.good && pod.ready <= state_.now) {
-      worker.cannot_start = true;
-      worker.trouble = "ImagePullBackOff";
+      worker.pod.cannot_start = true;
+      worker.pod.trouble = "ImagePullBackOff";
     }
     // The answer to the write that marks it. A frozen API server may take long.
     if (worker.marking && random_.percent(60)) {
@@ -133,7 +135,7 @@ void PoolWorld::place() {
   for (auto& [number, pod] : pods_) {
     PoolWorker& worker = pod.worker;
     const bool takes = worker.state == WorkerState::kLive && !worker.marking;
-    if (!takes || worker.deleting || pod.frozen) continue;
+    if (!takes || worker.pod.deleting || pod.frozen) continue;
     if (worker.attempts == 0 && state_.waiting > 0 && state_.waiting == state_.waiting_alone) {
       worker.kept = true;
       worker.attempts = 1;
@@ -142,7 +144,7 @@ void PoolWorld::place() {
       worker.idle_for = Duration::zero();
     }
     while (!worker.kept && state_.waiting > state_.waiting_alone &&
-           worker.attempts < worker.slots) {
+           worker.attempts < worker.pod.slots) {
       ++worker.attempts;
       --state_.waiting;
       worker.idle_for = Duration::zero();
@@ -168,8 +170,8 @@ bool PoolWorld::act() {
 void PoolWorld::apply(const PoolPlan& plan) {
   if (!lost()) state_.status = plan.status;
   for (auto& [number, pod] : pods_) {
-    const std::string& uid = pod.worker.pod_uid;
-    if (has(plan.remove, uid) && !lost()) pod.worker.deleting = true;
+    const std::string& uid = pod.worker.pod.uid;
+    if (has(plan.remove, uid) && !lost()) pod.worker.pod.deleting = true;
     const bool may_drain = pod.worker.state == WorkerState::kLive;
     if (!may_drain || !has(plan.drain, uid) || lost()) continue;
     if (random_.percent(50)) {
@@ -189,11 +191,11 @@ void PoolWorld::create_one() {
   int number = 1;
   while (pods_.count(number) > 0) ++number;
   Pod pod;
-  pod.worker.pod_uid = "uid-" + std::to_string(++pods_made_);
-  pod.worker.pod_name = "pool-" + std::to_string(number);
-  pod.worker.created = std::chrono::floor<seconds>(state_.now);
-  pod.worker.hash = state_.hash;
-  pod.worker.slots = state_.spec.slots;
+  pod.worker.pod.uid = "uid-" + std::to_string(++pods_made_);
+  pod.worker.pod.name = "pool-" + std::to_string(number);
+  pod.worker.pod.created = std::chrono::floor<seconds>(state_.now);
+  pod.worker.pod.hash = state_.hash;
+  pod.worker.pod.slots = state_.spec.slots;
   pod.good = good_;
   // A gate, or a full cluster.
   const bool waits = lossy_ && random_.percent(20);
@@ -218,23 +220,23 @@ void PoolWorld::check(const PoolPlan& plan) {
   bool forgoes = false;  // a worker that waits for a node
   for (const PoolWorker& worker : state_.workers) {
     const bool goes =
-        worker.marking || has(plan.remove, worker.pod_uid) || has(plan.drain, worker.pod_uid);
-    loses = loses || (goes && !worker.marking && serves(worker) && worker.hash == state_.hash &&
+        worker.marking || has(plan.remove, worker.pod.uid) || has(plan.drain, worker.pod.uid);
+    loses = loses || (goes && !worker.marking && serves(worker) && worker.pod.hash == state_.hash &&
                       worker.state == WorkerState::kLive);
     if (serves(worker) && !goes) {
       ++serve;
       if (worker.state == WorkerState::kLive) ++live;
     }
-    if (!has(plan.remove, worker.pod_uid)) continue;
+    if (!has(plan.remove, worker.pod.uid)) continue;
     if (worker.attempts > 0) violates("a pod with an attempt is deleted");
-    if (worker.ended && worker.state != WorkerState::kCutOff) {
+    if (worker.pod.ended && worker.state != WorkerState::kCutOff) {
       violates("a pod is deleted before its last answers count");
     }
     if (worker.state == WorkerState::kLive) violates("a worker is deleted without a mark");
-    const bool waits = worker.state == WorkerState::kStarting && !worker.bound && !worker.ended;
-    if (waits && worker.hash == state_.hash && serving() <= state_.spec.max_workers) {
+    const bool waits = worker.state == WorkerState::kStarting && !worker.bound && !worker.pod.ended;
+    if (waits && worker.pod.hash == state_.hash && serving() <= state_.spec.max_workers) {
       forgoes = true;
-      if (worker.created + state_.spec.idle > state_.now) {
+      if (worker.pod.created + state_.spec.idle > state_.now) {
         violates("a worker that waits for a node is deleted before its time");
       }
     }
@@ -251,9 +253,9 @@ void PoolWorld::check(const PoolPlan& plan) {
     violates("a worker that waits for a node is deleted although the pool needs it");
   }
   const bool same = state_.status.observed_generation == state_.generation;
-  const auto& next = state_.status.next_start;
+  const auto& next = state_.status.starts.next;
   if (same && next && state_.now < *next && plan.create > 0) violates("the back-off is ignored");
-  if (plan.status.next_start && *plan.status.next_start > state_.now + kLongestStartDelay) {
+  if (plan.status.starts.next && *plan.status.starts.next > state_.now + kLongestStartDelay) {
     violates("the back-off is too long");
   }
   if (plan.create > kPlanLimit) violates("too many pods at once");
@@ -265,17 +267,17 @@ void PoolWorld::check_drains(const PoolPlan& plan) {
   std::int64_t pool = 0;
   bool rolls = false;
   for (const PoolWorker& worker : state_.workers) {
-    const bool drains = has(plan.drain, worker.pod_uid) && !worker.marking;
-    const bool is_old = worker.hash != state_.hash;
-    if (drains && worker.attempts > 0 && !worker.deleting && !is_old &&
+    const bool drains = has(plan.drain, worker.pod.uid) && !worker.marking;
+    const bool is_old = worker.pod.hash != state_.hash;
+    if (drains && worker.attempts > 0 && !worker.pod.deleting && !is_old &&
         serving() <= state_.spec.max_workers) {
       violates("a busy worker is drained for scale-in");
     }
-    rolls = rolls || (drains && is_old && worker.attempts > 0 && !worker.deleting);
-    if (worker.ended || worker.state == WorkerState::kCutOff) continue;
+    rolls = rolls || (drains && is_old && worker.attempts > 0 && !worker.pod.deleting);
+    if (worker.pod.ended || worker.state == WorkerState::kCutOff) continue;
     const bool is_rolling =
         is_old && (drains || worker.marking || worker.state == WorkerState::kDraining ||
-                   (worker.deleting && worker.attempts > 0));
+                   (worker.pod.deleting && worker.attempts > 0));
     if (is_rolling && worker.attempts > 0) ++rolling;
     if (is_rolling || worker.state == WorkerState::kLive) ++pool;
   }

@@ -1,9 +1,9 @@
 #include "tests/unit/reconciler/rules.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "reconciler/edge_table.h"
 #include "reconciler/run/verdict.h"
 #include "tests/unit/reconciler/rules_told.h"
 #include "tests/unit/reconciler/rules_writes.h"
@@ -141,23 +141,6 @@ PolicyAction policy_on(const Spec& spec, const PodView& pod) {
   return PolicyAction::kCount;
 }
 
-bool legal_edge(Phase from, Phase to) {
-  using enum Phase;
-  static const std::map<Phase, std::set<Phase>> kEdges = {
-      {kNone, {kPending, kRunning, kSuspended, kFailed, kCancelled}},
-      {kPending, {kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
-      {kRunning,
-       {kRunning, kPending, kBackoff, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
-      {kBackoff,
-       {kBackoff, kPending, kRunning, kSuspended, kCancelling, kSucceeded, kCancelled, kFailed}},
-      {kSuspended, {kSuspended, kPending, kCancelling, kCancelled, kFailed}},
-      {kCancelling, {kCancelling, kPending, kRunning, kSucceeded, kCancelled}},
-      {kSucceeded, {kSucceeded}},
-      {kFailed, {kFailed}},
-      {kCancelled, {kCancelled}}};
-  return kEdges.at(from).count(to) > 0;
-}
-
 namespace {
 
 // A stage that has ended never changes, none comes back, and the job moves on from an ended one.
@@ -183,16 +166,10 @@ std::string refused_stages(const Status& old, const Status& next) {
   return "";
 }
 
-bool is_for_stages(Phase from, Phase to) {
-  if (from == Phase::kRunning) return to == Phase::kCancelled;
-  return from == Phase::kCancelling && to != Phase::kCancelling && to != Phase::kCancelled;
-}
-
 }  // namespace
 
 std::string refused_by_api(const Status& old, const Status& next) {
-  if (!legal_edge(old.phase, next.phase) ||
-      (next.stages.empty() && is_for_stages(old.phase, next.phase))) {
+  if (!is_edge(old.phase, next.phase, !next.stages.empty())) {
     return std::string("S4: edge ") + to_string(old.phase) + " -> " + to_string(next.phase);
   }
   if (const std::string why = refused_stages(old, next); !why.empty()) return why;

@@ -8,9 +8,6 @@
 
 namespace holdfast::reconciler::testing {
 
-// The transition table of the CRD.
-bool legal_edge(Phase from, Phase to);
-
 // Why the API server would refuse this status; empty: it would accept it.
 std::string refused_by_api(const Status& old, const Status& next);
 

@@ -1,0 +1,254 @@
+#include "agent/run/worker.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "agent/base/exit_codes.h"
+#include "agent/base/files.h"
+#include "agent/base/lease_times.h"
+#include "agent/base/loop_descriptors.h"
+#include "agent/base/signals.h"
+#include "agent/base/state_file.h"
+#include "core/agent_protocol.h"
+#include "core/steady_now.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The most waiting lines. More come only if stderr hangs.
+constexpr std::size_t kMostWaitingLines = 16;
+
+}  // namespace
+
+Worker::Worker(Settings settings, std::vector<std::string> command)
+    : settings_(std::move(settings)),
+      command_(std::move(command)),
+      look_period_(look_period(settings_.guard.duration)),
+      state_file_(state_file_of(settings_.progress_file)),
+      io_(1),
+      timer_(io_, make_timer()),
+      signals_(io_, make_signals()),
+      api_(io_, {settings_.host, settings_.port, settings_.credentials}),
+      random_(std::random_device()()),
+      guard_(settings_.guard, random_),
+      lease_(settings_.lease_namespace, settings_.lease_name),
+      files_(io_),
+      progress_(std::make_shared<ProgressFile>(settings_.progress_file)),
+      checkpoints_(std::make_shared<CheckpointFile>(settings_.progress_file)) {}
+
+int Worker::run() {
+  watch(timer_, [this] { time_has_come(); });
+  watch(signals_, [this] { signals_have_come(); });
+  try {
+    obey(guard_.begin(steady_now()));
+    while (!exit_code_) io_.run_one();
+  } catch (...) {
+    child_.kill_all();
+    throw;
+  }
+  return *exit_code_;
+}
+
+void Worker::watch(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready) {
+  descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        [this, &descriptor, ready = std::move(ready)](auto error) {
+                          if (error || exit_code_) return;
+                          ready();
+                          watch(descriptor, ready);
+                        });
+}
+
+// -- what wakes it -----------------------------------------------------------------------------
+
+void Worker::time_has_come() {
+  std::uint64_t times = 0;
+  static_cast<void>(!::read(timer_.native_handle(), &times, sizeof times));
+  obey(guard_.deadlines(steady_now()));
+  // After each SIGKILL, look for ended processes again.
+  reap();
+  if (started_ && steady_now() >= look_at_) tend();
+  obey(guard_.woke(steady_now()));
+}
+
+void Worker::signals_have_come() {
+  obey(guard_.deadlines(steady_now()));
+  signalfd_siginfo info{};
+  while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) continue;
+    if (started_) child_.signal(number);
+    if (asks_to_end(number)) obey(guard_.told_to_end(steady_now()));
+  }
+  reap();
+}
+
+void Worker::reap() {
+  if (!started_ || exit_code_) return;
+  const Child::Reaped reaped = child_.reap();
+  none_left_ = reaped.none_left;
+  if (reaped.exit_code) {
+    ended_ = true;
+    tend();
+    obey(guard_.child_ended(steady_now(), *reaped.exit_code));
+    // What it left as termination message is not that of the next time.
+    if (guard_.resting()) clear_log_ = true;
+  }
+  child_is_over();
+}
+
+// The Guard learns of the child's end after its last progress message is read. If the files hang,
+// the Guard stops waiting.
+void Worker::child_is_over() {
+  if (!ended_ || !none_left_ || exit_code_) return;
+  if (last_look_ || guard_.phase() == Guard::Phase::kFencing) obey(guard_.all_dead(steady_now()));
+}
+
+// -- what it does ------------------------------------------------------------------------------
+
+void Worker::obey(const Orders& orders) {
+  if (exit_code_) return;
+  if (orders.stop == Orders::Stop::kKill) child_.kill_all();
+  if (orders.stop == Orders::Stop::kTerminate) {
+    child_.signal(SIGTERM);
+    child_.signal(SIGCONT);  // a stopped process would not handle the signal
+  }
+  if (orders.abort_request) {
+    ++request_;
+    api_.abort();
+  }
+  if (orders.start_before) start_child(*orders.start_before);
+  if (orders.get || orders.put) send(orders);
+  if (orders.kept == checkpoint_) kept_ = checkpoint_id_;
+  if (!orders.say.empty()) say_soon(orders.say);
+  if (orders.exit_code) return end(orders);
+  wake_at_ = orders.wake_at;
+  if (state() != left_state_ || kept_ || clear_log_) tend();
+  set_timer();
+}
+
+void Worker::start_child(SteadyTime before) {
+  const std::string checkpoint = lease_.checkpoint();
+  ::unsetenv(kCheckpointVariable);
+  if (!checkpoint.empty()) ::setenv(kCheckpointVariable, checkpoint.c_str(), 1);
+  ended_ = none_left_ = last_look_ = false;  // the command may have run before
+  const std::string why = child_.start(command_, before);
+  started_ = true;
+  look_at_ = steady_now() + look_period_;
+  if (why.empty()) return;
+  say_soon("cannot run \"" + command_.front() + "\": " + why);
+  ended_ = true;
+  boost::asio::post(io_, [this] {
+    obey(guard_.child_ended(steady_now(), kCannotRun));
+    reap();
+  });
+}
+
+void Worker::send(const Orders& orders) {
+  const bool put = orders.put.has_value();
+  std::string body = put ? lease_.renewed(*orders.put, std::chrono::system_clock::now()) : "";
+  const std::uint64_t number = ++request_;
+  api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body),
+            [this, number, put](ApiReply reply) {
+              if (exit_code_ || number != request_) return;
+              // Check the deadlines even before reading the answer: they may give the request up.
+              obey(guard_.deadlines(steady_now()));
+              if (number != request_) return;
+              Answer answer;
+              answer.why = std::move(reply.why);
+              if (reply.status != 0) {
+                answer = put ? lease_.read_renewal(reply.status, reply.body)
+                             : lease_.read(reply.status, reply.body);
+              }
+              if (answer.kind == Answer::Kind::kNone) answer.retry_after = reply.retry_after;
+              // This answer does not belong to the request, and the next one on this connection may
+              // not either.
+              if (reply.status == 200 && answer.kind == Answer::Kind::kNone) api_.abort();
+              obey(guard_.answered(steady_now(), answer));
+            });
+}
+
+void Worker::end(const Orders& orders) {
+  exit_code_ = orders.exit_code;
+  api_.abort();
+  if (orders.fenced.empty()) return;
+  leave_last_words(settings_.termination_log, kFencedMark + orders.fenced, orders.last_words);
+}
+
+void Worker::set_timer() {
+  SteadyTime due = wake_at_;
+  if (started_) due = std::min(due, look_at_);
+  agent::set_timer(timer_.native_handle(), due);
+}
+
+// -- its files ---------------------------------------------------------------------------------
+
+std::string Worker::state() const {
+  AgentState state;
+  state.duration = settings_.guard.duration;
+  // A probe of the command would fail while that does not run.
+  if (guard_.phase() == Guard::Phase::kWaiting || guard_.resting()) {
+    // In steps of D/6, so that not every read of the Lease writes the file.
+    const Duration now = steady_now().time_since_epoch();
+    state.phase = AgentState::Phase::kWaiting;
+    state.renewed = SteadyTime(now - now % (state.duration / 6));
+  } else {
+    if (guard_.phase() == Guard::Phase::kRunning && started_) {
+      state.phase = AgentState::Phase::kRunning;
+    }
+    state.renewed = guard_.renewed();
+  }
+  return format_state(state);
+}
+
+void Worker::say_soon(std::string line) {
+  if (lines_.size() < kMostWaitingLines) lines_.push_back(std::move(line));
+  tend();
+}
+
+// Writes messages, leaves the state for `check`, and reads the child's progress. If the files hang,
+// `check` fails and no progress is seen; nothing else happens.
+void Worker::tend() {
+  look_at_ = steady_now() + look_period_;
+  tend_again_ = files_.busy();
+  if (tend_again_) return;
+  const std::string now = state();
+  std::string changed = now == left_state_ ? "" : now;
+  left_state_ = now;
+  files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
+              state_file = state_file_, progress = progress_, checkpoints = checkpoints_,
+              kept = std::exchange(kept_, std::nullopt), log = settings_.termination_log,
+              clears_log = std::exchange(clear_log_, false),
+              last = ended_]() mutable -> FileThread::Then {
+    for (const std::string& line : lines) say(line);
+    if (clears_log) static_cast<void>(::truncate(log.c_str(), 0));
+    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
+    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
+    return [this, told = Told{progress->look(), checkpoints->look(), kept}, last] {
+      tended(told, last);
+    };
+  });
+}
+
+void Worker::tended(Told told, bool last) {
+  if (exit_code_) return;
+  last_look_ = last;
+  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
+  if (told.checkpoint && started_) {
+    checkpoint_id_ = std::move(told.checkpoint->id);
+    obey(guard_.checkpointed(steady_now(), ++checkpoint_, std::move(told.checkpoint->text)));
+  }
+  if (told.progress && started_) obey(guard_.progressed(steady_now(), *std::move(told.progress)));
+  child_is_over();
+  if (tend_again_ && !exit_code_) tend();
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,375 @@
+#include "agent/serve/attempts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/base/lease_times.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::floor;
+using std::chrono::seconds;
+
+// SIGKILL is repeated often at first, then less: processes that hang in a device may need long.
+constexpr Duration kOftenFor = seconds(1);
+constexpr Duration kThenEvery = seconds(1);
+// From then on processes that got SIGKILL are taken for ones that only the agent's end can kill.
+// They may belong to another user. A machine that is only busy needs less.
+constexpr Duration kStuckAfter = seconds(10);
+
+std::string name_of(const AttemptId& id, const std::string& job_name) {
+  return "job " + job_name + ", run " + std::to_string(id.run) + ", attempt " +
+         std::to_string(id.attempt);
+}
+
+}  // namespace
+
+Attempts::Attempts(Settings settings, Random& random) : settings_(settings), random_(random) {}
+
+// -- entries -----------------------------------------------------------------------------------
+
+void Attempts::apply(SteadyTime now, const Work& work, SlotOrders& orders) {
+  for (One& one : all_) one.gone = true;
+  for (const WorkEntry& entry : work.entries) {
+    auto one =
+        std::find_if(all_.begin(), all_.end(), [&](const One& old) { return old.id == entry.id; });
+    if (one == all_.end()) {
+      one = all_.emplace(all_.end());
+      one->id = entry.id;
+      one->job_name = entry.job_name;
+    }
+    one->gone = false;
+    one->message_asked = std::max(one->message_asked, entry.message);
+    // That it was asked to stop is never taken back.
+    if (entry.stop) stop(now, *one, orders);
+  }
+  for (One& one : all_) {
+    if (one.gone && one.state == State::kRuns) die(now, one, AnswerKind::kStopped, orders);
+    if (one.gone && one.state == State::kLooks) orders.abort_looks.push_back(one.id);
+  }
+  forget_gone();
+  if (work.draining || draining_) drain(orders);
+}
+
+// A report that was too long may have room now for the answers that did not fit.
+void Attempts::forget_gone() {
+  const auto forgotten =
+      std::erase_if(all_, [](const One& one) { return one.gone && !one.alive(); });
+  const bool untold = std::any_of(all_.begin(), all_.end(), [](const One& one) {
+    return one.state == State::kOver && !one.told;
+  });
+  if (forgotten > 0 && untold) ++news_;
+}
+
+void Attempts::drain(SlotOrders& orders) {
+  draining_ = true;
+  for (One& one : all_) hand_back(one, orders);
+}
+
+void Attempts::stop_all(SteadyTime now, SlotOrders& orders) {
+  for (One& one : all_) {
+    if (one.state == State::kRuns) stop(now, one, orders);
+  }
+}
+
+// -- looks -------------------------------------------------------------------------------------
+
+void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& reading,
+                      SteadyTime begin_before, SlotOrders& orders) {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const One& one) {
+    return one.state == State::kLooks && one.id == id;
+  });
+  if (found == all_.end()) return;
+  One& one = *found;
+  one.message_got = one.message_sent;
+  if (reading.kind == JobReading::Kind::kNone) {
+    return look_again(now, one, reading.why, reading.retry_after, orders);
+  }
+  if (reading.kind == JobReading::Kind::kOther) {
+    orders.say.push_back("hands back " + name_of(one.id, one.job_name) + ": " + reading.why);
+    give_slot_back(one);
+    return is_over(one, AnswerKind::kReturned);
+  }
+  // The renewal that it needs is late. Afterwards the job is looked at again.
+  if (now >= begin_before) return give_slot_back(one);
+  one.state = State::kRuns;
+  one.progress_deadline = reading.progress_deadline;
+  one.last_progress = now;
+  orders.starts.push_back({one.slot, one.id, begin_before});
+}
+
+void Attempts::look_again(SteadyTime now, One& one, const std::string& why,
+                          std::optional<Duration> asked, SlotOrders& orders) {
+  give_slot_back(one);
+  put_off(now, one, why, asked, orders);
+}
+
+void Attempts::put_off(SteadyTime now, One& one, const std::string& why,
+                       std::optional<Duration> asked, SlotOrders& orders) {
+  one.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
+  if (asked) {
+    const Duration pause = std::min(*asked, settings_.duration / 3);
+    one.not_before = std::max(one.not_before, now + pause + up_to(random_, pause, kRetryJitter));
+  }
+  if (why == one.last_failure) return;
+  one.last_failure = why;
+  orders.say.push_back("cannot read " + name_of(one.id, one.job_name) + ": " + why);
+}
+
+void Attempts::give_slot_back(One& one) {
+  one.state = State::kWaits;
+  one.slot = -1;
+}
+
+void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, SlotOrders& orders) {
+  const auto wake = [&](SteadyTime when) { orders.wake_at = std::min(orders.wake_at, when); };
+  for (One& one : all_) {
+    if (one.state == State::kWaits && begin_before && now < *begin_before) {
+      const std::optional<int> slot = free_slot();
+      if (slot && now < one.not_before) wake(one.not_before);
+      if (slot && now >= one.not_before) {
+        one.state = State::kLooks;
+        one.slot = *slot;
+        one.look_sent = now;
+        one.message_sent = one.message_asked;
+        orders.looks.push_back({one.slot, one.id, one.job_name});
+      }
+    }
+    if (lacks_message(one)) read_message(now, one, orders);
+    if (one.state == State::kLooks) wake(one.look_sent + request_limit(settings_.duration));
+    if (one.state == State::kRuns && one.asked) wake(kill_at(one));
+    if (one.state == State::kDies) {
+      wake(one.kill_again);
+      if (!one.stuck) wake(one.killed + kStuckAfter);
+    }
+  }
+}
+
+std::optional<int> Attempts::free_slot() const {
+  for (int slot = 0; slot < settings_.slots; ++slot) {
+    const bool taken =
+        std::any_of(all_.begin(), all_.end(), [&](const One& one) { return one.slot == slot; });
+    if (!taken) return slot;
+  }
+  return std::nullopt;
+}
+
+// -- messages ----------------------------------------------------------------------------------
+
+bool Attempts::lacks_message(const One& one) const {
+  return one.state == State::kRuns && !one.gone && !one.asked &&
+         one.message_asked > one.message_got;
+}
+
+void Attempts::read_message(SteadyTime now, One& one, SlotOrders& orders) {
+  if (!one.reads_message && now >= one.not_before) {
+    one.reads_message = true;
+    one.look_sent = now;
+    one.message_sent = one.message_asked;
+    orders.messages.push_back({one.slot, one.id, one.job_name});
+  }
+  const SteadyTime due =
+      one.reads_message ? one.look_sent + request_limit(settings_.duration) : one.not_before;
+  orders.wake_at = std::min(orders.wake_at, due);
+}
+
+void Attempts::message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
+                            SlotOrders& orders) {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const One& one) {
+    return one.state == State::kRuns && one.reads_message && one.id == id;
+  });
+  if (found == all_.end()) return;
+  found->reads_message = false;
+  if (reading.kind == JobReading::Kind::kNone) {
+    return put_off(now, *found, reading.why, reading.retry_after, orders);
+  }
+  found->message_got = found->message_sent;
+}
+
+// -- ends --------------------------------------------------------------------------------------
+
+void Attempts::stop(SteadyTime now, One& one, SlotOrders& orders) {
+  hand_back(one, orders);
+  if (one.state != State::kRuns || one.asked) return;
+  orders.terminate.push_back(one.slot);
+  one.asked = now;
+}
+
+// If it has not begun, it never does.
+void Attempts::hand_back(One& one, SlotOrders& orders) {
+  if (one.state != State::kWaits && one.state != State::kLooks) return;
+  if (one.state == State::kLooks) orders.abort_looks.push_back(one.id);
+  give_slot_back(one);
+  is_over(one, AnswerKind::kReturned);
+}
+
+Attempts::One* Attempts::in_slot(int slot) {
+  const auto found = std::find_if(all_.begin(), all_.end(),
+                                  [&](const One& one) { return one.slot == slot && one.alive(); });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+void Attempts::ended(SteadyTime now, int slot, int exit_code, std::string result,
+                     SlotOrders& orders) {
+  One* const one = in_slot(slot);
+  if (!one || one->state != State::kRuns) return;
+  one->exit_code = exit_code;
+  one->result = std::move(result);
+  die(now, *one, one->asked ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
+}
+
+// A report may have said that it runs.
+void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
+  One* const one = in_slot(slot);
+  if (!one || one->state != State::kRuns) return;
+  if (one->asked) return die(now, *one, AnswerKind::kStopped, orders);
+  one->reads_message = false;
+  one->not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
+  give_slot_back(*one);
+  if (draining_) is_over(*one, AnswerKind::kReturned);
+}
+
+void Attempts::die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders) {
+  one.state = State::kDies;
+  one.kind = kind;
+  one.killed = now;
+  one.kill_again = now + kKillAgain;
+  orders.kill.push_back(one.slot);
+}
+
+void Attempts::all_dead(int slot) {
+  One* const one = in_slot(slot);
+  if (!one || one->state != State::kDies) return;
+  one->slot = -1;
+  one->state = State::kOver;
+  if (one->gone) return forget_gone();
+  is_over(*one, one->kind);
+}
+
+void Attempts::is_over(One& one, AnswerKind kind) {
+  one.state = State::kOver;
+  one.kind = kind;
+  one.stuck = false;
+  ++news_;
+}
+
+void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
+  for (One& one : all_) {
+    if (one.state == State::kLooks && now - one.look_sent >= request_limit(settings_.duration)) {
+      orders.abort_looks.push_back(one.id);
+      look_again(now, one, "the API server does not answer", std::nullopt, orders);
+    }
+    if (lacks_message(one) && one.reads_message &&
+        now - one.look_sent >= request_limit(settings_.duration)) {
+      orders.abort_looks.push_back(one.id);
+      one.reads_message = false;
+      put_off(now, one, "the API server does not answer", std::nullopt, orders);
+    }
+    if (one.state == State::kRuns && one.asked && now >= kill_at(one)) {
+      die(now, one, AnswerKind::kStopped, orders);
+    }
+    if (one.state != State::kDies) continue;
+    if (now >= one.kill_again) {
+      one.kill_again = now + (now - one.killed < kOftenFor ? kKillAgain : kThenEvery);
+      orders.kill.push_back(one.slot);
+    }
+    if (!one.stuck && now - one.killed >= kStuckAfter) {
+      one.stuck = true;
+      orders.say.push_back("processes of " + name_of(one.id, one.job_name) + " do not die");
+    }
+  }
+}
+
+bool Attempts::alive() const {
+  return std::any_of(all_.begin(), all_.end(), [](const One& one) { return one.alive(); });
+}
+
+bool Attempts::stuck() const {
+  return std::any_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
+}
+
+bool Attempts::all_stuck() const {
+  return std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
+}
+
+// -- reports -----------------------------------------------------------------------------------
+
+void Attempts::progressed(SteadyTime now, int slot, std::string message) {
+  One* const one = in_slot(slot);
+  if (!one) return;
+  ++one->mark;
+  one->message = std::move(message);
+  one->last_progress = now;
+  one->told_overdue = false;
+}
+
+void Attempts::checkpointed(int slot, std::int64_t number, std::string text) {
+  One* const one = in_slot(slot);
+  if (!one) return;
+  one->checkpoint = number;
+  one->checkpoint_text = std::move(text);
+}
+
+std::vector<holdfast::Answer> Attempts::answers(SteadyTime now) {
+  std::vector<holdfast::Answer> answers;
+  for (One& one : all_) {
+    if (one.gone || one.state == State::kWaits || one.state == State::kLooks) continue;
+    one.sent_checkpoint = one.checkpoint;
+    one.sent_text = one.checkpoint_text;
+    holdfast::Answer& answer = answers.emplace_back();
+    answer.id = one.id;
+    answer.mark = one.mark;
+    answer.message = one.message;
+    answer.checkpoint = one.checkpoint_text;
+    if (one.state == State::kOver) answer.kind = one.kind;
+    if (answer.kind == AnswerKind::kRunning) {
+      answer.age_seconds = floor<seconds>(now - one.last_progress).count();
+    }
+    if (answer.kind == AnswerKind::kEnded) {
+      answer.exit_code = one.exit_code;
+      answer.result = one.result;
+    }
+  }
+  return answers;
+}
+
+// What a long report left out is not there, and so is not told.
+void Attempts::told(const WorkerReport& report, SlotOrders& orders) {
+  for (const holdfast::Answer& answer : report.answers) {
+    const auto found =
+        std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.id == answer.id; });
+    if (found == all_.end()) continue;
+    One& one = *found;
+    // A later report may have had no more room for it.
+    one.told = one.state == State::kOver && answer.kind == one.kind;
+    one.told_mark = std::max(one.told_mark, answer.mark);
+    if (one.progress_deadline && answer.mark == one.mark &&
+        seconds(answer.age_seconds) >= floor<seconds>(*one.progress_deadline)) {
+      one.told_overdue = true;
+    }
+    if (one.alive() && one.sent_checkpoint > one.kept && answer.checkpoint == one.sent_text) {
+      one.kept = one.sent_checkpoint;
+      orders.kept.push_back({one.slot, one.kept});
+    }
+  }
+}
+
+SteadyTime Attempts::report_due(SteadyTime renewed) const {
+  SteadyTime due = SteadyTime::max();
+  for (const One& one : all_) {
+    if (one.state != State::kRuns || one.gone) continue;
+    if (one.mark > one.told_mark) {
+      due = std::min(due, renewed + progress_pause(settings_.duration));
+    }
+    if (one.checkpoint > one.kept) {
+      due = std::min(due, renewed + checkpoint_pause(settings_.duration));
+    }
+    if (one.progress_deadline && !one.told_overdue) {
+      due = std::min(due, one.last_progress + *one.progress_deadline);
+    }
+  }
+  return due;
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,151 @@
+// The attempts of one worker, from their entries in the work Lease to their answers in the worker
+// Lease. Part of Slots, which decides when anything may begin: see agent/serve/slots.h.
+//
+//   kWaits -> kLooks -> kRuns -> kDies -> kOver
+//
+// - An attempt gets its slot with the look at its job, and keeps it until nothing of it is alive.
+//   Those that find no slot wait, in the order of the entries.
+// - A look without a verdict gives the slot back, and is repeated after a pause.
+// - Once the command has ended, or must not go on, all that it left gets SIGKILL until it is dead.
+//   Only then there is an answer. What came first decides it: the command's end, or the order to
+//   stop.
+// - An entry that is gone takes everything with it, at once.
+// - If processes do not die, the worker can neither answer nor use the slot: it is stuck.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/serve/slot_orders.h"
+#include "agent/wire/readings.h"
+#include "core/random.h"
+#include "core/time.h"
+#include "core/worker_protocol.h"
+
+namespace holdfast::agent {
+
+class Attempts {
+ public:
+  struct Settings {
+    int slots = 1;
+    Duration duration{};    // of the Lease
+    Duration stop_grace{};  // between SIGTERM and SIGKILL
+  };
+  Attempts(Settings settings, Random& random);
+
+  // A newer version of the work Lease.
+  void apply(SteadyTime now, const Work& work, SlotOrders& orders);
+  // Ignored if no such look is in progress. Nothing begins at `begin_before` or later.
+  void looked(SteadyTime now, const AttemptId& id, const JobReading& reading,
+              SteadyTime begin_before, SlotOrders& orders);
+  // The job was read for its message, and the command has that. kNone: it has not.
+  void message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
+                    SlotOrders& orders);
+  // The command was ordered to start, and did not begin. After a pause the job is looked at again.
+  void missed(SteadyTime now, int slot, SlotOrders& orders);
+  void progressed(SteadyTime now, int slot, std::string message);
+  void checkpointed(int slot, std::int64_t number, std::string text);
+  void ended(SteadyTime now, int slot, int exit_code, std::string result, SlotOrders& orders);
+  void all_dead(int slot);
+
+  // Nothing begins from now on. What has not begun is handed back.
+  void drain(SlotOrders& orders);
+  // Asks all commands to end, and kills them after their grace.
+  void stop_all(SteadyTime now, SlotOrders& orders);
+  // Whoever was asked to end is killed then at the latest. A later time may take its place.
+  void kill_by(SteadyTime when) { kill_by_ = when; }
+  void check_deadlines(SteadyTime now, SlotOrders& orders);
+  // Looks at jobs, if something may begin, and wakes.
+  void plan(SteadyTime now, std::optional<SteadyTime> begin_before, SlotOrders& orders);
+
+  // For a renewal that is sent now.
+  std::vector<holdfast::Answer> answers(SteadyTime now);
+  // What the API server has of them.
+  void told(const WorkerReport& report, SlotOrders& orders);
+  // Grows with each piece of news that a renewal should carry at once.
+  std::int64_t news() const { return news_; }
+  // When the progress and the checkpoints of those that run should be reported.
+  SteadyTime report_due(SteadyTime renewed) const;
+
+  // A process of an attempt may be alive.
+  bool alive() const;
+  bool empty() const { return all_.empty(); }
+  int count() const { return static_cast<int>(all_.size()); }
+  // Processes do not die. `only`: there is nothing else.
+  bool stuck() const;
+  bool only_stuck() const { return stuck() && all_stuck(); }
+
+ private:
+  enum class State { kWaits, kLooks, kRuns, kDies, kOver };
+  struct One {
+    AttemptId id;
+    std::string job_name;
+    State state = State::kWaits;
+    int slot = -1;
+    bool gone = false;  // its entry is; it is forgotten when it is dead
+    // The look, and later the looks at the job's message.
+    SteadyTime not_before{};
+    SteadyTime look_sent{};
+    std::string last_failure;
+    std::int64_t message_asked = 0;  // its number, in the entry
+    std::int64_t message_sent = 0;   // with the last look
+    std::int64_t message_got = 0;
+    bool reads_message = false;
+    // The end. Before kOver the kind is the one that it will be.
+    std::optional<SteadyTime> asked;  // to end
+    SteadyTime killed{};              // the first SIGKILL
+    SteadyTime kill_again{};
+    bool stuck = false;
+    AnswerKind kind = AnswerKind::kRunning;
+    int exit_code = 0;
+    std::string result;
+    bool told = false;  // the API server's last report has the answer
+    // Progress.
+    std::optional<Duration> progress_deadline;
+    std::int64_t mark = 0;
+    std::int64_t told_mark = 0;
+    std::string message;
+    SteadyTime last_progress{};
+    bool told_overdue = false;
+    std::int64_t checkpoint = 0;  // the number of the last one; zero: none
+    std::string checkpoint_text;
+    std::int64_t sent_checkpoint = 0;  // with the last renewal
+    std::string sent_text;
+    std::int64_t kept = 0;
+
+    bool alive() const { return state == State::kRuns || state == State::kDies; }
+  };
+
+  One* in_slot(int slot);
+  std::optional<int> free_slot() const;
+  void give_slot_back(One& one);
+  void read_message(SteadyTime now, One& one, SlotOrders& orders);
+  bool lacks_message(const One& one) const;
+  void hand_back(One& one, SlotOrders& orders);
+  void stop(SteadyTime now, One& one, SlotOrders& orders);
+  SteadyTime kill_at(const One& one) const {
+    return std::min(*one.asked + settings_.stop_grace, kill_by_);
+  }
+  void die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders);
+  void is_over(One& one, AnswerKind kind);
+  void look_again(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
+                  SlotOrders& orders);
+  void put_off(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
+               SlotOrders& orders);
+  void forget_gone();
+  bool all_stuck() const;
+
+  // Constant after construction.
+  const Settings settings_;
+  Random& random_;
+
+  std::vector<One> all_;  // in the order in which their entries came
+  bool draining_ = false;
+  SteadyTime kill_by_ = SteadyTime::max();
+  std::int64_t news_ = 0;
+};
+
+}  // namespace holdfast::agent

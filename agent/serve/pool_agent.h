@@ -1,0 +1,107 @@
+// `holdfast-agent serve`: carries out the orders of Slots (agent/serve/slots.h) on a warm worker. One
+// epoll loop; its time is CLOCK_BOOTTIME, which goes on while the machine sleeps. The loop's thread
+// touches no disk and not stderr, because it must be able to kill all commands while they hang.
+//
+//   PoolAgent agent(settings, {"resize", "--fast"}, false);
+//   return agent.run();              // the exit code of the process
+//
+// Before each event it checks the deadlines of Slots.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "agent/base/file_thread.h"
+#include "agent/serve/output.h"
+#include "agent/serve/serve_settings.h"
+#include "agent/serve/slot_runner.h"
+#include "agent/serve/slots.h"
+#include "agent/wire/api_client.h"
+#include "agent/wire/job_looks.h"
+#include "agent/wire/pool_leases.h"
+#include "agent/wire/work_watch.h"
+#include "core/random.h"
+
+namespace holdfast::agent {
+
+class PoolAgent : private SlotRunner::Listener {
+ public:
+  // Call block_signals() first. With `no_op` each attempt ends at once, and no command runs.
+  PoolAgent(ServeSettings settings, std::vector<std::string> command, bool no_op);
+
+  int run();
+
+ private:
+  enum class LookFor { kStart, kMessage };
+  // The look at the job of a slot's attempt.
+  struct PendingLook {
+    AttemptId id;
+    std::uint64_t request = 0;
+    std::uint64_t number = 0;  // of the look; answers to others are late
+  };
+
+  void progressed(int slot, std::string message) override;
+  void checkpointed(int slot, std::int64_t number, std::string text) override;
+  void missed(int slot) override;
+  void ended(int slot, int exit_code, std::string result) override;
+  void all_dead(int slot) override;
+  void says(std::string line) override;
+
+  void wait(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready);
+  void time_has_come();
+  void signals_have_come();
+  void reap();
+  void kill_orphans_of_slots();
+  void tick();
+  // Checks the deadlines, and then gives Slots the event. Nothing after the end.
+  template <class Event>
+  void tell(Event event);
+  void obey(const SlotOrders& orders);
+  void stop(const SlotOrders& orders);
+  void send(const SlotOrders& orders);
+  void get_work();
+  void write_worker(const std::optional<WorkerReport>& report);
+  void look(const SlotOrders::Look& look, LookFor purpose);
+  bool is_pending(const SlotOrders::Look& look, std::uint64_t number) const;
+  void job_read(const SlotOrders::Look& look, LookFor purpose, std::uint64_t number,
+                const ApiReply& reply);
+  void looked(const SlotOrders::Look& look, LookFor purpose, std::uint64_t number,
+              JobReading reading, const std::string& why);
+  void end(const SlotOrders& orders);
+  void set_timer(SteadyTime due);
+  void write_lines();
+
+  // Constant after construction.
+  const ServeSettings settings_;
+  const bool no_op_;
+
+  boost::asio::io_context io_;
+  boost::asio::posix::stream_descriptor timer_;
+  boost::asio::posix::stream_descriptor signals_;
+  SeededRandom random_;
+  Slots slots_;
+  const WorkLease work_;
+  WorkerLease worker_;
+  ApiClient api_;
+  JobLooks looks_;
+  WorkWatch watch_;
+  Output out_;
+  Output err_;
+  FileThread files_;  // for stderr
+  std::vector<std::unique_ptr<SlotRunner>> runners_;
+  std::vector<PendingLook> slot_looks_;
+  std::uint64_t look_numbers_ = 0;
+  std::uint64_t request_ = 0;  // the number of the last request about a Lease
+  SteadyTime wake_at_{};
+  std::vector<std::string> lines_;  // waiting for stderr
+  std::optional<int> exit_code_;
+};
+
+}  // namespace holdfast::agent

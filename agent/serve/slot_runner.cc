@@ -1,0 +1,312 @@
+#include "agent/serve/slot_runner.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "agent/base/files.h"
+#include "agent/base/lease_times.h"
+#include "agent/base/state_file.h"
+#include "agent/serve/slot_files.h"
+#include "core/agent_protocol.h"
+#include "core/steady_now.h"
+
+namespace holdfast::agent {
+namespace {
+
+// How long an end waits for the result and the last checkpoint, if the folder hangs.
+constexpr Duration kLastLookLimit = std::chrono::seconds(5);
+// How long the end of a failed command waits for its last lines, if a descendant keeps its output
+// open.
+constexpr Duration kTailLimit = std::chrono::milliseconds(100);
+// The most that wait for the file thread. More come only if it hangs.
+constexpr std::size_t kMostWorks = 4;
+
+std::string name_of(std::string_view variable) {
+  return std::string(variable.substr(0, variable.find('=') + 1));
+}
+
+std::string system_error(int number) { return std::generic_category().message(number); }
+
+// Descriptors of the command that the agent closes once it has started.
+struct Ends {
+  int in = -1;
+  int out = -1;
+  int err = -1;
+  Ends() = default;
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+  ~Ends() {
+    for (const int one : {in, out, err}) {
+      if (one >= 0) ::close(one);
+    }
+  }
+};
+
+}  // namespace
+
+SlotRunner::SlotRunner(boost::asio::io_context& io, Settings settings, int slot, Output& out,
+                       Output& err, Listener& listener)
+    : settings_(std::move(settings)),
+      slot_(slot),
+      look_period_(look_period(settings_.duration)),
+      progress_path_(progress_file_in(settings_.folder)),
+      out_(out),
+      err_(err),
+      listener_(listener),
+      files_(io),
+      news_(io) {}
+
+// -- before the start --------------------------------------------------------------------------
+
+void SlotRunner::prepare(const AttemptId& id, Assignment assignment, Then then) {
+  id_ = id;
+  assignment_ = std::move(assignment);
+  progress_ = std::make_shared<ProgressFile>(progress_path_);
+  checkpoints_ = std::make_shared<CheckpointFile>(progress_path_);
+  if (settings_.no_op) return then("");
+  const bool queued =
+      later([folder = settings_.folder, message = assignment_.message, progress = progress_,
+             checkpoints = checkpoints_, then]() -> FileThread::Then {
+        const Status clean = clean_folder(folder, message);
+        progress->look();
+        checkpoints->look();
+        return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
+      });
+  if (!queued) then(settings_.folder + " hangs");
+}
+
+void SlotRunner::write_message(const std::string& message, Then then) {
+  if (settings_.no_op) return then("");
+  const bool queued =
+      later([path = message_file_in(settings_.folder), message, then]() -> FileThread::Then {
+        const Status written = replace_file(path, message, 0644);
+        return [then, why = written.ok() ? "" : written.error().message] { then(why); };
+      });
+  if (!queued) then(settings_.folder + " hangs");
+}
+
+bool SlotRunner::later(FileThread::Work work) {
+  if (works_.size() >= kMostWorks) return false;
+  works_.push_back(std::move(work));
+  next_work();
+  return true;
+}
+
+void SlotRunner::next_work() {
+  if (works_.empty() || files_.busy()) return;
+  FileThread::Work work = std::move(works_.front());
+  works_.pop_front();
+  files_.run([this, work = std::move(work)]() -> FileThread::Then {
+    return [this, then = work()] {
+      then();
+      next_work();
+    };
+  });
+}
+
+// -- the command -------------------------------------------------------------------------------
+
+void SlotRunner::start(SteadyTime before) {
+  ++starts_;
+  running_ = true;
+  missed_ = killed_ = gone_ = orphans_ = told_end_ = looks_ = last_look_ = false;
+  exit_code_.reset();
+  renewed_.reset();
+  kept_.reset();
+  result_.clear();
+  left_state_.clear();
+  checkpoint_ = 0;
+  const SteadyTime now = steady_now();
+  look_at_ = now;
+  if (settings_.no_op) {
+    exit_code_ = 0;
+    gone_ = last_look_ = true;
+    return;
+  }
+  const std::string prefix = "[" + assignment_.job_name + " " + std::to_string(id_.attempt) + "] ";
+  Ends ends;
+  ends.in = file_in_memory(assignment_.payload);
+  constexpr int kPipes = 2;
+  tail_ = std::make_shared<Tail>(kPipes);
+  if (ends.in >= 0) ends.out = out_.open(prefix, tail_);
+  if (ends.out >= 0) ends.err = err_.open(prefix, tail_);
+  std::string why = ends.err < 0 ? system_error(errno) : "";
+  if (why.empty()) {
+    why = shepherd_.start({settings_.command, environment(), ends.in, ends.out, ends.err}, before);
+  }
+  if (why.empty()) return wait_for_news();
+  // The machine lacks a process, a descriptor or memory. That is no failure of this job.
+  listener_.says("cannot start \"" + settings_.command.front() + "\": " + why);
+  missed_ = gone_ = true;
+}
+
+std::vector<std::string> SlotRunner::environment() const {
+  std::vector<std::string> ours;
+  for (const auto& [name, value] : assignment_.variables) {
+    ours.push_back(name);
+    ours.back().append("=").append(value);
+  }
+  ours.push_back("HOLDFAST_PROGRESS_FILE=" + progress_path_);
+  ours.push_back("HOLDFAST_RESULT_FILE=" + result_file_in(settings_.folder));
+  ours.push_back("HOLDFAST_MESSAGE_FILE=" + message_file_in(settings_.folder));
+  std::vector<std::string> all = ours;
+  for (const std::string& variable : settings_.environment) {
+    const std::string name = name_of(variable);
+    const bool replaced = std::any_of(ours.begin(), ours.end(),
+                                      [&](const auto& one) { return one.starts_with(name); });
+    if (!replaced) all.push_back(variable);
+  }
+  return all;
+}
+
+void SlotRunner::wait_for_news() {
+  boost::system::error_code ignored;
+  news_.close(ignored);
+  news_.assign(::fcntl(shepherd_.descriptor(), F_DUPFD_CLOEXEC, 0), ignored);
+  read_news();
+}
+
+void SlotRunner::read_news() {
+  if (!running_ || !news_.is_open()) return;
+  const Shepherd::News news = shepherd_.read();
+  if (news.missed) missed_ = true;
+  if (news.exit_code && !missed_) end(*news.exit_code, steady_now());
+  boost::system::error_code ignored;
+  if (news.closed) return static_cast<void>(news_.close(ignored));
+  news_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                   [this, start = starts_](boost::system::error_code error) {
+                     if (error || start != starts_) return;
+                     read_news();
+                   });
+}
+
+void SlotRunner::end(int exit_code, SteadyTime now) {
+  if (exit_code_) return;
+  exit_code_ = exit_code;
+  last_look_until_ = now + kLastLookLimit;
+  look(now);
+}
+
+void SlotRunner::terminate() {
+  if (running_ && !exit_code_) shepherd_.terminate();
+}
+
+void SlotRunner::kill() {
+  if (!running_) return;
+  killed_ = true;
+  shepherd_.kill();
+}
+
+void SlotRunner::reaped(int status) {
+  read_news();
+  shepherd_.reaped(status);
+  if (shepherd_.ended_well()) {
+    gone_ = true;
+    return;
+  }
+  orphans_ = true;
+  if (!missed_ && !exit_code_) end(128 + SIGKILL, steady_now());
+}
+
+void SlotRunner::no_orphans() {
+  orphans_ = false;
+  gone_ = true;
+}
+
+// -- what has become of it ---------------------------------------------------------------------
+
+SteadyTime SlotRunner::tick(SteadyTime now, std::optional<SteadyTime> renewed) {
+  if (!running_) return SteadyTime::max();
+  renewed_ = renewed;
+  if (!exit_code_ && !missed_ && now >= look_at_) look(now);
+  advance(now);
+  if (!running_) return SteadyTime::max();
+  if (missed_) return SteadyTime::max();  // until its shepherd has ended
+  if (exit_code_) return told_end_ ? SteadyTime::max() : last_look_until_;
+  return look_at_;
+}
+
+void SlotRunner::advance(SteadyTime now) {
+  const std::uint64_t start = starts_;
+  if (missed_ && gone_) {
+    running_ = false;
+    listener_.missed(slot_);
+    if (start == starts_) listener_.all_dead(slot_);
+    return;
+  }
+  if (!told_end_ && exit_code_ && (last_look_ || killed_ || now >= last_look_until_)) {
+    told_end_ = true;
+    if (!last_look_ && !killed_) {
+      listener_.says(settings_.folder + " hangs: the result of job " + assignment_.job_name +
+                     ", attempt " + std::to_string(id_.attempt) + " is not read");
+    }
+    // Its answer is the order to kill what is left.
+    listener_.ended(slot_, *exit_code_, std::move(result_));
+  }
+  if (start != starts_ || !running_ || !gone_ || !(told_end_ || killed_)) return;
+  running_ = false;
+  listener_.all_dead(slot_);
+}
+
+// -- its files ---------------------------------------------------------------------------------
+
+void SlotRunner::kept(std::int64_t number) {
+  if (number != checkpoint_) return;
+  kept_ = checkpoint_id_;
+  look_at_ = steady_now();
+}
+
+// Leaves the state for `checkpoint --wait`, and reads what the command has left. If the files
+// hang, no progress is seen.
+void SlotRunner::look(SteadyTime now) {
+  look_at_ = now + look_period_;
+  if (looks_ && !exit_code_) return;
+  AgentState state;
+  state.phase = exit_code_ ? AgentState::Phase::kOver : AgentState::Phase::kRunning;
+  state.renewed = renewed_;
+  state.duration = settings_.duration;
+  std::string changed = format_state(state);
+  if (changed == left_state_) {
+    changed.clear();
+  } else {
+    left_state_ = changed;
+  }
+  looks_ = later([this, start = starts_, changed = std::move(changed), folder = settings_.folder,
+                  state_file = state_file_of(progress_path_), progress = progress_,
+                  checkpoints = checkpoints_, kept = std::exchange(kept_, std::nullopt),
+                  last = exit_code_.has_value(), failed = exit_code_.value_or(0) != 0,
+                  tail = tail_]() mutable -> FileThread::Then {
+    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
+    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
+    Told told{progress->look(), checkpoints->look(), kept, last ? read_result(folder) : ""};
+    // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
+    if (failed && told.result.empty()) told.result = tail->lines(kMaxResultBytes, kTailLimit);
+    return [this, start, told = std::move(told), last]() mutable {
+      if (start == starts_ && running_) looked(std::move(told), last);
+    };
+  });
+}
+
+void SlotRunner::looked(Told told, bool last) {
+  looks_ = false;
+  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
+  if (told.checkpoint) {
+    checkpoint_id_ = std::move(told.checkpoint->id);
+    listener_.checkpointed(slot_, ++checkpoint_, std::move(told.checkpoint->text));
+  }
+  if (told.progress && running_) listener_.progressed(slot_, *std::move(told.progress));
+  if (!last || !running_) return;
+  last_look_ = true;
+  result_ = std::move(told.result);
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,195 @@
+// Decides what the agent of a warm worker does (docs/workers.md): which attempts begin and end on
+// its slots, when its worker Lease is renewed, and when everything must die. Times and answers go
+// in, orders come out. No clock, socket or process inside.
+//
+//   Slots slots(settings, random);
+//   SlotOrders orders = slots.begin(now);        // what to do now, in the order of its members
+//   ... at orders.wake_at:            orders = slots.woke(now);
+//   ... the watch has an event:       orders = slots.watched(now, reading);
+//   ... the API server has answered:  orders = slots.work_answered(now, reading);
+//
+// The rules. D is the worker Lease's duration; times count from the moment when the last
+// acknowledged renewal was SENT.
+// - Before the first renewal the agent reads the worker Lease. With the mark of another process or
+//   another holder, this process never serves. It ends.
+// - An attempt begins at most once, within 2/3 D, after a live look at its job. It does not begin
+//   if its entry has ever said `stop`, or if the worker drains.
+// - At 2/3 D with an attempt alive the agent fences itself: it asks all commands to end. Shortly
+//   before 5/6 D it kills everything, and then it ends. Without an attempt it only waits, however
+//   long the outage is. It begins nothing before the next renewal.
+// - The agent fences itself at once if the worker Lease is refused, gone, or somebody else's. It
+//   does the same if the work Lease is gone or made again. Then everything is dead within D/6.
+// - The seq of the work Lease never falls, and each seq has one text. Otherwise the agent fences
+//   itself at once. Somebody has changed the Lease, or the cluster's data were set back.
+// - Nothing undoes a fence.
+// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it
+// waits
+//   25 ms after the last one for each other attempt, so that ends share it. Its answers go into
+//   each report until their entries are gone. A start, progress and a checkpoint wait for it a
+//   little.
+// - A renewal never echoes what was read before the last one was sent, or only if that is younger
+//   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.
+// - A version of the work Lease that is not understood changes nothing, and is not echoed.
+// - The pod's end is its grace after SIGTERM, or after the mark of the work Lease that has the
+//   grace, whichever comes first. Without such a mark the agent assumes the pod's own grace, 30 s
+//   at most, and waits up to 2 s for the mark. A mark corrects what was assumed.
+// - One second before that end all commands are killed, so that the last report still goes out.
+//   They are asked to end stop_grace before that, or at once if less time is left. Their answer is
+//   `stopped`. The agent ends as soon as all entries are gone, and at the pod's end.
+// - If processes cannot be killed, the worker drains. When only they are left, it ends, and the
+//   kernel kills them. Their attempts have no answer: they are lost.
+// - Every call checks the deadlines first, so they come first after a pause of any length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/serve/attempts.h"
+#include "agent/serve/slot_orders.h"
+#include "agent/wire/readings.h"
+#include "core/random.h"
+#include "core/time.h"
+#include "core/worker_protocol.h"
+
+namespace holdfast::agent {
+
+struct SlotSettings {
+  Duration duration{};  // of the worker Lease
+  int slots = 1;
+  std::string holder;                              // "<pod name>/<pod UID>"
+  std::string life;                                // this process' own mark; not empty
+  Duration stop_grace = std::chrono::seconds(30);  // of a command, between SIGTERM and SIGKILL
+  Duration pod_grace = std::chrono::seconds(30);   // as the pod's template has it
+};
+
+class Slots {
+ public:
+  enum class Phase {
+    kStarting,  // before the first acknowledged renewal
+    kServing,
+    kFencing,  // everything must die; no way back
+    kDone,
+  };
+
+  Slots(SlotSettings settings, Random& random);
+
+  SlotOrders begin(SteadyTime now) { return woke(now); }
+  // At `wake_at`, or earlier.
+  SlotOrders woke(SteadyTime now);
+  // Only checks the deadlines. Call it before other work.
+  SlotOrders deadlines(SteadyTime now);
+
+  // An event of the watch of the work Lease.
+  SlotOrders watched(SteadyTime now, const WorkReading& reading);
+  // The answer to the request in progress. Ignored if there is no such request.
+  SlotOrders work_answered(SteadyTime now, const WorkReading& reading);
+  SlotOrders worker_answered(SteadyTime now, const WorkerReading& reading);
+  SlotOrders looked(SteadyTime now, const AttemptId& id, const JobReading& reading);
+
+  // The command of the slot was to start, and never began: there was no time, process or
+  // descriptor for it.
+  SlotOrders missed(SteadyTime now, int slot);
+  // The answer to `messages`, once the command has the message.
+  SlotOrders message_read(SteadyTime now, const AttemptId& id, const JobReading& reading);
+
+  SlotOrders progressed(SteadyTime now, int slot, std::string message);
+  // Numbers of a slot's attempt rise from one. The renewal that carries it comes soon.
+  SlotOrders checkpointed(SteadyTime now, int slot, std::int64_t number, std::string text);
+  // The command has ended. If it does not exist or is not executable, that is its end, too.
+  SlotOrders ended(SteadyTime now, int slot, int exit_code, std::string result);
+  // No process of the slot is left. Call it even if the command left none.
+  SlotOrders all_dead(SteadyTime now, int slot);
+  // SIGTERM. The commands have not received it.
+  SlotOrders told_to_end(SteadyTime now);
+
+  Phase phase() const { return phase_; }
+  bool draining() const { return draining_; }
+  // When the last acknowledged renewal was sent; none before the first.
+  std::optional<SteadyTime> renewed() const { return renewed_; }
+
+ private:
+  enum class Request { kGetWork, kGetWorker, kPut };
+  struct Pending {
+    Request request = Request::kGetWork;
+    SteadyTime sent{};
+    std::int64_t news = 0;
+    bool draining = false;
+  };
+
+  template <class Event>
+  SlotOrders step(SteadyTime now, Event event);
+  void check_deadlines(SteadyTime now);
+  void check_grace(SteadyTime now);
+  void pod_ends(SteadyTime now);
+  void plan(SteadyTime now);
+  void plan_end();
+  void plan_request(SteadyTime now);
+  SteadyTime request_due() const;
+  bool heard_lately(SteadyTime now) const;
+  void wake(SteadyTime when);
+  SteadyTime begin_before() const;
+  void learn_grace(SteadyTime now, Duration grace);
+  SteadyTime pod_end() const;
+  SteadyTime kill_by() const;
+  SteadyTime stop_at() const;
+
+  // `asked`: when it was asked for; none: the watch has it.
+  void read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked);
+  bool is_set_back(const Work& work, std::optional<SteadyTime> asked) const;
+  void work_is_gone(SteadyTime now, const std::string& why);
+  void worker_is_gone(SteadyTime now, const std::string& why);
+  void renewed(const Pending& request);
+  // Why the worker Lease is not this process'; empty: it is.
+  std::string lost(const WorkerReading& reading) const;
+  void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
+  void put_off(SteadyTime now, Duration asked);
+  void conflict(SteadyTime now);
+  void drain(const std::string& why);
+  void fence(SteadyTime now, SteadyTime kill_at, std::string why);
+  void finish(int exit_code, std::string fenced = "");
+  bool over() const { return phase_ == Phase::kFencing || phase_ == Phase::kDone; }
+
+  // Constant after construction.
+  const SlotSettings settings_;
+  Random& random_;
+
+  SlotOrders orders_;
+  Phase phase_ = Phase::kStarting;
+  Attempts attempts_;
+
+  std::optional<Pending> pending_;
+  std::optional<SteadyTime> renewed_;
+  bool may_renew_ = false;   // the worker Lease was read since the last conflict, and is ours
+  SteadyTime not_before_{};  // no request before this time
+  SteadyTime next_renewal_{};
+  int conflicts_ = 0;           // in a row
+  std::int64_t told_news_ = 0;  // in an acknowledged renewal
+  std::string last_failure_;
+
+  // The two Leases. Their UIDs are fixed once a renewal has named them.
+  bool named_ = false;
+  std::string worker_uid_;
+  std::string work_uid_;
+  std::int64_t seq_ = -1;  // that was applied
+  std::string words_;      // the same version's
+  SteadyTime applied_{};   // when
+  // When the work Lease was asked for that was read last, or its event came.
+  std::optional<SteadyTime> heard_;
+  std::string not_understood_;  // why the last version was not
+
+  bool draining_ = false;
+  bool told_draining_ = false;  // in an acknowledged renewal
+  std::optional<SteadyTime> told_to_end_;
+  std::optional<SteadyTime> ending_;    // SIGTERM, or the first mark with the pod's end
+  std::optional<Duration> told_grace_;  // the last mark's
+  std::optional<SteadyTime> told_end_;  // what that means
+  bool stopping_ = false;               // all commands, as the pod ends
+
+  std::string fenced_why_;
+  SteadyTime kill_at_{};
+  SteadyTime kill_again_{};
+  std::optional<SteadyTime> killed_;  // the first SIGKILL
+};
+
+}  // namespace holdfast::agent

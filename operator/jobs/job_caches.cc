@@ -1,0 +1,38 @@
+#include "operator/jobs/job_caches.h"
+
+#include "operator/jobs/pod_index.h"
+#include "reconciler/shards.h"
+
+namespace holdfast::controller {
+
+JobCaches::JobCaches(cache::View<CachedJob> jobs, cache::View<CachedPod> pods,
+                     HeartbeatMonitor& heartbeats, const Membership& membership,
+                     const NamespaceReadings& readings, const PodShards& pod_shards)
+    : jobs_(jobs),
+      pods_(pods),
+      heartbeats_(heartbeats),
+      membership_(membership),
+      readings_(readings),
+      pod_shards_(pod_shards) {
+  add_pod_indexes(pods_->store());
+}
+
+JobPtr JobCaches::job_of(const CachedPod& pod) const {
+  const JobPtr job = jobs_.get(job_key(pod));
+  return job && job->uid == pod.job_uid() ? job : nullptr;
+}
+
+JobPtr JobCaches::job_of(const CachedHeartbeat& lease) const {
+  const JobPtr job = jobs_.get(lease.namespace_ + "/" + lease.job_name);
+  return job && job->uid == lease.owner_uid ? job : nullptr;
+}
+
+int JobCaches::shard_of(const CachedPod& pod) const {
+  return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
+}
+
+int JobCaches::shard_of(const CachedJob& job) const {
+  return membership_.shard_of(reconciler::shard_key(job.job));
+}
+
+}  // namespace holdfast::controller

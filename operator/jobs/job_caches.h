@@ -1,0 +1,57 @@
+// What the parts of the controller of jobs look up in the caches of jobs, pods and Leases, and to
+// which shard an object belongs. Loop only. The caches outlive it.
+#pragma once
+
+#include <string>
+
+#include "client/cache/view.h"
+#include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
+#include "operator/jobs/pod_shards.h"
+#include "operator/membership/membership.h"
+#include "operator/observe/heartbeat_monitor.h"
+#include "operator/observe/namespace_readings.h"
+
+namespace holdfast::controller {
+
+class JobCaches {
+ public:
+  // `jobs` and `pods` are of job_kind() and pod_kind(). Adds the indexes of pods (pod_index.h).
+  JobCaches(cache::View<CachedJob> jobs, cache::View<CachedPod> pods, HeartbeatMonitor& heartbeats,
+            const Membership& membership, const NamespaceReadings& readings,
+            const PodShards& pod_shards);
+
+  const cache::View<CachedJob>& jobs() const { return jobs_; }
+  const cache::View<CachedPod>& pods() const { return pods_; }
+  HeartbeatMonitor& heartbeats() const { return heartbeats_; }
+
+  // Null: the cache does not have it.
+  JobPtr job(const std::string& key) const { return jobs_.get(key); }
+  PodPtr pod(const std::string& namespace_, const std::string& name) const {
+    return pods_.get(namespace_ + "/" + name);
+  }
+  // The job that the pod or the Lease names by name and UID.
+  JobPtr job_of(const CachedPod& pod) const;
+  JobPtr job_of(const CachedHeartbeat& lease) const;
+
+  int shard_of(const CachedPod& pod) const;
+  int shard_of(const CachedJob& job) const;
+  // This replica has the job's shard, even if it will be handed over.
+  bool holds_shard_of(const CachedJob& job) const { return membership_.holds_shard(shard_of(job)); }
+
+  // Before that, nothing is done about the namespace's jobs, or the jobs of the shard there.
+  bool has_read(const std::string& namespace_) const { return readings_.read(namespace_); }
+  bool has_read_pods(int shard, const std::string& namespace_) const {
+    return pod_shards_.read(shard, namespace_);
+  }
+
+ private:
+  const cache::View<CachedJob> jobs_;
+  const cache::View<CachedPod> pods_;
+  HeartbeatMonitor& heartbeats_;
+  const Membership& membership_;
+  const NamespaceReadings& readings_;
+  const PodShards& pod_shards_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,136 @@
+// The spec of a DurableJob, in the terms of the rules. Plain values; units in the types. Field
+// names and meanings are as in docs/api.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reconciler/index_set.h"
+#include "reconciler/limits.h"
+
+namespace holdfast::reconciler {
+
+struct RetryBackoff {
+  seconds initial{10};
+  double factor = 2;
+  seconds max{360};
+  int jitter_percent = 20;
+  bool operator==(const RetryBackoff&) const = default;
+};
+
+enum class PodReplacementPolicy { kTerminatingOrFailed, kFailed };
+
+struct Heartbeat {
+  seconds lease_duration{30};
+  std::optional<seconds> progress_deadline;
+};
+
+// batch/v1's podFailurePolicy: the first rule that matches a failed pod decides.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+enum class PolicyAction {
+  kCount,      // as without a policy
+  kIgnore,     // the end spends no budget
+  kFailIndex,  // the run has failed; it has no further attempt
+  kFailJob,
+  // Ours: something outside is not ready. The end spends no budget, and the run asks again later.
+  kDefer,
+};
+
+struct ExitCodesMatch {
+  std::string container;  // empty: any container, init containers too
+  bool in = true;         // false: a code that is not among the values
+  std::vector<int> values;
+
+  // The rule is on this exit code of the container with this name. A code of 0 is no failure.
+  bool matches(const std::string& name, int code) const;
+};
+struct PodConditionMatch {
+  std::string type;
+  std::string status = "True";
+  bool operator==(const PodConditionMatch&) const = default;
+};
+struct PolicyRule {
+  using ExitCodes = ExitCodesMatch;
+  using PodCondition = PodConditionMatch;
+  PolicyAction action = PolicyAction::kCount;
+  // Either exit codes or conditions are set. An exit code of 0 never matches.
+  std::optional<ExitCodes> exit_codes;
+  std::vector<PodCondition> conditions;  // one of them is enough
+  // For kDefer: when the next attempt starts, and how many deferrals of a run in a row are allowed.
+  seconds defer_for{60};
+  std::int64_t defer_limit = 1000;
+};
+
+// batch/v1's successPolicy: the job has succeeded once one rule is met.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#success-policy
+struct SuccessRule {
+  std::optional<IndexSet> indexes;    // none: all
+  std::optional<std::int64_t> count;  // how many of them; none: each
+};
+
+// The pool whose workers run the attempts, instead of pods of their own: docs/workers.md.
+struct PoolRef {
+  std::string name;
+  std::string key;  // jobs with the same key go to the same worker, if it has a free slot
+  std::optional<seconds> progress_deadline;
+};
+
+// What one stage runs, and for how long it is tried. Of a job without stages: the whole spec.
+struct Spec {
+  std::int64_t completions = 1;     // runs that must succeed
+  std::int64_t parallelism = 1;     // runs that may be open at once
+  bool indexed = false;             // a pod learns the index of its run
+  std::optional<IndexSet> indexes;  // these runs alone; none: 0 to completions - 1
+  std::int64_t backoff_limit = 6;   // kCountLimit: none
+  std::optional<std::int64_t> backoff_limit_per_index;
+  std::optional<std::int64_t> max_failed_indexes;
+  std::vector<PolicyRule> pod_failure_policy;
+  std::vector<SuccessRule> success_policy;
+  RetryBackoff retry_backoff;
+  std::int64_t disruption_limit = 50;
+  seconds start_deadline{600};
+  std::optional<seconds> schedule_deadline;
+  seconds lost_after{40};
+  std::optional<seconds> attempt_deadline;
+  std::optional<seconds> active_deadline;  // the job's; it does not hold for Always stages
+  std::optional<seconds> stage_deadline;   // of a stage after the first: its own
+  PodReplacementPolicy pod_replacement = PodReplacementPolicy::kTerminatingOrFailed;
+  std::optional<Heartbeat> heartbeat;
+  std::optional<PoolRef> pool;
+  bool suspend = false;
+  bool cancel = false;
+  std::optional<seconds> ttl_after_finished;
+  std::string first_container;  // of the template, whose message is the stage's result
+
+  // The indexes of the job's runs, and how many of them must succeed. Of a suspended job
+  // `completions` may fall: then runs on record may have other indexes (left_out()).
+  IndexSet all_indexes() const { return indexes ? *indexes : IndexSet::first(completions); }
+  std::int64_t wanted() const { return indexes ? indexes->size() : completions; }
+  // It may have more than one run, and its status says which of them have ended.
+  bool many_runs() const { return completions > 1; }
+  // Each run has a Lease of its own.
+  bool has_run_leases() const { return heartbeat && many_runs(); }
+};
+
+// A stage of a job: docs/stages.md.
+struct Stage {
+  std::string name;
+  bool may_fail = false;  // onFailure Continue
+  bool always = false;    // when Always: also after a failure or a cancellation
+  // Its fields, with those of the job that hold for it. An Always stage ignores `cancel` and the
+  // job's deadline.
+  Spec spec;
+};
+inline constexpr const char* kFirstStage = "main";
+inline constexpr seconds kAlwaysDeadline{600};  // of an Always stage that sets none
+
+// The queue that a job waits in, and its place there: docs/queues.md.
+struct QueueRef {
+  std::string name;
+  std::int64_t priority = 0;
+  std::string key;
+};
+
+}  // namespace holdfast::reconciler
